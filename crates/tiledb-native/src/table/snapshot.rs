@@ -79,14 +79,20 @@ impl Snapshot {
         columns.extend(table.attributes.iter().map(column));
         for (idx, column) in columns.iter().enumerate().skip(1) {
             let is_missing = |fragment: &TableFragment| fragment.form.fields[idx].is_none();
-            let is_misfit = match column.kind {
-                FieldKind::Fixed(bytes) => bytes != column.fill.len(),
-                FieldKind::VarSized => column.fill.len() > MAX_FILL_BYTES,
-            };
-            if is_misfit && fragments.iter().any(is_missing) {
-                let (name, len) = (&column.name, column.fill.len());
-                return Err(Fault::new(format!("the fill value of `{name}` has {len} bytes"))
-                    .in_unfiltered(files.name(schema_file), 0));
+            if !fragments.iter().any(is_missing) {
+                continue;
+            }
+            let (name, n_bytes) = (&column.name, column.fill.len());
+            match column.kind {
+                FieldKind::Fixed(bytes) if bytes != n_bytes => {
+                    let what = format!("the fill value of `{name}` has {n_bytes} bytes");
+                    return Err(Fault::new(what).in_unfiltered(files.name(schema_file), 0));
+                }
+                FieldKind::VarSized if n_bytes > MAX_FILL_BYTES => {
+                    let name = name.clone();
+                    return Err(unsupported(Unsupported::FillTooLong { name, n_bytes }));
+                }
+                _ => {}
             }
         }
         let snapshot = Self {

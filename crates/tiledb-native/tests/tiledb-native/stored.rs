@@ -5,6 +5,7 @@ mod concurrent;
 mod damage;
 mod formats;
 mod kept;
+mod limits;
 mod object;
 mod packed;
 mod prefetch;
