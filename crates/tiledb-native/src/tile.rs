@@ -32,25 +32,25 @@ pub(crate) struct Chunks {
 
 /// Lengths in the header of a chunk, in bytes.
 struct Header {
-    original_len: usize,
-    data_len: usize,
-    metadata_len: usize,
+    original: usize,
+    data: usize,
+    metadata: usize,
 }
 
 impl Header {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self, Fault> {
         Ok(Self {
-            original_len: cursor.u32("a chunk's length")? as usize,
-            data_len: cursor.u32("a chunk's filtered length")? as usize,
-            metadata_len: cursor.u32("the length of a chunk's metadata")? as usize,
+            original: cursor.u32("a chunk's length")? as usize,
+            data: cursor.u32("a chunk's filtered length")? as usize,
+            metadata: cursor.u32("the length of a chunk's metadata")? as usize,
         })
     }
 
     /// Takes what follows the header.
     fn take<'a>(&self, cursor: &mut Cursor<'a>) -> Result<Filtered<'a>, Fault> {
-        let metadata = cursor.take(self.metadata_len, "a chunk's metadata")?;
-        let data = cursor.take(self.data_len, "a chunk's data")?;
-        Ok(Filtered { original_len: self.original_len, metadata, data })
+        let metadata = cursor.take(self.metadata, "a chunk's metadata")?;
+        let data = cursor.take(self.data, "a chunk's data")?;
+        Ok(Filtered { original_len: self.original, metadata, data })
     }
 }
 
@@ -61,8 +61,8 @@ fn take_chunk<'a>(cursor: &mut Cursor<'a>) -> Result<Filtered<'a>, Fault> {
 /// Takes the chunk at the front of `cursor`, which may have `max_bytes` at most once unfiltered.
 fn take_chunk_within<'a>(cursor: &mut Cursor<'a>, max_bytes: usize) -> Result<Filtered<'a>, Fault> {
     let header = Header::read(cursor)?;
-    let original_len = header.original_len;
-    let filtered = header.data_len.saturating_add(header.metadata_len);
+    let original_len = header.original;
+    let filtered = header.data.saturating_add(header.metadata);
     if original_len > ALWAYS_FINE_BYTES.max(filtered.saturating_mul(MAX_EXPANSION)) {
         return Err(Fault::at(
             cursor.at(),
@@ -199,8 +199,8 @@ pub(crate) fn decode_texts(
         return Err(Fault::new(format!("texts encoded whole in {n_chunks} chunks")));
     }
     let header = Header::read(&mut cursor)?;
-    if header.original_len != len {
-        let found = header.original_len;
+    if header.original != len {
+        let found = header.original;
         return Err(Fault::at(cursor.at(), format!("a tile of {len} bytes contains {found}")));
     }
     pipeline.decode(header.take(&mut cursor)?, n_texts)

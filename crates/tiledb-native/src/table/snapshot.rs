@@ -77,24 +77,7 @@ impl Snapshot {
             fill_is_valid: true,
         }];
         columns.extend(table.attributes.iter().map(column));
-        for (idx, column) in columns.iter().enumerate().skip(1) {
-            let is_missing = |fragment: &TableFragment| fragment.form.fields[idx].is_none();
-            if !fragments.iter().any(is_missing) {
-                continue;
-            }
-            let (name, n_bytes) = (&column.name, column.fill.len());
-            match column.kind {
-                FieldKind::Fixed(bytes) if bytes != n_bytes => {
-                    let what = format!("the fill value of `{name}` has {n_bytes} bytes");
-                    return Err(Fault::new(what).in_unfiltered(files.name(schema_file), 0));
-                }
-                FieldKind::VarSized if n_bytes > MAX_FILL_BYTES => {
-                    let name = name.clone();
-                    return Err(unsupported(Unsupported::FillTooLong { name, n_bytes }));
-                }
-                _ => {}
-            }
-        }
+        check_fills(files, schema_file, &columns, &fragments)?;
         let snapshot = Self {
             timestamp,
             allows_duplicates: table.allows_duplicates,
@@ -133,6 +116,34 @@ impl Snapshot {
         }
         (self.allows_duplicates || !overlap(&mut bounds)).then_some(n_rows)
     }
+}
+
+/// Checks the fill values of columns that some fragments do not have.
+fn check_fills(
+    files: &Files,
+    schema_file: &str,
+    columns: &[Column],
+    fragments: &[TableFragment],
+) -> Result<(), Error> {
+    for (idx, column) in columns.iter().enumerate().skip(1) {
+        let is_missing = |fragment: &TableFragment| fragment.form.fields[idx].is_none();
+        if !fragments.iter().any(is_missing) {
+            continue;
+        }
+        let (name, n_bytes) = (&column.name, column.fill.len());
+        match column.kind {
+            FieldKind::Fixed(bytes) if bytes != n_bytes => {
+                let what = format!("the fill value of `{name}` has {n_bytes} bytes");
+                return Err(Fault::new(what).in_unfiltered(files.name(schema_file), 0));
+            }
+            FieldKind::VarSized if n_bytes > MAX_FILL_BYTES => {
+                let reason = Unsupported::FillTooLong { name: name.clone(), n_bytes };
+                return Err(Error::Unsupported { place: files.place(), reason });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Whether any two of the ranges share a coordinate; sorts them.
