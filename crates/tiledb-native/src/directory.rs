@@ -29,6 +29,8 @@ const OLD_SCHEMA: &str = "__array_schema.tdb";
 /// set the flag.
 const FIRST_WITH_CELL_TIMES: u32 = 15;
 const FIRST_IN_FOLDERS: u32 = 12;
+/// The longest list of commits or fragments that is read: about five million names.
+const MAX_LIST_BYTES: u64 = 1 << 29;
 
 /// A fragment's folder and the times in its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -215,7 +217,7 @@ impl Commits {
         }
         for entry in commits.iter().filter(|entry| suffix(&entry.name) == "con") {
             let path = format!("__commits/{}", entry.name);
-            let bytes = files.read_whole(&path)?;
+            let bytes = read_list(files, &path)?;
             for line in
                 consolidated_lines(&bytes).map_err(|fault| fault.in_file(files.name(&path), 0))?
             {
@@ -310,9 +312,19 @@ fn relative(line: &str) -> String {
     }
 }
 
+/// Reads a list of commits, or of fragments.
+fn read_list(files: &Files, path: &str) -> Result<Vec<u8>, Error> {
+    let size = files.size(path)?;
+    if size > MAX_LIST_BYTES {
+        let what = format!("a list of {size} bytes, more than {MAX_LIST_BYTES}");
+        return Err(crate::error::Fault::new(what).in_file(files.name(path), 0));
+    }
+    Ok(files.read(path, 0, size as usize)?)
+}
+
 /// The lines of a text file.
 pub(crate) fn lines(files: &Files, path: &str) -> Result<Vec<String>, Error> {
-    let bytes = files.read_whole(path)?;
+    let bytes = read_list(files, path)?;
     let text = String::from_utf8(bytes).map_err(|_| {
         crate::error::Fault::new("a list of fragments is not UTF-8").in_file(files.name(path), 0)
     })?;

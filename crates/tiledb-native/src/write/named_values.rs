@@ -2,9 +2,10 @@
 //!
 //! Specification: `format_spec/metadata.md`.
 
+use std::fs;
 use std::path::Path;
 
-use super::new_file::{absolute, create_folders, sync_folder, timestamped, write_new};
+use super::new_file::{absolute, create_folders, failed, sync_folder, timestamped, write_new};
 use super::{generic_tile, schema};
 use crate::error::Error;
 use tiledb_schema::MetadataValue;
@@ -32,19 +33,31 @@ pub(super) fn write(
     values: &[(&str, MetadataValue)],
     timestamp: u64,
 ) -> Result<(), Error> {
+    let place = || root.display().to_string();
     let content = content(values).map_err(|(name, problem)| Error::Metadata {
-        place: root.display().to_string(),
+        place: place(),
         name,
         problem,
     })?;
     create_folders(root, &[FOLDER])?;
-    if values.is_empty() {
-        return Ok(());
-    }
     let folder = root.join(FOLDER);
-    let path = folder.join(timestamped(root, (timestamp, timestamp)));
-    write_new(&path, &generic_tile::file(schema::VERSION, &content))?;
-    sync_folder(&folder)
+    if !values.is_empty() {
+        let path = folder.join(timestamped(root, (timestamp, timestamp)));
+        let mut bytes = Vec::new();
+        generic_tile::append(schema::VERSION, &content, &mut bytes);
+        write_new(&path, &bytes)?;
+    }
+    sync_folder(&folder)?;
+    sync_folder(root)
+}
+
+/// Removes what an incomplete group left in `root`.
+pub(super) fn remove_leftover(root: &Path) -> Result<(), Error> {
+    let folder = root.join(FOLDER);
+    if folder.is_dir() {
+        fs::remove_dir_all(&folder).map_err(failed("remove", &folder))?;
+    }
+    Ok(())
 }
 
 /// The values by name: the length of the name, the name, whether it was deleted, the type, the
@@ -68,6 +81,7 @@ fn content(values: &[(&str, MetadataValue)]) -> Result<Vec<u8>, (String, String)
         out.push(schema::number(datatype).map_err(failed)?);
         out.extend_from_slice(&n_values.to_le_bytes());
         out.extend_from_slice(&bytes);
+        generic_tile::check_size(out.len() as u64).map_err(failed)?;
     }
     Ok(out)
 }
