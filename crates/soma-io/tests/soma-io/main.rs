@@ -19,6 +19,7 @@ mod described_x;
 mod filter_list;
 #[path = "../support/filter_text.rs"]
 mod filter_text;
+mod far;
 mod frame_copy;
 #[path = "../support/frame_of_kinds.rs"]
 mod frame_of_kinds;
