@@ -20,6 +20,7 @@ pub struct NativeReader {
     uri: String,
     shape: (u64, u64),
     data_type: DataType,
+    is_far: bool,
     /// The cache in front of an object store, if the config sets one.
     cache: Option<Arc<CachedStorage>>,
     /// Buffer for the rows of a read as COO, reused by the next one.
@@ -54,6 +55,8 @@ impl OpenArray<'_> {
         let (timestamp, threads) = (self.timestamp, self.threads.clone());
         let options = OpenOptions { timestamp, threads, ..OpenOptions::new(1) };
         let OpenedStorage { storage, cache } = opened;
+        // Only storages far away have requests.
+        let is_far = storage.requests().is_some();
         let array = Array::open(storage, &options).map_err(|error| match error {
             tiledb_native::Error::Unsupported { reason, .. } => {
                 NotNative::Unsupported(reason.to_string())
@@ -69,6 +72,7 @@ impl OpenArray<'_> {
             uri: self.uri.to_owned(),
             shape,
             data_type,
+            is_far,
             cache,
             csr: Mutex::default(),
             allowed: Mutex::default(),
@@ -197,6 +201,10 @@ impl XReader for NativeReader {
             ReadForm::Coo => nnz * CSR_CELL_BYTES + PIECE_CELLS as u64 * COO_CELL_BYTES,
         };
         coo + self.array.working_bytes(nnz, &columns(genes))
+    }
+
+    fn is_far(&self) -> bool {
+        self.is_far
     }
 
     fn cache(&self) -> Option<CacheUse> {

@@ -64,6 +64,12 @@ impl Dataset {
         self.readers().all(|reader| reader.data_type() == first).then_some(first)
     }
 
+    /// Whether the matrices of a block are read at the same time: there are several, and some are
+    /// far away, so that reading them is mostly waiting.
+    pub(crate) fn reads_at_once(&self) -> bool {
+        !self.beside.is_empty() && self.uses().any(|(_, matrix)| matrix.reader.is_far())
+    }
+
     /// Each experiment with each of its matrices.
     fn uses(&self) -> impl Iterator<Item = (&Selected, &SelectedMatrix)> {
         self.sources.iter().flat_map(|source| source.matrices().map(move |matrix| (source, matrix)))

@@ -25,13 +25,15 @@ pub(crate) struct CountedReader {
     working_bytes: u64,
     /// Whether it knows its number of values.
     pub(crate) knows_nnz: bool,
+    /// Whether it says that it is far away.
+    pub(crate) is_far: bool,
 }
 
 impl CountedReader {
     /// Counts the reads of a reader, each of which claims to need this much memory.
     pub(crate) fn new(inner: MemoryReader, working_bytes: u64) -> Self {
         let (n_started, n_fresh) = (AtomicUsize::default(), AtomicUsize::default());
-        Self { inner, n_started, n_fresh, allowed: Mutex::default(), working_bytes, knows_nnz: true }
+        Self { inner, n_started, n_fresh, allowed: Mutex::default(), working_bytes, knows_nnz: true, is_far: false }
     }
 
     /// Bytes of decoded values that all holders allow together.
@@ -71,6 +73,10 @@ impl XReader for CountedReader {
 
     fn working_bytes(&self, _nnz: u64, _genes: &GeneSelection, _form: ReadForm) -> u64 {
         self.working_bytes
+    }
+
+    fn is_far(&self) -> bool {
+        self.is_far
     }
 
     fn cache(&self) -> Option<CacheUse> {
