@@ -33,9 +33,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         return write(&folder);
     }
     let server = link.map(|link| serve(Path::new(&folder), &link)).transpose()?;
-    let (uri, config) = server.as_ref().map_or((folder, Config::new()), |(server, uri)| {
-        (uri.clone(), config(server))
-    });
+    let (uri, config) = server
+        .as_ref()
+        .map_or((folder, Config::new()), |(server, uri)| (uri.clone(), config(server)));
     let start = worktime::now();
     let print = |what: &str| {
         let seconds = (worktime::now() - start).wall.as_secs_f64();
@@ -117,9 +117,14 @@ fn write(uri: &str) -> Result<(), Box<dyn Error>> {
     writer.write_obs(&numbers(n_obs)?)?;
     for _ in 0..FRAGMENTS {
         let n_cells = fragment_rows * ROW_CELLS;
-        let offsets: Vec<usize> = (0..=fragment_rows).map(|row| (row * ROW_CELLS) as usize).collect();
-        let columns: Vec<u32> =
-            (0..n_cells).map(|cell| (cell % ROW_CELLS * (GENES / ROW_CELLS) + cell / ROW_CELLS % (GENES / ROW_CELLS)) as u32).collect();
+        let offsets: Vec<usize> =
+            (0..=fragment_rows).map(|row| (row * ROW_CELLS) as usize).collect();
+        let columns: Vec<u32> = (0..n_cells)
+            .map(|cell| {
+                (cell % ROW_CELLS * (GENES / ROW_CELLS) + cell / ROW_CELLS % (GENES / ROW_CELLS))
+                    as u32
+            })
+            .collect();
         writer.write_x("raw", &offsets, &columns, &vec![1.0; n_cells as usize])?;
     }
     writer.finish()?;

@@ -62,12 +62,13 @@ impl BlockReader<'_> {
         columns.resize_with(1 + n_beside, Vec::new);
         buffers.resize_with(if at_once { 1 + n_beside } else { 1 }, Buffers::default);
         let into = block.matrices_mut(n_beside);
-        let jobs = self.dataset.matrices().zip(into).zip(columns).map(|((matrix, into), columns)| {
-            columns.resize_with(self.dataset.n_experiments(), || None);
-            (into.place, into.n_rows, into.n_columns) = (place, n_rows, matrix.n_columns);
-            let reader = MatrixReader { matrix, parts: &parts, place, stop };
-            (reader, into, columns)
-        });
+        let jobs =
+            self.dataset.matrices().zip(into).zip(columns).map(|((matrix, into), columns)| {
+                columns.resize_with(self.dataset.n_experiments(), || None);
+                (into.place, into.n_rows, into.n_columns) = (place, n_rows, matrix.n_columns);
+                let reader = MatrixReader { matrix, parts: &parts, place, stop };
+                (reader, into, columns)
+            });
         let mut all = nothing_read();
         if at_once {
             for read in read_at_once(self.form, jobs.zip(buffers))? {

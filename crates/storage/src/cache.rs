@@ -33,7 +33,9 @@ use self::flights::{Claim, Fetcher, Flight, Flights};
 use self::plan::{Known, Plan, Wanted, runs};
 use self::stats::Counters;
 use self::store::{BlockStore, KeepOutcome, Lookup};
-use crate::storage::{Coalesce, Entry, FileVersion, ListedFile, Piece, Storage, read_files_by_size};
+use crate::storage::{
+    Coalesce, Entry, FileVersion, ListedFile, Piece, Storage, read_files_by_size,
+};
 
 pub use self::stats::{CacheStats, CacheUse};
 
@@ -434,8 +436,7 @@ impl Storage for CachedStorage {
             self.inner.read_files(&others).into_iter(),
         );
         let read = |file: &&str| {
-            let next =
-                if (self.never_changes)(file) { cached.next() } else { others.next() };
+            let next = if (self.never_changes)(file) { cached.next() } else { others.next() };
             let bytes = next.ok_or(io::ErrorKind::NotFound)??;
             if !(self.never_changes)(file) {
                 self.counters.bytes_fetched.add(bytes.len() as u64);

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use self::bucket::TokenBucket;
 use self::clock::{Clock, SystemClock};
-use crate::storage::{Coalesce, Entry, FileVersion, ListedFile, Piece, Storage, read_files_by_size};
+use crate::storage::{
+    Coalesce, Entry, FileVersion, ListedFile, Piece, Storage, read_files_by_size,
+};
 
 /// This part of the bytes per second may come at once after a pause.
 const BURSTS_A_SECOND: u64 = 100;

@@ -23,8 +23,7 @@ const VERSION: u32 = 0;
 pub(crate) fn load(files: &Files, file: &str) -> Result<Enumeration, Error> {
     let path = format!("{FOLDER}/{file}");
     let stored = files.read_whole(&path)?;
-    let bytes =
-        Source::new(files, &path, stored.len() as u64).with_loaded(0, &stored).read(0)?;
+    let bytes = Source::new(files, &path, stored.len() as u64).with_loaded(0, &stored).read(0)?;
     let damaged = |fault: Fault| fault.in_unfiltered(files.name(&path), 0);
     let version = Cursor::new(&bytes).u32("an enumeration's version").map_err(damaged)?;
     if version != VERSION {

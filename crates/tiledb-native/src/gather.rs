@@ -68,9 +68,8 @@ fn add_files(
     };
     for names in FOLDERS {
         let names = path(folder, names);
-        let has_times = |entry: &Entry| {
-            !entry.is_folder && timestamped_name::parse(&entry.name).is_some()
-        };
+        let has_times =
+            |entry: &Entry| !entry.is_folder && timestamped_name::parse(&entry.name).is_some();
         for entry in storage.list(&names)?.iter().filter(|entry| has_times(entry)) {
             whole(path(&names, &entry.name));
         }
@@ -78,9 +77,10 @@ fn add_files(
     let commits = path(folder, COMMITS);
     let (root, committed) = (storage.list(folder)?, storage.list(&commits)?);
     for (place, entries) in [(folder, &root), (commits.as_str(), &committed)] {
-        for entry in entries.iter().filter(|entry| {
-            entry.name == OLD_SCHEMA || LISTS.contains(&suffix(&entry.name))
-        }) {
+        for entry in entries
+            .iter()
+            .filter(|entry| entry.name == OLD_SCHEMA || LISTS.contains(&suffix(&entry.name)))
+        {
             whole(path(place, &entry.name));
         }
     }

@@ -118,10 +118,8 @@ impl Dataset {
                 _ => u128::from(n_rows),
             }
         };
-        let uses: Vec<(u128, &Arc<dyn XReader>)> = self
-            .uses()
-            .map(|(source, matrix)| (weight(source, matrix), &matrix.reader))
-            .collect();
+        let uses: Vec<(u128, &Arc<dyn XReader>)> =
+            self.uses().map(|(source, matrix)| (weight(source, matrix), &matrix.reader)).collect();
         let is_of = |one: &Arc<dyn XReader>, other: &Arc<dyn XReader>| {
             std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
         };

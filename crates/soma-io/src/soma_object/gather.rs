@@ -84,11 +84,8 @@ fn below(gathered: &GatheredStorage, folder: &str) -> io::Result<Vec<String>> {
 }
 
 fn is_refused(error: &io::Error) -> bool {
-    let kinds = [
-        io::ErrorKind::PermissionDenied,
-        io::ErrorKind::InvalidInput,
-        io::ErrorKind::Unsupported,
-    ];
+    let kinds =
+        [io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported];
     kinds.contains(&error.kind())
 }
 

@@ -7,7 +7,9 @@ use storage::{Files, Storage};
 use tiledb_native::{ArrayDescription, Group, Table};
 use tiledb_schema::{Enumeration, ObjectType, Schema};
 
-use super::{GroupParts, Metadata, Place, StoredArray, StoredColumn, StoredTable, through_libtiledb};
+use super::{
+    GroupParts, Metadata, Place, StoredArray, StoredColumn, StoredTable, through_libtiledb,
+};
 use crate::Error;
 use crate::native::NotNative;
 

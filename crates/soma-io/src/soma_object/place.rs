@@ -145,7 +145,8 @@ impl Place {
     /// The path from the experiment's root; `None` if the object lies elsewhere.
     fn below_root(&self) -> Option<&str> {
         let below = self.uri.strip_prefix(&self.root.uri)?;
-        (below.is_empty() || below.starts_with('/')).then(|| below.strip_prefix('/').unwrap_or(below))
+        (below.is_empty() || below.starts_with('/'))
+            .then(|| below.strip_prefix('/').unwrap_or(below))
     }
 
     /// The files of the root, and the path from there, if the object lies below it.

@@ -15,11 +15,11 @@ mod deleted;
 mod described;
 #[path = "../support/described_x.rs"]
 mod described_x;
+mod far;
 #[path = "../support/filter_list.rs"]
 mod filter_list;
 #[path = "../support/filter_text.rs"]
 mod filter_text;
-mod far;
 mod frame_copy;
 #[path = "../support/frame_of_kinds.rs"]
 mod frame_of_kinds;

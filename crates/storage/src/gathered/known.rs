@@ -80,7 +80,8 @@ impl Known {
 
     /// Every file, if all are known.
     pub(super) fn all_files(&self) -> Option<Vec<ListedFile>> {
-        let file = |(path, bytes): (&String, &u64)| ListedFile { path: path.clone(), bytes: *bytes };
+        let file =
+            |(path, bytes): (&String, &u64)| ListedFile { path: path.clone(), bytes: *bytes };
         self.has_all.then(|| self.sizes.iter().map(file).collect())
     }
 

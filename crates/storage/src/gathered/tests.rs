@@ -73,8 +73,7 @@ fn noted() -> (TempDir, Arc<Noted>, GatheredStorage) {
     for (path, text) in [("a", "0123456789"), ("x/b", "abcde"), ("x/y/c", ""), ("x/z/d", "D")] {
         fs::write(folder.path().join(path), text).unwrap();
     }
-    let noted =
-        Noted { folder: LocalStorage::new(folder.path()), calls: Mutex::default() };
+    let noted = Noted { folder: LocalStorage::new(folder.path()), calls: Mutex::default() };
     let noted = Arc::new(noted);
     let gathered = GatheredStorage::new(Arc::<Noted>::clone(&noted));
     (folder, noted, gathered)
@@ -151,7 +150,10 @@ fn without_a_listing_of_all_each_folder_is_listed_once() {
     assert_eq!(noted.calls(), ["list x/z"]);
     // Sizes are not known, so files are read whole.
     gathered.gather_ends(&[("x/b", 2)]).unwrap();
-    assert_eq!((noted.calls(), gathered.known_size("x/b")), (vec!["whole x/b".to_owned()], Some(5)));
+    assert_eq!(
+        (noted.calls(), gathered.known_size("x/b")),
+        (vec!["whole x/b".to_owned()], Some(5))
+    );
     assert!(gathered.gather_ends(&[("absent", 2)]).is_err());
 }
 

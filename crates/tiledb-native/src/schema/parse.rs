@@ -24,7 +24,8 @@ impl Schema {
     /// Reads the schema in `file`.
     pub(crate) fn load(files: &Files, file: &str) -> Result<Self, Error> {
         let stored = files.read_whole(file)?;
-        let bytes = Source::new(files, file, stored.len() as u64).with_loaded(0, &stored).read(0)?;
+        let bytes =
+            Source::new(files, file, stored.len() as u64).with_loaded(0, &stored).read(0)?;
         let version = Cursor::new(&bytes)
             .u32("a format version")
             .map_err(|fault| fault.in_unfiltered(files.name(file), 0))?;

@@ -33,7 +33,15 @@ impl CountedReader {
     /// Counts the reads of a reader, each of which claims to need this much memory.
     pub(crate) fn new(inner: MemoryReader, working_bytes: u64) -> Self {
         let (n_started, n_fresh) = (AtomicUsize::default(), AtomicUsize::default());
-        Self { inner, n_started, n_fresh, allowed: Mutex::default(), working_bytes, knows_nnz: true, is_far: false }
+        Self {
+            inner,
+            n_started,
+            n_fresh,
+            allowed: Mutex::default(),
+            working_bytes,
+            knows_nnz: true,
+            is_far: false,
+        }
     }
 
     /// Bytes of decoded values that all holders allow together.

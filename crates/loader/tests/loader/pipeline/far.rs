@@ -22,8 +22,7 @@ fn the_first_batch_takes_few_requests() {
     let config: Config =
         settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect();
     let options = OpenOptions { config, ..OpenOptions::default() };
-    let experiment =
-        Experiment::open(&format!("s3://{BUCKET}/experiment"), &options).unwrap();
+    let experiment = Experiment::open(&format!("s3://{BUCKET}/experiment"), &options).unwrap();
     let opened = server.counts().requests;
     // One listing; two files for each of five groups; two and a fragment's for each of three
     // arrays.
