@@ -1,6 +1,7 @@
 //! What is remembered of a storage: the names in folders, sizes of files, ends of files.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::sync::Arc;
 
 use crate::storage::{Entry, ListedFile, Piece};
@@ -16,11 +17,17 @@ pub(super) struct Known {
 }
 
 /// The last bytes of a file.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct End {
     /// Where they begin.
     at: u64,
     bytes: Arc<[u8]>,
+}
+
+impl fmt::Debug for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "End({} bytes from {} on)", self.bytes.len(), self.at)
+    }
 }
 
 /// The path without the folder and the slash after it; `None` if it lies elsewhere.

@@ -49,7 +49,9 @@ fn csr(matrix: &str, experiment: u64, n_rows: u64, n_columns: u64) -> CsrBuffers
 /// at the same time.
 fn reader(matrix: &str, experiment: u64, n_rows: u64, n_columns: u64) -> Arc<CountedReader> {
     let reader = MemoryReader::new(csr(matrix, experiment, n_rows, n_columns)).unwrap();
-    Arc::new(CountedReader { is_far: n_rows % 2 == 1, ..CountedReader::new(reader, 0) })
+    let mut reader = CountedReader::new(reader, 0);
+    reader.is_far = n_rows % 2 == 1;
+    Arc::new(reader)
 }
 
 /// An experiment with X alone.

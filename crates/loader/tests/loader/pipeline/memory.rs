@@ -155,8 +155,9 @@ fn what_blocks_leave_is_for_values_that_are_kept_decoded() {
 fn readers_that_do_not_count_their_values_keep_decoded_ones_too() {
     for (x_knows, shares) in [(true, false), (false, true)] {
         let of = |n_columns, knows_nnz| {
-            let reader = CountedReader::new(sample::reader(N_ROWS, n_columns), 0);
-            Arc::new(CountedReader { knows_nnz, ..reader })
+            let mut reader = CountedReader::new(sample::reader(N_ROWS, n_columns), 0);
+            reader.knows_nnz = knows_nnz;
+            Arc::new(reader)
         };
         let (x, beside) = (of(6, x_knows), of(2, true));
         let data = dataset(Arc::clone(&x) as Arc<dyn XReader>);
