@@ -5,10 +5,9 @@
 
 use std::io;
 
-use storage::{Entry, GatheredStorage, Storage as _};
+use storage::{GatheredStorage, Storage as _};
 
 use crate::directory::suffix;
-use crate::timestamped_name;
 
 /// The folders of a group or an array whose files are read whole on opening.
 const FOLDERS: [&str; 4] = ["__group", "__meta", "__schema", "__schema/__enumerations"];
@@ -68,9 +67,7 @@ fn add_files(
     };
     for names in FOLDERS {
         let names = path(folder, names);
-        let has_times =
-            |entry: &Entry| !entry.is_folder && timestamped_name::parse(&entry.name).is_some();
-        for entry in storage.list(&names)?.iter().filter(|entry| has_times(entry)) {
+        for entry in storage.list(&names)?.iter().filter(|entry| !entry.is_folder) {
             whole(path(&names, &entry.name));
         }
     }

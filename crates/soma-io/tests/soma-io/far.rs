@@ -97,6 +97,27 @@ fn opening_lists_once_and_reads_each_file_once() {
     assert!(all - opening <= 3 * 3 + 3, "{all} - {opening}");
 }
 
+/// So nothing is requested after something else was: opening is two rounds of requests.
+#[test]
+fn what_leads_to_x_is_read_when_the_experiment_is_opened() {
+    let far = Far::new();
+    let server = far.serve();
+    let experiment = open(&server, &[]);
+    let opened = server.counts().requests;
+    let obs = experiment.obs().unwrap();
+    assert_eq!(obs.n_rows().unwrap(), far.small.spec.n_obs);
+    assert_eq!(experiment.measurements().unwrap(), ["RNA"]);
+    let measurement = experiment.measurement("RNA").unwrap();
+    assert_eq!(measurement.layers().unwrap(), ["raw"]);
+    assert!(measurement.obsm_names().unwrap().is_empty());
+    let specs = measurement.var().unwrap().column_specs().unwrap();
+    assert_eq!(specs.len(), far.small.spec.var.len());
+    let x = measurement.x("raw").unwrap();
+    x.used_columns().unwrap();
+    x.reader(ReaderChoice::Native).unwrap();
+    assert_eq!(server.counts().requests, opened);
+}
+
 #[test]
 fn a_large_experiment_is_listed_folder_by_folder() {
     let far = Far::new();
