@@ -51,6 +51,10 @@ pub struct LinkCounts {
     pub bytes_sent: u64,
     /// Connections accepted.
     pub connections: u64,
+    /// The longest chain of requests of which each came after the one before was answered. If the
+    /// latency is longer than a client takes to send all that it sends at once, these are the
+    /// client's round trips.
+    pub rounds: u64,
 }
 
 impl LinkServer {
@@ -70,6 +74,7 @@ impl LinkServer {
             requests: AtomicU64::new(0),
             bytes_sent: Arc::default(),
             connections: AtomicU64::new(0),
+            rounds: AtomicU64::new(0),
         });
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -105,11 +110,12 @@ impl LinkServer {
 
     /// Its counts so far.
     pub fn counts(&self) -> LinkCounts {
-        let Service { requests, bytes_sent, connections, .. } = &*self.service;
+        let Service { requests, bytes_sent, connections, rounds, .. } = &*self.service;
         LinkCounts {
             requests: requests.load(Ordering::Relaxed),
             bytes_sent: bytes_sent.load(Ordering::Relaxed),
             connections: connections.load(Ordering::Relaxed),
+            rounds: rounds.load(Ordering::Relaxed),
         }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Service {
     pub(crate) requests: AtomicU64,
     pub(crate) bytes_sent: Arc<AtomicU64>,
     pub(crate) connections: AtomicU64,
+    /// The longest chain among the answered requests.
+    pub(crate) rounds: AtomicU64,
 }
 
 /// An answer before its body is paced.
@@ -62,11 +64,13 @@ impl Service {
         rates: Rates,
     ) -> Result<Response<Body>, Infallible> {
         self.requests.fetch_add(1, Ordering::Relaxed);
+        let round = 1 + self.rounds.load(Ordering::Relaxed);
         let is_head = request.method() == Method::HEAD;
         let answer = self.find(&request).await;
         if !self.latency.is_zero() {
             tokio::time::sleep(self.latency).await;
         }
+        self.rounds.fetch_max(round, Ordering::Relaxed);
         let Answer { status, headers, content } = answer;
         let n_bytes = content.len();
         let sent = if is_head || n_bytes == 0 {

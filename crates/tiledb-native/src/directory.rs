@@ -25,6 +25,7 @@ use crate::timestamped_name::{self, Times};
 use crate::unsupported::Unsupported;
 
 const OLD_SCHEMA: &str = "__array_schema.tdb";
+const SCHEMAS: &str = "__schema";
 /// Format 14 has a flag for the times of cells, but no version of libtiledb that wrote this format
 /// set the flag.
 const FIRST_WITH_CELL_TIMES: u32 = 15;
@@ -74,9 +75,9 @@ impl Directory {
         timestamp: u64,
         cell_times: CellTimes,
     ) -> Result<Self, Error> {
-        let root = files.list("")?;
-        let commits = files.list("__commits")?;
-        let (schemas, latest_schema) = schemas(files, &root, timestamp)?;
+        let listed = files.list_each(&["", SCHEMAS, "__commits"])?;
+        let [root, schemas, commits] = listed.try_into().unwrap_or_default();
+        let (schemas, latest_schema) = find_schemas(files, &root, schemas, timestamp)?;
         let mut found = Commits::default();
         found.load_consolidated(files, &commits, timestamp)?;
         for entry in &commits {
@@ -137,10 +138,18 @@ fn is_uncommitted_kind(name: &str) -> bool {
     })
 }
 
-/// Paths of all schemas, oldest first, and the index of the one to open with.
-pub(crate) fn schemas(
+/// Paths of all schemas of an array, oldest first, and the index of the one to open with.
+pub(crate) fn schemas(files: &Files, timestamp: u64) -> Result<(Vec<String>, usize), Error> {
+    let [root, schemas] = files.list_each(&["", SCHEMAS])?.try_into().unwrap_or_default();
+    find_schemas(files, &root, schemas, timestamp)
+}
+
+/// Paths of all schemas, oldest first, and the index of the one to open with, from the names in the
+/// array's folder and in that of schemas.
+fn find_schemas(
     files: &Files,
     root: &[storage::Entry],
+    named: Vec<storage::Entry>,
     timestamp: u64,
 ) -> Result<(Vec<String>, usize), Error> {
     let mut schemas = Vec::new();
@@ -148,7 +157,7 @@ pub(crate) fn schemas(
         schemas.push(OLD_SCHEMA.to_owned());
     }
     let mut latest = 0;
-    for entry in files.list("__schema")? {
+    for entry in named {
         if let Some(times) = timestamped_name::parse(&entry.name) {
             if times.end <= timestamp {
                 latest = schemas.len();

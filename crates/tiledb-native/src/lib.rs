@@ -147,6 +147,7 @@ mod filter;
 mod fragment;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod gather;
 mod generic_tile;
 mod group;
 mod index_cache;
@@ -170,6 +171,7 @@ pub use datatype::Datatype;
 pub use description::ArrayDescription;
 pub use directory::has_conditions;
 pub use error::Error;
+pub use gather::gather;
 pub use group::{Group, GroupMember, object_type};
 pub use read::ReadStats;
 pub use request::ColumnSelection;

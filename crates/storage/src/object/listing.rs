@@ -1,0 +1,69 @@
+//! Listings of an object store: the names in one folder, and all files.
+
+use std::io;
+
+use futures_util::TryStreamExt as _;
+use object_store::ListResult;
+use object_store::path::Path;
+
+use super::{Requests, request};
+use crate::storage::{Entry, ListedFile};
+
+/// Keys in one answer of a store.
+const PAGE_KEYS: u64 = 1000;
+
+impl Requests {
+    /// The names in `folder`. A folder that does not exist lists as empty; the store says "not
+    /// found" of a whole bucket, which is an error.
+    pub(super) async fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        let key = self.key(folder)?;
+        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
+        self.count_sent(1);
+        match self.store.list_with_delimiter(Some(&key)).await {
+            Ok(listed) => Ok(entries(&key, &listed)),
+            Err(error) => Err(request::failure(&key, &error)),
+        }
+    }
+
+    /// All files, if they are at most `most`.
+    pub(super) async fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
+        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
+        let mut listed = self.store.list(Some(&self.prefix));
+        let (mut files, mut n_keys) = (Vec::new(), 0);
+        let found = loop {
+            match listed.try_next().await {
+                Ok(Some(_)) if files.len() >= most => break Ok(None),
+                Ok(Some(object)) => {
+                    n_keys += 1;
+                    // Some tools leave an empty object in place of a folder.
+                    if let Some(path) = below(&self.prefix, &object.location) {
+                        files.push(ListedFile { path, bytes: object.size });
+                    }
+                }
+                Ok(None) => break Ok(Some(files)),
+                Err(error) => break Err(request::failure(&self.prefix, &error)),
+            }
+        };
+        self.count_sent(1 + n_keys / PAGE_KEYS);
+        found
+    }
+}
+
+/// The path from the folder; `None` for the folder itself.
+fn below(folder: &Path, path: &Path) -> Option<String> {
+    let parts = path.prefix_match(folder)?;
+    let parts: Vec<String> = parts.map(|part| part.as_ref().to_owned()).collect();
+    (!parts.is_empty()).then(|| parts.join("/"))
+}
+
+/// The names of `listed` in `folder`.
+fn entries(folder: &Path, listed: &ListResult) -> Vec<Entry> {
+    // Some tools leave an empty object in place of the folder itself. It has no name below it.
+    let name = |path: &Path| {
+        path.prefix_match(folder).and_then(|mut parts| Some(parts.next()?.as_ref().to_owned()))
+    };
+    let files = listed.objects.iter().filter_map(|object| name(&object.location));
+    let folders = listed.common_prefixes.iter().filter_map(name);
+    let files = files.map(|name| Entry { name, is_folder: false });
+    files.chain(folders.map(|name| Entry { name, is_folder: true })).collect()
+}
