@@ -84,6 +84,7 @@ def test_parts_and_copies_draw_from_their_own_cells(experiment):
     every = test.with_sampling(None)
     assert sorted(joinids_of(every)) == test.query_ids.obs_joinids.tolist()
     assert test.sampling is not None
+    train.set_epoch(0)
     again = pickle.loads(pickle.dumps(train))
     assert len(pickle.dumps(train)) < 10_000
     assert joinids_of(again) == joinids_of(train.with_sampling(ClassBalanced("kind")))
