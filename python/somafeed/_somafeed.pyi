@@ -41,9 +41,10 @@ class ArrowTable:
     def from_arrow(table: Any) -> ArrowTable:
         """The table of an object with `__arrow_c_stream__`, without a copy if it has one chunk."""
     def column(self, name: str) -> npt.NDArray[Any]:
-        """A column of numbers without nulls, as a read-only array without a copy.
+        """A column of numbers or booleans without nulls. Numbers are a read-only array without a
+        copy, booleans an array of its own.
 
-        Raises ValueError if there is no such column, or if it is not numeric or has nulls.
+        Raises ValueError if there is no such column, or if it has other values or nulls.
         """
     def dictionary_codes(self, name: str) -> npt.NDArray[np.int32]:
         """The codes of a dictionary column, -1 for a null, as an array of its own.

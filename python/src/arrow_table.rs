@@ -3,7 +3,6 @@
 use arrow_array::cast::AsArray as _;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array as _, ArrayRef, RecordBatch, RecordBatchIterator};
-use arrow_schema::DataType;
 use arrow_schema::ffi::FFI_ArrowSchema;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -13,7 +12,6 @@ use crate::border::{self, Element, Memory, STREAM};
 use crate::dataset::Dataset;
 use crate::numpy;
 use crate::values::element_of;
-use crate::waiting::without_panic;
 
 /// Rows of named columns. Implements Arrow's PyCapsule interface.
 #[pyclass(frozen, module = "somafeed._somafeed")]
@@ -50,16 +48,13 @@ pub(crate) fn rows_of(table: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
         PyTypeError::new_err(format!("a table with __arrow_c_stream__ is needed: {error}"))
     })?;
     let capsule = stream.cast_into::<PyCapsule>()?;
-    // What another library made may not be what Arrow's own code takes for granted.
-    without_panic(|| {
-        let (schema, batches) = border::read_stream(&capsule)?;
-        match batches.as_slice() {
-            [one] => Ok(one.clone()),
-            several => arrow_select::concat::concat_batches(&schema, several).map_err(|error| {
-                PyValueError::new_err(format!("cannot join the table's chunks: {error}"))
-            }),
-        }
-    })?
+    let (schema, batches) = border::read_stream(&capsule)?;
+    match batches.as_slice() {
+        [one] => Ok(one.clone()),
+        several => arrow_select::concat::concat_batches(&schema, several).map_err(|error| {
+            PyValueError::new_err(format!("cannot join the table's chunks: {error}"))
+        }),
+    }
 }
 
 #[pymethods]
@@ -85,7 +80,13 @@ impl ArrowTable {
             let problem = format!("column {name:?} has nulls: convert it with pyarrow.table(...)");
             return Err(PyValueError::new_err(problem));
         }
-        let Some(element) = element(column.data_type()) else {
+        // Booleans are bits in Arrow and bytes in numpy.
+        if let Some(truths) = column.as_boolean_opt() {
+            let bytes: Vec<u8> = truths.values().iter().map(u8::from).collect();
+            let memory = Memory::of_vec(bytes).seen_as(Element::Bool)?;
+            return numpy::array(py, &Py::new(py, memory)?);
+        }
+        let Some(element) = element_of(column.data_type()) else {
             let found = column.data_type();
             let problem = format!(
                 "column {name:?} has type {found}, not a number: convert it with pyarrow.table(...)"
@@ -142,9 +143,4 @@ impl ArrowTable {
     fn __repr__(&self) -> String {
         format!("ArrowTable({} rows: {})", self.rows.num_rows(), self.column_names().join(", "))
     }
-}
-
-/// The element type of a column of numbers; `None` for any other column. Booleans are bits in Arrow.
-fn element(data_type: &DataType) -> Option<Element> {
-    element_of(data_type).filter(|element| *element != Element::Bool)
 }

@@ -211,6 +211,15 @@ def test_frames_may_be_changed_and_share_their_categories():
         pd.testing.assert_frame_equal(obs, expected)
 
 
+def test_columns_of_booleans():
+    rows = somafeed.ArrowTable.from_arrow(every_type().slice(1))
+    truth = rows.column("truth")
+    assert truth.dtype == np.bool_ and truth.flags.writeable
+    assert truth.tolist() == [row % 2 == 0 for row in range(1, 10)]
+    with pytest.raises(ValueError, match="has nulls"):
+        rows.column("truth_or_none")
+
+
 def test_codes_of_dictionaries():
     rows = somafeed.ArrowTable.from_arrow(every_type())
     codes = rows.dictionary_codes("kind_or_none")
