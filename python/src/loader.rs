@@ -131,10 +131,8 @@ impl Loader {
         };
         check(&spec, dataset.get())?;
         let running = Running::make(py, dataset.get(), &spec, memory.as_ref())?;
-        let element = match choice("dtype", dtype, &[("float32", false), ("stored", true)])? {
-            true => element(&spec, dataset.get())?,
-            false => None,
-        };
+        let is_stored = choice("dtype", dtype, &[("float32", false), ("stored", true)])?;
+        let element = if is_stored { element(&spec, dataset.get())? } else { None };
         let n_batches = running.loader.n_batches();
         Ok(Self { dataset, spec, memory, element, n_batches, here: PerProcess::new(running) })
     }
