@@ -13,7 +13,9 @@ import measuring
 import numpy as np
 import zarr
 from annbatch import DatasetCollection, Loader
+from obstore.store import S3Store
 from soma_reading import write_h5ad
+from zarr.storage import ObjectStore
 
 zarr.config.set({"codec_pipeline.path": "zarrs.ZarrsCodecPipeline"})
 
@@ -26,6 +28,7 @@ PEER = measuring.Peer(
     ],
     gene_subsets=False,
     conversion="sharded Zarr by DatasetCollection.add_adatas, shuffled, its defaults",
+    over_link=True,
 )
 
 
@@ -35,6 +38,21 @@ def convert(job: argparse.Namespace) -> None:
     collection = DatasetCollection(Path(job.copy) / "collection.zarr", mode="a")
     collection.add_adatas([h5ad], shuffle=True, rng=np.random.default_rng(0))
     h5ad.unlink()
+
+
+def open_collection(job: argparse.Namespace) -> DatasetCollection:
+    """The collection in the folder of the copy, or over the link through zarr's `ObjectStore`."""
+    if job.link is None:
+        return DatasetCollection(Path(job.copy) / "collection.zarr", mode="r")
+    store = S3Store(
+        job.link["bucket"],
+        prefix=f"{job.link['prefix']}/collection.zarr",
+        endpoint=job.link["endpoint"],
+        region="us-east-1",
+        skip_signature=True,
+        client_options={"allow_http": True},
+    )
+    return DatasetCollection(zarr.open_group(ObjectStore(store, read_only=True), mode="r"))
 
 
 def open_loader(job: argparse.Namespace) -> measuring.Loader:
@@ -51,7 +69,7 @@ def open_loader(job: argparse.Namespace) -> measuring.Loader:
         batch_size=job.batch_rows,
         shuffle=True,
         rng=np.random.default_rng(job.seed),
-    ).use_collection(DatasetCollection(Path(job.copy) / "collection.zarr", mode="r"), load_adata=load)
+    ).use_collection(open_collection(job), load_adata=load)
 
     def dense(number: int):
         return ({**batch, "X": batch["X"].toarray()} for batch in loader)

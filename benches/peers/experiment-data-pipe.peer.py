@@ -20,6 +20,7 @@ PEER = measuring.Peer(
         measuring.Variant("ours", "chunks and blocks of the work; sparse batches are COO"),
         measuring.Variant("documented", "2,000 chunks of 64 rows a block; sparse batches are COO", takes_blocks=False),
     ],
+    over_link=True,
 )
 
 

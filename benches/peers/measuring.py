@@ -19,6 +19,11 @@ machine can see the arguments of a process:
 
     echo '{"uri": "experiment", "config": {"soma.init_buffer_bytes": "1000000"}}' \\
         | python annbatch.peer.py tally --copy copy
+
+Over a link, `uri` and `config` name its server, and `link` says where the server gives its counts and,
+for a loader with its own format, the `endpoint`, `bucket` and `prefix` of the copy:
+
+    {"counts": "http://127.0.0.1:PORT/...", "endpoint": "http://127.0.0.1:PORT", "bucket": "...", "prefix": "..."}
 """
 
 import argparse
@@ -28,6 +33,7 @@ import os
 import platform
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -72,6 +78,9 @@ class Peer:
     conversion: str | None = None
     """Its own format, described in a line, if it reads one; another description makes new copies.
     Versions need not be in it."""
+    over_link: bool = False
+    """Whether it reads from an object store, and so over a link: the experiment through `uri` and
+    `config`, its copy through `link`. Otherwise `--link` leaves it out."""
 
 
 @dataclass
@@ -115,7 +124,12 @@ def main(
 def run(job: argparse.Namespace, peer: Peer, open_loader: Any, convert: Any) -> None:
     versions = {name: version(name) for name in peer.packages} | {"Python": platform.python_version()}
     if job.task == "describe":
-        facts = {"versions": versions, "gene_subsets": peer.gene_subsets, "conversion": peer.conversion}
+        facts = {
+            "versions": versions,
+            "gene_subsets": peer.gene_subsets,
+            "conversion": peer.conversion,
+            "over_link": peer.over_link,
+        }
         answer("Facts", {**facts, "variants": [vars(variant) for variant in peer.variants]})
         return
     if job.task == "convert":
@@ -123,6 +137,7 @@ def run(job: argparse.Namespace, peer: Peer, open_loader: Any, convert: Any) -> 
         convert(job)
         answer("Conversion", {"secs": time.perf_counter() - started, "max_mem": status_bytes("VmHWM:")})
         return
+    link_start = link_counts(job)
     started = time.perf_counter()
     loader = open_loader(job)
     open_secs = time.perf_counter() - started
@@ -133,6 +148,8 @@ def run(job: argparse.Namespace, peer: Peer, open_loader: Any, convert: Any) -> 
     ran["chunks_per_block"] = loader.chunks_per_block or job.chunks_per_block
     for epoch in range(job.epochs):
         measured = measure(loader, epoch, job)
+        if link_start is not None:
+            measured["link"]["start"] = link_start
         answer("Epoch", {"epoch": epoch, "open_secs": open_secs, "versions": versions, **ran, **measured})
 
 
@@ -158,18 +175,29 @@ def arguments(peer: Peer) -> argparse.Namespace:
     if job.task == "convert" and not peer.conversion:
         parser.error("convert: this loader reads the experiment itself")
     if job.task != "describe":
-        job.uri, job.config = data_from_stdin(parser)
+        job.uri, job.config, job.link = data_from_stdin(parser)
     return job
 
 
-def data_from_stdin(parser: argparse.ArgumentParser) -> tuple[str, dict[str, str]]:
-    """Reads the experiment's address and TileDB's settings."""
+def data_from_stdin(parser: argparse.ArgumentParser) -> tuple[str, dict[str, str], dict[str, str] | None]:
+    """Reads the experiment's address, TileDB's settings and the link, if there is one."""
     try:
         data = json.load(sys.stdin)
-        return data["uri"], data.get("config", {})
+        return data["uri"], data.get("config", {}), data.get("link")
     except (AttributeError, KeyError, TypeError, ValueError):
         # Without the input, which may contain keys.
         parser.error('stdin must hold {"uri": "...", "config": {...}}')
+
+
+def link_counts(job: argparse.Namespace) -> dict[str, Any] | None:
+    """The counts of the link's server so far; None without a link. The next ones begin anew with the
+    most requests under way."""
+    if job.link is None:
+        return None
+    # A proxy of the environment does not reach this machine's loopback interface.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(job.link["counts"], timeout=10) as counts:
+        return json.load(counts)
 
 
 def print_event(event: Any) -> None:
@@ -183,6 +211,7 @@ def answer(kind: str, value: Any) -> None:
 def measure(loader: Loader, epoch: int, job: argparse.Namespace) -> dict[str, Any]:
     """Takes the batches of an epoch, like training. Its clock starts when it is requested."""
     gc.collect()
+    link_before = link_counts(job)
     start_mem_bytes = status_bytes("VmRSS:")
     start_time, start_cpu = time.time(), os.times()
     samples: list[tuple[float, float, int]] = []
@@ -207,14 +236,16 @@ def measure(loader: Loader, epoch: int, job: argparse.Namespace) -> dict[str, An
         now = time.perf_counter()
         samples.append((got - asked, now - got, rows))
         asked = now
-    cpu = os.times()
+    cpu, end_time, link_after = os.times(), time.time(), link_counts(job)
     user = cpu.user + cpu.children_user - start_cpu.user - start_cpu.children_user
     system = cpu.system + cpu.children_system - start_cpu.system - start_cpu.children_system
+    over_link = {} if link_before is None else {"link": {"before": link_before, "after": link_after}}
     return {
+        **over_link,
         "batches": samples,
         "end_wait_secs": got - asked,
         "start_time": start_time,
-        "end_time": time.time(),
+        "end_time": end_time,
         "cpu_user_secs": user,
         "cpu_system_secs": system,
         "start_mem_bytes": start_mem_bytes,

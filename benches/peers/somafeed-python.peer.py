@@ -13,7 +13,7 @@ import measuring
 import numpy as np
 from somafeed import ExperimentDataset
 
-PEER = measuring.Peer(packages=["somafeed", "scipy", "pandas", "numpy"])
+PEER = measuring.Peer(packages=["somafeed", "scipy", "pandas", "numpy"], over_link=True)
 
 
 def open_loader(job: argparse.Namespace) -> measuring.Loader:

@@ -15,7 +15,7 @@ import tiledbsoma
 from tiledbsoma_ml import ExperimentDataset, experiment_dataloader
 
 
-PEER = measuring.Peer(packages=["tiledbsoma-ml", "tiledbsoma", "torch", "numba", "numpy"])
+PEER = measuring.Peer(packages=["tiledbsoma-ml", "tiledbsoma", "torch", "numba", "numpy"], over_link=True)
 
 
 def open_loader(job: argparse.Namespace) -> measuring.Loader:

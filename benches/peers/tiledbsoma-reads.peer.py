@@ -16,6 +16,7 @@ from soma_reading import Matrix
 PEER = measuring.Peer(
     packages=["tiledbsoma", "scipy", "pyarrow", "numpy"],
     variants=[measuring.Variant("ours", "chunks and blocks of the work", forms=("csr",))],
+    over_link=True,
 )
 
 

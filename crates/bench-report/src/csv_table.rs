@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-use crate::{EntropySummary, Error, PointSummary, Spread, StageSummary};
+use crate::{EntropySummary, Error, LinkSummary, PointSummary, Spread, StageSummary};
 
 /// Writes the table. Columns are the folder, settings and data by their names in the file of
 /// epochs, then the figures.
@@ -57,6 +57,9 @@ fn row(summary: &PointSummary) -> Result<Vec<(String, String)>, serde_json::Erro
     for StageSummary { stage, wall_secs, cpu_secs } in &summary.stages {
         push(format!("{stage}_wall_secs"), *wall_secs);
         push(format!("{stage}_cpu_secs"), *cpu_secs);
+    }
+    for (name, spread) in summary.link.iter().flat_map(LinkSummary::figures) {
+        push(format!("link_{name}"), spread);
     }
     for EntropySummary { label, mean, expected, perfect, data } in &summary.order_entropy {
         push(format!("entropy of {label}"), *mean);

@@ -113,6 +113,31 @@ column_group! {
         pub io_bytes_per_sec: Option<f64>,
         /// Requests to an object store, if the reader counts them.
         pub requests: Option<u64>,
+        /// Requests that a link's server received during the epoch; null without a link.
+        pub link_requests: Option<u64>,
+        /// Requests that it received before the epoch, from the start of the process: those of
+        /// opening the data. Only for a process's first epoch.
+        pub link_open_requests: Option<u64>,
+        /// Bytes of bodies that it sent during the epoch.
+        pub link_bytes: Option<u64>,
+        /// Connections on which a first request came during the epoch.
+        pub link_connections: Option<u64>,
+        /// The most requests that were under way at once.
+        pub link_most_under_way: Option<u64>,
+        /// Requests and connections that a fault affected; null for a link without faults.
+        pub link_faults_met: Option<u64>,
+        /// Stored bytes that the epoch needed: each byte of the files of X once, by the share of
+        /// the values that were delivered. Null if it is not known.
+        pub link_needed_bytes: Option<u64>,
+        /// Seconds that `link_needed_bytes` take at the rate of the whole link; null if that is
+        /// unlimited.
+        pub link_bytes_floor_secs: Option<f64>,
+        /// Seconds that the latency of `link_requests` takes if always `link_most_under_way` of
+        /// them are under way.
+        pub link_latency_floor_secs: Option<f64>,
+        /// CPU time of the link's server per time of the epoch: 1 is one core. It takes them from
+        /// the measured process unless it has `link_cores`.
+        pub link_server_cpu_share: Option<f64>,
         /// Blocks served by the cache in front of an object store, since the process began.
         pub cache_hits: Option<u64>,
         /// Blocks that this cache did not have.

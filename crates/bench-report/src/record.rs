@@ -185,6 +185,11 @@ column_group! {
         /// The link that the data was read over, like `30ms,90MB/s,1GB/s`: the latency of a
         /// request, the rate of a connection and the rate of all; null if it was read where it is.
         pub link: Option<String>,
+        /// Faults of the link, like `cut=1/40,seed=7`; null if it had none.
+        pub link_faults: Option<String>,
+        /// Cores of the machine that the link's server had for itself; null if it shared those of
+        /// the measured process, or there was no link.
+        pub link_cores: Option<u64>,
         /// Limit in bytes of the cache on disk in front of an object store; null if there was none.
         pub storage_cache: Option<u64>,
         /// State of the page cache when the epoch began: `warm`, `unknown`, `cold-dropped` (the
@@ -245,6 +250,8 @@ impl GridPoint {
             self.io_limit
                 .map(|rate| format!("io{rate} {}", self.io_limit_by.as_deref().unwrap_or("?"))),
             self.link.as_ref().map(|link| format!("link {link}")),
+            self.link_faults.as_ref().map(|faults| format!("faults {faults}")),
+            self.link_cores.map(|n| format!("server-cores{n}")),
             self.storage_cache.map(|bytes| format!("cache{bytes}")),
             self.prefetch_batches.filter(|n| *n != 1).map(|n| format!("ahead{n}")),
             self.point_memory_limit.map(|bytes| format!("limit{bytes}")),

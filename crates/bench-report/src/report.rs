@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    EPOCHS_FILE, EpochRecord, Error, PointSummary, ReportOptions, STAGE_LEGEND, Source,
+    EPOCHS_FILE, EpochRecord, Error, LINK_LEGEND, PointSummary, ReportOptions, STAGE_LEGEND,
+    Source,
     folder::WriteLock,
-    markdown, page,
+    link_markdown, markdown, page,
     picture::{self, Convention},
     run_description::{describe_run, runs},
     source::summarize_all,
@@ -65,11 +66,15 @@ fn readme(records: &[EpochRecord], points: &[PointSummary], options: &ReportOpti
         table if table.is_empty() => table,
         table => format!("\nWhere the time went: {STAGE_LEGEND}.\n\n{table}"),
     };
+    let link = match link_markdown(points) {
+        table if table.is_empty() => table,
+        table => format!("\nOver the link: {LINK_LEGEND}.\n\n{table}"),
+    };
     format!(
         "# {title}\n\n{runs}\n\n\
          Medians over epochs, with the range if there are several. Samples/s includes the first batch, which absorbs \
          the read of the first block; peak GB is the true peak of the process, in 10^9 bytes; entropy is a label's \
-         entropy within full batches, in bits, measured and expected.\n\n{table}{stages}\n\
+         entropy within full batches, in bits, measured and expected.\n\n{table}{stages}{link}\n\
          ![samples per second against peak memory]({PICTURE_FILE})\n\n\
          Every epoch is a row of [{EPOCHS_FILE}]({EPOCHS_FILE}). [{PAGE_FILE}]({PAGE_FILE}) shows all figures of \
          the point under the mouse and needs no network. By the original benchmark's convention, without the first batch: \

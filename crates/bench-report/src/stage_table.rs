@@ -2,7 +2,7 @@
 
 use crate::{
     PointSummary, STAGES, Spread,
-    table::{decimal, escape, grouped, leading_columns},
+    table::{decimal, grouped, markdown_table},
 };
 
 /// Columns of the table; a stage's cell has wall-clock / CPU seconds.
@@ -20,6 +20,9 @@ pub const STAGE_HEADER: [&str; 12] = [
     "batches, blocks ready",
     "decoded / needed bytes",
 ];
+
+/// Columns with words, from the first on.
+const N_WORDS: usize = 2;
 
 /// A one-line legend of the columns.
 pub const STAGE_LEGEND: &str = "stages in seconds of an epoch, wall / CPU, each summed over its threads (they overlap); other CPU belongs to no stage, \
@@ -78,23 +81,9 @@ pub fn stage_markdown(points: &[PointSummary]) -> String {
     if timed.is_empty() {
         return String::new();
     }
-    let line = |cells: &[String]| {
-        cells.iter().fold("|".to_owned(), |line, cell| format!("{line} {} |", escape(cell)))
-    };
     let timed: Vec<PointSummary> = timed.into_iter().filter(|one| one.n_ok > 0).collect();
-    let leading = leading_columns(&timed);
-    let mut header: Vec<String> = leading.iter().map(|(name, _)| (*name).to_owned()).collect();
-    header.extend(STAGE_HEADER.map(str::to_owned));
-    let mut lines = vec![line(&header)];
-    let words = leading.len() + 2;
-    let rule = (0..header.len()).map(|idx| if idx < words { " --- |" } else { " ---: |" });
-    lines.push(rule.fold("|".to_owned(), |line, one| line + one));
-    for (idx, row) in stage_rows(&timed).into_iter().enumerate() {
-        let mut cells: Vec<String> = leading.iter().map(|(_, cells)| cells[idx].clone()).collect();
-        cells.extend(row);
-        lines.push(line(&cells));
-    }
-    lines.join("\n") + "\n"
+    let rows = stage_rows(&timed).into_iter().map(Vec::from);
+    markdown_table(&timed, &STAGE_HEADER, N_WORDS, rows)
 }
 
 #[cfg(test)]

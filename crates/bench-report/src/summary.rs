@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{DataInfo, EpochRecord, GridPoint, OrderEntropy, STAGES, Spread, Status};
+use crate::{DataInfo, EpochRecord, GridPoint, LinkSummary, OrderEntropy, STAGES, Spread, Status};
 
 /// Summary of the epochs and repetitions of one grid point on one machine and one data set.
 ///
@@ -56,6 +56,9 @@ pub struct PointSummary {
     pub stages: Vec<StageSummary>,
     /// CPU seconds that belong to no stage.
     pub other_cpu_secs: Option<Spread>,
+    /// What the epochs asked of a link; `None` without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkSummary>,
     /// How random the order was, by each label of the first successful epoch.
     pub order_entropy: Vec<EntropySummary>,
 }
@@ -169,6 +172,7 @@ fn summarize_point(epochs: &[&EpochRecord]) -> PointSummary {
         other_cpu_secs: spread(|epoch| {
             Some((epoch.measured.cpu_secs? - epoch.stages.known_cpu_secs()?).max(0.0))
         }),
+        link: LinkSummary::of(&ok),
         order_entropy: summarize_entropy(&ok),
     }
 }

@@ -30,6 +30,9 @@ pub const TABLE_HEADER: [&str; 13] = [
     ENTROPY_HEADER,
 ];
 
+/// Columns with words, from the first on.
+const N_WORDS: usize = 5;
+
 /// One row per grid point under [`TABLE_HEADER`]. GB are 10^9 bytes. A point without successful
 /// epochs has its failure in place of its speed.
 pub fn table_rows(points: &[PointSummary]) -> Vec<[String; TABLE_HEADER.len()]> {
@@ -63,13 +66,14 @@ fn row(summary: &PointSummary) -> [String; TABLE_HEADER.len()] {
     ]
 }
 
-/// The reader and page cache like `native, warm`, and the limit on reading.
+/// The reader and page cache like `native, warm`, the limit on reading and the link.
 fn reader(point: &GridPoint) -> String {
     let limit = point.io_limit.map_or_else(String::new, |rate| {
         let by = point.io_limit_by.as_deref().unwrap_or("?");
         format!(", {} MB/s by {by}", decimal(rate as f64 / 1e6, 1))
     });
-    format!("{}, {}{limit}", point.reader, point.cache)
+    let link = point.format_link().map_or_else(String::new, |link| format!(", over {link}"));
+    format!("{}, {}{limit}{link}", point.reader, point.cache)
 }
 
 /// Entropies like `cell_type 3.41 / 3.43`, for each label.
@@ -112,17 +116,28 @@ pub(crate) fn leading_columns(points: &[PointSummary]) -> Vec<(&'static str, Vec
 /// The table as Markdown. Results folder, machine, loader, data and genes come first, each if there are
 /// several.
 pub fn markdown(points: &[PointSummary]) -> String {
+    markdown_table(points, &TABLE_HEADER, N_WORDS, table_rows(points).into_iter().map(Vec::from))
+}
+
+/// A table as Markdown with a row for each of `points`, which their leading columns begin. The
+/// first `n_words` columns of `header` hold words, the others numbers.
+pub(crate) fn markdown_table(
+    points: &[PointSummary],
+    header: &[&str],
+    n_words: usize,
+    rows: impl Iterator<Item = Vec<String>>,
+) -> String {
     let leading = leading_columns(points);
     let mut text = String::new();
-    let mut header: Vec<String> = leading.iter().map(|(name, _)| (*name).to_owned()).collect();
-    header.extend(TABLE_HEADER.map(str::to_owned));
-    push_row(&mut text, &header);
+    let mut names: Vec<String> = leading.iter().map(|(name, _)| (*name).to_owned()).collect();
+    names.extend(header.iter().map(|name| (*name).to_owned()));
+    push_row(&mut text, &names);
     text.push('|');
-    for idx in 0..header.len() {
-        text.push_str(if idx < leading.len() + 5 { " --- |" } else { " ---: |" });
+    for idx in 0..names.len() {
+        text.push_str(if idx < leading.len() + n_words { " --- |" } else { " ---: |" });
     }
     text.push('\n');
-    for (idx, row) in table_rows(points).into_iter().enumerate() {
+    for (idx, row) in rows.enumerate() {
         let mut cells: Vec<String> = leading.iter().map(|(_, cells)| cells[idx].clone()).collect();
         cells.extend(row);
         push_row(&mut text, &cells);

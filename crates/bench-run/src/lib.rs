@@ -14,6 +14,7 @@
 //!   [`Ended`] says how it ended.
 //! - [`consume_epoch`] consumes the batches of an epoch and times the waits.
 //! - `limits` limits memory and the read rate; `page_cache` makes the page cache warm or cold.
+//! - [`LinkFlags`] serve local data over a link; [`LinkMeter`] counts what an epoch asks of it.
 //! - [`ResultsFolder`], [`run_info()`] and [`digest()`] give the folder, the run and the conditions
 //!   of rows.
 //! - [`Secrets`] keeps credentials out of records, messages and command lines.
@@ -32,6 +33,7 @@ mod interrupt;
 mod limits;
 mod measuring;
 mod order;
+mod over_link;
 mod page_cache;
 mod process;
 mod program_end;
@@ -57,8 +59,12 @@ pub use limits::{
     BucketCount, Holder, IoLimit, KernelLimit, LimitBy, LimitMeter, MemoryLimit, Rate, Version,
     format_rate,
 };
+pub use link::LinkCounts;
 pub use measuring::{Job, MeasuredEpoch, Measuring, OutputFlags};
 pub use order::{Event, Order};
+pub use over_link::{
+    LinkAccess, LinkFlags, LinkMeter, LinkServers, SERVE_LINK, ServeLinkArgs, serve_link,
+};
 pub use page_cache::{Cold, MOST_CACHED_IF_COLD, PageCache, cached_share, cool, evict, warm};
 pub use process::{Ended, Failure, ProcessSpec, TreePeak};
 pub use program_end::{exit_code, refused_command_line};

@@ -2,6 +2,7 @@
 //! same values.
 
 mod args;
+mod link_table;
 mod reads;
 
 use std::process::ExitCode;
@@ -11,10 +12,11 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 use bench_report::{HostInfo, Measured, ProcessMeter, Spread};
 use bench_run::{
-    Display, Ended, INTERRUPTED_EXIT_CODE, Order, ProcessSpec, Session, UsageError, grouped, warm,
+    Display, Ended, INTERRUPTED_EXIT_CODE, LinkAccess, Order, ProcessSpec, Session, UsageError,
+    grouped, warm,
 };
 use comfy_table::{CellAlignment, Table, presets};
-use grid_point::Data;
+use grid_point::{Data, DataSource};
 use serde::{Deserialize, Serialize};
 use soma_io::{
     CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges, SparseNdArray,
@@ -22,6 +24,7 @@ use soma_io::{
 };
 
 pub use args::BenchReadersArgs;
+use link_table::OfLink;
 use reads::ReadKind;
 
 /// The subcommand of the program that runs [`serve`].
@@ -60,24 +63,36 @@ pub fn run(args: &BenchReadersArgs) -> anyhow::Result<ExitCode> {
     if args.repetitions == 0 {
         return Err(UsageError::new("--repetitions must be 1 or more").into());
     }
-    let data = args.data.data()?.or_example(args.quiet)?;
+    let mut data = args.data.data()?.or_example(args.quiet)?;
+    let mut servers = args.link.servers()?;
+    if let Some(servers) = &mut servers {
+        data = data.over(servers)?;
+    }
     let display = Display::new(kinds.len() as u64, "kinds of reads", args.quiet);
     let mut session = Session::begin(display)?;
     let x = open(&data)?;
     session.cache = warm(data.folders().as_deref()).name();
     announce(&x, &data, session.cache)?;
-    let mut rows = Vec::new();
+    if let Some(servers) = &servers {
+        println!("read {}", servers.describe());
+    }
+    let (mut rows, mut asked) = (Vec::new(), Vec::new());
     for (kind, done) in kinds.iter().zip(1..) {
         session.display.now(kind.to_string());
-        let Some(compared) = compare(&x, *kind, args, &session)? else { break };
+        let link = data.link.as_ref();
+        let Some(compared) = compare(&x, *kind, args, link, &session)? else { break };
         let peak = |choice| peak_bytes(&session, &data, choice, *kind, args.seed);
         let Some(libtiledb) = peak(ReaderChoice::Libtiledb)? else { break };
         let Some(native) = peak(ReaderChoice::Native)? else { break };
         rows.push(compared.row(*kind, libtiledb, native));
+        asked.extend(link_table::rows(*kind, &compared.sides));
         session.display.position(done);
     }
     session.display.finish();
-    println!("{}\n{LEGEND}", table(&rows));
+    println!("{}\n{LEGEND}", table(&HEADER, 1, &rows));
+    if !asked.is_empty() {
+        println!("\n{}\n{}", table(&link_table::HEADER, 2, &asked), link_table::LEGEND);
+    }
     if rows.len() < kinds.len() {
         eprintln!("interrupted");
         return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
@@ -97,10 +112,9 @@ fn kinds(typed: &[String]) -> anyhow::Result<Vec<ReadKind>> {
 }
 
 fn open(data: &Data) -> anyhow::Result<SparseNdArray> {
-    let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
-    Ok(Experiment::open(data.uri.full(), &options)?
-        .measurement(&data.measurement)?
-        .x(&data.layer)?)
+    let DataSource { uri, config } = data.source()?;
+    let options = OpenOptions { config, ..OpenOptions::default() };
+    Ok(Experiment::open(uri.full(), &options)?.measurement(&data.measurement)?.x(&data.layer)?)
 }
 
 fn announce(x: &SparseNdArray, data: &Data, cache: &str) -> anyhow::Result<()> {
@@ -129,6 +143,8 @@ struct Compared {
     first: [f64; 2],
     nnz: u64,
     cells_decoded: u64,
+    /// What each reader asked of the link in the repetitions; empty without a link.
+    sides: Vec<OfLink>,
 }
 
 impl Compared {
@@ -172,6 +188,7 @@ fn compare(
     x: &SparseNdArray,
     kind: ReadKind,
     args: &BenchReadersArgs,
+    link: Option<&LinkAccess>,
     session: &Session,
 ) -> anyhow::Result<Option<Compared>> {
     // Opened anew for each kind, so that no kind profits from the state that another one left.
@@ -183,7 +200,11 @@ fn compare(
         first: [0.0; 2],
         nnz: 0,
         cells_decoded: 0,
+        sides: Vec::new(),
     };
+    if link.is_some() {
+        compared.sides = vec![OfLink::new("libtiledb"), OfLink::new("native")];
+    }
     for repetition in 0..=args.repetitions {
         let reads = kind.reads(x.shape().0, args.seed, repetition)?;
         if reads.is_empty() {
@@ -197,9 +218,15 @@ fn compare(
                 return Ok(None);
             }
             // The readers alternate: the second one finds caches as the first one left them.
-            for side in [idx % 2, (idx + 1) % 2] {
-                let decoded = sides[side as usize].read(rows)?;
+            for side in [idx % 2, (idx + 1) % 2].map(|side| side as usize) {
+                let before = link.map(LinkAccess::counts).transpose()?;
+                let decoded = sides[side].read(rows)?;
                 compared.cells_decoded += decoded.unwrap_or(0);
+                if let Some((link, before)) = link.zip(before)
+                    && 0 < repetition
+                {
+                    compared.sides[side].add(&link.counts()?.since(&before), sides[side].last_secs);
+                }
             }
             same(&sides, rows)?;
             compared.nnz += sides[1].csr.nnz() as u64;
@@ -230,17 +257,25 @@ struct Side {
     reader: Arc<dyn XReader>,
     csr: CsrBuffers,
     secs: f64,
+    /// Seconds of the last read.
+    last_secs: f64,
 }
 
 impl Side {
     fn open(x: &SparseNdArray, choice: ReaderChoice) -> anyhow::Result<Self> {
-        Ok(Self { reader: x.reader(choice)?, csr: CsrBuffers::default(), secs: 0.0 })
+        Ok(Self {
+            reader: x.reader(choice)?,
+            csr: CsrBuffers::default(),
+            secs: 0.0,
+            last_secs: 0.0,
+        })
     }
 
     fn read(&mut self, rows: &RowRanges) -> anyhow::Result<Option<u64>> {
         let start = Instant::now();
         let stats = self.reader.read_csr(rows, &GeneSelection::All, &mut self.csr)?;
-        self.secs += start.elapsed().as_secs_f64();
+        self.last_secs = start.elapsed().as_secs_f64();
+        self.secs += self.last_secs;
         Ok(stats.cells_decoded)
     }
 }
@@ -311,14 +346,14 @@ fn read(ReadTask { data, kind, seed }: &ReadTask) -> anyhow::Result<u64> {
         .context("the process's memory is not known")
 }
 
-fn table(rows: &[Vec<String>]) -> Table {
+fn table(header: &[&str], n_words: usize, rows: &[Vec<String>]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
-    table.set_header(HEADER);
+    table.set_header(header);
     for row in rows {
         table.add_row(row);
     }
-    for column in table.column_iter_mut().skip(1) {
+    for column in table.column_iter_mut().skip(n_words) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table

@@ -11,12 +11,14 @@ mod args;
 mod comparison;
 mod copies;
 mod delivered;
+mod link_table;
 mod own;
 mod peer;
 mod prepare;
 mod ratio;
 mod report;
 mod side;
+mod text_table;
 mod work;
 
 use std::collections::BTreeMap;
@@ -27,7 +29,8 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use bench_report::HostInfo;
 use bench_run::{
-    Display, Rows, Session, UsageError, grouped, pairs, run_info, warm, without_credentials,
+    Display, LinkServers, Rows, Session, UsageError, grouped, pairs, run_info, warm,
+    without_credentials,
 };
 use grid_point::{BlockSpec, Data, Point};
 use loader::ReaderChoice;
@@ -55,7 +58,8 @@ pub fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode>
     };
     let mut session = Session::begin(Display::counting("copies", args.quiet))?;
     let scripts = scripts(args)?;
-    let jobs = jobs(args, &session)?;
+    let mut servers = args.link.servers()?;
+    let jobs = jobs(args, &session, servers.as_mut())?;
     if args.check {
         println!("{}", scripts.keys().cloned().collect::<Vec<_>>().join("\n"));
         return Ok(ExitCode::SUCCESS);
@@ -80,6 +84,9 @@ pub fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode>
         session.cache,
         folder.path.display()
     ));
+    if let Some(servers) = &servers {
+        session.display.line(&format!("the data is read {}", servers.describe()));
+    }
     let mut comparison = Comparison {
         session,
         rows: Rows::new(folder, run, host),
@@ -91,7 +98,8 @@ pub fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode>
         copies: Vec::new(),
         done: 0,
     };
-    let sides = sides(args, &mut comparison, &jobs[0].data, &available.peers);
+    let data = &jobs[0].data;
+    let sides = sides(args, &mut comparison, data, &available.peers, servers.as_mut());
     let compared = compare_all(&mut comparison, &jobs, &sides, args.quiet);
     comparison.session.display.finish();
     let closed = comparison.close();
@@ -101,16 +109,28 @@ pub fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode>
 
 /// Returns all sides except our loader on the original experiment, and makes their copies. A side
 /// that cannot be prepared is recorded as missing.
-fn sides(args: &PeersArgs, comparison: &mut Comparison, data: &Data, peers: &[Peer]) -> Vec<Side> {
-    // The copies contain all genes.
-    let data = Data { n_genes: None, ..data.clone() };
-    let preparing = Preparing { session: &comparison.session, root: &args.copies, data: &data };
+fn sides(
+    args: &PeersArgs,
+    comparison: &mut Comparison,
+    data: &Data,
+    peers: &[Peer],
+    mut servers: Option<&mut LinkServers>,
+) -> Vec<Side> {
+    // The copies contain all genes, and are not made over the link.
+    let data = Data { n_genes: None, link: None, ..data.clone() };
+    let preparing = Preparing {
+        session: &comparison.session,
+        root: &args.copies,
+        data: &data,
+        over_link: servers.is_some(),
+    };
     let (mut sides, mut copies, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     for peer in peers {
         match preparing.peer(peer) {
-            Ok((of_peer, copy)) => {
-                sides.extend(of_peer);
-                copies.extend(copy);
+            Ok(prepared) => {
+                sides.extend(prepared.sides);
+                copies.extend(prepared.copy);
+                comparison.skipped.extend(prepared.skipped);
             }
             Err(why) => missing.push(format!("{}: {why:#}", peer.name)),
         }
@@ -126,6 +146,15 @@ fn sides(args: &PeersArgs, comparison: &mut Comparison, data: &Data, peers: &[Pe
             }
             Err(why) => missing.push(format!("{}: {why:#}", side::RELAID)),
         }
+    }
+    if let Some(servers) = &mut servers {
+        sides.retain_mut(|side| match side.read_over(servers, &data) {
+            Ok(()) => true,
+            Err(why) => {
+                missing.push(format!("{}: {why:#}", side.label()));
+                false
+            }
+        });
     }
     comparison.copies = copies;
     comparison.settings = sides.iter().filter_map(Side::settings).collect();
@@ -238,8 +267,15 @@ fn peers(args: &PeersArgs, scripts: &BTreeMap<String, PathBuf>) -> anyhow::Resul
 
 /// Returns the works without duplicates, and opens the data of each. Fails if a work cannot be
 /// loaded.
-fn jobs(args: &PeersArgs, session: &Session) -> anyhow::Result<Vec<WorkJob>> {
-    let all = args.data.data().map_err(|error| UsageError::of(&error))?;
+fn jobs(
+    args: &PeersArgs,
+    session: &Session,
+    servers: Option<&mut LinkServers>,
+) -> anyhow::Result<Vec<WorkJob>> {
+    let mut all = args.data.data().map_err(|error| UsageError::of(&error))?;
+    if let Some(servers) = servers {
+        all = all.over(servers)?;
+    }
     let mut jobs: Vec<WorkJob> = Vec::new();
     for work in &args.works {
         if jobs.iter().any(|job| job.work == *work) {

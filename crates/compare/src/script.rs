@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use bench_run::ProcessSpec;
-use grid_point::Data;
+use bench_run::{LinkAccess, ProcessSpec};
+use grid_point::{Data, DataSource};
 use serde::Serialize;
 
 /// Input of a script on stdin.
@@ -13,13 +13,35 @@ use serde::Serialize;
 struct ScriptInput<'a> {
     uri: &'a str,
     config: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<ScriptLink>,
 }
 
-/// Makes the process of a script that reads the data. Fails if its input cannot be serialized.
+/// The link over which a script's loader reads.
+#[derive(Serialize)]
+struct ScriptLink {
+    /// The address that answers with the counts of its server, as JSON.
+    counts: String,
+    /// The server, in the way of S3.
+    endpoint: String,
+    bucket: String,
+    /// The folder of the data, or of the loader's copy, in the bucket.
+    prefix: String,
+}
+
+/// Makes the process of a script that reads the data, where it is or over its link. Fails if its
+/// input cannot be serialized.
 pub(crate) fn script_process(
     command: Command,
     data: &Data,
 ) -> anyhow::Result<ProcessSpec<'static>> {
-    let input = ScriptInput { uri: data.uri.full(), config: &data.config };
+    let DataSource { uri, config } = data.source()?;
+    let link = data.link.as_ref().map(|link| ScriptLink {
+        counts: link.counts_uri(),
+        endpoint: format!("http://{}", link.address),
+        bucket: LinkAccess::BUCKET.to_owned(),
+        prefix: link.name.clone(),
+    });
+    let input = ScriptInput { uri: uri.full(), config: &config, link };
     ProcessSpec::new(command, &input, data.secrets())
 }

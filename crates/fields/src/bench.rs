@@ -3,7 +3,6 @@
 
 mod chained;
 mod far;
-mod link_process;
 mod measure;
 mod plain_read;
 mod point;
@@ -11,7 +10,6 @@ mod run;
 mod task;
 
 pub(crate) use far::sentence;
-pub(crate) use link_process::{SUBCOMMAND as SERVE_LINK, ServeLinkArgs, serve as serve_link};
 pub(crate) use measure::serve;
 pub(crate) use point::{Point, Strategy};
 pub(crate) use run::{BenchFlags, DataFlags, Job, Measuring, megabytes_per_second};

@@ -1,8 +1,9 @@
 //! Root of the command line.
 
+use bench_run::ServeLinkArgs;
 use clap::{Parser, Subcommand};
 
-use crate::bench::{self, ServeLinkArgs};
+use crate::bench;
 use crate::generate_command::GenerateArgs;
 use crate::peers_command::PeersArgs;
 use crate::queue_command::QueueArgs;
@@ -30,7 +31,7 @@ pub(crate) enum Command {
     #[command(hide = true, name = bench::SUBCOMMAND)]
     Point,
     /// Serve a folder over a link until stdin closes: the process that `--link` starts
-    #[command(hide = true, name = bench::SERVE_LINK)]
+    #[command(hide = true, name = bench_run::SERVE_LINK)]
     ServeLink(ServeLinkArgs),
 }
 

@@ -42,7 +42,7 @@ mod sweep_picture;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use bench_run::{Secrets, exit_code, refused_command_line};
+use bench_run::{Secrets, exit_code, refused_command_line, serve_link};
 use clap::Parser as _;
 
 use cli::{Cli, Command};
@@ -64,7 +64,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Sweep(args) => sweep_command::run(&args, &arguments),
         Command::Queue(args) => queue_command::run(&args, &arguments),
         Command::Peers(args) => peers_command::run(&args, &arguments),
-        Command::ServeLink(args) => bench::serve_link(&args),
+        Command::ServeLink(args) => serve_link(&args).map(|()| ExitCode::SUCCESS),
         Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),
     };
     exit_code(outcome, &secrets)

@@ -41,6 +41,8 @@ impl Conditions {
             // The group has another name in each run.
             group.clear();
         }
+        // Its server has another port in each run.
+        data.link = data.link.map(|link| link.without_address());
         let shared = (digest_of_program(program)?, data, opened, machine, versions, files);
         Ok(Self { shared: digest(&shared)? })
     }
@@ -55,6 +57,8 @@ impl Conditions {
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU64;
+
+    use bench_run::LinkAccess;
 
     use super::*;
     use crate::point::point_for_tests;
@@ -86,6 +90,16 @@ mod tests {
         };
         let [one, other] = ["/a", "/b"].map(|group| of(&held(Holder::Kernel(group.into()))));
         assert_eq!(one, other);
+        let over = |link: &str, address: &str| {
+            conditions(folder.path(), |data, _, _| {
+                data.link = Some(LinkAccess {
+                    link: link.into(),
+                    address: address.into(),
+                    ..LinkAccess::default()
+                });
+            })
+        };
+        assert_eq!(of(&over("30ms", "127.0.0.1:1")), of(&over("30ms", "127.0.0.1:2")));
         let mut all = vec![
             of(&same),
             one,
@@ -99,6 +113,8 @@ mod tests {
                 drop(data.config.insert("a".into(), "1".into()));
             })),
             of(&conditions(folder.path(), |_, opened, _| opened.total_nnz = 7)),
+            of(&over("30ms", "127.0.0.1:1")),
+            of(&over("31ms", "127.0.0.1:1")),
             of(&conditions(folder.path(), |_, _, host| host.n_cores = 99)),
         ];
         let by_key = |key: &str| {

@@ -9,8 +9,11 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use bench_report::DataInfo;
-use bench_run::{Address, DataFile, IoLimit, Secrets, data_files, recorded, shown_uri};
+use bench_report::{DataInfo, Measured};
+use bench_run::{
+    Address, DataFile, IoLimit, LinkAccess, LinkServers, Secrets, UsageError, data_files, recorded,
+    shown_uri,
+};
 use serde::{Deserialize, Serialize};
 
 pub use example::{format_leftover, write_example};
@@ -48,6 +51,17 @@ pub struct Data {
     pub totals: Option<String>,
     /// Limit on the read rate.
     pub io_limit: Option<IoLimit>,
+    /// The link over which it is read; `None` reads it where it is.
+    pub link: Option<LinkAccess>,
+}
+
+/// Where data is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataSource {
+    /// Path or URI.
+    pub uri: Address,
+    /// Settings of TileDB.
+    pub config: BTreeMap<String, String>,
 }
 
 /// Facts about opened data.
@@ -90,6 +104,53 @@ impl Data {
         Ok(self)
     }
 
+    /// Returns where the data is read: at its address, or at the server of its link. Fails if a
+    /// setting of TileDB is one that the link sets.
+    pub fn source(&self) -> anyhow::Result<DataSource> {
+        let (mut uri, mut config) = (self.uri.clone(), self.config.clone());
+        if let Some(link) = &self.link {
+            link.configure(&mut config)?;
+            uri = link.uri().into();
+        }
+        Ok(DataSource { uri, config })
+    }
+
+    /// Returns the data read over a link, whose server this starts. The stored bytes that an epoch
+    /// needs are those of X. Fails if the data is not on a local disk.
+    pub fn over(self, servers: &mut LinkServers) -> anyhow::Result<Self> {
+        let Some(folder) = self.uri.local_path() else {
+            let message = format!("--link takes data on a local disk, not {}", self.uri);
+            return Err(UsageError::new(message).into());
+        };
+        let x = self.x_folder().filter(|folder| folder.is_dir());
+        let stored = x.map(|x| bench_run::folder_bytes(&x)).transpose();
+        let stored = stored.with_context(|| format!("cannot list the files of {}", self.uri))?;
+        let link = servers.serve(&folder, stored)?;
+        let data = Self { link: Some(link), ..self };
+        data.source()?;
+        Ok(data)
+    }
+
+    /// Returns the folder of X's layer; `None` if the data is not on a local disk.
+    fn x_folder(&self) -> Option<PathBuf> {
+        let root = self.uri.local_path()?;
+        Some(root.join("ms").join(&self.measurement).join("X").join(&self.layer))
+    }
+
+    /// Returns the share of the stored values of X that an epoch with these figures needed; `None`
+    /// if it is not known.
+    pub(crate) fn share_needed(&self, measured: &Measured, opened: &Opened) -> Option<f64> {
+        let share = |part: u64, of: u64| (0 < of).then(|| part as f64 / of as f64);
+        if let Some(nnz) = measured.nnz {
+            return share(nnz, opened.total_nnz);
+        }
+        let is_all = self.cells.is_none()
+            && self.n_genes.is_none()
+            && self.obs_filter.is_none()
+            && self.var_filter.is_none();
+        share(measured.n_rows.filter(|_| is_all)?, opened.n_cells)
+    }
+
     /// Returns a name of the data for a results folder.
     pub fn name(&self) -> String {
         if self.uri.is_empty() {
@@ -102,8 +163,7 @@ impl Data {
     /// Returns the folders of the files to read: X's layer and obs, or the whole experiment if the
     /// layer is elsewhere. `None` if the data is not on a local disk.
     pub fn folders(&self) -> Option<Vec<PathBuf>> {
-        let root = self.uri.local_path()?;
-        let x = root.join("ms").join(&self.measurement).join("X").join(&self.layer);
+        let (root, x) = (self.uri.local_path()?, self.x_folder()?);
         Some(if x.is_dir() { vec![x, root.join("obs")] } else { vec![root] })
     }
 
@@ -172,6 +232,33 @@ mod tests {
         assert_eq!(bytes(uri, "ATAC"), 139);
         assert_eq!(bytes("s3://bucket/experiment", "RNA"), 0);
         assert_eq!(Data { uri: "s3://b/x".into(), ..Data::default() }.folders(), None);
+    }
+
+    #[test]
+    fn the_needed_share_is_of_values_or_of_rows() {
+        let opened = Opened { n_cells: 100, total_nnz: 1000, ..Opened::default() };
+        let data = Data::default();
+        let cut = Measured { n_rows: Some(25), ..Measured::default() };
+        assert_eq!(data.share_needed(&cut, &opened), Some(0.25));
+        let whole = Measured { nnz: Some(500), ..cut.clone() };
+        assert_eq!(data.share_needed(&whole, &opened), Some(0.5));
+        let part = Data { n_genes: Some(3), ..data };
+        assert_eq!(part.share_needed(&cut, &opened), None);
+        assert_eq!(part.share_needed(&whole, &Opened::default()), None);
+    }
+
+    #[test]
+    fn data_is_read_at_the_server_of_its_link() {
+        let (name, address) = ("data".into(), "127.0.0.1:9".into());
+        let link = LinkAccess { name, address, ..LinkAccess::default() };
+        let data = Data { uri: "/x".into(), link: Some(link), ..Data::default() };
+        let source = data.source().unwrap();
+        assert_eq!(source.uri.full(), "s3://link/data");
+        assert_eq!(source.config["vfs.s3.endpoint_override"], "127.0.0.1:9");
+        let near = Data { link: None, ..data.clone() }.source().unwrap();
+        assert_eq!((near.uri.full(), near.config.len()), ("/x", 0));
+        let config = [("vfs.s3.region".to_owned(), "x".to_owned())].into();
+        assert!(Data { config, ..data }.source().is_err());
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub use check::{check, point_process};
 pub use conditions::Conditions;
 pub use consumer::Consumer;
 pub use data::{
-    Data, DataFlags, FormFlag, IoLimitInForce, Opened, ReaderFlag, SelectionFlags, decide_io_limit,
-    environment_secrets, format_leftover, share_with_libtiledb, write_example,
+    Data, DataFlags, DataSource, FormFlag, IoLimitInForce, Opened, ReaderFlag, SelectionFlags,
+    decide_io_limit, environment_secrets, format_leftover, share_with_libtiledb, write_example,
 };
 pub use label_entropy::{Curve, Labels};
 pub use measure::serve;

@@ -5,14 +5,16 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use bench_report::{EpochRecord, Measured, ProcessMeter};
-use bench_run::{Cold, ConsumedEpoch, LimitMeter, Order, PageCache, Reporter, consume_epoch, cool};
+use bench_run::{
+    Cold, ConsumedEpoch, LimitMeter, LinkMeter, Order, PageCache, Reporter, consume_epoch, cool,
+};
 use jiff::Timestamp;
 use loader::{Dataset, EpochStats, StageTimes};
 use soma_io::{CacheUse, ReadLimit};
 use torch_feed::{TensorEpoch, TensorLoader};
 
 use crate::consumer::Taker;
-use crate::data::{Data, count};
+use crate::data::{Data, Opened, count};
 use crate::label_entropy::{Labels, Meters};
 use crate::open::{OpenData, tensor_loader};
 use crate::point::Point;
@@ -59,14 +61,16 @@ fn measure(
         Some(_) => cooled(data, point, reporter)?,
         None => cache.to_owned(),
     };
+    let link = data.link.as_ref().map(LinkMeter::start).transpose()?;
     let opening = Instant::now();
     let OpenData { dataset, labels, opened, n_classes, bucket } =
         OpenData::open(data, point.consumer.label())?;
-    reporter.answer(PointAnswer::Opened(opened))?;
+    reporter.answer(PointAnswer::Opened(opened.clone()))?;
     let loader = tensor_loader(dataset, point, data, reporter.grown_bytes()?)?;
     let open_secs = opening.elapsed().as_secs_f64();
     let taker = point.consumer.ready(&loader, n_classes);
-    let mut measuring = Measuring { loader: &loader, point, data, taker, cache, bucket };
+    let mut measuring =
+        Measuring { loader: &loader, point, data, opened, taker, cache, bucket, link };
     measuring.run(&labels, open_secs, reporter)
 }
 
@@ -75,11 +79,14 @@ struct Measuring<'a> {
     loader: &'a TensorLoader,
     point: &'a Point,
     data: &'a Data,
+    opened: Opened,
     taker: Taker,
     /// State of the page cache when the next epoch begins.
     cache: String,
     /// Token bucket that limits the reader, if it enforces the limit.
     bucket: Option<Arc<ReadLimit>>,
+    /// Counts of the link's server, if there is a link.
+    link: Option<LinkMeter>,
 }
 
 impl Measuring<'_> {
@@ -135,9 +142,11 @@ impl Measuring<'_> {
         meters: &mut Meters<'_>,
         reporter: &mut Reporter<PointAnswer>,
     ) -> anyhow::Result<EpochRecord> {
+        self.link.as_mut().map_or(Ok(()), LinkMeter::begin_epoch)?;
         let meter = ProcessMeter::start()?;
         let start_dt = Timestamp::now();
         let (consumed, stats) = self.consume(start, meters, reporter)?;
+        let used = self.link.as_ref().map(LinkMeter::end_epoch).transpose()?;
         let ConsumedEpoch { batches, end_wait_secs, busy_cpu_secs } = consumed;
         let mut measured = Measured::from_batches(&batches, end_wait_secs);
         meter.finish(&mut measured)?;
@@ -146,6 +155,10 @@ impl Measuring<'_> {
         measured.epoch = Some(epoch);
         let dataset = self.loader.loader().dataset();
         enter_stats(&mut measured, &stats, dataset.n_rows());
+        if let (Some(link), Some(used)) = (&mut self.link, &used) {
+            let share = self.data.share_needed(&measured, &self.opened);
+            link.enter(used, share, &mut measured);
+        }
         measured.kept_decoded_bytes = Some(dataset.decoded_bytes());
         for cache in caches(dataset) {
             *measured.cache_hits.get_or_insert(0) += cache.stats.hits;

@@ -12,7 +12,7 @@ use soma_io::{Experiment, OpenOptions, ReadLimit};
 use torch_feed::TensorLoader;
 
 use crate::consumer;
-use crate::data::{Data, Opened, bucket};
+use crate::data::{Data, DataSource, Opened, bucket};
 use crate::label_entropy::{self, Labels};
 use crate::point::Point;
 
@@ -69,8 +69,9 @@ fn open(
     bucket: Option<Arc<ReadLimit>>,
     learned: Option<&str>,
 ) -> anyhow::Result<OpenData> {
-    let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
-    let mut experiment = Experiment::open(data.uri.full(), &options)?;
+    let DataSource { uri, config } = data.source()?;
+    let options = OpenOptions { config, ..OpenOptions::default() };
+    let mut experiment = Experiment::open(uri.full(), &options)?;
     if let Some(limit) = &bucket {
         experiment = experiment.with_read_limit(Arc::clone(limit));
     }

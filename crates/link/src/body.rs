@@ -5,16 +5,17 @@ use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Empty, StreamBody};
+use http_body_util::{BodyExt as _, Empty, Full, StreamBody};
 use hyper::body::Frame;
 
+use crate::counts::{Counters, UnderWay};
 use crate::pace::Pace;
 
 /// The body of an answer.
@@ -25,6 +26,9 @@ const PIECE_BYTES: Range<u64> = 4 << 10..128 << 10;
 
 /// A piece takes no longer than this at the rate, unless it has the least bytes.
 const PIECE_TIME: Duration = Duration::from_millis(5);
+
+/// Pause before the end of a body that is cut.
+const CUT_PAUSE: Duration = Duration::from_millis(1);
 
 /// Buffers kept for later pieces, at most.
 const KEPT_BUFFERS: usize = 64;
@@ -127,25 +131,65 @@ pub(crate) fn empty() -> Body {
     Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
-/// The body of `content`, in pieces at `rates`; sent bytes are added to `n_sent`.
+/// A short text, sent at once.
+pub(crate) fn text_body(text: String) -> Body {
+    Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// A body that is being sent.
+struct Sending {
+    content: Content,
+    rates: Rates,
+    buffers: Buffers,
+    counters: Arc<Counters>,
+    /// Bytes after which the connection is closed; `None` sends the whole body.
+    cut_after: Option<u64>,
+    /// Its request is under way until the body is sent or given up.
+    _under_way: UnderWay,
+}
+
+impl Sending {
+    /// The next piece, of at most `most` bytes, when the rates allow it; `None` at the end.
+    async fn next(&mut self, most: u64) -> io::Result<Option<Bytes>> {
+        let most = match &mut self.cut_after {
+            Some(0) => {
+                // What came before is sent while this waits; an error would take it along.
+                tokio::time::sleep(CUT_PAUSE).await;
+                return Err(io::Error::other("the link is cut here"));
+            }
+            Some(left) => {
+                let n_bytes = self.content.len().min(most).min(*left);
+                *left -= n_bytes;
+                n_bytes
+            }
+            None => most,
+        };
+        let n_bytes = self.content.len().min(most);
+        if n_bytes == 0 {
+            return Ok(None);
+        }
+        self.rates.wait(n_bytes).await;
+        let piece = self.content.take(n_bytes, &self.buffers)?;
+        self.counters.bytes_sent.fetch_add(n_bytes, Ordering::Relaxed);
+        Ok(Some(piece))
+    }
+}
+
+/// The body of `content`, in pieces at `rates`; sent bytes are counted. It ends in the middle, with
+/// its connection, if `is_cut`.
 pub(crate) fn body(
     content: Content,
     rates: Rates,
     buffers: Buffers,
-    n_sent: Arc<AtomicU64>,
+    (counters, under_way): (Arc<Counters>, UnderWay),
+    is_cut: bool,
 ) -> Body {
     let most = rates.piece_bytes();
-    let state = (content, rates, buffers, n_sent);
-    let pieces = stream::try_unfold(state, move |mut state| async move {
-        let (content, rates, buffers, n_sent) = &mut state;
-        let n_bytes = content.len().min(most);
-        if n_bytes == 0 {
-            return Ok(None);
-        }
-        rates.wait(n_bytes).await;
-        let piece = content.take(n_bytes, buffers)?;
-        n_sent.fetch_add(n_bytes, Ordering::Relaxed);
-        Ok(Some((Frame::data(piece), state)))
+    let cut_after = is_cut.then(|| content.len() / 2);
+    let sending = Sending { content, rates, buffers, counters, cut_after, _under_way: under_way };
+    let pieces = stream::try_unfold(sending, move |mut sending| async move {
+        let piece = sending.next(most).await?;
+        Ok(piece.map(|piece| (Frame::data(piece), sending)))
     });
     StreamBody::new(pieces).boxed_unsync()
 }

@@ -21,6 +21,23 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// A server's counts could not be had.
+    #[error("the server of the link at {address} does not give its counts: it may have ended")]
+    Counts {
+        /// Host and port.
+        address: String,
+        /// The system's error, or what is wrong with the answer.
+        source: io::Error,
+    },
+}
+
+/// A text is not a list of faults.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{part}` is not a fault of a link; write some of refused=1/50, slow=1/20:2s, cut=1/40, storm=300:20, replaced=500, expired=1000 and seed=7, with commas between them"
+)]
+pub struct FaultsError {
+    pub(crate) part: String,
 }
 
 /// A text is not a link.

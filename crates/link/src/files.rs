@@ -78,28 +78,49 @@ fn nanoseconds(time: SystemTime) -> i128 {
 pub(crate) struct Folder {
     /// Without symbolic links.
     root: PathBuf,
+    /// First part of all keys; empty if keys begin in the folder.
+    name: String,
 }
 
 impl Folder {
-    pub(crate) fn new(root: &Path) -> io::Result<Self> {
+    /// Serves the folder `root` as the folder `name` of the bucket, or as the bucket itself if
+    /// `name` is empty.
+    pub(crate) fn new(root: &Path, name: &str) -> io::Result<Self> {
         let root = root.canonicalize()?;
         if !root.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(Self { root })
+        Ok(Self { root, name: name.to_owned() })
     }
 
     /// The path of `key`, which may lead through symbolic links, but not out of the folder.
     pub(crate) fn path(&self, key: &str) -> Result<PathBuf, NoFile> {
-        if !is_below(key) {
+        // Stores have no such objects; clients ask for them to find folders.
+        let Some(below) = self.below(key).filter(|below| !below.ends_with('/')) else {
+            return Err(NoFile::Absent);
+        };
+        if !below.is_empty() && !is_below(below) {
             return Err(NoFile::Refused);
         }
-        let path = self.root.join(key).canonicalize().map_err(|error| no_file(&error))?;
+        let path = self.root.join(below).canonicalize().map_err(|error| no_file(&error))?;
         if path.starts_with(&self.root) { Ok(path) } else { Err(NoFile::Refused) }
+    }
+
+    /// `key` without the folder's name; `None` if it lies beside the folder.
+    fn below<'a>(&self, key: &'a str) -> Option<&'a str> {
+        if self.name.is_empty() {
+            return Some(key);
+        }
+        let rest = key.strip_prefix(&self.name)?;
+        if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
     }
 
     pub(crate) fn root(&self) -> &Path {
         &self.root
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Opens the file of a key.
@@ -143,13 +164,27 @@ mod tests {
         std::fs::write(inside.path().join("a/b"), "xyz").unwrap();
         std::os::unix::fs::symlink(outside.path(), inside.path().join("out")).unwrap();
         std::os::unix::fs::symlink(inside.path().join("a"), inside.path().join("in")).unwrap();
-        let folder = Folder::new(inside.path()).unwrap();
+        let folder = Folder::new(inside.path(), "").unwrap();
         assert_eq!(folder.open("in/b").unwrap().facts.size, 3);
         assert_eq!(folder.open("out/secret").err(), Some(NoFile::Refused));
         assert_eq!(folder.open("../x").err(), Some(NoFile::Refused));
         assert_eq!(folder.open("a").err(), Some(NoFile::Absent));
         assert_eq!(folder.open("a/b/c").err(), Some(NoFile::Absent));
         assert_eq!(folder.open("absent").err(), Some(NoFile::Absent));
+        assert_eq!(folder.open("a/").err(), Some(NoFile::Absent));
+        let named = Folder::new(inside.path(), "data").unwrap();
+        assert_eq!(named.open("data/a/b").unwrap().facts.size, 3);
+        for (key, why) in [
+            ("a/b", NoFile::Absent),
+            ("data", NoFile::Absent),
+            ("data/", NoFile::Absent),
+            ("database/a/b", NoFile::Absent),
+            ("data/out/secret", NoFile::Refused),
+            ("data/../x", NoFile::Refused),
+            ("data//a/b", NoFile::Refused),
+        ] {
+            assert_eq!(named.open(key).err(), Some(why), "{key}");
+        }
     }
 
     #[test]

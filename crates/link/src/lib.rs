@@ -15,6 +15,9 @@
 //! - After a pause at most 20 ms worth of bytes may come at once. That is also how far a thread
 //!   that the system wakes late catches up.
 //!
+//! [`LinkFaults`] make some requests fail, drawn from a seed. A server counts what it does
+//! ([`LinkCounts`]); a client in another process asks it for its counts ([`LinkCounts::take`]).
+//!
 //! Files are read from the system's page cache in pieces, so memory stays small; the files of a
 //! measurement should be in the page cache. The server's threads use the cores of the machine like
 //! the measured program does.
@@ -43,7 +46,9 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod counts;
 mod error;
+mod faults;
 mod files;
 mod listing;
 mod pace;
@@ -53,8 +58,10 @@ mod server;
 mod service;
 mod spec;
 
-pub use error::{Error, SpecError};
-pub use server::{LinkCounts, LinkServer};
+pub use counts::{COUNTS_PATH, LinkCounts};
+pub use error::{Error, FaultsError, SpecError};
+pub use faults::LinkFaults;
+pub use server::{LinkServer, ServeOptions};
 pub use spec::LinkSpec;
 
 /// The bucket whose objects are the files of the served folder.

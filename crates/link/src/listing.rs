@@ -54,7 +54,7 @@ pub(crate) fn list(folder: &Folder, request: &ListRequest) -> io::Result<String>
     // Folders of the prefix; the rest of it is the beginning of a name.
     let base = request.prefix.rfind('/').map_or("", |at| &request.prefix[..at]);
     if base.is_empty() {
-        collect(folder, folder.root(), "", request, &mut all)?;
+        collect_all(folder, request, &mut all)?;
     } else if is_below(base)
         && let Ok(path) = folder.path(base)
     {
@@ -65,6 +65,22 @@ pub(crate) fn list(folder: &Folder, request: &ListRequest) -> io::Result<String>
     let is_truncated = 0 < request.most && request.most < all.len();
     all.truncate(request.most);
     Ok(xml(request, &all, is_truncated))
+}
+
+/// Adds the whole folder, or its name.
+fn collect_all(folder: &Folder, request: &ListRequest, into: &mut Vec<Listed>) -> io::Result<()> {
+    if folder.name().is_empty() {
+        return collect(folder, folder.root(), "", request, into);
+    }
+    let key = format!("{}/", folder.name());
+    if !key.starts_with(&request.prefix) {
+        return Ok(());
+    }
+    if request.by_folder {
+        into.push(Listed { key, facts: None });
+        return Ok(());
+    }
+    collect(folder, folder.root(), &key, request, into)
 }
 
 /// Adds the files below `path`, whose keys begin with `base`.
@@ -180,7 +196,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "x").unwrap();
         }
-        let folder = Folder::new(root.path()).unwrap();
+        let folder = Folder::new(root.path(), "").unwrap();
         let all = |query| keys(&folder, query);
         let deep = ["a/c/0", "a/c/1", "a/zarr.json", "ab", "b&amp;c"];
         assert_eq!(all("list-type=2").0, deep);
@@ -196,6 +212,17 @@ mod tests {
         );
         assert_eq!(all("max-keys=2&continuation-token=a%2Fc%2F1").0, deep[2..4]);
         assert_eq!(all("max-keys=0"), (Vec::new(), false));
+        let named = Folder::new(root.path(), "data").unwrap();
+        let all = |query| keys(&named, query).0;
+        assert_eq!(all("prefix=data/a/z"), ["data/a/zarr.json"]);
+        assert_eq!(
+            all("prefix=data/a/&delimiter=/"),
+            ["data/a/zarr.json", "<Prefix>data/a/c/</Prefix>"]
+        );
+        assert_eq!(all("delimiter=/"), ["<Prefix>data/</Prefix>"]);
+        assert_eq!(all("prefix=data/"), deep.map(|key| format!("data/{key}")));
+        assert_eq!(all("prefix=da"), all("prefix=data/"));
+        assert_eq!(all("prefix=a/"), [""; 0]);
         assert!(ListRequest::of_query("delimiter=x").is_none());
         assert!(ListRequest::of_query("prefix=%ff").is_none());
     }

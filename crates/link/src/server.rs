@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -13,10 +13,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::body::{Buffers, Rates};
+use crate::counts::LinkCounts;
 use crate::error::Error;
+use crate::faults::{Draws, LinkFaults};
 use crate::files::Folder;
 use crate::pace::Pace;
-use crate::service::Service;
+use crate::service::{Connection, Service};
 use crate::spec::LinkSpec;
 
 /// Threads that read and send.
@@ -42,39 +44,44 @@ pub struct LinkServer {
     runtime: Option<Runtime>,
 }
 
-/// Counts of a server so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LinkCounts {
-    /// Requests received.
-    pub requests: u64,
-    /// Bytes of bodies sent.
-    pub bytes_sent: u64,
-    /// Connections accepted.
-    pub connections: u64,
-    /// The longest chain of requests of which each came after the one before was answered. If the
-    /// latency is longer than a client takes to send all that it sends at once, these are the
-    /// client's round trips.
-    pub rounds: u64,
+/// How a folder is served.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServeOptions {
+    /// Latency and rates.
+    pub spec: LinkSpec,
+    /// Faults.
+    pub faults: LinkFaults,
+    /// Name of the folder in the bucket, the first part of all keys; empty if the folder is the
+    /// bucket itself.
+    pub name: String,
 }
 
 impl LinkServer {
-    /// Serves `folder` as `spec` says.
+    /// Serves `folder` as the bucket, as `spec` says and without faults.
     ///
     /// # Errors
     /// The folder cannot be opened, or the port or the threads cannot be had.
     pub fn start(folder: impl AsRef<Path>, spec: LinkSpec) -> Result<Self, Error> {
+        Self::start_with(folder, &ServeOptions { spec, ..ServeOptions::default() })
+    }
+
+    /// Serves `folder` as `options` say.
+    ///
+    /// # Errors
+    /// The folder cannot be opened, or the port or the threads cannot be had.
+    pub fn start_with(folder: impl AsRef<Path>, options: &ServeOptions) -> Result<Self, Error> {
+        let ServeOptions { spec, faults, name } = options;
+        let spec = *spec;
         let folder = folder.as_ref().to_owned();
-        let opened = Folder::new(&folder)
+        let opened = Folder::new(&folder, name)
             .map_err(|source| Error::Folder { folder: folder.clone(), source })?;
         let failed = |source| Error::Start { source };
         let service = Arc::new(Service {
             folder: opened,
             latency: spec.latency,
             buffers: Buffers::default(),
-            requests: AtomicU64::new(0),
-            bytes_sent: Arc::default(),
-            connections: AtomicU64::new(0),
-            rounds: AtomicU64::new(0),
+            draws: Draws::new(*faults),
+            counters: Arc::default(),
         });
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -108,15 +115,9 @@ impl LinkServer {
         self.spec
     }
 
-    /// Its counts so far.
+    /// Its counts so far; the most requests under way since [`LinkCounts::take`] was last called.
     pub fn counts(&self) -> LinkCounts {
-        let Service { requests, bytes_sent, connections, rounds, .. } = &*self.service;
-        LinkCounts {
-            requests: requests.load(Ordering::Relaxed),
-            bytes_sent: bytes_sent.load(Ordering::Relaxed),
-            connections: connections.load(Ordering::Relaxed),
-            rounds: rounds.load(Ordering::Relaxed),
-        }
+        self.service.counters.counts()
     }
 }
 
@@ -141,18 +142,19 @@ async fn listen(listener: TcpListener, service: Arc<Service>, spec: LinkSpec) ->
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        service.connections.fetch_add(1, Ordering::Relaxed);
-        let connection = spec.connection_bytes_per_sec.map(|rate| Arc::new(Pace::new(rate)));
-        let rates = Rates { connection, total: total.clone() };
-        drop(tokio::spawn(serve(stream, Arc::clone(&service), rates)));
+        let own = spec.connection_bytes_per_sec.map(|rate| Arc::new(Pace::new(rate)));
+        let rates = Rates { connection: own, total: total.clone() };
+        let connection = Connection { rates, has_requests: Arc::new(AtomicBool::new(false)) };
+        drop(tokio::spawn(serve(stream, Arc::clone(&service), connection)));
     }
 }
 
-async fn serve(stream: TcpStream, service: Arc<Service>, rates: Rates) {
+async fn serve(stream: TcpStream, service: Arc<Service>, connection: Connection) {
     // Without it the last piece of an answer may wait for the client's acknowledgement. If it
     // cannot be set, answers come all the same.
     drop(stream.set_nodelay(true));
-    let answer = service_fn(move |request| Arc::clone(&service).answer(request, rates.clone()));
+    let answer =
+        service_fn(move |request| Arc::clone(&service).answer(request, connection.clone()));
     // An error is the client's: it closed the connection, or does not speak HTTP.
     drop(http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await);
 }

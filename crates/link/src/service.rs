@@ -1,8 +1,8 @@
 //! Answers to requests.
 
-use std::convert::Infallible;
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +13,9 @@ use hyper::header::{
 use hyper::{Method, Request, Response, StatusCode};
 
 use crate::BUCKET;
-use crate::body::{Body, Buffers, Content, Rates, body, empty};
+use crate::body::{Body, Buffers, Content, Rates, body, empty, text_body};
+use crate::counts::{COUNTS_PATH, Counters, UnderWay};
+use crate::faults::{Draws, Fault};
 use crate::files::{Folder, NoFile, OpenFile};
 use crate::listing::{ListRequest, escaped, list};
 use crate::range::{Asked, asked};
@@ -25,11 +27,24 @@ pub(crate) struct Service {
     pub(crate) folder: Folder,
     pub(crate) latency: Duration,
     pub(crate) buffers: Buffers,
-    pub(crate) requests: AtomicU64,
-    pub(crate) bytes_sent: Arc<AtomicU64>,
-    pub(crate) connections: AtomicU64,
-    /// The longest chain among the answered requests.
-    pub(crate) rounds: AtomicU64,
+    pub(crate) draws: Draws,
+    pub(crate) counters: Arc<Counters>,
+}
+
+/// A connection of a client.
+#[derive(Debug, Clone)]
+pub(crate) struct Connection {
+    pub(crate) rates: Rates,
+    /// Whether a request came on it that counts.
+    pub(crate) has_requests: Arc<AtomicBool>,
+}
+
+/// A request that counts.
+struct Counted {
+    /// Its number, from 0.
+    number: u64,
+    under_way: UnderWay,
+    fault: Option<Fault>,
 }
 
 /// An answer before its body is paced.
@@ -57,26 +72,67 @@ impl Answer {
 }
 
 impl Service {
-    /// Answers a request of a connection with `rates`, after the latency.
+    /// Answers a request of a connection, after the latency. An error closes the connection.
     pub(crate) async fn answer<B>(
         self: Arc<Self>,
         request: Request<B>,
-        rates: Rates,
-    ) -> Result<Response<Body>, Infallible> {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        let round = 1 + self.rounds.load(Ordering::Relaxed);
-        let is_head = request.method() == Method::HEAD;
-        let answer = self.find(&request).await;
-        if !self.latency.is_zero() {
-            tokio::time::sleep(self.latency).await;
+        connection: Connection,
+    ) -> io::Result<Response<Body>> {
+        if request.uri().path() == COUNTS_PATH {
+            return Ok(self.counts());
         }
-        self.rounds.fetch_max(round, Ordering::Relaxed);
+        let is_first = !connection.has_requests.swap(true, Ordering::Relaxed);
+        let counted = self.count(&request);
+        if is_first && self.draws.refuses(self.counters.connected()) {
+            self.counters.failed();
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        let is_head = request.method() == Method::HEAD;
+        let answer = match counted.fault.and_then(|fault| refusal(fault, request.uri().path())) {
+            Some(refusal) => refusal,
+            None => self.find(&request, counted.number).await,
+        };
+        let later = match counted.fault {
+            Some(Fault::Slow(by)) => by,
+            _ => Duration::ZERO,
+        };
+        if !(self.latency + later).is_zero() {
+            tokio::time::sleep(self.latency + later).await;
+        }
+        counted.under_way.answered();
+        Ok(self.response(answer, is_head, counted, connection.rates))
+    }
+
+    /// Counts a request, and draws its fault.
+    fn count<B>(&self, request: &Request<B>) -> Counted {
+        let (number, under_way) = self.counters.begin();
+        let fault = self.draws.of(number, request.uri().path(), range_of(request));
+        if fault.is_some() {
+            self.counters.failed();
+        }
+        Counted { number, under_way, fault }
+    }
+
+    fn counts(&self) -> Response<Body> {
+        let text = serde_json::to_string(&self.counters.take()).unwrap_or_default();
+        Response::new(text_body(text))
+    }
+
+    fn response(
+        &self,
+        answer: Answer,
+        is_head: bool,
+        counted: Counted,
+        rates: Rates,
+    ) -> Response<Body> {
         let Answer { status, headers, content } = answer;
         let n_bytes = content.len();
         let sent = if is_head || n_bytes == 0 {
             empty()
         } else {
-            body(content, rates, self.buffers.clone(), Arc::clone(&self.bytes_sent))
+            let counting = (Arc::clone(&self.counters), counted.under_way);
+            let is_cut = counted.fault == Some(Fault::Cut);
+            body(content, rates, self.buffers.clone(), counting, is_cut)
         };
         let mut response = Response::new(sent);
         *response.status_mut() = status;
@@ -86,10 +142,11 @@ impl Service {
                 response.headers_mut().insert(name, value);
             }
         }
-        Ok(response)
+        response
     }
 
-    async fn find<B>(self: &Arc<Self>, request: &Request<B>) -> Answer {
+    /// The answer to the request of this number, without its fault.
+    async fn find<B>(self: &Arc<Self>, request: &Request<B>, number: u64) -> Answer {
         let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
         if ![Method::GET, Method::HEAD].contains(request.method()) {
             let status = StatusCode::METHOD_NOT_ALLOWED;
@@ -106,9 +163,8 @@ impl Service {
         if key.is_empty() {
             return self.list(path, query).await;
         }
-        let range = request.headers().get(RANGE).and_then(|range| range.to_str().ok());
         match self.folder.open(&key) {
-            Ok(file) => of_file(file, range, path),
+            Ok(file) => of_file(file, self.draws.replaces(number), range_of(request), path),
             Err(NoFile::Absent) => {
                 Answer::error(StatusCode::NOT_FOUND, "NoSuchKey", "there is no such file", path)
             }
@@ -142,14 +198,32 @@ impl Service {
     }
 }
 
-/// The answer with a file, or with a part of it.
-fn of_file(open: OpenFile, range: Option<&str>, path: &str) -> Answer {
+fn range_of<B>(request: &Request<B>) -> Option<&str> {
+    request.headers().get(RANGE).and_then(|range| range.to_str().ok())
+}
+
+/// The answer that a fault gives in place of the folder's.
+fn refusal(fault: Fault, path: &str) -> Option<Answer> {
+    let (status, code, message) = match fault {
+        Fault::Expired => (StatusCode::FORBIDDEN, "ExpiredToken", "the provided token has expired"),
+        Fault::Unavailable => {
+            (StatusCode::SERVICE_UNAVAILABLE, "SlowDown", "please reduce your request rate")
+        }
+        Fault::Slow(_) | Fault::Cut => return None,
+    };
+    Some(Answer::error(status, code, message, path))
+}
+
+/// The answer with a file, or with a part of it; with another tag if the file `is_replaced`.
+fn of_file(open: OpenFile, is_replaced: bool, range: Option<&str>, path: &str) -> Answer {
     let OpenFile { file, facts } = open;
     let size = facts.size;
+    let etag = facts.etag();
+    let etag = if is_replaced { etag.replacen('"', "\"replaced-", 1) } else { etag };
     let mut headers = vec![
         (CONTENT_TYPE, "application/octet-stream".to_owned()),
         (ACCEPT_RANGES, "bytes".to_owned()),
-        (ETAG, facts.etag()),
+        (ETAG, etag),
         (LAST_MODIFIED, facts.http_date()),
     ];
     let (status, range) = match asked(range, size) {

@@ -122,11 +122,13 @@ fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<f64> {
 }
 
 fn latency(text: &str) -> Option<Duration> {
-    if text == "0" {
-        return Some(Duration::ZERO);
-    }
-    let latency = Duration::from_micros(with_unit(text, &TIME_UNITS)? as u64);
-    (latency <= MOST_LATENCY).then_some(latency)
+    if text == "0" { Some(Duration::ZERO) } else { time(text) }
+}
+
+/// A time with its unit, up to a minute.
+pub(crate) fn time(text: &str) -> Option<Duration> {
+    let time = Duration::from_micros(with_unit(text, &TIME_UNITS)? as u64);
+    (time <= MOST_LATENCY).then_some(time)
 }
 
 fn rate(text: &str) -> Option<NonZeroU64> {

@@ -62,6 +62,9 @@ pub(crate) enum Command {
     /// A reader of `bench-readers`; same protocol as `point`
     #[command(hide = true, name = bench_readers::SUBCOMMAND)]
     BenchReadersTask,
+    /// Serve a folder over a link until stdin closes
+    #[command(hide = true, name = bench_run::SERVE_LINK)]
+    ServeLink(bench_run::ServeLinkArgs),
 }
 
 #[cfg(test)]
@@ -88,6 +91,10 @@ mod tests {
             &["sweep", "sweep", "--repeat", "0"],
             &["sweep", "sweep", "--cold=frozen"],
             &["sweep", "sweep", "--resume"],
+            &["sweep", "sweep", "--link", "fast"],
+            &["sweep", "sweep", "--link-faults", "cut=1/9"],
+            &["sweep", "sweep", "--link", "30ms", "--link-faults", "cut"],
+            &["sweep", "sweep", "--link", "30ms", "--io-limit", "1MB/s"],
             &["sweep", "sweep", "-V", "2025-11-08", "--uri", "x"],
             &["sweep", "generate"],
             &["sweep", "import", "folder"],

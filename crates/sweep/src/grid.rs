@@ -46,6 +46,10 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let named = args.results.as_deref();
     let folder = args.results_flags.folder_of_shard(named, &host, &name, shard)?;
     config.data = config.data.or_example(args.quiet)?;
+    let mut servers = args.link.servers()?;
+    if let Some(servers) = &mut servers {
+        config.data = config.data.over(servers)?;
+    }
     let io_limit = limit_io(args, &mut config)?;
     let n_measurements = config.points.len() as u64 * config.repeat;
     let mut session = Session::begin(Display::new(n_measurements, "points", args.quiet))?;
@@ -57,6 +61,9 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let limit = args.point_memory_limit.map(|size| MemoryLimit::new(size.as_u64(), group));
     let points = with_digests(&config, &opened, &host, session.program(), limit.as_ref())?;
     session.cache = announce(&session.display, &config, &opened, &folder.path);
+    if let Some(servers) = &servers {
+        session.display.line(&format!("the data is read {}", servers.describe()));
+    }
     if let Some(io_limit) = &io_limit {
         let (limit, why) = (&io_limit.limit, &io_limit.why);
         session.display.line(&format!("reading is held to {limit}, {why}"));

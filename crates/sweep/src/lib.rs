@@ -28,7 +28,7 @@ mod slice;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use bench_run::{Secrets, exit_code, refused_command_line};
+use bench_run::{Secrets, exit_code, refused_command_line, serve_link};
 use clap::Parser as _;
 use compare::{bench_readers, peers, read_chunks};
 
@@ -62,6 +62,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::PeersTask => served(peers::serve()),
         Command::ReadChunksTask => served(read_chunks::serve()),
         Command::BenchReadersTask => served(bench_readers::serve()),
+        Command::ServeLink(args) => served(serve_link(&args)),
     };
     exit_code(outcome, &secrets)
 }

@@ -40,6 +40,8 @@ const SETTINGS = {
   io_limit: "rate limit of reads",
   io_limit_by: "enforcement of the rate limit",
   link: "link to the data",
+  link_faults: "faults of the link",
+  link_cores: "cores of the link's server alone",
   storage_cache: "cache on disk",
   max_batches: "batches of an epoch",
   drop_last: "short batch left out",

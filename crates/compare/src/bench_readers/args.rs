@@ -1,5 +1,6 @@
 //! The command line of `bench-readers` as typed.
 
+use bench_run::LinkFlags;
 use clap::Args;
 use grid_point::DataFlags;
 
@@ -18,6 +19,8 @@ pub struct BenchReadersArgs {
     /// Seed of the random rows
     #[arg(long, default_value_t = 0)]
     pub(super) seed: u64,
+    #[command(flatten)]
+    pub(super) link: LinkFlags,
     /// Show no progress
     #[arg(short = 'q', long)]
     pub(super) quiet: bool,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench_run::{ResultsFlags, key_value};
+use bench_run::{LinkFlags, ResultsFlags, key_value};
 use bytesize::ByteSize;
 use clap::Args;
 use grid_point::{Consumer, DataFlags, ReaderFlag};
@@ -54,6 +54,8 @@ pub struct PeersArgs {
     /// blocks [default: no limit, none kept]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
+    #[command(flatten)]
+    pub(crate) link: LinkFlags,
     /// An environment variable for the peers' processes, may be given several times; see below
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub(crate) peer_variable: Vec<(String, String)>,

@@ -11,7 +11,7 @@ use grid_point::{Data, Opened, Point, PointAnswer, PointWork, as_asked, point_pr
 use super::copies::DataCopy;
 use super::delivered::{self, Delivered};
 use super::own::{OwnWork, own_process};
-use super::peer::{PeerAnswer, PeerEpoch, PeerTask};
+use super::peer::{PeerAnswer, PeerEpoch, PeerTask, enter_link};
 use super::report::{self, ComparisonInput, Run};
 use super::side::{PeerSide, Side};
 use super::work::Work;
@@ -160,7 +160,7 @@ impl Comparison {
     fn run_peer(&self, job: &WorkJob, side: &PeerSide, task: PeerTask) -> anyhow::Result<Outcome> {
         let PeerSide { peer, variant, copy, .. } = side;
         let command = peer.command(task, (&job.data, &job.point), &variant.name, copy.as_deref());
-        let process = script_process(command, &job.data)?;
+        let process = script_process(command, &side.data(&job.data))?;
         let what = if task == PeerTask::Tally { "checked" } else { "measured" };
         let name = format!("{}: {} is {what}", job.work, peer.label(&variant.name));
         let (mut records, mut delivered) = (Vec::new(), None);
@@ -284,7 +284,11 @@ fn peer_record(job: &WorkJob, side: &PeerSide, epoch: &PeerEpoch, cache: &str) -
         .unwrap_or_else(|error| Measured::failed(Status::Error, format!("{}: {error}", peer.name)));
     let versions =
         Versions { peer: Some(epoch.format_versions(&peer.name)), ..Versions::default() };
-    EpochRecord { point, measured, versions, ..EpochRecord::default() }
+    let mut record = EpochRecord { point, measured, versions, ..EpochRecord::default() };
+    if let Some(link) = side.link(&job.data) {
+        enter_link(link, epoch, &job.data, &mut record);
+    }
+    record
 }
 
 fn error_outcome(message: String) -> Outcome {
@@ -328,7 +332,13 @@ fn outcome(
 fn failed(job: &WorkJob, side: &Side, failure: &Failure, cache: &str) -> EpochRecord {
     EpochRecord {
         point: match side {
-            Side::Peer(side) => side.peer.settings(&side.variant.name, &job.point, cache),
+            Side::Peer(side) => {
+                let mut point = side.peer.settings(&side.variant.name, &job.point, cache);
+                if let Some(link) = side.link(&job.data) {
+                    link.enter(&mut point);
+                }
+                point
+            }
             Side::Own | Side::Relaid { .. } => as_asked(&job.point, &side.data(&job.data), cache),
         },
         measured: failure.measured(),

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use anyhow::Context as _;
 use bench_run::{Order, ProcessSpec, Reporter, Session};
-use grid_point::{Data, OpenData, Point, tensor_loader};
+use grid_point::{Data, DataSource, OpenData, Point, tensor_loader};
 use relayout::{RelayoutEvent, RelayoutSpec};
 use serde::{Deserialize, Serialize};
 use soma_io::{Experiment, OpenOptions};
@@ -91,8 +91,9 @@ fn lay_out(
     target: &str,
     reporter: &mut Reporter<PeerAnswer>,
 ) -> anyhow::Result<PeerConversion> {
-    let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
-    let source = Experiment::open(data.uri.full(), &options)?;
+    let DataSource { uri, config } = data.source()?;
+    let options = OpenOptions { config, ..OpenOptions::default() };
+    let source = Experiment::open(uri.full(), &options)?;
     let spec = RelayoutSpec {
         measurement: data.measurement.clone(),
         layer: data.layer.clone(),

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::bail;
-use bench_report::{BatchSample, GridPoint, Measured};
+use bench_report::{BatchSample, EpochRecord, GridPoint, Measured};
+use bench_run::{LinkAccess, LinkCounts};
 use grid_point::{Data, Point};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -51,6 +52,9 @@ pub(crate) struct PeerFacts {
     pub(crate) gene_subsets: bool,
     /// The loader's own format; `None` if it reads the experiment.
     pub(crate) conversion: Option<String>,
+    /// Whether the loader reads from an object store, and so over a link.
+    #[serde(default)]
+    pub(crate) over_link: bool,
     /// Settings at which the loader is measured.
     pub(crate) variants: Vec<Variant>,
 }
@@ -114,6 +118,20 @@ pub(crate) struct PeerEpoch {
     pub(crate) start_mem_bytes: u64,
     /// Peak memory of the process.
     pub(crate) max_mem: u64,
+    /// Counts of the link's server; `None` without a link.
+    #[serde(default)]
+    pub(crate) link: Option<PeerLink>,
+}
+
+/// Counts of a link's server, as a peer's process got them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct PeerLink {
+    /// Before the loader was opened.
+    pub(crate) start: LinkCounts,
+    /// When the epoch began.
+    pub(crate) before: LinkCounts,
+    /// When it had ended.
+    pub(crate) after: LinkCounts,
 }
 
 impl Peer {
@@ -261,6 +279,23 @@ impl PeerEpoch {
     }
 }
 
+/// Enters a peer's counts of a link in its row. Every epoch is whole, so it needs all stored bytes,
+/// unless it takes a part of the genes.
+pub(crate) fn enter_link(
+    link: &LinkAccess,
+    epoch: &PeerEpoch,
+    data: &Data,
+    record: &mut EpochRecord,
+) {
+    link.enter(&mut record.point);
+    if let Some(PeerLink { start, before, after }) = &epoch.link {
+        let share = data.n_genes.is_none().then_some(1.0);
+        link.enter_counts(&after.since(before), share, &mut record.measured);
+        let opening = before.since(start).requests;
+        record.measured.link_open_requests = (epoch.epoch == 0).then_some(opening);
+    }
+}
+
 fn timestamp(secs: f64) -> Option<Timestamp> {
     Timestamp::from_microsecond((secs * 1e6) as i64).ok()
 }
@@ -292,6 +327,33 @@ mod tests {
         assert_eq!((measured.cpu_secs, measured.max_mem), (Some(5.75), Some(300)));
         assert_eq!(measured.open_secs, Some(0.5));
         assert_eq!(measured.start_dt.unwrap().as_microsecond(), 1_795_273_417_500_000);
+    }
+
+    #[test]
+    fn a_peers_counts_of_the_link_become_those_of_the_epoch() {
+        let line = LINE.replace(
+            "\"something\": \"new\"",
+            r#""link": {"start": {"requests": 5}, "before": {"requests": 25, "cpu_secs": 1.0},
+                "after": {"requests": 125, "bytes_sent": 900, "most_under_way": 8, "cpu_secs": 4.375}}"#,
+        );
+        let epoch = epoch(&line);
+        let link = LinkAccess {
+            link: "30ms,1kB/s".into(),
+            stored_bytes: Some(500),
+            ..LinkAccess::default()
+        };
+        let mut record =
+            EpochRecord { measured: epoch.measured(100).unwrap(), ..EpochRecord::default() };
+        enter_link(&link, &epoch, &Data::default(), &mut record);
+        assert_eq!(record.point.link.as_deref(), Some("30ms,1kB/s"));
+        let measured = &record.measured;
+        let counts = [measured.link_requests, measured.link_open_requests, measured.link_bytes];
+        assert_eq!(counts, [Some(100), Some(20), Some(900)]);
+        assert_eq!(measured.link_server_cpu_share, Some(1.0));
+        assert_eq!(measured.link_bytes_floor_secs, Some(0.5));
+        let part = Data { n_genes: Some(3), ..Data::default() };
+        enter_link(&link, &epoch, &part, &mut record);
+        assert_eq!(record.measured.link_needed_bytes, None);
     }
 
     #[test]

@@ -19,13 +19,27 @@ pub(crate) struct Preparing<'a> {
     pub(crate) session: &'a Session,
     pub(crate) root: &'a Path,
     pub(crate) data: &'a Data,
+    /// Whether the data will be read over a link.
+    pub(crate) over_link: bool,
+}
+
+/// A peer's sides, and its copy if it reads a format of its own.
+#[derive(Default)]
+pub(crate) struct PreparedPeer {
+    pub(crate) sides: Vec<Side>,
+    pub(crate) copy: Option<DataCopy>,
+    /// Why it has no sides, if it cannot take part.
+    pub(crate) skipped: Option<String>,
 }
 
 impl Preparing<'_> {
-    /// Returns a peer's sides, and its copy if it reads a format of its own. Fails if the script or
-    /// the copy fails.
-    pub(crate) fn peer(&self, peer: &Peer) -> anyhow::Result<(Vec<Side>, Option<DataCopy>)> {
+    /// Asks a peer for its abilities and makes its copy. Fails if the script or the copy fails.
+    pub(crate) fn peer(&self, peer: &Peer) -> anyhow::Result<PreparedPeer> {
         let facts = self.facts(peer)?;
+        if self.over_link && !facts.over_link {
+            let why = format!("{}: it reads a local disk only, and --link has none", peer.name);
+            return Ok(PreparedPeer { skipped: Some(why), ..PreparedPeer::default() });
+        }
         let copy = match &facts.conversion {
             None => None,
             Some(format) => {
@@ -47,9 +61,10 @@ impl Preparing<'_> {
                 variant,
                 gene_subsets: facts.gene_subsets,
                 copy: copy.as_ref().map(|copy| copy.folder.clone()),
+                link: None,
             })
         });
-        Ok((sides.collect(), copy))
+        Ok(PreparedPeer { sides: sides.collect(), copy, skipped: None })
     }
 
     /// Returns our loader's side on a copy that `relayout` makes. Fails if the copy fails.
@@ -70,7 +85,7 @@ impl Preparing<'_> {
             self.converted(RELAID, own_process(self.session, self.data, work)?)
         })?;
         let uri = copy.folder.join("experiment").display().to_string();
-        Ok((Side::Relaid { uri }, copy))
+        Ok((Side::Relaid { uri, link: None }, copy))
     }
 
     fn copy(

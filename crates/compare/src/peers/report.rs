@@ -6,11 +6,12 @@ use bench_report::{
     EPOCHS_FILE, EpochRecord, OWN_LOADER, Spread, Status, describe_run, write_text,
 };
 use bench_run::grouped;
-use comfy_table::{CellAlignment, Table, presets};
 
 use super::copies::DataCopy;
+use super::link_table;
 use super::ratio::{Ratio, spread};
 use super::side::RELAID;
+use super::text_table::table;
 
 const FIGURES: [&str; 10] = [
     "work",
@@ -82,10 +83,13 @@ pub(crate) fn tables(runs: &[Run]) -> String {
             .map(move |ours| ratios(ours, theirs))
     });
     let ratios: Vec<[String; 7]> = pairs.collect();
+    let asked = groups.iter();
+    let asked = asked.map(|group| (group.work.as_str(), group.loader, group.records.as_slice()));
+    let link = link_table::text(asked);
     if ratios.is_empty() {
-        return format!("{figures}\n\n{LEGEND}");
+        return format!("{figures}\n\n{LEGEND}{link}");
     }
-    format!("{figures}\n\n{}\n\n{LEGEND}", table(&RATIOS, 3, ratios.into_iter()))
+    format!("{figures}\n\n{}\n\n{LEGEND}{link}", table(&RATIOS, 3, ratios.into_iter()))
 }
 
 /// Writes the README of a results folder, and beside it the cost of the copies, if there are any.
@@ -247,24 +251,6 @@ fn told(spread: Option<Spread>, digits: usize) -> String {
             format!("{} ({} to {})", number(spread.median), number(spread.min), number(spread.max))
         }
     }
-}
-
-fn table<const N: usize>(
-    header: &[&str; N],
-    words: usize,
-    rows: impl Iterator<Item = [String; N]>,
-) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
-    table.set_header(header);
-    for row in rows {
-        // A message of another program must not break its table cell.
-        table.add_row(row.map(|cell| cell.replace('|', "\\|").replace('\n', " ")));
-    }
-    for column in table.column_iter_mut().skip(words) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use bench_report::OWN_LOADER;
+use bench_run::{LinkAccess, LinkServers, folder_bytes};
 use grid_point::Data;
 
 use super::peer::{Peer, Variant};
@@ -24,6 +25,8 @@ pub(crate) enum Side {
     Relaid {
         /// Path of the copy.
         uri: String,
+        /// The link over which the copy is read.
+        link: Option<LinkAccess>,
     },
     Peer(PeerSide),
 }
@@ -36,6 +39,20 @@ pub(crate) struct PeerSide {
     pub(crate) gene_subsets: bool,
     /// Folder of its copy of the data, if it reads a format of its own.
     pub(crate) copy: Option<PathBuf>,
+    /// The link over which the copy is read.
+    pub(crate) link: Option<LinkAccess>,
+}
+
+impl PeerSide {
+    /// Returns the link over which it reads: its copy's, or the data's.
+    pub(crate) fn link<'a>(&'a self, data: &'a Data) -> Option<&'a LinkAccess> {
+        if self.copy.is_some() { self.link.as_ref() } else { data.link.as_ref() }
+    }
+
+    /// Returns the data with the link over which it reads.
+    pub(crate) fn data(&self, data: &Data) -> Data {
+        Data { link: self.link(data).cloned(), ..data.clone() }
+    }
 }
 
 impl Side {
@@ -74,11 +91,34 @@ impl Side {
         Some(format!("its settings are its own, measured with {before}"))
     }
 
+    /// Has this side read its copy over a link, if it has a copy. Fails if no server can be
+    /// started.
+    pub(crate) fn read_over(
+        &mut self,
+        servers: &mut LinkServers,
+        data: &Data,
+    ) -> anyhow::Result<()> {
+        match self {
+            Self::Own | Self::Peer(PeerSide { copy: None, .. }) => {}
+            Self::Relaid { uri, link } => {
+                let data = Data { uri: uri.as_str().into(), link: None, ..data.clone() };
+                *link = data.over(servers)?.link;
+            }
+            Self::Peer(PeerSide { copy: Some(copy), link, .. }) => {
+                *link = Some(servers.serve(copy, Some(folder_bytes(copy)?))?);
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the data for this side's loader and records.
     pub(crate) fn data(&self, data: &Data) -> Data {
         match self {
-            Self::Relaid { uri } => Data { uri: uri.as_str().into(), ..data.clone() },
-            Self::Own | Self::Peer(_) => data.clone(),
+            Self::Relaid { uri, link } => {
+                Data { uri: uri.as_str().into(), link: link.clone(), ..data.clone() }
+            }
+            Self::Peer(side) => side.data(data),
+            Self::Own => data.clone(),
         }
     }
 
@@ -111,7 +151,7 @@ mod tests {
             takes_blocks,
             forms: forms.iter().map(|form| (*form).to_owned()).collect(),
         };
-        Side::Peer(PeerSide { peer, variant, gene_subsets, copy: None })
+        Side::Peer(PeerSide { peer, variant, gene_subsets, copy: None, link: None })
     }
 
     #[track_caller]
@@ -143,16 +183,19 @@ mod tests {
         if let Side::Peer(other) = &mut other {
             other.copy = Some("zarr".into());
         }
-        assert_eq!([&Side::Relaid { uri: "relaid".into() }, &other].map(reads), ["relaid", "zarr"]);
+        assert_eq!(
+            [&Side::Relaid { uri: "relaid".into(), link: None }, &other].map(reads),
+            ["relaid", "zarr"]
+        );
     }
 
     #[test]
     fn sides_have_names_of_their_own() {
-        let relaid = Side::Relaid { uri: "copy".into() };
+        let relaid = Side::Relaid { uri: "copy".into(), link: None };
         let labels = [Side::Own, relaid, side(true, &[], true), side(false, &[], true)];
         let labels: Vec<String> = labels.iter().map(Side::label).collect();
         assert_eq!(labels, ["somafeed", "somafeed relaid", "other", "other documented"]);
-        let relaid = Side::Relaid { uri: "copy".into() };
+        let relaid = Side::Relaid { uri: "copy".into(), link: None };
         assert_eq!((relaid.layout().as_deref(), Side::Own.layout()), (Some("relaid"), None));
     }
 }

@@ -1,26 +1,20 @@
 //! Data read over a link, or through a cache on disk: the flags, and how the storage is opened.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use bench_report::GridPoint;
-use bench_run::UsageError;
+use bench_run::{LinkAccess, LinkFlags, LinkMeter, LinkServers, UsageError};
 use bytesize::ByteSize;
 use clap::Args;
-use link::{BUCKET, LinkSpec};
 use serde::{Deserialize, Serialize};
 use storage::{OpenOptions, OpenedStorage, local_path};
-
-use super::link_process::LinkProcess;
 
 /// Flags for data that is read from far away.
 #[derive(Debug, Args)]
 pub(crate) struct FarFlags {
-    /// Read a local store over a link: the latency of a request, the rate of each connection and
-    /// the rate of all, like 30ms,90MB/s,1GB/s; a single rate is that of all. A process of its own
-    /// serves the files in the way of S3
-    #[arg(long, value_name = "LINK")]
-    link: Option<LinkSpec>,
+    #[command(flatten)]
+    link: LinkFlags,
     /// Keep chunks from a link or an object store in this folder, for later processes, too
     #[arg(long, value_name = "FOLDER", conflicts_with = "cold")]
     cache: Option<PathBuf>,
@@ -30,54 +24,36 @@ pub(crate) struct FarFlags {
 }
 
 impl FarFlags {
-    /// Starts the server if there is a link; returns its process, and how to read the store at
-    /// `uri`.
-    pub(crate) fn begin(&self, uri: &str) -> anyhow::Result<(Option<LinkProcess>, FarAccess)> {
+    /// Starts the server if there is a link; returns it, and how to read the store at `uri`.
+    pub(crate) fn begin(&self, uri: &str) -> anyhow::Result<(Option<LinkServers>, FarAccess)> {
         let local = local_path(uri);
-        if self.cache.is_some() && self.link.is_none() && local.is_some() {
+        if self.cache.is_some() && self.link.link.is_none() && local.is_some() {
             let text = "--cache keeps what comes from far away, and this store is on this machine; \
                         give --link, too";
             return Err(UsageError::new(text).into());
         }
-        let served = match (self.link, local) {
-            (None, _) => None,
-            (Some(_), None) => {
-                return Err(UsageError::new("--link takes a store on a local disk").into());
-            }
-            (Some(link), Some(store)) => Some(serve(store, link)?),
+        if self.link.link.is_some() && local.is_none() {
+            return Err(UsageError::new("--link takes a store on a local disk").into());
+        }
+        let mut servers = self.link.servers()?;
+        let link = match (&mut servers, local) {
+            (Some(servers), Some(store)) => Some(servers.serve(store, None)?),
+            _ => None,
         };
-        let (process, served) = served.unzip();
         let cache = self.cache.clone().map(|folder| {
             // The processes that measure read it from the same folder.
             let folder = std::path::absolute(&folder).unwrap_or(folder);
             ChunkCache { folder, limit_bytes: self.cache_size.as_u64() }
         });
-        Ok((process, FarAccess { served, cache }))
+        Ok((servers, FarAccess { link, cache }))
     }
-}
-
-/// Starts a server over a store. Nothing else is served: any user of the machine may ask it.
-fn serve(store: &Path, link: LinkSpec) -> anyhow::Result<(LinkProcess, Served)> {
-    let cannot = || format!("cannot serve {}", store.display());
-    let store = store.canonicalize().with_context(cannot)?;
-    let process = LinkProcess::start(&store, link)?;
-    let address = process.address().to_owned();
-    Ok((process, Served { link: link.to_string(), address }))
 }
 
 /// How to read a store over a link or through a cache.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct FarAccess {
-    served: Option<Served>,
+    link: Option<LinkAccess>,
     cache: Option<ChunkCache>,
-}
-
-/// A server in front of a local store.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Served {
-    link: String,
-    /// Host and port.
-    address: String,
 }
 
 /// A cache on disk of chunks from far away.
@@ -99,14 +75,10 @@ impl FarAccess {
             set("soma.cache_folder", folder);
             set("soma.cache_limit_bytes", &limit_bytes.to_string());
         }
-        let (address, config) = match &self.served {
-            Some(Served { address, .. }) => {
-                set("vfs.s3.endpoint_override", address);
-                set("vfs.s3.scheme", "http");
-                set("vfs.s3.region", "us-east-1");
-                set("vfs.s3.no_sign_request", "true");
-                set("vfs.s3.use_virtual_addressing", "false");
-                (format!("s3://{BUCKET}"), config)
+        let (address, config) = match &self.link {
+            Some(link) => {
+                link.configure(&mut config)?;
+                (link.uri(), config)
             }
             None => (uri.to_owned(), storage::complete_config(uri, &config)?),
         };
@@ -115,23 +87,28 @@ impl FarAccess {
     }
 
     /// `point` with the link and the cache.
-    pub(crate) fn recorded(&self, point: GridPoint) -> GridPoint {
-        GridPoint {
-            link: self.served.as_ref().map(|served| served.link.clone()),
-            storage_cache: self.cache.as_ref().map(|cache| cache.limit_bytes),
-            ..point
+    pub(crate) fn recorded(&self, mut point: GridPoint) -> GridPoint {
+        if let Some(link) = &self.link {
+            link.enter(&mut point);
         }
+        point.storage_cache = self.cache.as_ref().map(|cache| cache.limit_bytes);
+        point
+    }
+
+    /// Counts what the link's server does from now on, if there is a link.
+    pub(crate) fn meter(&self) -> anyhow::Result<Option<LinkMeter>> {
+        self.link.as_ref().map(LinkMeter::start).transpose()
     }
 
     /// Whether the store lies in a local folder all the same.
     pub(crate) fn is_served(&self) -> bool {
-        self.served.is_some()
+        self.link.is_some()
     }
 }
 
 /// The link and the cache of a row as a sentence; empty if there were none.
 pub(crate) fn sentence(point: &GridPoint) -> String {
-    let link = point.link.as_ref().map(|link| format!(" Read over a link of {link}."));
+    let link = point.format_link().map(|link| format!(" Read over a link of {link}."));
     let cache = point.storage_cache.map(|bytes| {
         format!(" Chunks were kept in a cache on disk of {}.", ByteSize(bytes).display().iec())
     });
@@ -161,7 +138,10 @@ mod tests {
     #[test]
     fn flags_that_do_not_fit_are_refused() {
         let flags = |link: Option<&str>, cache: Option<&str>| FarFlags {
-            link: link.map(|link| link.parse().unwrap()),
+            link: LinkFlags {
+                link: link.map(|link| link.parse().unwrap()),
+                ..LinkFlags::default()
+            },
             cache: cache.map(PathBuf::from),
             cache_size: ByteSize::gib(1),
         };
@@ -173,8 +153,8 @@ mod tests {
             let error = flags.begin(uri).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
-        let (process, access) = flags(None, Some("cache")).begin("s3://bucket/store").unwrap();
-        assert!(process.is_none());
+        let (servers, access) = flags(None, Some("cache")).begin("s3://bucket/store").unwrap();
+        assert!(servers.is_none());
         let point = access.recorded(GridPoint::default());
         assert_eq!((point.link.as_deref(), point.storage_cache), (None, Some(1 << 30)));
         assert_eq!(sentence(&point), " Chunks were kept in a cache on disk of 1.0 GiB.");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use arrays::{ArrayBatch, ArraySamples};
 use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter, StageTimes, Versions};
-use bench_run::{ConsumedEpoch, Order, Reporter, consume_epoch};
+use bench_run::{ConsumedEpoch, LinkMeter, Order, Reporter, consume_epoch};
 use jiff::Timestamp;
 use memmap2::MmapMut;
 use pipeline::{EpochStats, Pipeline};
@@ -38,12 +38,14 @@ fn load(
     cache: &str,
     reporter: &mut Reporter<FieldAnswer>,
 ) -> anyhow::Result<()> {
+    let link = data.far.meter()?;
     let opening = Instant::now();
     let opened = data.open()?;
     let (training, validation) = data.parts(&opened.storage, point)?;
     let training = pipeline(training, point)?;
     let validation = validation.map(|samples| pipeline(samples, point)).transpose()?;
     let mut open_secs = Some(opening.elapsed().as_secs_f64());
+    let mut reading = Reading { opened: &opened, link };
     let recorded = || data.recorded(point, cache);
     let mut epochs = training.epochs(0..point.epochs);
     for span in point.spans() {
@@ -60,8 +62,13 @@ fn load(
             }
             batch
         });
-        let mut record =
-            measure(of_training, (&training, &opened), point, (recorded(), span.start), reporter)?;
+        let mut record = measure(
+            of_training,
+            (&training, &mut reading),
+            point,
+            (recorded(), span.start),
+            reporter,
+        )?;
         let stats = batches.end();
         record.measured.open_secs = open_secs.take();
         enter_reads(&mut record, &stats);
@@ -71,7 +78,7 @@ fn load(
         reporter.answer(Box::new(record))?;
         if let (Some(validation), Some(mut batches)) = (&validation, waiting) {
             let of_validation = batches.by_ref().map(|batch| batch.map_err(anyhow::Error::from));
-            let of = (validation, &opened);
+            let of = (validation, &mut reading);
             let mut record = measure(of_validation, of, point, (recorded(), span.start), reporter)?;
             record.point.part = Some(VALIDATION.to_owned());
             let stats = batches.stats();
@@ -98,19 +105,19 @@ fn pipeline(samples: ArraySamples, point: &Point) -> anyhow::Result<Pipeline<Arr
 /// Takes the batches of an epoch, and measures the process meanwhile.
 fn measure(
     batches: impl Iterator<Item = anyhow::Result<ArrayBatch>>,
-    (pipeline, opened): (&Pipeline<ArraySamples>, &OpenedStorage),
+    (pipeline, reading): (&Pipeline<ArraySamples>, &mut Reading<'_>),
     point: &Point,
     (recorded, epoch): (GridPoint, u64),
     reporter: &mut Reporter<FieldAnswer>,
 ) -> anyhow::Result<EpochRecord> {
     let of_rows = pipeline.n_batches() * point.batch;
-    let before = StorageCounts::of(opened);
+    let before = reading.begin_epoch()?;
     let meter = ProcessMeter::start()?;
     let (start_dt, start) = (Timestamp::now(), Instant::now());
     let consumed = consume(start, batches, point, of_rows, reporter)?;
     let mut record = record(&consumed, recorded, (epoch, start_dt));
     meter.finish(&mut record.measured)?;
-    before.enter_since(opened, &mut record.measured);
+    reading.end_epoch(&before, &mut record.measured)?;
     Ok(record)
 }
 
@@ -143,7 +150,9 @@ fn plain_read(
     cache: &str,
     reporter: &mut Reporter<FieldAnswer>,
 ) -> anyhow::Result<()> {
+    let link = data.far.meter()?;
     let opened = data.open()?;
+    let mut reading = Reading { opened: &opened, link };
     let storage = &opened.storage;
     let samples = data.samples_in(storage, point)?;
     let list = ChunkList::new(&*data.listed_storage()?, &data.arrays)
@@ -171,7 +180,7 @@ fn plain_read(
                 block.chunks.into_iter().flatten().map(|file| file as usize).collect()
             }));
         }
-        let before = StorageCounts::of(&opened);
+        let before = reading.begin_epoch()?;
         let meter = ProcessMeter::start()?;
         let (start_dt, start) = (Timestamp::now(), Instant::now());
         let (mut n_read, threads) = (0, point.threads);
@@ -183,7 +192,7 @@ fn plain_read(
         let consumed = consume_epoch(start, read, point.max_batches, |()| Ok(point.batch))?;
         let mut record = record(&consumed, data.recorded(point, cache), (span.start, start_dt));
         meter.finish(&mut record.measured)?;
-        before.enter_since(&opened, &mut record.measured);
+        reading.end_epoch(&before, &mut record.measured)?;
         record.measured.bytes_read = Some(n_read);
         // Undecoded: the same number of samples would have these bytes.
         let share = consumed.batches.len() as u64 * files_per_batch;
@@ -216,6 +225,29 @@ fn record(
         measured,
         stages,
         ..EpochRecord::default()
+    }
+}
+
+/// The storage that is read, and the counts of its link.
+struct Reading<'a> {
+    opened: &'a OpenedStorage,
+    link: Option<LinkMeter>,
+}
+
+impl Reading<'_> {
+    fn begin_epoch(&mut self) -> anyhow::Result<StorageCounts> {
+        self.link.as_mut().map_or(Ok(()), LinkMeter::begin_epoch)?;
+        Ok(StorageCounts::of(self.opened))
+    }
+
+    /// Enters what has come since the epoch began.
+    fn end_epoch(&mut self, before: &StorageCounts, measured: &mut Measured) -> anyhow::Result<()> {
+        before.enter_since(self.opened, measured);
+        if let Some(link) = &mut self.link {
+            let used = link.end_epoch()?;
+            link.enter(&used, None, measured);
+        }
+        Ok(())
     }
 }
 

@@ -9,15 +9,14 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use bench_report::{DataInfo, EpochRecord, GridPoint, HostInfo, Measured, Status};
 use bench_run::{
-    Address, Cold, Display, Ended, INTERRUPTED_EXIT_CODE, Order, PageCache, ProcessSpec,
-    ResultsFlags, Rows, Session, cool, data_name, grouped, run_info, shown_uri, warm,
+    Address, Cold, Display, Ended, INTERRUPTED_EXIT_CODE, LinkServers, Order, PageCache,
+    ProcessSpec, ResultsFlags, Rows, Session, cool, data_name, grouped, run_info, shown_uri, warm,
 };
 use clap::Args;
 use serde::de::DeserializeOwned;
 
 use super::SUBCOMMAND;
 use super::far::{FarAccess, FarFlags};
-use super::link_process::LinkProcess;
 use super::point::{Point, Strategy};
 use super::task::{FieldAnswer, FieldData, FieldTask};
 
@@ -112,7 +111,7 @@ pub(crate) struct Measuring {
     sample_bytes: u64,
     is_cold: bool,
     /// The server that the data is read from; it ends with the measurement.
-    link: Option<LinkProcess>,
+    link: Option<LinkServers>,
     pub(crate) records: Vec<EpochRecord>,
 }
 

@@ -1,6 +1,7 @@
 //! The server with a real client of S3, and with plain HTTP.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
+mod faults;
 mod plain;
 mod rates;
 mod s3;

@@ -1,6 +1,7 @@
 //! Listings of an object store: the names in one folder, and all files.
 
 use std::io;
+use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use object_store::ListResult;
@@ -12,14 +13,23 @@ use crate::storage::{Entry, ListedFile};
 /// Keys in one answer of a store.
 const PAGE_KEYS: u64 = 1000;
 
+/// Tries of a list whose body is cut.
+const LIST_TRIES: usize = 5;
+
+/// The pause before the second of them; each further one is twice as long.
+const LIST_PAUSE: Duration = Duration::from_millis(50);
+
 impl Requests {
     /// The names in `folder`. A folder that does not exist lists as empty; the store says "not
     /// found" of a whole bucket, which is an error.
     pub(super) async fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         let key = self.key(folder)?;
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
-        self.count_sent(1);
-        match self.store.list_with_delimiter(Some(&key)).await {
+        let listed = repeated(async || {
+            self.count_sent(1);
+            self.store.list_with_delimiter(Some(&key)).await
+        });
+        match listed.await {
             Ok(listed) => Ok(entries(&key, &listed)),
             Err(error) => Err(request::failure(&key, &error)),
         }
@@ -28,6 +38,11 @@ impl Requests {
     /// All files, if they are at most `most`.
     pub(super) async fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
+        let found = repeated(async || self.list_below(most).await).await;
+        found.map_err(|error| request::failure(&self.prefix, &error))
+    }
+
+    async fn list_below(&self, most: usize) -> object_store::Result<Option<Vec<ListedFile>>> {
         let mut listed = self.store.list(Some(&self.prefix));
         let (mut files, mut n_keys) = (Vec::new(), 0);
         let found = loop {
@@ -41,12 +56,26 @@ impl Requests {
                     }
                 }
                 Ok(None) => break Ok(Some(files)),
-                Err(error) => break Err(request::failure(&self.prefix, &error)),
+                Err(error) => break Err(error),
             }
         };
         self.count_sent(1 + n_keys / PAGE_KEYS);
         found
     }
+}
+
+/// Lists until no body of an answer is cut. The client repeats requests, and the rest of an object
+/// whose body was cut, but not a list whose body was cut.
+async fn repeated<T>(list: impl AsyncFn() -> object_store::Result<T>) -> object_store::Result<T> {
+    let mut pause = LIST_PAUSE;
+    for _ in 1..LIST_TRIES {
+        match list().await {
+            Err(error) if request::is_cut(&error) => tokio::time::sleep(pause).await,
+            listed => return listed,
+        }
+        pause *= 2;
+    }
+    list().await
 }
 
 /// The path from the folder; `None` for the folder itself.

@@ -135,6 +135,21 @@ pub(super) async fn get_first(
     }
 }
 
+/// Whether the body of an answer was cut. Errors of requests, which the client has repeated, have
+/// the HTTP client's error deeper among their causes.
+pub(super) fn is_cut(error: &Error) -> bool {
+    #[cfg(feature = "http")]
+    {
+        let direct = error.source().and_then(StdError::source);
+        direct.is_some_and(|cause| cause.is::<object_store::client::HttpError>())
+    }
+    #[cfg(not(feature = "http"))]
+    {
+        let _ = error;
+        false
+    }
+}
+
 /// An error of the store, with all its causes.
 pub(super) fn failure(key: &Path, error: &Error) -> io::Error {
     let kind = match error {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench_run::{Cold, LimitBy, Rate, ResultsFlags, ShardFlag, key_value};
+use bench_run::{Cold, LimitBy, LinkFlags, Rate, ResultsFlags, ShardFlag, key_value};
 use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
 use grid_point::{Consumer, DataFlags, FormFlag, ReaderFlag, SelectionFlags};
@@ -107,11 +107,13 @@ pub(crate) struct SweepArgs {
     pub(crate) consumer: Consumer,
     /// Limit the bytes read from storage per second, e.g. 1000MB/s (millions; docker's 1000mb is
     /// 1000MiB/s) [default: no limit]
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", conflicts_with = "link")]
     pub(crate) io_limit: Option<Rate>,
     /// How the limit is enforced; recorded in each row
     #[arg(long, value_enum, default_value_t = LimitBy::Auto, requires = "io_limit")]
     pub(crate) io_limit_by: LimitBy,
+    #[command(flatten)]
+    pub(crate) link: LinkFlags,
     /// Results folder, appended to if it has rows [default: results/DATE-HOST-DATA]
     #[arg(short = 'd', long, visible_alias = "db-path", value_name = "FOLDER")]
     pub(crate) results: Option<PathBuf>,

@@ -203,6 +203,10 @@ impl Sweep {
         if !self.json {
             println!("{}", summary::table(&self.kept.records));
             println!("\n{}", summary::stages(&self.kept.records));
+            let over_link = summary::over_link(&self.kept.records);
+            if !over_link.is_empty() {
+                println!("{over_link}");
+            }
             return Ok(());
         }
         for point in summarize(&self.kept.records) {

@@ -3,14 +3,15 @@
 use std::fmt::Write as _;
 
 use bench_report::{
-    ENTROPY_HEADER, EpochRecord, MarkedPoint, ReportOptions, STAGE_HEADER, STAGE_LEGEND,
-    TABLE_HEADER, stage_rows, summarize, table_rows,
+    ENTROPY_HEADER, EpochRecord, LINK_HEADER, LINK_LEGEND, MarkedPoint, ReportOptions,
+    STAGE_HEADER, STAGE_LEGEND, TABLE_HEADER, link_rows, stage_rows, summarize, table_rows,
 };
 use comfy_table::{CellAlignment, Table, presets};
 use grid_point::Point;
 
 /// Columns with words. All others hold numbers, or the reason for their absence.
-const WORDS: [&str; 5] = ["method", "form", "chunks × rows", "reader, cache", ENTROPY_HEADER];
+const WORDS: [&str; 6] =
+    ["method", "form", "chunks × rows", "reader, cache", "link", ENTROPY_HEADER];
 
 /// Columns that are left out of the table if all points share one value.
 const OFTEN_ALIKE: [&str; 4] = ["form", "batch", "reader, cache", "epochs"];
@@ -68,6 +69,26 @@ pub(crate) fn stages(records: &[EpochRecord]) -> String {
         }
     }
     format!("{table}\n{STAGE_LEGEND}")
+}
+
+/// Formats a table of what was asked of the link; empty without a link.
+pub(crate) fn over_link(records: &[EpochRecord]) -> String {
+    let rows = link_rows(&summarize(records));
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(LINK_HEADER);
+    for row in rows {
+        table.add_row(row);
+    }
+    for (name, column) in LINK_HEADER.iter().zip(table.column_iter_mut()) {
+        if !WORDS.contains(name) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    format!("\n{table}\n{LINK_LEGEND}")
 }
 
 /// Returns report options that mark the Census loaders' default: chunks of 64 rows.

@@ -63,7 +63,9 @@ fn name(row: &EpochRecord) -> String {
     let point = &row.point;
     let (form, reader, cache) = (&point.form, &point.reader, &point.cache);
     let chunks = format!("{}x{}", point.chunks_per_block, point.chunk_size);
-    format!("{} {chunks} b{} {form}, {reader}, {cache}", point.chunk_method, point.batch_size)
+    let link = point.format_link().map_or_else(String::new, |link| format!(", over {link}"));
+    let (method, batch) = (&point.chunk_method, point.batch_size);
+    format!("{method} {chunks} b{batch} {form}, {reader}, {cache}{link}")
 }
 
 impl Sized<'_> {

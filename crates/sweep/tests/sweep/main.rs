@@ -13,6 +13,7 @@ mod launchers;
 mod markdown;
 mod measuring;
 mod memory;
+mod over_link;
 mod peers;
 mod program;
 mod read_chunks;

@@ -1,5 +1,7 @@
 //! `peers` as a user runs it, on a small experiment, with a peer that needs only Python.
 
+mod over_link;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

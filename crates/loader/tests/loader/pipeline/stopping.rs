@@ -24,7 +24,7 @@ fn loader(reader: &Arc<ScriptedReader>, spec: LoaderSpec) -> Loader {
 
 /// Runs `test` with a time limit, so that a hang fails.
 #[track_caller]
-fn within_seconds(n_secs: u64, test: impl FnOnce() + Send + 'static) {
+pub(crate) fn within_seconds(n_secs: u64, test: impl FnOnce() + Send + 'static) {
     let (done, is_done) = mpsc::channel();
     let thread = std::thread::spawn(move || {
         test();

@@ -1,6 +1,6 @@
 """A peer for tests, of the standard library alone: lets the `sweep` program (variable SWEEP) load the data, and tells what it delivered
 as another loader would. FAULT says what is wrong with it, and FAULT_FORM for which form of batches; every run is noted in LOG. With CONVERTS
-it reads a copy of its own, a file that names the experiment, and has settings of its own beside ours."""
+it reads a copy of its own, a file that names the experiment, and has settings of its own beside ours. With OVER_LINK it reads over a link."""
 
 import argparse
 import json
@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 
 
 def main():
@@ -26,7 +27,8 @@ def main():
         tell({"Answer": {"Facts": facts(converts)}})
         return tell("Done")
     given = json.load(sys.stdin)
-    job.uri, job.config = given["uri"], given["config"]
+    job.uri, job.config, job.link = given["uri"], given["config"], given.get("link")
+    counts = [link_counts(job)]
     with open(os.environ["LOG"], "a") as log:
         variant = f" {job.variant}" if converts and job.variant else ""
         log.write(f"{job.task} {job.form} {' '.join(job.obs_column)} {job.consumer_millis}{variant}\n")
@@ -54,7 +56,14 @@ def main():
         tell({"Answer": {"Delivered": delivered}})
     else:
         for epoch in range(job.epochs):
-            tell({"Answer": {"Epoch": measure(epoch, delivered["n_cells"], job, fault)}})
+            counts.append(link_counts(job))
+            if job.link:
+                # Its loader has run before; this stands for the reads of the epoch.
+                deliver(job)
+            epoch = measure(epoch, delivered["n_cells"], job, fault)
+            if job.link:
+                epoch["link"] = {"start": counts[0], "before": counts[-1], "after": link_counts(job)}
+            tell({"Answer": {"Epoch": epoch}})
     tell("Done")
 
 
@@ -66,6 +75,7 @@ def facts(converts):
     return {
         "versions": {"fake": "1.0", "Python": "3"},
         "gene_subsets": not converts,
+        "over_link": "OVER_LINK" in os.environ,
         "conversion": "a file that names it" if converts else None,
         "variants": variants,
     }
@@ -145,6 +155,14 @@ def measure(epoch, n_cells, job, fault):
         "start_mem_bytes": 1000,
         "max_mem": 10_000_000_000,
     }
+
+
+def link_counts(job):
+    if not job.link:
+        return None
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(job.link["counts"], timeout=10) as counts:
+        return json.load(counts)
 
 
 def tell(event):

@@ -1,41 +1,59 @@
-//! The server of a measurement over a link, in a process of its own: its work is not counted as
-//! the loader's.
+//! The server of a link in a process of its own: its work is not counted as the loader's.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
-use link::{LinkServer, LinkSpec};
+use link::{LinkFaults, LinkServer, LinkSpec, ServeOptions};
+
+use super::cores::bind;
 
 /// The subcommand of the server's process; hidden.
-pub(crate) const SUBCOMMAND: &str = "serve-link";
+pub const SUBCOMMAND: &str = "serve-link";
 
 /// Flags of the server's process.
 #[derive(Debug, Args)]
-pub(crate) struct ServeLinkArgs {
+pub struct ServeLinkArgs {
     /// The folder to serve
     folder: PathBuf,
     /// Latency and rates
     #[arg(long)]
     link: LinkSpec,
+    /// Faults
+    #[arg(long)]
+    faults: LinkFaults,
+    /// Name of the folder in the bucket
+    #[arg(long)]
+    name: String,
+    /// Cores to run on
+    #[arg(long, value_delimiter = ',')]
+    cores: Vec<usize>,
 }
 
 /// Serves a folder until stdin closes; prints the server's address first.
-pub(crate) fn serve(args: &ServeLinkArgs) -> anyhow::Result<ExitCode> {
-    let server = LinkServer::start(&args.folder, args.link)?;
+///
+/// # Errors
+/// The folder cannot be served, or the process not be bound to its cores.
+pub fn serve(args: &ServeLinkArgs) -> anyhow::Result<()> {
+    if !args.cores.is_empty() {
+        // Before the server's threads start, which run on the same cores.
+        bind(&args.cores).context("cannot bind the server of the link to its cores")?;
+    }
+    let options = ServeOptions { spec: args.link, faults: args.faults, name: args.name.clone() };
+    let server = LinkServer::start_with(&args.folder, &options)?;
     let mut out = std::io::stdout();
     writeln!(out, "{}", server.address()).and_then(|()| out.flush())?;
     // The parent holds the other end. It closes when the parent ends, whatever ends it.
     std::io::stdin().read_to_end(&mut Vec::new())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// A running server's process; killed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct LinkProcess {
+pub(super) struct LinkProcess {
     child: Child,
     /// Host and port.
     address: String,
@@ -43,11 +61,21 @@ pub(crate) struct LinkProcess {
 
 impl LinkProcess {
     /// Starts this program again as a server over `folder`, and waits for its address.
-    pub(crate) fn start(folder: &Path, link: LinkSpec) -> anyhow::Result<Self> {
+    pub(super) fn start(
+        folder: &Path,
+        options: &ServeOptions,
+        cores: &[usize],
+    ) -> anyhow::Result<Self> {
         let program = std::env::current_exe()
             .context("cannot find the program itself to start it as a server")?;
         let mut command = Command::new(program);
-        command.arg(SUBCOMMAND).arg(folder).args(["--link", &link.to_string()]);
+        command.arg(SUBCOMMAND).args(["--link", &options.spec.to_string()]);
+        command.args(["--faults", &options.faults.to_string(), "--name", &options.name]);
+        if !cores.is_empty() {
+            let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
+            command.args(["--cores", &cores.join(",")]);
+        }
+        command.arg("--").arg(folder);
         // In a group of its own: Ctrl-C is the parent's to handle, which ends it in the end.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
         let child = command.spawn().context("cannot start the server of the link")?;
@@ -64,7 +92,7 @@ impl LinkProcess {
     }
 
     /// Host and port of the server.
-    pub(crate) fn address(&self) -> &str {
+    pub(super) fn address(&self) -> &str {
         &self.address
     }
 }

@@ -1,0 +1,89 @@
+//! Cores of the link's servers: their work must not take the cores of what is measured, where the
+//! machine has enough of them.
+
+use std::io;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// Cores from which on the servers have some for themselves: with fewer, those that are left would
+/// measure another machine.
+const LEAST_CORES: usize = 4;
+
+/// Cores from which on the servers have as many as a server has threads.
+const MANY_CORES: usize = 8;
+
+/// The servers' cores; the others are given back to this thread when it is dropped.
+#[derive(Debug)]
+pub(super) struct ServerCores {
+    of_server: Vec<usize>,
+    /// The cores of this thread before.
+    before: CpuSet,
+}
+
+impl ServerCores {
+    /// Sets apart the last of the cores that this thread may run on, if there are enough. Threads
+    /// and processes that it starts from now on run on the others.
+    pub(super) fn take() -> io::Result<Self> {
+        let before = sched_getaffinity(None)?;
+        let mut allowed: Vec<usize> =
+            (0..CpuSet::MAX_CPU).filter(|core| before.is_set(*core)).collect();
+        let of_server = allowed.split_off(allowed.len() - n_of_server(allowed.len()));
+        if !of_server.is_empty() {
+            bind(&allowed)?;
+        }
+        Ok(Self { of_server, before })
+    }
+
+    /// The cores of the servers; none if they share those of the measured processes.
+    pub(super) fn of_server(&self) -> &[usize] {
+        &self.of_server
+    }
+}
+
+impl Drop for ServerCores {
+    fn drop(&mut self) {
+        if !self.of_server.is_empty() {
+            // These cores were allowed before; if they are no longer, the thread stays as it is.
+            let _unchanged = sched_setaffinity(None, &self.before);
+        }
+    }
+}
+
+/// Number of cores of the servers on a machine with so many.
+fn n_of_server(n_cores: usize) -> usize {
+    match n_cores {
+        MANY_CORES.. => 2,
+        LEAST_CORES.. => 1,
+        _ => 0,
+    }
+}
+
+/// Binds this thread, and those that it starts from now on, to `cores`.
+pub(super) fn bind(cores: &[usize]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for core in cores.iter().filter(|core| **core < CpuSet::MAX_CPU) {
+        set.set(*core);
+    }
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_have_cores_where_there_are_many() {
+        assert_eq!([1, 2, 3, 4, 7, 8, 16, 128].map(n_of_server), [0, 0, 0, 1, 1, 2, 2, 2]);
+    }
+
+    #[test]
+    fn cores_are_set_apart_and_given_back() {
+        let before = sched_getaffinity(None).unwrap();
+        let cores = ServerCores::take().unwrap();
+        let now = sched_getaffinity(None).unwrap();
+        assert_eq!(now.count() as usize + cores.of_server().len(), before.count() as usize);
+        assert!(cores.of_server().iter().all(|core| before.is_set(*core) && !now.is_set(*core)));
+        drop(cores);
+        assert_eq!(sched_getaffinity(None).unwrap(), before);
+    }
+}

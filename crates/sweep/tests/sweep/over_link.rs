@@ -1,0 +1,88 @@
+//! `--link`: local data read over a link with a shape.
+
+use bench_report::{Status, read};
+
+use crate::bed::{Bed, N_CELLS, SMALL_BUFFERS, stderr};
+
+const LINK: &str = "2ms,20MB/s,40MB/s";
+
+#[test]
+fn a_sweep_over_a_link_tells_what_it_asked_of_it() {
+    let bed = Bed::new();
+    let arguments = ["--link", LINK, "-b", "4x16", "-m", "native", "-E", "2", "-B", "64"];
+    let rows = bed.sweep("out", &arguments);
+    assert_eq!(rows.len(), 2);
+    for row in &rows {
+        let measured = &row.measured;
+        assert_eq!((measured.status, measured.n_rows), (Status::Ok, Some(N_CELLS)), "{row:?}");
+        assert_eq!(row.point.link.as_deref(), Some(LINK));
+        assert!(row.data.uri.ends_with("experiment"), "{}", row.data.uri);
+        let requests = measured.link_requests.unwrap();
+        assert!(measured.requests.unwrap_or(0) <= requests, "{row:?}");
+        assert!(measured.bytes_read.unwrap() <= measured.link_bytes.unwrap(), "{row:?}");
+        let under_way = measured.link_most_under_way.unwrap();
+        assert!(1 <= under_way && under_way <= requests, "{row:?}");
+        let needed = measured.link_needed_bytes.unwrap();
+        assert_eq!(measured.link_bytes_floor_secs, Some(needed as f64 / 40e6));
+        let latency = requests as f64 / under_way as f64 * 0.002;
+        assert!((measured.link_latency_floor_secs.unwrap() - latency).abs() < 1e-9, "{row:?}");
+        assert!(0.0 <= measured.link_server_cpu_share.unwrap(), "{row:?}");
+        assert_eq!(measured.link_faults_met, None);
+    }
+    assert!(0 < rows[0].measured.link_open_requests.unwrap());
+    assert_eq!(rows[1].measured.link_open_requests, None);
+    let readme = std::fs::read_to_string(bed.path("out/README.md")).unwrap();
+    assert!(readme.contains(&format!("over {LINK}")), "{readme}");
+    assert!(readme.contains("requests (opening)"), "{readme}");
+    let page = std::fs::read_to_string(bed.path("out/report.html")).unwrap();
+    assert!(page.contains("link_requests"));
+
+    // The server has another port each time; the conditions are the same.
+    let again = ["sweep", "--uri", "experiment", "--results", "out", "--config", SMALL_BUFFERS];
+    let output = bed.run(&[&again[..], &["--resume"], &arguments].concat());
+    assert!(stderr(&output).contains("resume: 1 of 1 points are measured"), "{}", stderr(&output));
+    assert_eq!(read(&bed.path("out")).unwrap().len(), 2);
+}
+
+#[test]
+fn faults_of_the_link_are_told() {
+    let bed = Bed::new();
+    let faults = "refused=1/3,cut=1/9,seed=2";
+    let arguments = ["--link", "1ms", "--link-faults", faults, "-b", "4x16", "-m", "native"];
+    let rows = bed.sweep("out", &arguments);
+    let [row] = rows.as_slice() else { panic!("{rows:?}") };
+    assert_eq!(row.point.link_faults.as_deref(), Some(faults));
+    assert!(row.measured.link_faults_met.is_some(), "{row:?}");
+    assert_eq!(row.measured.link_bytes_floor_secs, None);
+    assert!(row.point.id().contains(&format!("link 1ms faults {faults}")), "{}", row.point.id());
+}
+
+#[test]
+fn a_link_takes_local_data_only() {
+    let bed = Bed::new();
+    for (arguments, code, part) in [
+        (&["sweep", "--uri", "s3://bucket/x", "--link", "1ms"][..], 2, "a local disk"),
+        (&["sweep", "--uri", "absent", "--link", "1ms"], 1, "cannot serve absent"),
+        (
+            &["sweep", "--uri", "experiment", "--link", "1ms", "--config", "vfs.s3.region=x"],
+            2,
+            "leave out --config vfs.s3.region",
+        ),
+    ] {
+        let output = bed.run(arguments);
+        let told = stderr(&output);
+        assert!(output.status.code() == Some(code) && told.contains(part), "{told}");
+    }
+}
+
+#[test]
+fn readers_are_compared_over_a_link() {
+    let bed = Bed::new();
+    let arguments = ["bench-readers", "experiment", "--reads", "2x16,whole", "--repetitions", "1"];
+    let output = bed.run(&[&arguments[..], &["--link", "1ms", "-q"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.contains("read over a link of 1ms, whose server"), "{told}");
+    let asked: Vec<&str> = told.lines().filter(|line| line.contains("| native")).collect();
+    assert_eq!(asked.len(), 2, "{told}");
+}

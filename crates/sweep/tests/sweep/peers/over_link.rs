@@ -1,0 +1,51 @@
+//! `peers --link`: all loaders read over the same link, or are left out.
+
+use bench_report::Status;
+
+use super::{Bed, Succeeds as _, loader};
+
+const LINK: [&str; 6] =
+    ["--repetitions", "1", "--work", "csr-all-8x4", "--link", "1ms,90MB/s,1GB/s"];
+
+#[test]
+fn peers_read_over_the_link_too() {
+    let bed = Bed::new();
+    bed.peers(&["OVER_LINK=1"], &LINK).output_ok();
+    let rows = bed.rows();
+    assert_eq!(rows.iter().map(loader).collect::<Vec<_>>(), ["somafeed", "fake"]);
+    for row in &rows {
+        assert_eq!(row.measured.status, Status::Ok, "{row:?}");
+        assert_eq!(row.point.link.as_deref(), Some("1ms,90MB/s,1GB/s"));
+        assert!(row.data.uri.ends_with("experiment"), "{}", row.data.uri);
+        let [requests, opening, bytes] =
+            [row.measured.link_requests, row.measured.link_open_requests, row.measured.link_bytes];
+        assert!([requests, opening, bytes].iter().all(|count| Some(0) < *count), "{row:?}");
+        // Both need all of the stored X.
+        assert_eq!(row.measured.link_needed_bytes, rows[0].measured.link_needed_bytes);
+    }
+    let readme = bed.readme();
+    assert!(readme.contains("Over a link of 1ms,90MB/s,1GB/s: "), "{readme}");
+    assert!(readme.contains("server's cores used"), "{readme}");
+}
+
+#[test]
+fn copies_are_made_here_and_read_over_the_link() {
+    let bed = Bed::new();
+    bed.peers(&["OVER_LINK=1", "CONVERTS=1"], &LINK).output_ok();
+    let rows = bed.rows();
+    let names: Vec<&str> = rows.iter().map(|row| row.point.chunk_method.as_str()).collect();
+    assert_eq!(names, ["native", "native", "fake", "fake documented"]);
+    let needed: Vec<_> = rows.iter().map(|row| row.measured.link_needed_bytes.unwrap()).collect();
+    // Each needs its own copy: the relaid one is another one than the experiment.
+    assert!(needed[0] != needed[1] && needed[1] != needed[2] && needed[2] == needed[3]);
+    assert!(rows.iter().all(|row| row.point.link.is_some()), "{rows:?}");
+}
+
+#[test]
+fn a_peer_that_reads_local_files_only_is_left_out() {
+    let bed = Bed::new();
+    let output = bed.peers(&["CONVERTS=1"], &LINK).output().unwrap();
+    let told = super::stderr(&output);
+    assert!(told.contains("skipped: fake: it reads a local disk only"), "{told}");
+    assert!(!bed.path("copies").exists(), "a copy was made for nothing");
+}
