@@ -149,6 +149,7 @@ pub(crate) fn point_for_tests() -> Point {
         form: "csr".into(),
         transform: PointTransform { target_sum: Some(1e4), log1p: true, clip: None },
         shuffled: false,
+        ramp_blocks: 3,
         seed: u64::MAX,
         drop_last: true,
         prefetch_blocks: 2,

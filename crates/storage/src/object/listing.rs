@@ -25,21 +25,27 @@ impl Requests {
     pub(super) async fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         let key = self.key(folder)?;
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
-        let listed = repeated(async || {
+        let mut tries = Tries::new();
+        loop {
             self.count_sent(1);
-            self.store.list_with_delimiter(Some(&key)).await
-        });
-        match listed.await {
-            Ok(listed) => Ok(entries(&key, &listed)),
-            Err(error) => Err(request::failure(&key, &error)),
+            match self.store.list_with_delimiter(Some(&key)).await {
+                Ok(listed) => return Ok(entries(&key, &listed)),
+                Err(error) if tries.again(&error).await => {}
+                Err(error) => return Err(request::failure(&key, &error)),
+            }
         }
     }
 
     /// All files, if they are at most `most`.
     pub(super) async fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
-        let found = repeated(async || self.list_below(most).await).await;
-        found.map_err(|error| request::failure(&self.prefix, &error))
+        let mut tries = Tries::new();
+        loop {
+            match self.list_below(most).await {
+                Err(error) if tries.again(&error).await => {}
+                found => return found.map_err(|error| request::failure(&self.prefix, &error)),
+            }
+        }
     }
 
     async fn list_below(&self, most: usize) -> object_store::Result<Option<Vec<ListedFile>>> {
@@ -64,18 +70,28 @@ impl Requests {
     }
 }
 
-/// Lists until no body of an answer is cut. The client repeats requests, and the rest of an object
-/// whose body was cut, but not a list whose body was cut.
-async fn repeated<T>(list: impl AsyncFn() -> object_store::Result<T>) -> object_store::Result<T> {
-    let mut pause = LIST_PAUSE;
-    for _ in 1..LIST_TRIES {
-        match list().await {
-            Err(error) if request::is_cut(&error) => tokio::time::sleep(pause).await,
-            listed => return listed,
-        }
-        pause *= 2;
+/// The tries of one list. The client repeats requests, and the rest of an object whose body was
+/// cut, but not a list whose body was cut.
+struct Tries {
+    left: usize,
+    pause: Duration,
+}
+
+impl Tries {
+    fn new() -> Self {
+        Self { left: LIST_TRIES - 1, pause: LIST_PAUSE }
     }
-    list().await
+
+    /// Whether to list again after `error`; waits before.
+    async fn again(&mut self, error: &object_store::Error) -> bool {
+        if self.left == 0 || !request::is_cut(error) {
+            return false;
+        }
+        tokio::time::sleep(self.pause).await;
+        self.left -= 1;
+        self.pause *= 2;
+        true
+    }
 }
 
 /// The path from the folder; `None` for the folder itself.
