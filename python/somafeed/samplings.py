@@ -16,7 +16,7 @@ ranks take parts of it.
 ...     sampling=somafeed.ClassBalanced("cell_type", 10_000),
 ... )
 >>> X, obs = next(iter(ds))
->>> 4_800 < (obs["cell_type"] == "rare").sum() < 5_200
+>>> 4_800 < int((obs["cell_type"] == "rare").sum()) < 5_200
 True
 """
 
