@@ -116,6 +116,20 @@ def required(module: str, needed_for: str) -> Any:
         ) from error
 
 
+def import_packages(form: str, obs_form: str, return_sparse_X: bool) -> None:
+    """Imports what batches are made of, so that the first batch need not wait for it.
+
+    Raises:
+        ModuleNotFoundError: A package is not installed; the message says what needs it.
+    """
+    if return_sparse_X:
+        required("scipy.sparse", "return_sparse_X=True")
+    if form.startswith("torch"):
+        required("torch", f"form={form!r}")
+    if obs_form == "pandas":
+        required("pandas", "obs_form='pandas'")
+
+
 Values: TypeAlias = native.Batch | native.Matrix
 XMaker: TypeAlias = Callable[[Values, tuple[int, int]], XBatch]
 ObsMaker: TypeAlias = Callable[[native.Batch], ObsBatch]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from somafeed import _somafeed as native
-from somafeed.batches import DType, Form, MiniBatch, ObsForm, check_forms
+from somafeed.batches import DType, Form, MiniBatch, ObsForm, check_forms, import_packages
 from somafeed.cells import Cells, Encoder, Selected
 from somafeed.epochs import Epochs
 from somafeed.iteration import ExperimentIterator, Place
@@ -172,6 +172,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         Raises:
             ValueError: Arguments that do not fit together; a measurement, layer, column or joinid
                 that is not there; a filter that does not parse.
+            ModuleNotFoundError: A package that batches of this form need is not installed.
             FileNotFoundError: Nothing is at the address.
             OSError: The storage cannot be read.
         """
@@ -204,6 +205,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         self.dtype: DType = dtype or ("stored" if form == "numpy" else "float32")
         self.obs_form: ObsForm = obs_form
         check_forms(form, self.dtype, obs_form, self.return_sparse_X)
+        import_packages(form, obs_form, self.return_sparse_X)
         self.sampling = sampling
         self.experiment_column: str | None = None
         self.transform = {
