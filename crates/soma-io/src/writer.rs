@@ -1,9 +1,9 @@
 //! Writes a new experiment in the layout of the CELLxGENE Census: streamed, in bounded memory.
 //!
-//! [`ExperimentWriter::finish`] writes the experiment's own group last. In a folder it appears whole,
-//! with its members and metadata; in an object store, the metadata that make it an experiment are
-//! written after its members. Until then nothing opens as an experiment, so an incomplete one is
-//! never mistaken for a complete one.
+//! [`ExperimentWriter::finish`] writes the experiment's own group last. In a folder it appears
+//! whole, with its members and metadata; in an object store, the metadata that make it an
+//! experiment are written after its members. Until then nothing opens as an experiment, so an
+//! incomplete one is never mistaken for a complete one.
 //!
 //! In a folder everything is written natively. libtiledb writes to object stores, writes layers of
 //! X with filters that are not written natively, and merges fragments; each of these is an error in

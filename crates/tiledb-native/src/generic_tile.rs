@@ -15,8 +15,8 @@ use crate::tile;
 use crate::unsupported::Unsupported;
 
 const HEADER_BYTES: u64 = 4 + 8 + 8 + 1 + 8 + 1 + 4;
-/// The largest unfiltered generic tile that is read and written: the bounding rectangles of about 30
-/// million tiles.
+/// The largest unfiltered generic tile that is read and written: the bounding rectangles of about
+/// 30 million tiles.
 pub(crate) const MAX_BYTES: u64 = 1 << 30;
 /// The largest filtered generic tile: filters add some bytes where they cannot save any.
 const MAX_FILTERED_BYTES: u64 = 2 * MAX_BYTES;

@@ -126,8 +126,8 @@ impl Pipeline {
         Ok(if keep_planes { Decoded::Planes(bytes) } else { Decoded::Plain(bytes) })
     }
 
-    /// Undoes the filters of `chunk`, whose values are of one byte. Returns the metadata and the data
-    /// that the first filter was given, at most `limit` bytes of each.
+    /// Undoes the filters of `chunk`, whose values are of one byte. Returns the metadata and the
+    /// data that the first filter was given, at most `limit` bytes of each.
     pub(super) fn undo_all<'a>(
         &self,
         chunk: Filtered<'a>,

@@ -4,9 +4,9 @@
 //! lists all members, so that the last one counts. From version 2 on, which the file's name ends
 //! in, files list changes, and a member may be marked as deleted.
 //!
-//! A member: version (u32), kind (u8, 0 if there was nothing when it was added), whether its URI is relative (u8), URI after its length
-//! (u64), whether it has a name (u8), name after its length (u64); in version 2 whether it is
-//! deleted (u8).
+//! A member: version (u32), kind (u8, 0 if there was nothing when it was added), whether its URI is
+//! relative (u8), URI after its length (u64), whether it has a name (u8), name after its length
+//! (u64); in version 2 whether it is deleted (u8).
 
 use std::collections::BTreeMap;
 
