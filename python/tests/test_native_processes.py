@@ -142,6 +142,8 @@ def secs_until_interrupted(work, after: float = 0.3) -> float:
         sent.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
+    # A process that a shell runs in the background ignores Ctrl-C, and these tests with it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(after, interrupt)
     timer.start()
     with pytest.raises(KeyboardInterrupt):
@@ -188,6 +190,18 @@ def run(script: str) -> subprocess.CompletedProcess:
         capture_output=True, text=True, timeout=PATIENCE, cwd=Path(__file__).parent,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])},
     )
+
+
+def test_ctrl_c_that_is_ignored_stays_ignored():
+    ran = run("""
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+from native_examples import *
+opened = [native.Experiment(experiment_uri(), reader=reader) for reader in ("native", "libtiledb")]
+os.kill(os.getpid(), signal.SIGINT)
+print(*(len(experiment.obs(joinids=(0, 5))) for experiment in opened))
+""")
+    assert (ran.returncode, ran.stdout.split()) == (0, ["5", "5"]), ran.stderr
 
 
 START = """

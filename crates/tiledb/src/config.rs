@@ -11,9 +11,12 @@ use crate::sys::{self, Functions};
 /// `vfs.s3.region`.
 pub type Config = BTreeMap<String, String>;
 
-/// Parameters that users cannot set: the form of this crate's buffers, and a mode of libtiledb that
-/// can crash.
-const FIXED: [(&str, &str); 4] = [
+/// Parameters that users cannot set: the form of this crate's buffers, and what crashes.
+const FIXED: [(&str, &str); 5] = [
+    // libtiledb would take SIGINT from the program, and pass it on to the handler before by calling
+    // that: in a process that ignores SIGINT, as one in a shell's background does, a call of the
+    // address 1.
+    ("sm.enable_signal_handlers", "false"),
     // 0 turns off a merge in which consolidation with 2.30.0 crashed; TileDB pull request 5723
     // describes a race in it.
     ("sm.query.sparse_global_order.preprocess_tile_merge", "0"),

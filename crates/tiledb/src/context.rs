@@ -53,7 +53,8 @@ impl Context {
     /// configurations. The parameters `sm.var_offsets.*` are always set to the form that this crate
     /// reads, whatever `config` contains: 64-bit offsets in bytes, one for each cell.
     /// `sm.query.sparse_global_order.preprocess_tile_merge` is always 0: consolidation crashed in
-    /// the code that it turns on.
+    /// the code that it turns on. `sm.enable_signal_handlers` is always false: signals are the
+    /// program's, and libtiledb's handler crashes where SIGINT is ignored.
     pub fn new(config: &Config) -> Result<Self, Error> {
         let library = loaded()?;
         let functions = &library.functions;

@@ -1,7 +1,6 @@
 //! Tests of the Python package: the wheel is built, unpacked, and tested by pytest.
 
-use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -33,42 +32,13 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let root = cargo::workspace_root();
     let installed = root.join("target/python-package");
     unpack(&python, &wheel, &installed)?;
-    let tests = root.join("python/tests");
-    let native_tests = native_tests(&tests)?;
-    // The native module is tested in a process of its own, into which no test brings torch.
-    let others = [OsString::from("--ignore-glob=test_native_*")];
-    let processes =
-        if arguments.is_empty() { vec![native_tests.as_slice(), &others] } else { vec![arguments] };
-    for arguments in processes {
-        let mut command = cargo::command(python.as_os_str(), &native);
-        // Elsewhere, Python would find the sources instead of the wheel.
-        command.current_dir(&tests);
-        command.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).args(arguments);
-        command.env("PYTHONPATH", &installed).env("PYTHONDONTWRITEBYTECODE", "1");
-        command.env("SOMAFEED_PYTHON", &with_tiledbsoma);
-        let status = cargo::run(&mut command)?;
-        if !status.success() {
-            return Ok(cargo::exit_code(status));
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// The names of the files that test the native module.
-fn native_tests(folder: &Path) -> anyhow::Result<Vec<OsString>> {
-    let entries =
-        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let names = entries.filter_map(|entry| entry.ok().map(|entry| entry.file_name()));
-    let is_native = |name: &OsString| {
-        let is_script = Path::new(name).extension() == Some(OsStr::new("py"));
-        is_script && name.to_str().is_some_and(|name| name.starts_with("test_native_"))
-    };
-    let mut names: Vec<OsString> = names.filter(is_native).collect();
-    names.sort();
-    if names.is_empty() {
-        bail!("there are no tests of the native module in {}", folder.display());
-    }
-    Ok(names)
+    let mut command = cargo::command(python.as_os_str(), &native);
+    // Elsewhere, Python would find the sources instead of the wheel.
+    command.current_dir(root.join("python/tests"));
+    command.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).args(arguments);
+    command.env("PYTHONPATH", &installed).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("SOMAFEED_PYTHON", &with_tiledbsoma);
+    Ok(cargo::exit_code(cargo::run(&mut command)?))
 }
 
 /// Python with the packages of the tests. One that the user names is preferred.

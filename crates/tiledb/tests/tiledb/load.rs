@@ -36,3 +36,13 @@ fn a_process_uses_the_library_that_it_names() {
         "{error}"
     );
 }
+
+#[test]
+fn signals_stay_the_programs() {
+    let config = [("sm.enable_signal_handlers".to_owned(), "true".to_owned())].into();
+    let _context = tiledb::Context::new(&config).unwrap();
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    // The signal n has the bit n - 1; SIGINT is 2.
+    assert_eq!(u64::from_str_radix(caught.trim(), 16).unwrap() & 0b10, 0, "{caught}");
+}
