@@ -1,9 +1,10 @@
 //! Times the way to the first batch of an experiment: in a folder, or over a link.
 //!
-//! `cargo run --release -p loader --example first_batch -- <folder of the experiment> [link]` serves
-//! the folder over a link such as `30ms,90MB/s,1GB/s`, from this process, and counts requests. With
-//! `write` in place of a link it writes an experiment there first, small in cells and large in
-//! metadata: 50 fragments of 100,000 tiles.
+//! `cargo run --release -p loader --example first_batch -- <folder> [link [chunks]]` serves the
+//! experiment in the folder over a link such as `30ms,90MB/s,1GB/s`, from this process, and counts
+//! requests; with the link `none` it reads the folder. A block has 1,024 chunks of 64 rows, or as
+//! many as given. With `write` in place of a link it writes an experiment to the folder, small in
+//! cells and large in metadata: 50 fragments of 100,000 tiles.
 
 use std::error::Error;
 use std::path::Path;
@@ -26,12 +27,18 @@ const GENES: u64 = 2000;
 #[expect(clippy::print_stdout, reason = "an example prints its result")]
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let usage = "usage: first_batch <folder of the experiment> [link | write]";
+    let usage = "usage: first_batch <folder of the experiment> [write | none | link [chunks]]";
     let folder = arguments.next().ok_or(usage)?;
     let link = arguments.next();
     if link.as_deref() == Some("write") {
         return write(&folder);
     }
+    let link = link.filter(|link| link != "none");
+    let default = LoaderSpec::default();
+    let chunks_per_block = match arguments.next() {
+        Some(chunks) => chunks.parse()?,
+        None => default.chunks_per_block,
+    };
     let server = link.map(|link| serve(Path::new(&folder), &link)).transpose()?;
     let (uri, config) = server
         .as_ref()
@@ -55,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     print("opened");
     let dataset = Dataset::from_experiment(&experiment, &DatasetSpec::default())?;
     print("selected");
-    let spec = LoaderSpec { batch_form: BatchForm::Csr, ..LoaderSpec::default() };
+    let spec = LoaderSpec { batch_form: BatchForm::Csr, chunks_per_block, ..default };
     let loader = Loader::new(dataset, spec)?;
     let mut epoch = loader.epoch(0)?;
     epoch.next().ok_or("there are no cells")??;

@@ -102,15 +102,13 @@ impl Base {
             return Ok(Self::Objects(Arc::new(crate::cloud::open(address, &parsed, config)?)));
         }
         let _ = config;
-        match local_path(address) {
-            Some(folder) => Ok(Self::Folder(Arc::new(LocalStorage::new(folder)))),
-            None => {
-                let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
-                Err(Error::Unsupported {
-                    address: address.to_owned(),
-                    reason: format!("there is no client for addresses of {scheme}://"),
-                })
-            }
-        }
+        let Some(folder) = local_path(address) else {
+            let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
+            return Err(Error::Unsupported {
+                address: address.to_owned(),
+                reason: format!("there is no client for addresses of {scheme}://"),
+            });
+        };
+        Ok(Self::Folder(Arc::new(LocalStorage::new(folder))))
     }
 }
