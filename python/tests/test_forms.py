@@ -259,8 +259,7 @@ def test_other_packages_are_not_needed(experiment, names, options, imported):
 
 def test_a_missing_package_is_named(experiment):
     script = hidden("torch", "scipy") + (
-        f"ds = somafeed.ExperimentDataset(uri={experiment.uri!r}, return_sparse_X=True)\n"
-        "try: next(iter(ds))\n"
+        f"try: somafeed.ExperimentDataset(uri={experiment.uri!r}, return_sparse_X=True)\n"
         "except ModuleNotFoundError as error: print(error)"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

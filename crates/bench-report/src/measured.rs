@@ -113,7 +113,8 @@ column_group! {
         pub io_bytes_per_sec: Option<f64>,
         /// Requests to an object store, if the reader counts them.
         pub requests: Option<u64>,
-        /// Requests that a link's server received during the epoch; null without a link.
+        /// Requests that a link's server received during the epoch, the next one's first ones among
+        /// them if that is read ahead; null without a link.
         pub link_requests: Option<u64>,
         /// Requests that it received before the epoch, from the start of the process: those of
         /// opening the data. Only for a process's first epoch.

@@ -146,7 +146,7 @@ impl Measuring<'_> {
         let meter = ProcessMeter::start()?;
         let start_dt = Timestamp::now();
         let (consumed, stats) = self.consume(start, meters, reporter)?;
-        let used = self.link.as_ref().map(LinkMeter::end_epoch).transpose()?;
+        let used = self.link.as_mut().map(LinkMeter::end_epoch).transpose()?;
         let ConsumedEpoch { batches, end_wait_secs, busy_cpu_secs } = consumed;
         let mut measured = Measured::from_batches(&batches, end_wait_secs);
         meter.finish(&mut measured)?;

@@ -11,8 +11,10 @@ pub struct LinkMeter {
     access: LinkAccess,
     /// When the process began.
     start: LinkCounts,
-    /// When the epoch began.
+    /// When the first epoch began, and then when the last one ended.
     before: LinkCounts,
+    /// Requests before the first epoch, until a row has them.
+    open_requests: Option<u64>,
     has_epochs: bool,
 }
 
@@ -23,15 +25,21 @@ impl LinkMeter {
     /// The server does not answer.
     pub fn start(access: &LinkAccess) -> anyhow::Result<Self> {
         let start = access.counts()?;
-        Ok(Self { access: access.clone(), start, before: start, has_epochs: false })
+        let access = access.clone();
+        Ok(Self { access, start, before: start, open_requests: None, has_epochs: false })
     }
 
-    /// Begins an epoch.
+    /// Begins an epoch. A later epoch has begun when the one before ended: its first blocks may be
+    /// read between the two.
     ///
     /// # Errors
     /// The server does not answer.
     pub fn begin_epoch(&mut self) -> anyhow::Result<()> {
-        self.before = self.access.counts()?;
+        if !self.has_epochs {
+            self.before = self.access.counts()?;
+            self.open_requests = Some(self.before.since(&self.start).requests);
+        }
+        self.has_epochs = true;
         Ok(())
     }
 
@@ -39,8 +47,11 @@ impl LinkMeter {
     ///
     /// # Errors
     /// The server does not answer.
-    pub fn end_epoch(&self) -> anyhow::Result<LinkCounts> {
-        Ok(self.access.counts()?.since(&self.before))
+    pub fn end_epoch(&mut self) -> anyhow::Result<LinkCounts> {
+        let now = self.access.counts()?;
+        let used = now.since(&self.before);
+        self.before = now;
+        Ok(used)
     }
 
     /// Enters the counts of an epoch, whose time is known, beside their floors; with the first
@@ -48,9 +59,6 @@ impl LinkMeter {
     /// needed, if known.
     pub fn enter(&mut self, used: &LinkCounts, share: Option<f64>, measured: &mut Measured) {
         self.access.enter_counts(used, share, measured);
-        if !self.has_epochs {
-            measured.link_open_requests = Some(self.before.since(&self.start).requests);
-        }
-        self.has_epochs = true;
+        measured.link_open_requests = self.open_requests.take();
     }
 }

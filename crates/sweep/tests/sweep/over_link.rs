@@ -1,6 +1,6 @@
 //! `--link`: local data read over a link with a shape.
 
-use bench_report::{Status, read};
+use bench_report::{Measured, Status, read};
 
 use crate::bed::{Bed, N_CELLS, SMALL_BUFFERS, stderr};
 
@@ -18,8 +18,6 @@ fn a_sweep_over_a_link_tells_what_it_asked_of_it() {
         assert_eq!(row.point.link.as_deref(), Some(LINK));
         assert!(row.data.uri.ends_with("experiment"), "{}", row.data.uri);
         let requests = measured.link_requests.unwrap();
-        assert!(measured.requests.unwrap_or(0) <= requests, "{row:?}");
-        assert!(measured.bytes_read.unwrap() <= measured.link_bytes.unwrap(), "{row:?}");
         let under_way = measured.link_most_under_way.unwrap();
         assert!(1 <= under_way && under_way <= requests, "{row:?}");
         let needed = measured.link_needed_bytes.unwrap();
@@ -29,6 +27,12 @@ fn a_sweep_over_a_link_tells_what_it_asked_of_it() {
         assert!(0.0 <= measured.link_server_cpu_share.unwrap(), "{row:?}");
         assert_eq!(measured.link_faults_met, None);
     }
+    // The second epoch's first blocks are read in the first one's time.
+    let sum = |of: fn(&Measured) -> Option<u64>| -> u64 {
+        rows.iter().map(|row| of(&row.measured).unwrap()).sum()
+    };
+    assert!(sum(|measured| measured.requests) <= sum(|measured| measured.link_requests));
+    assert!(sum(|measured| measured.bytes_read) <= sum(|measured| measured.link_bytes));
     assert!(0 < rows[0].measured.link_open_requests.unwrap());
     assert_eq!(rows[1].measured.link_open_requests, None);
     let readme = std::fs::read_to_string(bed.path("out/README.md")).unwrap();
@@ -83,6 +87,6 @@ fn readers_are_compared_over_a_link() {
     assert!(output.status.success(), "{}", stderr(&output));
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(told.contains("read over a link of 1ms, whose server"), "{told}");
-    let asked: Vec<&str> = told.lines().filter(|line| line.contains("| native")).collect();
+    let asked: Vec<&str> = told.lines().filter(|line| line.contains("| native    |")).collect();
     assert_eq!(asked.len(), 2, "{told}");
 }
