@@ -129,7 +129,7 @@ fn a_large_experiment_is_listed_folder_by_folder() {
     }
     let server = far.serve();
     let (large, _) = far.read(&server, &[]);
-    // For each of eight objects, and of those beside X, six listings; sizes of the fragments' files.
+    // For each of eight objects six listings; the sizes of the fragments' files.
     assert!(small < large && large <= small + 1 + 8 * 6 + 60, "{small}, {large}");
 }
 
