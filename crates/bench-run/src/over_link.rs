@@ -69,9 +69,9 @@ struct Served {
 }
 
 impl LinkServers {
-    /// Starts a server over `folder`, unless it has one; returns how to read it. `stored_bytes` are the bytes in its
-    /// files that an epoch over all samples needs, if known. Nothing else is served: any user of
-    /// the machine may ask the server.
+    /// Starts a server over `folder`, unless it has one; returns how to read it. `stored_bytes` are
+    /// the bytes in its files that an epoch over all samples needs, if known. Nothing else is
+    /// served: any user of the machine may ask the server.
     ///
     /// # Errors
     /// The folder does not exist, or the server cannot be started.

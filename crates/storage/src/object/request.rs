@@ -141,7 +141,7 @@ pub(super) fn is_cut(error: &Error) -> bool {
     #[cfg(feature = "http")]
     {
         let direct = error.source().and_then(StdError::source);
-        direct.is_some_and(|cause| cause.is::<object_store::client::HttpError>())
+        direct.is_some_and(<dyn StdError>::is::<object_store::client::HttpError>)
     }
     #[cfg(not(feature = "http"))]
     {
