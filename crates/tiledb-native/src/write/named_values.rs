@@ -8,6 +8,7 @@ use std::path::Path;
 use super::new_file::{absolute, create_folders, failed, sync_folder, timestamped, write_new};
 use super::{generic_tile, schema};
 use crate::error::Error;
+use crate::timestamped_name;
 use tiledb_schema::MetadataValue;
 
 /// The folder of the files, in that of the array or group.
@@ -51,13 +52,24 @@ pub(super) fn write(
     sync_folder(root)
 }
 
-/// Removes what an incomplete group left in `root`.
+/// Removes the metadata that an incomplete group left in `root`, and nothing that has another name
+/// than files of metadata have.
 pub(super) fn remove_leftover(root: &Path) -> Result<(), Error> {
     let folder = root.join(FOLDER);
-    if folder.is_dir() {
-        fs::remove_dir_all(&folder).map_err(failed("remove", &folder))?;
+    if !folder.is_dir() {
+        return Ok(());
     }
-    Ok(())
+    let listing = |source| failed("list", &folder)(source);
+    for entry in fs::read_dir(&folder).map_err(listing)? {
+        let entry = entry.map_err(listing)?;
+        let is_ours = entry.file_type().map_err(listing)?.is_file()
+            && entry.file_name().to_str().and_then(timestamped_name::parse).is_some();
+        if is_ours {
+            fs::remove_file(entry.path()).map_err(failed("remove", &entry.path()))?;
+        }
+    }
+    // Fails if anything else is in it.
+    fs::remove_dir(&folder).map_err(failed("remove", &folder))
 }
 
 /// The values by name: the length of the name, the name, whether it was deleted, the type, the

@@ -68,6 +68,13 @@ fn a_group_has_no_metadata_of_an_incomplete_one_before_it() {
     let refused = write_group(&array, &[], &[], TIME).unwrap_err();
     assert!(matches!(refused, Error::Group { .. }), "{refused}");
     assert_eq!(kind_of(&array), Some(ObjectType::Array));
+    // What is not metadata is not removed.
+    let other = folder.path().join("other");
+    std::fs::create_dir_all(other.join("__meta")).unwrap();
+    std::fs::write(other.join("__meta/notes.txt"), b"mine").unwrap();
+    let refused = write_group(&other, &[], &[], TIME).unwrap_err();
+    assert!(refused.to_string().contains("__meta"), "{refused}");
+    assert_eq!(std::fs::read(other.join("__meta/notes.txt")).unwrap(), b"mine");
 }
 
 /// The values are memory that is never touched.
