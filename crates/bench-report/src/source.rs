@@ -31,9 +31,10 @@ impl Source {
                 if !folder.is_dir() {
                     return Err(Error::NoFolder { folder: folder.clone() });
                 }
-                let records = match folder.join(EPOCHS_FILE).exists() {
-                    true => read(folder)?,
-                    false => read_below(folder)?,
+                let records = if folder.join(EPOCHS_FILE).exists() {
+                    read(folder)?
+                } else {
+                    read_below(folder)?
                 };
                 if records.is_empty() {
                     return Err(Error::NoEpochs { folder: folder.clone() });

@@ -58,7 +58,7 @@ pub enum ShardError {
         typed: String,
     },
     /// The index is not below the count.
-    #[error("there is no part {index} of {count}: parts are counted from 0{}", told_by(.variable))]
+    #[error("there is no part {index} of {count}: parts are counted from 0{}", told_by(*.variable))]
     Index {
         /// The part asked for.
         index: u64,
@@ -97,7 +97,7 @@ pub enum ShardError {
     },
 }
 
-fn told_by(variable: &Option<&'static str>) -> String {
+fn told_by(variable: Option<&'static str>) -> String {
     variable.map_or_else(String::new, |variable| format!(", and {variable} tells it"))
 }
 
@@ -106,12 +106,16 @@ fn variables() -> String {
 }
 
 impl Shard {
-    /// The part of this process: that of the flag, else that of the launcher that `variable` looks
-    /// up, else none, and everything is measured here.
+    /// The part of this process: that of the flag, else that of the launcher's variables, else
+    /// none, and everything is measured here.
     ///
     /// # Errors
     /// The launcher tells too little, or what cannot be.
-    pub fn of_process(
+    pub fn of_process(flag: Option<ShardFlag>) -> Result<Option<Self>, ShardError> {
+        Self::told(flag, |name| std::env::var(name).ok())
+    }
+
+    fn told(
         flag: Option<ShardFlag>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, ShardError> {
@@ -127,9 +131,10 @@ impl Shard {
     }
 
     fn new(index: u64, count: u64, variable: Option<&'static str>) -> Result<Self, ShardError> {
-        match index < count {
-            true => Ok(Self { index, count }),
-            false => Err(ShardError::Index { index, count, variable }),
+        if index < count {
+            Ok(Self { index, count })
+        } else {
+            Err(ShardError::Index { index, count, variable })
         }
     }
 
@@ -218,7 +223,7 @@ mod tests {
     fn of(flag: Option<&str>, variables: &[(&str, &str)]) -> Result<String, String> {
         let variables: BTreeMap<&str, &str> = variables.iter().copied().collect();
         let flag = flag.map(ShardFlag::from_str).transpose().map_err(|error| error.to_string())?;
-        Shard::of_process(flag, |name| variables.get(name).map(|value| (*value).to_owned()))
+        Shard::told(flag, |name| variables.get(name).map(|value| (*value).to_owned()))
             .map(|shard| shard.map_or_else(|| "all".to_owned(), |shard| shard.to_string()))
             .map_err(|error| error.to_string())
     }

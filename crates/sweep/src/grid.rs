@@ -99,9 +99,7 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
 
 /// Leaves this process's part of the grid in the configuration, if there are parts, and says so.
 fn take_part(args: &SweepArgs, config: &mut Config) -> anyhow::Result<Option<Shard>> {
-    let variable = |name: &str| std::env::var(name).ok();
-    let shard =
-        Shard::of_process(args.shard, variable).map_err(|error| UsageError::of(&error.into()))?;
+    let shard = Shard::of_process(args.shard).map_err(|error| UsageError::of(&error.into()))?;
     if let Some(shard) = shard {
         let n_all = config.points.len();
         let points = std::mem::take(&mut config.points);

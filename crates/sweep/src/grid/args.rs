@@ -79,8 +79,8 @@ pub(crate) struct SweepArgs {
     /// Drop the last batch of an epoch if it is short
     #[arg(long)]
     pub(crate) drop_last: bool,
-    /// Blocks at the start of an epoch that grow, each twice the one before, so that the first batch
-    /// is there sooner: with 4, the first has a sixteenth of the chunks
+    /// Blocks at the start of an epoch that grow, each twice the one before, so that the first
+    /// batch is there sooner: with 4, the first has a sixteenth of the chunks
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) ramp_blocks: u32,
     /// Blocks read ahead of the one in use
