@@ -10,7 +10,8 @@ use crate::local::LocalStorage;
 #[cfg(feature = "http")]
 use crate::object::ObjectStorage;
 use crate::options::{Config, OpenedStorage};
-use crate::storage::Storage;
+#[cfg(feature = "http")]
+use crate::storage::Storage as _;
 use crate::subfolder::Subfolder;
 
 /// The client of the files at an address. Storages of any folders below it share its connections,
