@@ -23,10 +23,10 @@ pub struct ServeLinkArgs {
     #[arg(long)]
     link: LinkSpec,
     /// Faults
-    #[arg(long)]
+    #[arg(long, default_value = "seed=0")]
     faults: LinkFaults,
-    /// Name of the folder in the bucket
-    #[arg(long)]
+    /// Name of the folder in the bucket; none if it is the bucket itself
+    #[arg(long, default_value = "")]
     name: String,
     /// Cores to run on
     #[arg(long, value_delimiter = ',')]
