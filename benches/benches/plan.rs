@@ -11,6 +11,7 @@ const SPEC: PlanSpec = PlanSpec {
     chunks_per_block: 1_024,
     order: Order::Shuffled,
     seed: 42,
+    ramp_blocks: 0,
 };
 
 fn plan(criterion: &mut Criterion) {

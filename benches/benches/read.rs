@@ -27,6 +27,7 @@ fn read(criterion: &mut Criterion) {
         chunks_per_block: 16,
         order: Order::Shuffled,
         seed: 1,
+        ramp_blocks: 0,
     };
     let chunks = RowRanges::new(plan.epoch(0).unwrap().block(0).unwrap().chunks).unwrap();
     let genes = GeneSelection::Range(0..2_000);

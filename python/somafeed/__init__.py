@@ -31,6 +31,13 @@ from somafeed._somafeed import (
     split_by_label,
     version,
 )
+from somafeed.samplings import (
+    AtMostPerClass,
+    ClassBalanced,
+    Stratified,
+    Weighted,
+    WithReplacement,
+)
 from somafeed.sources import QueryIDs, XLocator
 from somafeed.splits import SamplingMethod
 
@@ -43,9 +50,11 @@ __version__ = version
 
 __all__ = [
     "ArrowTable",
+    "AtMostPerClass",
     "Batch",
     "BatchKeyEncoder",
     "Budget",
+    "ClassBalanced",
     "Dataset",
     "Epoch",
     "Experiment",
@@ -57,6 +66,9 @@ __all__ = [
     "Sampling",
     "SamplingMethod",
     "SomafeedError",
+    "Stratified",
+    "Weighted",
+    "WithReplacement",
     "XLocator",
     "experiment_dataloader",
     "generate_example",

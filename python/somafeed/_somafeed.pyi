@@ -41,9 +41,15 @@ class ArrowTable:
     def from_arrow(table: Any) -> ArrowTable:
         """The table of an object with `__arrow_c_stream__`, without a copy if it has one chunk."""
     def column(self, name: str) -> npt.NDArray[Any]:
-        """A column of numbers without nulls, as a read-only array without a copy.
+        """A column of numbers or booleans without nulls. Numbers are a read-only array without a
+        copy, booleans an array of its own.
 
-        Raises ValueError if there is no such column, or if it is not numeric or has nulls.
+        Raises ValueError if there is no such column, or if it has other values or nulls.
+        """
+    def dictionary_codes(self, name: str) -> npt.NDArray[np.int32]:
+        """The codes of a dictionary column, -1 for a null, as an array of its own.
+
+        Raises ValueError if there is no such column, or if it is not a dictionary.
         """
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def __arrow_c_schema__(self) -> object: ...
@@ -149,7 +155,10 @@ class Dataset:
         obs: Any,
         var: Any | None = None,
     ) -> Dataset:
-        """A data set of a CSR matrix; obs and var are Arrow tables. Copies everything once."""
+        """A data set of a CSR matrix; obs and var are Arrow tables.
+
+        Copies the matrix once. The memory of the tables is used as it is: do not change it.
+        """
     @staticmethod
     def concat(datasets: Sequence[Dataset]) -> Dataset:
         """The rows of all, one data set after another. All need the same genes and obs columns."""
@@ -169,6 +178,12 @@ class Dataset:
         """The reader of X: `native`, `libtiledb`, or both joined by `+`."""
     @property
     def why_not_native(self) -> str | None: ...
+    def stored_dtype(self) -> str:
+        """numpy's name of the type that `Loader(dtype="stored")` gives X's values.
+
+        Experiments that differ give float32, if it has all of their values. Raises ValueError if
+        the loader's float32 may not have them: for float64, and for other differences.
+        """
     def obs(self) -> ArrowTable:
         """The requested obs columns: one row per selected cell."""
     def var(self) -> ArrowTable:
@@ -330,6 +345,7 @@ class Loader:
         seed: int = 0,
         chunk_rows: int = 64,
         chunks_per_block: int = 1024,
+        ramp_blocks: int = 0,
         form: Form = "dense",
         block_form: Literal["native", "scipy.csr", "np.array"] = "native",
         rank: int = 0,
@@ -341,6 +357,7 @@ class Loader:
         log1p: bool = False,
         clip: tuple[float, float] | None = None,
         totals: Literal["genes", "obs"] = "genes",
+        dtype: Literal["float32", "stored"] = "float32",
         memory: int | Budget | None = None,
         keep_decoded: int | None = None,
         prefetch_blocks: int = 1,
@@ -351,9 +368,14 @@ class Loader:
         """Checks the settings.
 
         `memory` is in bytes, without the data set itself; None means no limit. `order` replaces
-        `shuffle`. `keep_decoded` is the cache for decoded values across blocks and epochs, in
+        `shuffle`. `ramp_blocks` blocks at the start of an epoch grow to the full size. `keep_decoded` is the cache for decoded values across blocks and epochs, in
         bytes; None means the rest of `memory`, or nothing without a limit. `read_threads` must be
         at least 1.
+
+        `dtype="stored"` gives X's values the type in which they are stored, unless a transform
+        makes others of them. The loader itself has float32, so a batch with a value that float32
+        may have rounded (whole numbers from 2^24 on) is a ValueError, and so is a data set of
+        float64.
 
         Raises ValueError for settings that do not fit together, MemoryError if `memory` is too
         small for one block and its batches.
@@ -410,9 +432,9 @@ class Matrix:
         """Stored values; None for a dense matrix."""
     def dense(self) -> npt.NDArray[Any]:
         """Like `Batch.dense`."""
-    def csr(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    def csr(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[Any]]:
         """Like `Batch.csr`."""
-    def coo(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    def coo(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[Any]]:
         """Like `Batch.coo`."""
 
 @final
@@ -435,13 +457,17 @@ class Batch:
     def nnz(self) -> int | None:
         """Stored values; None for a dense batch."""
     def dense(self) -> npt.NDArray[Any]:
-        """(n_rows, n_columns), float32, or float16 for `form="f16"`. ValueError for other forms."""
-    def csr(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        """indptr (n_rows + 1), indices (nnz) and data (nnz). ValueError for other forms."""
-    def coo(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        """rows, columns and data (nnz each), row by row. ValueError for other forms."""
+        """(n_rows, n_columns), float32, or the stored type for `dtype="stored"`, or float16 for
+        `form="f16"`. ValueError for other forms."""
+    def csr(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[Any]]:
+        """indptr (n_rows + 1), indices (nnz), and data (nnz) of the type of `dense`. ValueError for
+        other forms."""
+    def coo(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[Any]]:
+        """rows, columns, and data of the type of `dense` (nnz each), row by row. ValueError for
+        other forms."""
     def layer(self, name: str) -> Matrix:
-        """A further layer: rows, columns and form are those of X. ValueError if there is none."""
+        """A further layer: rows, columns and form are those of X, values float32 (float16 for
+        `form="f16"`). ValueError if there is none."""
     def obsm(self, name: str) -> npt.NDArray[Any]:
         """(n_rows, its columns), float32, or float16 for `form="f16"`: the rows of X."""
     @property

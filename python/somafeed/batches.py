@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
-from somafeed.sources import JOINID
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,8 +32,8 @@ Form: TypeAlias = Literal["numpy", "f16", "torch", "torch_f16", "torch_csr", "to
 
 | form | type | values |
 |---|---|---|
-| `"numpy"` | `numpy.ndarray`; `scipy.sparse.csr_matrix` with `return_sparse_X` | float32 |
-| `"f16"` | `numpy.ndarray` | float16 |
+| `"numpy"` | `numpy.ndarray`; `scipy.sparse.csr_matrix` with `return_sparse_X` | see `DType` |
+| `"f16"` | `numpy.ndarray` | float16: values above 65,504 become infinite |
 | `"torch"` | dense `torch.Tensor` | float32 |
 | `"torch_f16"` | dense `torch.Tensor` | float16 |
 | `"torch_csr"` | sparse `torch.Tensor` in CSR, int32 indices | float32 |
@@ -42,6 +41,19 @@ Form: TypeAlias = Literal["numpy", "f16", "torch", "torch_f16", "torch_csr", "to
 
 Dense batches have rank 1 if `batch_size` is 1. All but `"torch_coo"` use the loader's memory
 without a copy, and may be changed and kept.
+"""
+
+DType: TypeAlias = Literal["stored", "float32"]
+"""The type of X's values in arrays and scipy's matrices.
+
+| dtype | values |
+|---|---|
+| `"stored"` | of the type in which they are stored; float32 once they are transformed |
+| `"float32"` | the nearest float32 |
+
+Values are read as float32, so `"stored"` is a ValueError wherever float32 may have changed a value:
+for float64 when the data set is made, for integers of 32 and 64 bits at the first batch with one of
+2^24 or more.
 """
 
 ObsForm: TypeAlias = Literal["pandas", "arrow", "codes"]
@@ -54,7 +66,8 @@ ObsForm: TypeAlias = Literal["pandas", "arrow", "codes"]
 | `"codes"` | a dictionary: an array of int64, one code per cell, for the name of each encoder |
 
 With `"codes"`, `soma_joinid` is an entry too if it is one of the columns. The arrays are tensors
-if X is a tensor.
+if X is a tensor. In every form, `experiment_column` adds a column of int64 with the number of each
+cell's experiment.
 """
 
 NATIVE_FORMS: dict[str, native.Form] = {
@@ -66,6 +79,24 @@ NATIVE_FORMS: dict[str, native.Form] = {
     "torch_coo": "coo",
 }
 OBS_FORMS = ("pandas", "arrow", "codes")
+DTYPES = ("stored", "float32")
+
+
+def check_forms(form: str, dtype: str, obs_form: str, return_sparse_X: bool) -> None:
+    """Checks the arguments that say what batches are.
+
+    Raises:
+        ValueError: One is unknown, or they do not fit together.
+    """
+    for name, value, known in (
+        ("form", form, NATIVE_FORMS), ("dtype", dtype, DTYPES), ("obs_form", obs_form, OBS_FORMS)
+    ):
+        if value not in known:
+            raise ValueError(f"unknown {name} {value!r}; there are {', '.join(known)}")
+    if dtype == "stored" and form != "numpy":
+        raise ValueError(f"dtype='stored' is for form='numpy', but form is {form!r}")
+    if return_sparse_X and form != "numpy":
+        raise ValueError(f"return_sparse_X=True gives scipy's CSR, but form is {form!r}")
 
 
 def required(module: str, needed_for: str) -> Any:
@@ -83,6 +114,20 @@ def required(module: str, needed_for: str) -> Any:
         raise ModuleNotFoundError(
             f"{needed_for} needs {package}, which is not installed", name=package
         ) from error
+
+
+def import_packages(form: str, obs_form: str, return_sparse_X: bool) -> None:
+    """Imports what batches are made of, so that the first batch need not wait for it.
+
+    Raises:
+        ModuleNotFoundError: A package is not installed; the message says what needs it.
+    """
+    if return_sparse_X:
+        required("scipy.sparse", "return_sparse_X=True")
+    if form.startswith("torch"):
+        required("torch", f"form={form!r}")
+    if obs_form == "pandas":
+        required("pandas", "obs_form='pandas'")
 
 
 Values: TypeAlias = native.Batch | native.Matrix
@@ -171,78 +216,3 @@ def beside_maker(
         return made
 
     return beside
-
-
-def obs_maker(
-    obs_form: ObsForm, columns: Sequence[str], dataset: native.Dataset, form: Form
-) -> ObsMaker:
-    """The function that takes the obs columns from a native batch. Imports what it needs."""
-    if obs_form == "codes":
-        return _codes_maker(columns, dataset, form)
-    if obs_form == "arrow":
-        return _table_maker(columns)
-    if list(columns) == [JOINID]:
-        frame = required("pandas", "obs_form='pandas'").DataFrame
-        return lambda batch: frame({JOINID: batch.joinids})
-    return _frame_maker(columns, dataset)
-
-
-def _codes_maker(
-    columns: Sequence[str], dataset: native.Dataset, form: Form
-) -> ObsMaker:
-    names = dataset.codes().column_names
-    is_tensor = form.startswith("torch")
-    from_numpy = required("torch", f"form={form!r}").from_numpy if is_tensor else np.asarray
-
-    def codes(batch: native.Batch) -> ObsBatch:
-        table = batch.codes
-        # Copied: the native column is read-only, and a batch belongs to the user.
-        entries = {name: from_numpy(table.column(name).copy()) for name in names}
-        if JOINID in columns:
-            entries[JOINID] = from_numpy(batch.joinids)
-        return entries
-
-    return codes
-
-
-def _table_maker(columns: Sequence[str]) -> Callable[[native.Batch], Any]:
-    pyarrow = required("pyarrow", "obs in a form other than codes")
-
-    def table(batch: native.Batch) -> Any:
-        if list(columns) == [JOINID]:
-            return pyarrow.table({JOINID: batch.joinids})
-        rows = pyarrow.table(batch.obs)
-        if JOINID in columns:
-            rows = rows.append_column(JOINID, pyarrow.array(batch.joinids))
-        return rows.select(columns)
-
-    return table
-
-
-def _frame_maker(
-    columns: Sequence[str], dataset: native.Dataset
-) -> ObsMaker:
-    """Frames whose types are the same in all batches: those of the whole data set's frame.
-
-    By itself, pandas would make integers of a batch without a null, and floats of one with.
-    """
-    required("pandas", "obs_form='pandas'")
-    table = _table_maker(columns)
-    pyarrow = required("pyarrow", "obs_form='pandas'")
-    types = pyarrow.types
-    whole = pyarrow.table(dataset.obs())
-    as_float, as_object = [], []
-    for name in columns:
-        if name == JOINID or whole.column(name).null_count == 0:
-            continue
-        if types.is_integer(whole.schema.field(name).type):
-            as_float.append(name)
-        elif types.is_boolean(whole.schema.field(name).type):
-            as_object.append(name)
-    as_types = {**dict.fromkeys(as_float, "float64"), **dict.fromkeys(as_object, "object")}
-
-    def frame(batch: native.Batch) -> ObsBatch:
-        rows: pd.DataFrame = table(batch).to_pandas()
-        return rows.astype(as_types) if as_types else rows
-
-    return frame

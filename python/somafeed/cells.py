@@ -5,8 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
 from somafeed import _somafeed as native
-from somafeed.sources import JOINID, Part, Source, split_rows
+from somafeed.samplings import Sample
+from somafeed.sources import (
+    JOINID,
+    Part,
+    QueryIDs,
+    Selection,
+    Source,
+    XLocator,
+    check_unchanged,
+    groups_of,
+    split_rows,
+)
 from somafeed.splits import Split
 
 Encoder: TypeAlias = native.LabelEncoder | native.BatchKeyEncoder
@@ -26,6 +40,8 @@ class Cells:
         self.source = source
         self._columns = tuple(columns)
         self._totals = totals
+        self._by_name = tuple(one for one in encoders if isinstance(one, str))
+        self._sampled: tuple[Sample, native.Sampling] | None = None
         self.encoders: tuple[Encoder, ...] = ()
         opened = source.open(self._needed(encoders), totals)
         self.encoders = tuple(
@@ -54,24 +70,59 @@ class Cells:
         return self._opened
 
     def of(self, source: Source) -> Cells:
-        """Other cells, with these columns and encoders."""
-        return Cells(source, self._columns, self.encoders, self._totals)
+        """Other cells, with these columns and encoders. Encoders that were given as the names of
+        columns are fitted anew."""
+        encoders = [
+            encoder.name if encoder.name in self._by_name else encoder for encoder in self.encoders
+        ]
+        return Cells(source, self._columns, encoders, self._totals)
+
+    def copy(self) -> Cells:
+        """The same cells, to be sampled in another way."""
+        other = Cells.__new__(Cells)
+        other.__dict__.update(self.__dict__)
+        other._sampled = None
+        return other
 
     def parts(self, split: Split) -> list[Cells]:
         """The parts of a split."""
         whole = self.opened
         parts = []
         for index, rows in enumerate(split_rows(self.source, split, whole)):
-            part = Cells.__new__(Cells)
-            part.__dict__.update(self.__dict__)
-            part.source = Part(self.source, split, index)
+            part = self.copy()
+            part.source = Part(self.source, split, index, whole.shape[0])
             part._opened = whole.select(rows)
             parts.append(part)
         return parts
 
+    # What samples are drawn by
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return self.opened.shape[0]
+
+    def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
+        """A number for each cell; equal numbers if cells agree in all these obs columns."""
+        return groups_of(self.source, columns, self.n_cells)
+
+    def weights(self, column: str) -> npt.NDArray[np.float64]:
+        """The numbers of an obs column."""
+        weights = self.source.open([column]).weights(column)
+        check_unchanged(len(weights), self.n_cells)
+        return weights
+
+    def sampled(self, sample: Sample | None) -> native.Sampling | None:
+        """The native sampling, made once."""
+        if sample is None or isinstance(sample, native.Sampling):
+            return sample
+        if self._sampled is None or self._sampled[0] != sample:
+            self._sampled = sample, sample.of(self)
+        return self._sampled[1]
+
     def __getstate__(self) -> dict[str, Any]:
         encoders = [(type(one).__name__, one.to_json()) for one in self.encoders]
-        return {**self.__dict__, "_opened": None, "encoders": encoders}
+        return {**self.__dict__, "_opened": None, "_sampled": None, "encoders": encoders}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         encoders = tuple(_encoder(name, text) for name, text in state["encoders"])
@@ -82,3 +133,50 @@ def _encoder(name: str, text: str) -> Encoder:
     if name == "LabelEncoder":
         return native.LabelEncoder.from_json(text)
     return native.BatchKeyEncoder.from_json(text)
+
+
+class Selected:
+    """What an `ExperimentDataset` tells of its cells and genes."""
+
+    _cells: Cells
+
+    @property
+    def query_ids(self) -> QueryIDs:
+        """Joinids of the selected cells (ascending in each experiment) and genes."""
+        genes = self._cells.opened.var().column(JOINID)
+        return QueryIDs(obs_joinids=self._cells.opened.joinids(), var_joinids=genes)
+
+    @property
+    def x_locator(self) -> XLocator:
+        """The layer of X.
+
+        Raises:
+            AttributeError: Cells are of several experiments, or of none.
+        """
+        source = self._cells.source
+        while isinstance(source, Part):
+            source = source.whole
+        if not isinstance(source, Selection):
+            raise AttributeError("this data set is not of one experiment, so it has no x_locator")
+        return XLocator(
+            uri=source.uri,
+            measurement_name=source.measurement,
+            layer_name=source.layer,
+            tiledb_timestamp_ms=source.timestamp,
+            tiledb_config=dict(source.config),
+        )
+
+    @property
+    def measurement_name(self) -> str:
+        """The measurement."""
+        return self.x_locator.measurement_name
+
+    @property
+    def layer_name(self) -> str:
+        """The layer of X."""
+        return self.x_locator.layer_name
+
+    @property
+    def encoders(self) -> tuple[Encoder, ...]:
+        """The encoders of `obs_form="codes"`, to save with a model: `encoder.to_json()`."""
+        return self._cells.encoders

@@ -8,15 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from somafeed import _somafeed as native
-from somafeed.batches import NATIVE_FORMS, OBS_FORMS, Form, MiniBatch, ObsForm
-from somafeed.cells import Cells, Encoder
+from somafeed.batches import DType, Form, MiniBatch, ObsForm, check_forms, import_packages
+from somafeed.cells import Cells, Encoder, Selected
 from somafeed.epochs import Epochs
 from somafeed.iteration import ExperimentIterator, Place
 from somafeed.joinids import Joinids
 from somafeed.loaders import Loaders, Remainder, remainder_of
 from somafeed.parts import Parts
+from somafeed.samplings import Sample
 from somafeed.settings import bytes_of, checked_seed, positive
-from somafeed.sources import JOINID, Part, QueryIDs, Selection, XLocator, source_of
+from somafeed.sources import JOINID, source_of
 from somafeed.world import checked_world, current_worker, current_world
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ DEFAULT_SHUFFLE_CHUNK_SIZE = 64
 DEFAULT_IO_BATCH_SIZE = 65536
 
 
-class ExperimentDataset(Parts, IterableDataset[MiniBatch]):
+class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
     """Cells of TileDB-SOMA experiments in shuffled batches `(X, obs)`.
 
     Has the signature, the defaults and the output of tiledbsoma_ml's class of this name; what
@@ -102,8 +103,10 @@ class ExperimentDataset(Parts, IterableDataset[MiniBatch]):
         world: tuple[int, int] | None = None,
         remainder: Remainder | None = None,
         form: Form = "numpy",
+        dtype: DType | None = None,
         obs_form: ObsForm = "pandas",
         encoders: Sequence[Encoder | str] | None = None,
+        sampling: Sample | None = None,
         target_sum: float | None = None,
         totals: str | None = None,
         log1p: bool = False,
@@ -145,16 +148,21 @@ class ExperimentDataset(Parts, IterableDataset[MiniBatch]):
                 the form of X, arrays of obsm are dense.
             reader: `"native"` or `"libtiledb"` insists on one reader of X.
             dataset: A native data set, instead of all the above. Cannot be pickled.
-            memory: Limit for blocks, batches and reading: bytes, or like `"2GiB"`.
+            memory: Limit for blocks, batches and reading: bytes, or like `"2GiB"`. Each process has
+                this much, and so each DataLoader worker.
             world: `(rank, world size)`. None asks torch.distributed, then the launcher's variables.
             remainder: What becomes of cells that do not fill a global batch of `batch_size` times
                 world size: `"keep"` delivers a short batch, `"drop"` leaves them out of this epoch,
                 `"pad"` repeats others. None means `"keep"` for one rank and `"drop"` for several,
                 whose batches must be equally many.
             form: The form of X: see `Form`.
+            dtype: The type of X's values: see `DType`. None means `"stored"` for `form="numpy"`,
+                like tiledbsoma_ml; the other forms are of the type in their name.
             obs_form: The form of obs: see `ObsForm`.
             encoders: Encoders of obs columns, or names of columns for which one is fitted to all
                 selected cells. For `obs_form="codes"`; None means one for each column.
+            sampling: Which cells an epoch has, if not each once: `WithReplacement`, `Weighted`,
+                `ClassBalanced`, `Stratified` or `AtMostPerClass`.
             target_sum: Scales the values of each cell to this sum.
             totals: The obs column whose numbers are the cells' sums for `target_sum`, for example
                 `raw_sum`; None means the sum over the selected genes.
@@ -164,6 +172,7 @@ class ExperimentDataset(Parts, IterableDataset[MiniBatch]):
         Raises:
             ValueError: Arguments that do not fit together; a measurement, layer, column or joinid
                 that is not there; a filter that does not parse.
+            ModuleNotFoundError: A package that batches of this form need is not installed.
             FileNotFoundError: Nothing is at the address.
             OSError: The storage cannot be read.
         """
@@ -193,8 +202,12 @@ class ExperimentDataset(Parts, IterableDataset[MiniBatch]):
         self.remainder: Remainder | None = remainder
         self._world = None if world is None else checked_world(world)
         self.form: Form = form
+        self.dtype: DType = dtype or ("stored" if form == "numpy" else "float32")
         self.obs_form: ObsForm = obs_form
-        self._check_forms()
+        check_forms(form, self.dtype, obs_form, self.return_sparse_X)
+        import_packages(form, obs_form, self.return_sparse_X)
+        self.sampling = sampling
+        self.experiment_column: str | None = None
         self.transform = {
             "target_sum": target_sum,
             "log1p": log1p,
@@ -224,19 +237,10 @@ class ExperimentDataset(Parts, IterableDataset[MiniBatch]):
             encoders = [name for name in self.obs_column_names if name != JOINID]
         columns = () if obs_form == "codes" else self.obs_column_names
         self._cells = Cells(source, columns, encoders or (), totals)
+        if self.dtype == "stored" and target_sum is None and not log1p and clip is None:
+            self.dataset.stored_dtype()
         self._parent_world: tuple[int, tuple[int, int]] | None = None
         self._loaders = Loaders()
-
-    def _check_forms(self) -> None:
-        if self.form not in NATIVE_FORMS:
-            raise ValueError(f"unknown form {self.form!r}; there are {', '.join(NATIVE_FORMS)}")
-        if self.obs_form not in OBS_FORMS:
-            names = ", ".join(OBS_FORMS)
-            raise ValueError(f"unknown obs_form {self.obs_form!r}; there are {names}")
-        if self.return_sparse_X and self.form != "numpy":
-            raise ValueError(
-                f"return_sparse_X=True gives scipy's CSR, but form is {self.form!r}"
-            )
 
     # What is selected
 
@@ -247,47 +251,6 @@ class ExperimentDataset(Parts, IterableDataset[MiniBatch]):
         In another process than the one that opened it, it is opened anew.
         """
         return self._cells.opened
-
-    @property
-    def query_ids(self) -> QueryIDs:
-        """Joinids of the selected cells (ascending in each experiment) and genes."""
-        genes = self.dataset.var().column(JOINID)
-        return QueryIDs(obs_joinids=self.dataset.joinids(), var_joinids=genes)
-
-    @property
-    def x_locator(self) -> XLocator:
-        """The layer of X.
-
-        Raises:
-            AttributeError: Cells are of several experiments, or of none.
-        """
-        source = self._cells.source
-        while isinstance(source, Part):
-            source = source.whole
-        if not isinstance(source, Selection):
-            raise AttributeError("this data set is not of one experiment, so it has no x_locator")
-        return XLocator(
-            uri=source.uri,
-            measurement_name=source.measurement,
-            layer_name=source.layer,
-            tiledb_timestamp_ms=source.timestamp,
-            tiledb_config=dict(source.config),
-        )
-
-    @property
-    def measurement_name(self) -> str:
-        """The measurement."""
-        return self.x_locator.measurement_name
-
-    @property
-    def layer_name(self) -> str:
-        """The layer of X."""
-        return self.x_locator.layer_name
-
-    @property
-    def encoders(self) -> tuple[Encoder, ...]:
-        """The encoders of `obs_form="codes"`, to save with a model: `encoder.to_json()`."""
-        return self._cells.encoders
 
     @property
     def world(self) -> tuple[int, int]:
@@ -312,9 +275,24 @@ class ExperimentDataset(Parts, IterableDataset[MiniBatch]):
         return self.world[1]
 
     @property
+    def column_names(self) -> list[str]:
+        """The columns of obs in a batch, or the entries of its codes."""
+        names = self.obs_column_names
+        if self.obs_form == "codes":
+            names = [encoder.name for encoder in self.encoders]
+            names += [JOINID] if JOINID in self.obs_column_names else []
+        return names if self.experiment_column is None else [*names, self.experiment_column]
+
+    @property
+    def n_samples(self) -> int:
+        """Cells of an epoch on all ranks together: the selected ones, or the draws of `sampling`."""
+        sampling = self._cells.sampled(self.sampling)
+        return self.dataset.shape[0] if sampling is None else sampling.n_samples
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Batches of an epoch, and selected genes. In a DataLoader worker, the worker's batches."""
-        n_cells, n_genes = self.dataset.shape
+        n_cells, n_genes = self.n_samples, self.dataset.shape[1]
         world_size = self.world_size
         global_batch = self.batch_size * world_size
         is_short = n_cells % global_batch > 0 and remainder_of(self, world_size) != "drop"

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from somafeed import _somafeed as native
-from somafeed.batches import NATIVE_FORMS, MiniBatch, beside_maker, obs_maker, x_maker
+from somafeed.batches import NATIVE_FORMS, MiniBatch, beside_maker, x_maker
+from somafeed.obs_forms import obs_maker
 
 if TYPE_CHECKING:
     from somafeed.dataset import ExperimentDataset
@@ -34,7 +35,7 @@ class Loaders:
             MemoryError: The limit of memory is too small for a block.
         """
         options = _options(dataset, epochs)
-        columns = tuple(dataset.obs_column_names)
+        columns = (*dataset.obs_column_names, dataset.experiment_column)
         key = (os.getpid(), options, dataset.form, dataset.obs_form, columns)
         lanes = place.lanes or epochs.lanes
         if self._made is None or self._key != key or self._lanes != lanes:
@@ -55,7 +56,9 @@ def _batch_maker(
     """The function that makes the user's batch of a native one."""
     form, batch_size = dataset.form, dataset.batch_size
     make_x = x_maker(form, dataset.return_sparse_X, batch_size)
-    make_obs = obs_maker(dataset.obs_form, dataset.obs_column_names, opened, form)
+    make_obs = obs_maker(
+        dataset.obs_form, dataset.obs_column_names, dataset.experiment_column, opened, form
+    )
     make_beside = beside_maker(make_x, opened, form, batch_size)
 
     def make(batch: native.Batch) -> MiniBatch:
@@ -74,10 +77,11 @@ def remainder_of(dataset: ExperimentDataset, world_size: int) -> Remainder:
 def _options(dataset: ExperimentDataset, epochs: Epochs) -> dict[str, Any]:
     """The native loader's arguments, without the lanes."""
     rank, world_size = dataset.world
-    if world_size > 1 and dataset.shuffle and epochs.is_seed_drawn:
+    is_random = dataset.shuffle or dataset.sampling is not None
+    if world_size > 1 and is_random and epochs.is_seed_drawn:
         raise ValueError("several ranks need one order: give a seed")
     remainder = remainder_of(dataset, world_size)
-    n_cells = dataset.dataset.shape[0]
+    n_cells = dataset.n_samples
     if remainder == "drop" and 0 < n_cells < dataset.batch_size * world_size:
         raise ValueError(
             f"{n_cells} cells do not fill one batch of {dataset.batch_size} on each of "
@@ -98,6 +102,8 @@ def _options(dataset: ExperimentDataset, epochs: Epochs) -> dict[str, Any]:
         "rank": rank,
         "world_size": world_size,
         "remainder": remainder,
+        "sampling": dataset._cells.sampled(dataset.sampling),
+        "dtype": dataset.dtype,
         "memory": dataset.memory,
         "prefetch_blocks": ahead,
         "prefetch_batches": ahead,

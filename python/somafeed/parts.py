@@ -9,7 +9,8 @@ from typing import Self
 
 from somafeed.cells import Cells
 from somafeed.settings import checked_seed
-from somafeed.sources import Concat
+from somafeed.samplings import Sample
+from somafeed.sources import Concat, check_same_genes
 from somafeed.splits import (
     GroupSplit,
     LabelSplit,
@@ -24,6 +25,15 @@ class Parts:
     """What makes other data sets of a data set's cells."""
 
     _cells: Cells
+    sampling: Sample | None
+    """The sample that each epoch draws."""
+    experiment_column: str | None
+    """The name of the column of obs with the number of each cell's experiment."""
+
+    @property
+    @abstractmethod
+    def column_names(self) -> list[str]:
+        """The columns of obs in a batch."""
 
     @property
     @abstractmethod
@@ -77,9 +87,13 @@ class Parts:
         return self._parts(LabelSplit(column, checked_fractions(fracs), self._split_seed(seed)))
 
     @classmethod
-    def concat(cls, datasets: Sequence[Self]) -> Self:
+    def concat(cls, datasets: Sequence[Self], *, experiment_column: str | None = None) -> Self:
         """The cells of several data sets, shuffled as one, with the settings and encoders of the
-        first. All need equally many genes: select them by `genes=`.
+        first; encoders that were given as the names of columns are fitted to all. Different
+        experiments need the same `genes=`, because their joinids are not those of the same genes.
+
+        `experiment_column` adds a column of that name to obs: the number of each cell's experiment,
+        from 0, in the order of `datasets`.
 
         Raises:
             ValueError: There is none; their genes or obs columns differ.
@@ -87,8 +101,24 @@ class Parts:
         if not datasets:
             raise ValueError("there is no data set to concatenate")
         first = datasets[0]
-        source = Concat(tuple(one._cells.source for one in datasets))
-        return first._with(first._cells.of(source))
+        if experiment_column in first.column_names:
+            raise ValueError(f"{experiment_column!r} is already a column of obs in a batch")
+        cells = [one._cells for one in datasets]
+        check_same_genes([(one.source, one.opened) for one in cells])
+        source = Concat(tuple(one.source for one in cells))
+        other = first._with(first._cells.of(source))
+        other.experiment_column = experiment_column
+        return other
+
+    def with_sampling(self, sampling: Sample | None) -> Self:
+        """The same cells, of which each epoch draws a sample; None for each cell once.
+
+        For example for the training part of a split alone, since the parts of a data set with a
+        sample draw samples, too.
+        """
+        other = self._with(self._cells.copy())
+        other.sampling = sampling
+        return other
 
     def _split_seed(self, seed: int | None) -> int:
         if seed is not None:

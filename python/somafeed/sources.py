@@ -7,7 +7,7 @@ import os
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ from somafeed.joinids import Joinids, NDArrayJoinId
 from somafeed.splits import Rows, Split
 
 JOINID = "soma_joinid"
+
+Genes: TypeAlias = tuple[str, ...]
+"""Names of genes, or the experiment and the measurement whose joinids they have."""
 
 _WAYS = "cells come from {query,layer_name} xor {x_locator,query_ids} xor uri= xor dataset="
 
@@ -122,10 +125,17 @@ class Part:
     whole: Source
     split: Split
     index: int
+    n_rows: int
+    """Rows of the whole when it was split: of another number, the split has other parts."""
 
     def open(self, columns: Sequence[str], totals: str | None = None) -> native.Dataset:
-        """Opens the whole, and selects the part."""
+        """Opens the whole, and selects the part.
+
+        Raises:
+            ValueError: The whole has more or fewer rows than when it was split.
+        """
         whole = self.whole.open(columns, totals)
+        check_unchanged(whole.shape[0], self.n_rows)
         return whole.select(split_rows(self.whole, self.split, whole)[self.index])
 
 
@@ -167,14 +177,72 @@ class Opened:
 
 def split_rows(whole: Source, split: Split, opened: native.Dataset) -> list[Rows]:
     """The rows of each part of a source that is `opened`."""
+    n_rows = opened.shape[0]
+    return split.parts(n_rows, lambda columns: groups_of(whole, columns, n_rows))
 
-    def groups_of(columns: Sequence[str]) -> npt.NDArray[np.uint32]:
-        wanted = [column for column in columns if column != JOINID]
-        if len(wanted) < len(columns):
-            raise ValueError(f"{JOINID} is different in every row, so it makes no groups")
-        return whole.open(wanted).groups(wanted)
 
-    return split.parts(opened.shape[0], groups_of)
+def groups_of(source: Source, columns: Sequence[str], n_rows: int) -> npt.NDArray[np.uint32]:
+    """A number for each of a source's `n_rows` rows; equal numbers if rows agree in the columns.
+
+    Raises:
+        ValueError: A column makes no groups; the source has another number of rows by now.
+    """
+    wanted = [column for column in columns if column != JOINID]
+    if len(wanted) < len(columns):
+        raise ValueError(f"{JOINID} is different in every row, so it makes no groups")
+    groups = source.open(wanted).groups(wanted)
+    check_unchanged(len(groups), n_rows)
+    return groups
+
+
+def check_unchanged(n_rows: int, expected: int) -> None:
+    """Fails if a source that was opened again has another number of rows.
+
+    Raises:
+        ValueError: It has; rows would be mistaken for others.
+    """
+    if n_rows != expected:
+        raise ValueError(
+            f"the experiment has changed: {n_rows} cells are selected now, {expected} were before. "
+            "Give timestamp=, so that every process reads the same cells"
+        )
+
+
+def genes_of(source: Source) -> Genes | None:
+    """Which gene each column of X is; None if that is not known, for an opened data set."""
+    if isinstance(source, Part):
+        return genes_of(source.whole)
+    if isinstance(source, Concat):
+        return genes_of(source.sources[0])
+    if not isinstance(source, Selection):
+        return None
+    if source.genes is not None:
+        return source.genes[1]
+    return source.uri, source.measurement
+
+
+def check_same_genes(members: Sequence[tuple[Source, native.Dataset]]) -> None:
+    """Fails unless the columns of all sources are certainly the same genes, in one order.
+
+    Raises:
+        ValueError: They are others, or only their number says that they are the same.
+    """
+    known = [(genes_of(source), opened) for source, opened in members]
+    of_first, first = known[0]
+    for idx, (genes, opened) in enumerate(known[1:], start=1):
+        if genes is None or of_first is None:
+            continue
+        if genes != of_first:
+            raise ValueError(
+                f"data set {idx} may have other genes than the first: select the same ones in all "
+                "by name, with genes=(column, names)"
+            )
+        # Joinids are the same genes only within one experiment; names are missing from some.
+        joinids = [one.var() for one in (first, opened)]
+        if all(JOINID in one.column_names for one in joinids):
+            of_both = [one.column(JOINID) for one in joinids]
+            if not np.array_equal(*of_both):
+                raise ValueError(f"data set {idx} has other genes of the experiment than the first")
 
 
 def config_of(context: Any) -> dict[str, str]:

@@ -1,8 +1,8 @@
 //! Tables: Arrow record batches, which other libraries take without a copy.
 
+use arrow_array::cast::AsArray as _;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{Array, RecordBatch, RecordBatchIterator};
-use arrow_schema::DataType;
+use arrow_array::{Array as _, ArrayRef, RecordBatch, RecordBatchIterator};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -11,6 +11,7 @@ use pyo3::types::PyCapsule;
 use crate::border::{self, Element, Memory, STREAM};
 use crate::dataset::Dataset;
 use crate::numpy;
+use crate::values::element_of;
 
 /// Rows of named columns. Implements Arrow's PyCapsule interface.
 #[pyclass(frozen, module = "somafeed._somafeed")]
@@ -23,6 +24,15 @@ impl ArrowTable {
     /// A table of these rows.
     pub(crate) fn new(rows: RecordBatch) -> Self {
         Self { rows }
+    }
+
+    /// The column with this name.
+    fn named(&self, name: &str) -> PyResult<&ArrayRef> {
+        self.rows.column_by_name(name).ok_or_else(|| {
+            let existing = self.column_names().join(", ");
+            let problem = format!("there is no column {name:?}; there are {existing}");
+            PyValueError::new_err(problem)
+        })
     }
 }
 
@@ -65,16 +75,18 @@ impl ArrowTable {
     }
 
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let Some(column) = self.rows.column_by_name(name) else {
-            let existing = self.column_names().join(", ");
-            let problem = format!("there is no column {name:?}; there are {existing}");
-            return Err(PyValueError::new_err(problem));
-        };
+        let column = self.named(name)?;
         if column.logical_null_count() > 0 {
             let problem = format!("column {name:?} has nulls: convert it with pyarrow.table(...)");
             return Err(PyValueError::new_err(problem));
         }
-        let Some(element) = element(column.data_type()) else {
+        // Booleans are bits in Arrow and bytes in numpy.
+        if let Some(truths) = column.as_boolean_opt() {
+            let bytes: Vec<u8> = truths.values().iter().map(u8::from).collect();
+            let memory = Memory::of_vec(bytes).seen_as(Element::Bool)?;
+            return numpy::array(py, &Py::new(py, memory)?);
+        }
+        let Some(element) = element_of(column.data_type()) else {
             let found = column.data_type();
             let problem = format!(
                 "column {name:?} has type {found}, not a number: convert it with pyarrow.table(...)"
@@ -85,6 +97,25 @@ impl ArrowTable {
         let width = element.n_bytes();
         let values = data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width);
         numpy::array(py, &Py::new(py, Memory::of_arrow(&values, element))?)
+    }
+
+    fn dictionary_codes<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let column = self.named(name)?;
+        let Some(dictionary) = column.as_any_dictionary_opt() else {
+            let problem = format!("column {name:?} has type {}, no dictionary", column.data_type());
+            return Err(PyValueError::new_err(problem));
+        };
+        if dictionary.values().is_empty() {
+            return numpy::array_of(py, vec![-1_i32; column.len()]);
+        }
+        let code = |(row, code): (usize, usize)| {
+            if column.is_null(row) { Ok(-1) } else { i32::try_from(code) }
+        };
+        let codes = dictionary.normalized_keys().into_iter().enumerate().map(code);
+        let codes = codes.collect::<Result<Vec<i32>, _>>().map_err(|_| {
+            PyValueError::new_err(format!("column {name:?} has 2^31 categories or more"))
+        })?;
+        numpy::array_of(py, codes)
     }
 
     #[pyo3(signature = (requested_schema = None))]
@@ -112,22 +143,4 @@ impl ArrowTable {
     fn __repr__(&self) -> String {
         format!("ArrowTable({} rows: {})", self.rows.num_rows(), self.column_names().join(", "))
     }
-}
-
-/// The element type of a column of numbers; `None` for any other column.
-fn element(data_type: &DataType) -> Option<Element> {
-    Some(match data_type {
-        DataType::Float16 => Element::F16,
-        DataType::Float32 => Element::F32,
-        DataType::Float64 => Element::F64,
-        DataType::Int8 => Element::I8,
-        DataType::Int16 => Element::I16,
-        DataType::Int32 => Element::I32,
-        DataType::Int64 => Element::I64,
-        DataType::UInt8 => Element::U8,
-        DataType::UInt16 => Element::U16,
-        DataType::UInt32 => Element::U32,
-        DataType::UInt64 => Element::U64,
-        _ => return None,
-    })
 }

@@ -8,11 +8,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::arrow_table::ArrowTable;
-use crate::border::Memory;
+use crate::border::{Element, Memory};
 use crate::errors::SomafeedError;
 use crate::experiment::unpicklable;
 use crate::memory_limit::KeptBatches;
 use crate::numpy;
+use crate::values::of_values;
 
 type Array<'py> = PyResult<Bound<'py, PyAny>>;
 type Arrays<'py> = PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)>;
@@ -33,17 +34,19 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Takes over a batch of the loader. Its buffers count as `kept` while they live.
+    /// Takes over a batch of the loader, with values of X of type `element`. Its buffers count as
+    /// `kept` while they live.
     pub(crate) fn new(
         py: Python<'_>,
         batch: loader::Batch,
+        element: Option<Element>,
         kept: &Arc<KeptBatches>,
     ) -> PyResult<Self> {
         let mut n_bytes = 0;
-        let x = Matrix::new(py, batch.x, kept, &mut n_bytes)?;
+        let x = Matrix::new(py, batch.x, element, kept, &mut n_bytes)?;
         let mut named = |matrices: Vec<(String, loader::Matrix)>| {
             let matrices = matrices.into_iter().map(|(name, matrix)| {
-                let matrix = Matrix::new(py, matrix, kept, &mut n_bytes)?;
+                let matrix = Matrix::new(py, matrix, None, kept, &mut n_bytes)?;
                 Ok((name, Py::new(py, matrix)?))
             });
             matrices.collect::<PyResult<Vec<_>>>()
@@ -79,35 +82,40 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
-    /// Takes over a matrix of the loader, and adds its bytes to `n_bytes`.
+    /// Takes over a matrix of the loader, and adds its bytes to `n_bytes`. Its values become those
+    /// of type `element`; `None` leaves them as they are.
     fn new(
         py: Python<'_>,
         matrix: loader::Matrix,
+        element: Option<Element>,
         kept: &Arc<KeptBatches>,
         n_bytes: &mut u64,
     ) -> PyResult<Self> {
         use loader::Matrix as M;
         let shape = matrix.shape();
-        let mut counted = |buffer: loader::HeapBuffer| {
+        let mut counted = |buffer: loader::HeapBuffer, element: Option<Element>| {
             let elements = buffer.elements();
-            let bytes = elements.len() as u64 * elements.element_type().bytes() as u64;
+            let own = elements.element_type().bytes();
+            let bytes = elements.len() as u64 * element.map_or(own, Element::n_bytes) as u64;
             *n_bytes += bytes;
-            Memory::of_buffer(buffer, kept.keep(bytes))
+            of_values(py, buffer, element, kept.keep(bytes))
         };
         let (parts, form, nnz) = match matrix {
             M::Dense { values, n_rows, n_columns } => {
                 let is_f32 = values.elements().element_type() == loader::ElementType::F32;
                 let form = if is_f32 { BatchForm::Dense } else { BatchForm::F16 };
-                (vec![counted(values)?.with_rows(n_rows, n_columns)?], form, None)
+                (vec![counted(values, element)?.with_rows(n_rows, n_columns)?], form, None)
             }
             M::Csr(CsrBatch { row_offsets, columns, values, .. }) => {
                 let nnz = row_offsets.last().copied().unwrap_or(0);
                 let offsets = Memory::of_vec(offsets(&row_offsets)?);
-                (vec![offsets, counted(columns)?, counted(values)?], BatchForm::Csr, Some(nnz))
+                let parts = vec![offsets, counted(columns, None)?, counted(values, element)?];
+                (parts, BatchForm::Csr, Some(nnz))
             }
             M::Coo(CooBatch { rows, columns, values, .. }) => {
                 let nnz = values.elements().len();
-                let parts = vec![counted(rows)?, counted(columns)?, counted(values)?];
+                let places = [counted(rows, None)?, counted(columns, None)?];
+                let parts = places.into_iter().chain([counted(values, element)?]).collect();
                 (parts, BatchForm::Coo, Some(nnz))
             }
             _ => return Err(SomafeedError::new_err("a batch of an unknown form")),

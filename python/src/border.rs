@@ -36,12 +36,32 @@ pub(crate) enum Element {
     U16,
     U32,
     U64,
+    /// A byte that is 0 or 1.
+    Bool,
 }
 
 impl Element {
     /// Size in bytes.
     pub(crate) fn n_bytes(self) -> usize {
         self.size_and_code().0
+    }
+
+    /// The name of numpy's type.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::F16 => "float16",
+            Self::F32 => "float32",
+            Self::F64 => "float64",
+            Self::I8 => "int8",
+            Self::I16 => "int16",
+            Self::I32 => "int32",
+            Self::I64 => "int64",
+            Self::U8 => "uint8",
+            Self::U16 => "uint16",
+            Self::U32 => "uint32",
+            Self::U64 => "uint64",
+            Self::Bool => "bool",
+        }
     }
 
     /// Size in bytes, and the code of Python's module `struct`.
@@ -58,6 +78,7 @@ impl Element {
             Self::U16 => (2, c"H"),
             Self::U32 => (4, c"I"),
             Self::U64 => (8, c"Q"),
+            Self::Bool => (1, c"?"),
         }
     }
 }
@@ -120,9 +141,29 @@ impl Memory {
     }
 
     /// The elements of a vector.
-    pub(crate) fn of_vec<T: ViewedElement>(mut values: Vec<T>) -> Self {
+    pub(crate) fn of_vec<T: ViewedElement>(values: Vec<T>) -> Self {
+        Self::of_kept_vec(values, ())
+    }
+
+    /// The elements of a vector, which `keep` accompanies.
+    pub(crate) fn of_kept_vec<T: ViewedElement>(
+        mut values: Vec<T>,
+        keep: impl Send + Sync + 'static,
+    ) -> Self {
         let (start, n) = (values.as_mut_ptr().cast(), values.len());
-        Self::new(start, n, T::ELEMENT, Box::new(values))
+        Self::new(start, n, T::ELEMENT, Box::new((values, keep)))
+    }
+
+    /// The same bytes as elements of another type.
+    ///
+    /// # Errors
+    /// The types differ in size.
+    pub(crate) fn seen_as(self, element: Element) -> PyResult<Self> {
+        if element.n_bytes() != self.element.n_bytes() {
+            let (found, asked) = (self.element.name(), element.name());
+            return Err(PyBufferError::new_err(format!("{found} cannot be seen as {asked}")));
+        }
+        Ok(Self { element, ..self })
     }
 
     /// Elements of an Arrow array, which others share: they are read-only.
@@ -148,6 +189,11 @@ impl Memory {
         let strides = [(n_columns * size) as isize, size as isize];
         Ok(Self { shape, strides, n_dimensions: 2, ..self })
     }
+
+    /// Whether it has several rows and several columns, so that the order of elements matters.
+    fn is_matrix(&self) -> bool {
+        self.n_dimensions == 2 && self.shape.iter().all(|n| *n > 1)
+    }
 }
 
 /// An element type of Rust.
@@ -162,7 +208,10 @@ macro_rules! viewed {
     )+};
 }
 
-viewed!(f16 => F16, f32 => F32, f64 => F64, i32 => I32, i64 => I64, u32 => U32, u64 => U64);
+viewed!(
+    f16 => F16, f32 => F32, f64 => F64, i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8,
+    u16 => U16, u32 => U32, u64 => U64
+);
 
 #[pymethods]
 impl Memory {
@@ -180,6 +229,10 @@ impl Memory {
             return Err(PyBufferError::new_err("this memory is read-only"));
         }
         let asked = |flag: c_int| flags & flag == flag;
+        // Rows lie one after another, which is Fortran's order only of a vector.
+        if asked(ffi::PyBUF_F_CONTIGUOUS) && memory.is_matrix() {
+            return Err(PyBufferError::new_err("this memory is in C's order, not in Fortran's"));
+        }
         let (size, code) = memory.element.size_and_code();
         // SAFETY: `view` is Python's and valid for writes. Every pointer stays valid while the
         // view exists, because `obj` keeps `slf` alive: the memory is owned by it, and shape and
@@ -190,7 +243,9 @@ impl Memory {
             (*view).len = memory.n_bytes as isize;
             (*view).itemsize = size as isize;
             (*view).readonly = c_int::from(memory.is_read_only);
-            (*view).ndim = c_int::from(memory.n_dimensions);
+            // Without a shape, it is a row of bytes.
+            let n_dimensions = if asked(ffi::PyBUF_ND) { memory.n_dimensions } else { 1 };
+            (*view).ndim = c_int::from(n_dimensions);
             let code = code.as_ptr().cast_mut();
             (*view).format = if asked(ffi::PyBUF_FORMAT) { code } else { ptr::null_mut() };
             let shape = memory.shape.as_ptr().cast_mut();

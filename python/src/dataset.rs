@@ -9,11 +9,13 @@ use pyo3::prelude::*;
 use soma_io::{AxisQuery, CsrBuffers, Joinids, XReader};
 
 use crate::arrow_table::{ArrowTable, rows_of};
+use crate::border::Element;
 use crate::encoders::AnyEncoder;
 use crate::errors::OrException as _;
 use crate::experiment::{Experiment, Origin, query, unpicklable};
 use crate::numpy::{Integers, Rows, array_of, elements};
 use crate::process::PerProcess;
+use crate::values::stored_type;
 use crate::waiting::interruptible;
 
 /// Selected cells and genes. Immutable.
@@ -31,6 +33,8 @@ pub(crate) struct Dataset {
     shape: (u64, usize),
     reader: String,
     why_not_native: Option<String>,
+    /// The type of X's values, or why they cannot have it.
+    stored: Result<Element, String>,
     /// Names of further layers.
     layers: Vec<String>,
     /// Names of arrays of obsm, each with its number of columns.
@@ -65,6 +69,7 @@ impl Dataset {
             shape: (dataset.n_rows(), dataset.n_columns()),
             reader: dataset.reader_name(),
             why_not_native: dataset.why_not_native().map(str::to_owned),
+            stored: stored_type(&dataset),
             layers: dataset.layers().map(str::to_owned).collect(),
             obsm: dataset.obsm().map(|(name, n)| (name.to_owned(), n)).collect(),
             here: PerProcess::new(dataset),
@@ -84,6 +89,11 @@ impl Dataset {
     /// Number of selected genes.
     pub(crate) fn n_columns(&self) -> usize {
         self.shape.1
+    }
+
+    /// The type in which X's values are stored.
+    pub(crate) fn stored_type(&self) -> PyResult<Element> {
+        self.stored.clone().map_err(PyValueError::new_err)
     }
 
     /// The obs columns.
@@ -210,6 +220,10 @@ impl Dataset {
     #[getter]
     fn obsm(&self) -> Vec<(String, usize)> {
         self.obsm.clone()
+    }
+
+    fn stored_dtype(&self) -> PyResult<&'static str> {
+        self.stored_type().map(Element::name)
     }
 
     fn obs(&self) -> ArrowTable {

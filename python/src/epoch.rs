@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::batch::Batch;
+use crate::border::Element;
 use crate::errors::{OrException as _, SomafeedError};
 use crate::experiment::unpicklable;
 use crate::memory_limit::KeptBatches;
@@ -27,6 +28,8 @@ pub(crate) struct Epoch {
 #[derive(Debug)]
 struct Shared {
     stage: Mutex<Stage>,
+    /// The type of X's values in batches; `None` for that of the loader.
+    element: Option<Element>,
     kept: Arc<KeptBatches>,
 }
 
@@ -78,11 +81,15 @@ impl Shared {
 }
 
 impl Epoch {
-    /// An epoch whose delivered batches count as `kept`.
-    pub(crate) fn new(epoch: loader::Epoch, kept: Arc<KeptBatches>) -> Self {
+    /// An epoch whose batches have values of type `element`, and count as `kept` once delivered.
+    pub(crate) fn new(
+        epoch: loader::Epoch,
+        element: Option<Element>,
+        kept: Arc<KeptBatches>,
+    ) -> Self {
         let (number, n_batches) = (epoch.state().epoch(), epoch.n_batches());
         let stage = Mutex::new(Stage::Running(Box::new(epoch)));
-        Self { number, n_batches, here: OfProcess::new(Shared { stage, kept }) }
+        Self { number, n_batches, here: OfProcess::new(Shared { stage, element, kept }) }
     }
 
     fn shared(&self) -> PyResult<&Shared> {
@@ -117,7 +124,8 @@ impl Epoch {
         loop {
             match detached(py, || shared.poll())? {
                 Poll::Ready(Some(batch)) => {
-                    return Batch::new(py, batch.or_exception()?, &shared.kept).map(Some);
+                    let batch = batch.or_exception()?;
+                    return Batch::new(py, batch, shared.element, &shared.kept).map(Some);
                 }
                 Poll::Ready(None) => return Ok(None),
                 Poll::Pending => py.check_signals()?,

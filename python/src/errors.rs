@@ -160,6 +160,7 @@ fn of_native(error: &tiledb_native::Error) -> Kind {
         | E::TooManyColumns { .. }
         | E::TooManyToPack { .. } => Kind::Value,
         E::Threads { .. } => Kind::Os,
+        E::Memory { .. } => Kind::Memory,
         _ => Kind::Other,
     }
 }

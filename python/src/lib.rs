@@ -24,6 +24,7 @@ mod memory_limit;
 mod numpy;
 mod process;
 mod splits;
+mod values;
 mod waiting;
 
 /// The native module.

@@ -8,6 +8,7 @@ use loader::{
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::border::Element;
 use crate::dataset::Dataset;
 use crate::epoch::Epoch;
 use crate::errors::OrException as _;
@@ -25,6 +26,8 @@ pub(crate) struct Loader {
     /// The settings except `memory`.
     spec: LoaderSpec,
     memory: Option<MemoryLimit>,
+    /// The type of X's values in batches; `None` for that of `form`.
+    element: Option<Element>,
     n_batches: u64,
     here: PerProcess<Arc<Running>>,
 }
@@ -64,9 +67,9 @@ impl Loader {
     #[new]
     #[pyo3(signature = (
         dataset, *, batch_size = 1024, shuffle = true, order = None, seed = 0, chunk_rows = 64,
-        chunks_per_block = 1024, form = "dense", block_form = "native", rank = 0, world_size = 1,
+        chunks_per_block = 1024, ramp_blocks = 0, form = "dense", block_form = "native", rank = 0, world_size = 1,
         lanes = None, remainder = "keep", sampling = None, target_sum = None, log1p = false,
-        clip = None, totals = "genes", memory = None, keep_decoded = None, prefetch_blocks = 1,
+        clip = None, totals = "genes", dtype = "float32", memory = None, keep_decoded = None, prefetch_blocks = 1,
         prefetch_batches = 1, read_threads = 1, batch_threads = 2
     ))]
     fn new(
@@ -78,6 +81,7 @@ impl Loader {
         seed: u64,
         chunk_rows: u64,
         chunks_per_block: u64,
+        ramp_blocks: u32,
         form: &str,
         block_form: &str,
         rank: u64,
@@ -89,6 +93,7 @@ impl Loader {
         log1p: bool,
         clip: Option<(f32, f32)>,
         totals: &str,
+        dtype: &str,
         memory: Option<MemoryLimit>,
         keep_decoded: Option<u64>,
         prefetch_blocks: usize,
@@ -107,6 +112,7 @@ impl Loader {
         let spec = LoaderSpec {
             chunk_rows,
             chunks_per_block,
+            ramp_blocks,
             order: order.map_or(Ok(by_shuffle), |name| choice("order", name, &orders))?,
             seed,
             batch_rows: batch_size,
@@ -127,8 +133,10 @@ impl Loader {
         };
         check(&spec, dataset.get())?;
         let running = Running::make(py, dataset.get(), &spec, memory.as_ref())?;
+        let is_stored = choice("dtype", dtype, &[("float32", false), ("stored", true)])?;
+        let element = if is_stored { element(&spec, dataset.get())? } else { None };
         let n_batches = running.loader.n_batches();
-        Ok(Self { dataset, spec, memory, n_batches, here: PerProcess::new(running) })
+        Ok(Self { dataset, spec, memory, element, n_batches, here: PerProcess::new(running) })
     }
 
     #[getter]
@@ -145,7 +153,7 @@ impl Loader {
         let running = self.here(py)?;
         let kept = Arc::clone(&running.kept);
         let epoch = interruptible(py, move || running.loader.epoch(number))?.or_exception()?;
-        Ok(Epoch::new(epoch, kept))
+        Ok(Epoch::new(epoch, self.element, kept))
     }
 
     fn resume(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
@@ -153,7 +161,7 @@ impl Loader {
         let running = self.here(py)?;
         let kept = Arc::clone(&running.kept);
         let epoch = interruptible(py, move || running.loader.resume(&state))?.or_exception()?;
-        Ok(Epoch::new(epoch, kept))
+        Ok(Epoch::new(epoch, self.element, kept))
     }
 
     fn __repr__(&self) -> String {
@@ -182,6 +190,19 @@ fn check(spec: &LoaderSpec, dataset: &Dataset) -> PyResult<()> {
         return Err(PyValueError::new_err(problem));
     }
     Ok(())
+}
+
+/// The type that `dtype="stored"` means; `None` if the loader's values have it.
+fn element(spec: &LoaderSpec, dataset: &Dataset) -> PyResult<Option<Element>> {
+    if spec.batch_form == BatchForm::F16 {
+        let problem = "dtype=\"stored\" is for forms of float32, and form=\"f16\" rounds values";
+        return Err(PyValueError::new_err(problem));
+    }
+    // Transforms make other values of those that are stored.
+    if spec.transform != Transform::default() {
+        return Ok(None);
+    }
+    Ok(Some(dataset.stored_type()?).filter(|element| *element != Element::F32))
 }
 
 /// The value of a name.

@@ -87,6 +87,18 @@ def test_batches_in_order(query, batch_size, sparse_x):
     assert_same(theirs, ours)
 
 
+TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool")
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("sparse_x", [False, True])
+def test_types_of_values(make_board, dtype, sparse_x):
+    uri = make_board(0, 100, 1, 6, TYPES).uri
+    options = {"layer_name": dtype, "obs_column_names": ["soma_joinid", "kind", "flag_or_none"]}
+    with tiledbsoma.Experiment.open(uri) as experiment, experiment.axis_query("RNA") as query:
+        assert_same(*both(query, shuffle=False, batch_size=7, return_sparse_X=sparse_x, **options))
+
+
 @pytest.mark.parametrize("columns", [["soma_joinid"], ["text", "soma_joinid"], ["cell_type"], NULLABLE])
 @pytest.mark.parametrize("eager", [True, False])
 def test_columns(query, columns, eager):

@@ -42,8 +42,8 @@ def make_board(tmp_path_factory):
     """Writes experiments; one with the same cells and genes only once."""
     made = {}
 
-    def make(start: int, stop: int, step: int = 1, n_genes: int = 6) -> Board:
-        key = (start, stop, step, n_genes)
+    def make(start: int, stop: int, step: int = 1, n_genes: int = 6, types: tuple = ()) -> Board:
+        key = (start, stop, step, n_genes, *types)
         if key not in made:
             uri = str(tmp_path_factory.mktemp("experiments") / "experiment")
             script = [tiledbsoma_python(), TESTS / "write_experiment.py", uri, *map(str, key)]

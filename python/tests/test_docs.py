@@ -11,7 +11,8 @@ import pytest
 import somafeed
 
 REPOSITORY = Path(__file__).parents[2]
-MODULES = ["", ".joinids", ".settings", ".splits", ".dataset", ".batches", ".sources"]
+MODULES = ["", ".joinids", ".settings", ".splits", ".dataset", ".batches", ".sources",
+           ".samplings"]
 
 
 @pytest.mark.parametrize("name", MODULES)

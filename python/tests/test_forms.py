@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import somafeed
@@ -137,6 +138,99 @@ def test_duplicate_encoders(experiment):
         dataset(experiment, obs_form="codes", encoders=["kind", "kind"])
 
 
+def every_type():
+    """One column of each type that frames have, with nulls and without, for ten cells."""
+    def of(values, arrow_type):
+        return pa.array([None if row % 4 == 3 else values[row % 3] for row in range(10)], arrow_type)
+
+    plain = {f"int{n}": pa.array(range(10), f"int{n}") for n in (8, 16, 32, 64)}
+    plain |= {f"uint{n}": pa.array(range(10), f"uint{n}") for n in (8, 64)}
+    plain |= {f"float{n}": pa.array(np.arange(10), f"float{n}") for n in (32, 64)}
+    kinds = pa.array([row % 3 for row in range(10)], pa.int8())
+    labels = pa.array(["c", "a", "b", "never seen"])
+    return pa.table({
+        **plain,
+        "truth": pa.array([row % 2 == 0 for row in range(10)]),
+        "text": pa.array([str(row) for row in range(10)], pa.large_string()),
+        "time": pa.array(range(10), pa.timestamp("ms")),
+        "kind": pa.DictionaryArray.from_arrays(kinds, labels),
+        "stage": pa.DictionaryArray.from_arrays(kinds, labels, ordered=True),
+        "number": pa.DictionaryArray.from_arrays(kinds, pa.array([5.5, 1.5, 2.5])),
+        "kind_or_none": pa.DictionaryArray.from_arrays(of([2, 1, 0], pa.int16()), labels),
+        "text_or_none": of(["x", "y", "z"], pa.string()),
+        "float_or_none": of([0.5, 1.5, 2.5], pa.float64()),
+        "time_or_none": of([1, 2, 3], pa.timestamp("us")),
+        "int_or_none": of([1, 2, 3], pa.int32()),
+        "truth_or_none": of([True, False, True], pa.bool_()),
+    })
+
+
+def of_table(table, **options):
+    zeros = np.zeros(len(table) + 1, np.int64)
+    cells = somafeed.Dataset.in_memory(
+        zeros, zeros[:0], np.zeros(0, np.float32), n_columns=1, obs=table
+    )
+    options = {"shuffle": False, "batch_size": 3, "obs_column_names": table.column_names, **options}
+    return ExperimentDataset(dataset=cells, **options)
+
+
+def test_frames_are_those_of_pyarrow():
+    table = every_type()
+    whole = table.to_pandas()
+    batches = [obs for _, obs in of_table(table)]
+    for start, obs in zip(range(0, 10, 3), batches, strict=True):
+        # A slice of the whole frame has the whole's types; pyarrow's of a batch may have others.
+        expected = whole.iloc[start : start + 3].reset_index(drop=True)
+        pd.testing.assert_frame_equal(obs, expected, check_index_type="exact")
+    columns = table.column_names[::-1]
+    _, obs = next(iter(of_table(table, obs_column_names=["soma_joinid", *columns], batch_size=10)))
+    expected = whole[columns]
+    expected.insert(0, "soma_joinid", range(10))
+    pd.testing.assert_frame_equal(obs, expected, check_index_type="exact")
+
+
+def test_frames_of_no_cells_and_of_categories_that_no_cell_has():
+    table = every_type()
+    assert list(of_table(table.slice(0, 0))) == []
+    none = pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int8()), pa.array([], pa.string()))
+    _, obs = next(iter(of_table(pa.table({"kind": none}))))
+    pd.testing.assert_frame_equal(obs, pa.table({"kind": none}).to_pandas())
+
+
+def test_frames_may_be_changed_and_share_their_categories():
+    table = every_type()
+    batches = [obs for _, obs in of_table(table)]
+    before = [obs.copy() for obs in batches]
+    for obs in batches:
+        assert obs["kind"].dtype.categories is batches[0]["kind"].dtype.categories
+        obs.loc[0, "kind"] = "never seen"
+        for name in ("int8", "float64", "truth", "text"):
+            obs.loc[0, name] = obs.loc[1, name] if len(obs) > 1 else obs.loc[0, name]
+        obs["int64"] += 1
+    for (_, obs), expected in zip(of_table(table), before, strict=True):
+        pd.testing.assert_frame_equal(obs, expected)
+
+
+def test_columns_of_booleans():
+    rows = somafeed.ArrowTable.from_arrow(every_type().slice(1))
+    truth = rows.column("truth")
+    assert truth.dtype == np.bool_ and truth.flags.writeable
+    assert truth.tolist() == [row % 2 == 0 for row in range(1, 10)]
+    with pytest.raises(ValueError, match="has nulls"):
+        rows.column("truth_or_none")
+
+
+def test_codes_of_dictionaries():
+    rows = somafeed.ArrowTable.from_arrow(every_type())
+    codes = rows.dictionary_codes("kind_or_none")
+    assert codes.dtype == np.int32 and codes.flags.writeable
+    assert codes.tolist() == [2, 1, 0, -1, 1, 0, 2, -1, 0, 2]
+    with pytest.raises(ValueError, match="no dictionary"):
+        rows.dictionary_codes("text")
+    with pytest.raises(ValueError, match="there is no column"):
+        rows.dictionary_codes("nothing")
+
+
 WITHOUT = """
 ds = somafeed.ExperimentDataset(uri={uri!r}, shuffle=False, batch_size=50, **{options!r})
 assert len(ds) == 2
@@ -153,6 +247,7 @@ print(*sorted({{"torch", "pandas", "scipy", "pyarrow"}} & {{n for n, m in sys.mo
     [
         (["torch", "pandas", "scipy", "pyarrow"], {"obs_form": "codes"}, ""),
         (["torch", "scipy", "pyarrow"], {}, "pandas"),
+        (["torch", "scipy", "pyarrow"], {"obs_column_names": ["share", "soma_joinid"]}, "pandas"),
     ],
 )
 def test_other_packages_are_not_needed(experiment, names, options, imported):
@@ -164,8 +259,7 @@ def test_other_packages_are_not_needed(experiment, names, options, imported):
 
 def test_a_missing_package_is_named(experiment):
     script = hidden("torch", "scipy") + (
-        f"ds = somafeed.ExperimentDataset(uri={experiment.uri!r}, return_sparse_X=True)\n"
-        "try: next(iter(ds))\n"
+        f"try: somafeed.ExperimentDataset(uri={experiment.uri!r}, return_sparse_X=True)\n"
         "except ModuleNotFoundError as error: print(error)"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

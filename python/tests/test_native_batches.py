@@ -215,3 +215,35 @@ def test_cells_of_an_experiment_equal_those_read_in_order():
         for batch in shuffled.epoch(2):
             np.testing.assert_array_equal(dense(batch), x[batch.joinids])
             np.testing.assert_array_equal(batch.obs.column("soma_joinid"), batch.joinids)
+
+
+def buffer_of(thing, flags):
+    """What the buffer protocol answers to these flags: dimensions, and whether it has a shape."""
+    import ctypes
+
+    # Py_buffer: buf, obj, len, itemsize, readonly and ndim, format, shape, strides, ...
+    view = (ctypes.c_void_p * 10)()
+    get, release = ctypes.pythonapi.PyObject_GetBuffer, ctypes.pythonapi.PyBuffer_Release
+    get.argtypes = [ctypes.py_object, ctypes.c_void_p, ctypes.c_int]
+    release.argtypes = [ctypes.c_void_p]
+    get(thing, ctypes.addressof(view), flags)
+    n_dimensions = ctypes.c_int.from_address(ctypes.addressof(view) + 4 * 8 + 4).value
+    has_shape = view[6] is not None
+    release(ctypes.addressof(view))
+    return n_dimensions, has_shape
+
+
+def test_the_buffer_protocol():
+    simple, nd, strides, c_order, f_order = 0, 0x8, 0x18, 0x38, 0x58
+    batch = next(native.Loader(in_memory(matrix(10, 4)), batch_size=8).epoch(0))
+    rows, joinids = batch.dense().base.obj, batch.joinids.base.obj
+    for flags in (nd, strides, c_order, c_order | 0x1 | 0x4):
+        assert buffer_of(rows, flags) == (2, True)
+        assert buffer_of(joinids, flags) == (1, True)
+    assert buffer_of(rows, simple) == buffer_of(joinids, simple) == (1, False)
+    # The rows of a matrix are not in Fortran's order; a vector is in either.
+    with pytest.raises(BufferError, match="Fortran"):
+        buffer_of(rows, f_order)
+    assert buffer_of(joinids, f_order) == (1, True)
+    single = next(native.Loader(in_memory(matrix(10, 4)), batch_size=1).epoch(0))
+    assert buffer_of(single.dense().base.obj, f_order) == (2, True)

@@ -1,13 +1,15 @@
 //! A Python environment of pinned packages in the user's cache, made once, in place, and marked
 //! when it is complete.
 
-use std::fs;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{fs, iter};
 
 use anyhow::{Context as _, bail};
 
 use crate::cache::{Cache, remove};
+use crate::interpreter::search::{candidates, search_path};
 use crate::interpreter::{Python, last_line, run_watched};
 use crate::progress::{self, Step};
 
@@ -51,9 +53,7 @@ impl Environment {
         if self.is_whole(&folder) {
             return Ok(interpreter(&folder));
         }
-        let python = self.python()?;
-        python.require_pip()?;
-        self.check_version(python.version)?;
+        let python = self.python(&search_path())?;
         self.make(&folder, &python)?;
         check(&interpreter(&folder))?;
         fs::write(folder.join(MARKER), &self.requirements)
@@ -73,33 +73,41 @@ impl Environment {
                 .is_ok_and(|ran| ran.status.success())
     }
 
-    /// `python3`, or if that is too old or too new, the newest suitable `python3.N` on the PATH.
-    fn python(&self) -> anyhow::Result<Python> {
-        let python = Python::on_path()?;
-        if self.check_version(python.version).is_ok() {
-            return Ok(python);
-        }
+    /// The first suitable Python on `path`: a `python3`, or the newest `python3.N`. One that does
+    /// not run is passed over. Fails with each candidate's reason.
+    fn python(&self, path: &OsStr) -> anyhow::Result<Python> {
         let (major, oldest) = self.oldest;
         let others = (oldest..=self.newest.1).rev().map(|minor| format!("python{major}.{minor}"));
-        let mut found = others.filter_map(|name| Python::probe(Path::new(&name), Vec::new()).ok());
-        Ok(found.next().unwrap_or(python))
+        let mut reasons = Vec::new();
+        for name in iter::once("python3".to_owned()).chain(others) {
+            for program in candidates(&name, path) {
+                match self.suitable(&program) {
+                    Ok(python) => return Ok(python),
+                    Err(reason) => reasons.push(reason.to_string()),
+                }
+            }
+        }
+        bail!(
+            "{} needs Python {}.{} to {}.{} with pip: put a fitting python3 or python3.N on the PATH, or {}; {}",
+            self.what,
+            self.oldest.0,
+            self.oldest.1,
+            self.newest.0,
+            self.newest.1,
+            self.instead,
+            if reasons.is_empty() { "there is no python3".to_owned() } else { reasons.join("; ") }
+        );
     }
 
-    fn check_version(&self, found: (u32, u32)) -> anyhow::Result<()> {
-        if found < self.oldest || self.newest < found {
-            bail!(
-                "{} needs Python {}.{} to {}.{}, python3 is {}.{}: put a fitting python3 or python3.N on the PATH, or {}",
-                self.what,
-                self.oldest.0,
-                self.oldest.1,
-                self.newest.0,
-                self.newest.1,
-                found.0,
-                found.1,
-                self.instead
-            );
+    /// Runs `program`. Fails if it is not a Python of a suitable version with a suitable pip.
+    fn suitable(&self, program: &Path) -> anyhow::Result<Python> {
+        let python = Python::probe(program, Vec::new())?;
+        if python.version < self.oldest || self.newest < python.version {
+            let (major, minor) = python.version;
+            bail!("`{}` is Python {major}.{minor}", program.display());
         }
-        Ok(())
+        python.require_pip()?;
+        Ok(python)
     }
 
     /// Makes the environment in place, because it cannot be moved.
@@ -187,6 +195,7 @@ pub(crate) fn assert_pinned(requirements: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interpreter::search::write_program;
 
     fn environment() -> Environment {
         Environment {
@@ -201,16 +210,35 @@ mod tests {
     }
 
     #[test]
-    fn other_python_versions_are_told_what_helps() {
-        environment().check_version((3, 11)).unwrap();
-        environment().check_version((3, 13)).unwrap();
-        for version in [(3, 10), (3, 14), (2, 7)] {
-            let error = environment().check_version(version).unwrap_err().to_string();
-            assert!(
-                error.contains("Python 3.11 to 3.13") && error.contains("set X to an interpreter"),
-                "{error}"
-            );
+    fn every_python_on_the_path_is_tried_until_one_fits() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |at: &str, name: &str, does: &str| {
+            let folder = folder.path().join(at);
+            write_program(&folder, name, does);
+            folder
+        };
+        let unfit = [
+            write("a", "python3", "echo '3.9|25.0|'"),
+            write("b", "python3.13", "echo 'not switched on' >&2; exit 127"),
+            write("c", "python3.13", "echo '3.14|25.0|'"),
+            write("d", "python3.12", "echo '3.12||'"),
+        ];
+        let error = environment().python(&std::env::join_paths(&unfit).unwrap()).unwrap_err();
+        let error = error.to_string();
+        let reasons = ["is Python 3.9", "not switched on", "is Python 3.14", "has no pip"];
+        for part in ["Python 3.11 to 3.13", "set X to an interpreter"].iter().chain(&reasons) {
+            assert!(error.contains(part), "{part}: {error}");
         }
+        assert_eq!(error.lines().count(), 1);
+        let fits = write("e", "python3.12", "echo '3.12|25.0|'");
+        let path = std::env::join_paths(unfit.iter().chain([&fits])).unwrap();
+        assert_eq!(environment().python(&path).unwrap().version, (3, 12));
+        // A suitable python3 goes before a newer python3.N.
+        let first = write("f", "python3", "echo '3.11|25.0|'");
+        let path = std::env::join_paths([&fits, &first]).unwrap();
+        assert_eq!(environment().python(&path).unwrap().version, (3, 11));
+        let error = environment().python(OsStr::new("")).unwrap_err().to_string();
+        assert!(error.contains("there is no python3"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
-//! `python3` on the user's machine: its location and versions, and commands whose output is kept
-//! for messages.
+//! Python on the user's machine: its location and versions, and commands whose output is kept for
+//! messages.
+
+pub(crate) mod search;
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -11,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use crate::progress::HEARTBEAT;
+use search::{candidates, search_path};
 
 /// Other sources of the libraries, for messages about Python.
 pub(crate) const BY_HAND: &str =
@@ -46,9 +49,21 @@ pub(crate) struct Python {
 }
 
 impl Python {
-    /// The `python3` on the PATH.
+    /// The first `python3` on the PATH that runs. Fails with the first one's error if none does.
     pub(crate) fn on_path() -> anyhow::Result<Self> {
-        Self::probe(Path::new("python3"), Vec::new())
+        Self::first_that_runs(candidates("python3", &search_path()))
+    }
+
+    fn first_that_runs(programs: Vec<PathBuf>) -> anyhow::Result<Self> {
+        let mut failure = None;
+        for program in programs {
+            match Self::probe(&program, Vec::new()) {
+                Ok(python) => return Ok(python),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        // Without a candidate, this says what to install.
+        failure.map_or_else(|| Self::probe(Path::new("python3"), Vec::new()), Err)
     }
 
     /// Runs `program` once with `environment` added to ours, to learn its versions.
@@ -187,6 +202,7 @@ pub(crate) fn last_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::search::write_program;
     use super::*;
 
     #[test]
@@ -209,6 +225,19 @@ mod tests {
             "{error}"
         );
         assert_eq!(error.lines().count(), 1);
+    }
+
+    #[test]
+    fn a_python_that_does_not_run_is_not_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let shim = "echo 'no such version' >&2; exit 127";
+        let shim = write_program(&folder.path().join("a"), "python3", shim);
+        let works = "echo '3.12|25.0|glibc 2.36'";
+        let works = write_program(&folder.path().join("b"), "python3", works);
+        let found = Python::first_that_runs(vec![shim.clone(), works.clone()]).unwrap();
+        assert_eq!((found.program, found.version), (works, (3, 12)));
+        let error = Python::first_that_runs(vec![shim]).unwrap_err().to_string();
+        assert!(error.contains("no such version"), "{error}");
     }
 
     #[test]

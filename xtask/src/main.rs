@@ -18,6 +18,7 @@ mod debian;
 mod environment;
 mod fuzz;
 mod interpreter;
+mod launchers;
 mod mpirun;
 mod native;
 mod peers;
@@ -97,6 +98,9 @@ Commands:
   test      run every test of the workspace; installs mpirun, Redis and Chromium if missing; further arguments go to `cargo test`
               cargo xtask test
               cargo xtask test -p loader -- --nocapture
+  test-launchers
+            sweep under mpirun, Slurm and HyperQueue on this machine; installs them if missing
+              cargo xtask test-launchers
   fuzz      run the fuzz targets in turn, each for a minute, and count their executions
               cargo xtask fuzz
               cargo xtask fuzz tile array --seconds 600 --keep
@@ -145,6 +149,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(&rest),
         Some("test") => test::run(&rest),
         Some("ci") => without_arguments("ci", &rest, ci::run),
+        Some("test-launchers") => without_arguments("test-launchers", &rest, launchers::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),
         Some(
             name @ ("sweep" | "tune" | "growth" | "report" | "generate" | "import" | "slice"

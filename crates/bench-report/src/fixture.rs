@@ -49,6 +49,8 @@ fn entropies(chunks_per_block: u64) -> Vec<OrderEntropy> {
         expected: Some(bits - 0.75 / chunks_per_block as f64),
         expected_by: Some("formula".to_owned()),
         perfect: Some(bits),
+        first_mean: None,
+        first_expected: None,
         data: Some(bits + 0.25),
     };
     vec![label("cell_type", 4.5), label("tissue", 2.5)]

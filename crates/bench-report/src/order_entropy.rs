@@ -22,6 +22,11 @@ column_group! {
         pub expected: Option<f64>,
         /// Source of `expected`: `formula`, `simulation`, or `rows` if the order is the stored one.
         pub expected_by: Option<String>,
+        /// Mean over the full batches within the first block of an epoch whose blocks grow; null
+        /// elsewhere.
+        pub first_mean: Option<f64>,
+        /// Expected value of `first_mean`.
+        pub first_expected: Option<f64>,
         /// Mean of a perfect shuffle.
         pub perfect: Option<f64>,
         /// Entropy of the label in all selected cells.
@@ -80,6 +85,8 @@ impl OrderEntropy {
             ("entropy", self.mean),
             ("entropy_sd", self.standard_deviation),
             ("entropy_expected", self.expected),
+            ("entropy_of_first_batches", self.first_mean),
+            ("entropy_of_first_batches_expected", self.first_expected),
             ("entropy_perfect", self.perfect),
             ("entropy_data", self.data),
         ];

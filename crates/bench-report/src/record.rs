@@ -145,6 +145,8 @@ column_group! {
         pub reader: String,
         /// Blocks read ahead of the one in use.
         pub prefetch_blocks: u64,
+        /// Blocks at the start of an epoch that grew to the full size; null if all were full.
+        pub ramp_blocks: Option<u64>,
         /// Seed of the order.
         pub seed: u64,
         /// Number of batches after which an epoch was cut off; null if it ran to its end.
@@ -240,6 +242,7 @@ impl GridPoint {
             self.soma_buffer_size.map(|bytes| format!("buffer{bytes}")),
             self.n_threads.map(|n| format!("threads{n}")),
             self.read_threads.filter(|n| *n != 1).map(|n| format!("workers{n}")),
+            self.ramp_blocks.map(|n| format!("ramp{n}")),
             self.drop_last.then(|| "drop-last".to_owned()),
             self.consumer.clone(),
             self.memory_limit.map(|bytes| format!("memory{bytes}")),

@@ -1,8 +1,11 @@
 //! Results side by side in a report: one source per folder, with a distinct name.
+//!
+//! A sweep over several machines has a folder for each below one folder. That one is then a single
+//! source.
 
 use std::path::{Path, PathBuf};
 
-use crate::{EpochRecord, Error, PointSummary, read, summarize};
+use crate::{EPOCHS_FILE, EpochRecord, Error, PointSummary, read, summarize};
 
 /// The epochs of one results folder.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,10 +17,11 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads each of `folders`.
+    /// Reads each of `folders`: its epochs, or, where it has none, those of the folders right below
+    /// it, in the order of their names.
     ///
     /// # Errors
-    /// A folder is missing, is not a results folder, or has no epochs.
+    /// A folder is missing, or neither it nor one below it has epochs.
     pub fn read_all(folders: &[PathBuf]) -> Result<Vec<Self>, Error> {
         let names = names(folders);
         folders
@@ -27,7 +31,11 @@ impl Source {
                 if !folder.is_dir() {
                     return Err(Error::NoFolder { folder: folder.clone() });
                 }
-                let records = read(folder)?;
+                let records = if folder.join(EPOCHS_FILE).exists() {
+                    read(folder)?
+                } else {
+                    read_below(folder)?
+                };
                 if records.is_empty() {
                     return Err(Error::NoEpochs { folder: folder.clone() });
                 }
@@ -35,6 +43,22 @@ impl Source {
             })
             .collect()
     }
+}
+
+/// The epochs of all results folders right below `folder`.
+fn read_below(folder: &Path) -> Result<Vec<EpochRecord>, Error> {
+    let failed = |source| Error::ReadFile { path: folder.to_owned(), source };
+    let mut below = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        below.push(entry.map_err(failed)?.path());
+    }
+    below.retain(|path| path.join(EPOCHS_FILE).exists());
+    below.sort();
+    let mut records = Vec::new();
+    for path in below {
+        records.extend(read(&path)?);
+    }
+    Ok(records)
 }
 
 /// The points of all sources in turn. With several sources, each point names its source, and points
@@ -112,6 +136,27 @@ mod tests {
         assert_eq!(both[13].folder.as_deref(), Some("b"));
         let alone = summarize_all(&Source::read_all(&folders[..1]).unwrap());
         assert!(alone.iter().all(|point| point.folder.is_none()));
+    }
+
+    #[test]
+    fn the_parts_of_a_sweep_over_machines_are_one_source() {
+        let root = tempfile::tempdir().unwrap();
+        let mut records = fixture::grid();
+        append(&root.path().join("bench-1-shard-0-of-2"), &records[..4]).unwrap();
+        let (one, other) = (records[0].clone(), records[4].clone());
+        for record in &mut records[4..] {
+            record.host.hostname = "bench-2".to_owned();
+        }
+        append(&root.path().join("bench-2-shard-1-of-2"), &records[4..]).unwrap();
+        std::fs::create_dir(root.path().join("bench-3-shard-2-of-3")).unwrap();
+        let sources = Source::read_all(&[root.path().to_owned()]).unwrap();
+        assert_eq!(sources.len(), 1);
+        assert_eq!((sources[0].records.len(), &sources[0].records[0]), (records.len(), &one));
+        assert_ne!(sources[0].records[4].host, other.host);
+        let table = crate::markdown(&summarize_all(&sources));
+        assert!(table.starts_with("| machine |") && table.contains("| bench-2 |"), "{table}");
+        let empty = Source::read_all(&[root.path().join("bench-3-shard-2-of-3")]).unwrap_err();
+        assert!(matches!(empty, Error::NoEpochs { .. }), "{empty}");
     }
 
     #[test]

@@ -89,8 +89,8 @@ fn entropies(labels: &[EntropySummary]) -> String {
     if entries.is_empty() { "–".to_owned() } else { entries.join(", ") }
 }
 
-/// Columns in front of the settings that distinguish rows: results folder, loader, data and number
-/// of genes, each if there are several. Each has a heading and one cell per point.
+/// Columns in front of the settings that distinguish rows: results folder, machine, loader, data
+/// and number of genes, each if there are several. Each has a heading and one cell per point.
 pub(crate) fn leading_columns(points: &[PointSummary]) -> Vec<(&'static str, Vec<String>)> {
     let folder = |point: &PointSummary| point.folder.clone().unwrap_or_default();
     let data = data_names(points).into_iter().zip(points);
@@ -101,6 +101,7 @@ pub(crate) fn leading_columns(points: &[PointSummary]) -> Vec<(&'static str, Vec
     });
     let columns = [
         ("results", points.iter().map(folder).collect()),
+        ("machine", points.iter().map(|point| point.hostname.clone()).collect()),
         ("loader", points.iter().map(|point| loader(point).to_owned()).collect()),
         ("data", data.collect::<Vec<String>>()),
         ("genes", points.iter().map(|point| grouped(point.data.n_cols)).collect()),
@@ -112,8 +113,8 @@ pub(crate) fn leading_columns(points: &[PointSummary]) -> Vec<(&'static str, Vec
     columns.into_iter().filter(distinguishes).collect()
 }
 
-/// The table as Markdown. Results folder, loader, data and genes come first, each if there are
-/// several.
+/// The table as Markdown. Results folder, machine, loader, data and genes come first, each if there
+/// are several.
 pub fn markdown(points: &[PointSummary]) -> String {
     markdown_table(points, &TABLE_HEADER, N_WORDS, table_rows(points).into_iter().map(Vec::from))
 }

@@ -45,6 +45,7 @@ mod run_info;
 mod secrets;
 mod serve;
 mod session;
+mod shard;
 mod usage_error;
 
 pub use checksums::{Checksums, difference};
@@ -75,4 +76,5 @@ pub use run_info::{command_line, quoted, run_info, shown_uri};
 pub use secrets::{Address, HIDDEN, Secrets, first_hidden, recorded, without_credentials};
 pub use serve::{Reporter, serve};
 pub use session::{Interrupted, Rows, Session};
+pub use shard::{Shard, ShardError, ShardFlag};
 pub use usage_error::UsageError;

@@ -8,6 +8,8 @@ use anyhow::{Context as _, bail};
 use bench_report::{HostInfo, check_folder};
 use clap::Args;
 
+use crate::shard::Shard;
+
 /// Most runs of the same day, host and data.
 const MOST_RUNS: u32 = 9999;
 
@@ -31,11 +33,30 @@ impl ResultsFlags {
         host: &HostInfo,
         data: &str,
     ) -> anyhow::Result<ResultsFolder> {
+        self.folder_of_shard(named, host, data, None)
+    }
+
+    /// Like [`folder`](Self::folder), for a part of a grid: with a folder of its own for this part
+    /// on this machine, below the one named.
+    pub fn folder_of_shard(
+        &self,
+        named: Option<&Path>,
+        host: &HostInfo,
+        data: &str,
+        shard: Option<Shard>,
+    ) -> anyhow::Result<ResultsFolder> {
+        let data = match shard {
+            Some(shard) => format!("{data}-{}", shard.folder_name()),
+            None => data.to_owned(),
+        };
         let folder = if let Some(path) = named {
-            ResultsFolder { path: path.to_owned(), to_remove: false }
+            let below =
+                shard.map(|shard| format!("{}-{}", plain(&host.hostname), shard.folder_name()));
+            let path = below.map_or_else(|| path.to_owned(), |below| path.join(below));
+            ResultsFolder { path, to_remove: false }
         } else {
             let date = jiff::Zoned::now().strftime("%Y-%m-%d").to_string();
-            let path = make(&self.results_root, &date, &host.hostname, data)?;
+            let path = make(&self.results_root, &date, &host.hostname, &data)?;
             ResultsFolder { path, to_remove: true }
         };
         check_folder(&folder.path).context("nothing was measured")?;

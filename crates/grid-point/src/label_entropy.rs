@@ -142,10 +142,18 @@ impl Labels {
     }
 
     /// Returns meters for one epoch.
-    pub(crate) fn meters(&self, batch_rows: u64) -> anyhow::Result<Meters<'_>> {
-        let meter = |label: &Label| LabelEntropy::new(label.n_classes, batch_rows);
-        let meters = self.0.iter().map(meter).collect::<Result<_, _>>()?;
-        Ok(Meters { labels: self, of_labels: meters, codes: Vec::new() })
+    pub(crate) fn meters(&self, spec: &LoaderSpec) -> anyhow::Result<Meters<'_>> {
+        let meter = |label: &Label| LabelEntropy::new(label.n_classes, spec.batch_rows);
+        let meters = || self.0.iter().map(meter).collect::<Result<_, _>>();
+        Ok(Meters {
+            labels: self,
+            of_labels: meters()?,
+            of_first: meters()?,
+            n_first: first_chunks(spec)
+                .map_or(0, |chunks| chunks * spec.chunk_rows / spec.batch_rows),
+            n_added: 0,
+            codes: Vec::new(),
+        })
     }
 }
 
@@ -208,8 +216,15 @@ impl Label {
             // The list would have to be drawn; no point of a grid has one.
             Order::Listed => return Ok(known),
         };
+        let first = match first_chunks(spec) {
+            Some(chunks) if spec.order == Order::Shuffled => {
+                Some(layout.in_blocks(chunks, spec.batch_rows)?.bits)
+            }
+            _ => None,
+        };
         Ok(OrderEntropy {
             expected,
+            first_expected: first,
             expected_by: expected.map(|_| expected_by.to_owned()),
             perfect: Some(layout.perfect(spec.batch_rows)?),
             ..known
@@ -238,7 +253,8 @@ impl Label {
         simulated_rows: u64,
     ) -> anyhow::Result<(Option<f64>, &'static str)> {
         let by_formula = layout.expected(spec.chunks_per_block, spec.batch_rows)?;
-        if by_formula.is_close {
+        // The formula is for blocks of one size.
+        if by_formula.is_close && spec.ramp_blocks == 0 {
             return Ok((Some(by_formula.bits), "formula"));
         }
         let plan = PlanSpec {
@@ -247,12 +263,21 @@ impl Label {
             chunks_per_block: spec.chunks_per_block,
             order: spec.order,
             seed: spec.seed,
+            ramp_blocks: spec.ramp_blocks,
         };
         let (n_classes, batch_rows) = (self.n_classes, spec.batch_rows);
         let found =
             simulate(&plan, batch_rows, codes, n_classes, SIMULATED_EPOCHS, simulated_rows)?;
         Ok((found.map(|batches| batches.mean), "simulation"))
     }
+}
+
+/// Chunks of the first block, if the first blocks grow and a batch fits into it.
+fn first_chunks(spec: &LoaderSpec) -> Option<u64> {
+    let chunks = spec.chunks_per_block.checked_shr(spec.ramp_blocks).unwrap_or(0).max(1);
+    let is_small =
+        0 < spec.ramp_blocks && spec.batch_rows <= chunks.saturating_mul(spec.chunk_rows);
+    is_small.then_some(chunks)
 }
 
 fn obs_column<'a>(dataset: &'a Dataset, column: &str) -> anyhow::Result<&'a ArrayRef> {
@@ -264,13 +289,21 @@ fn obs_column<'a>(dataset: &'a Dataset, column: &str) -> anyhow::Result<&'a Arra
 pub(crate) struct Meters<'a> {
     labels: &'a Labels,
     of_labels: Vec<LabelEntropy>,
+    /// Those of the batches that lie in the first of several growing blocks.
+    of_first: Vec<LabelEntropy>,
+    /// Number of these batches.
+    n_first: u64,
+    n_added: u64,
     /// Codes of one batch; the memory is reused.
     codes: Vec<u32>,
 }
 
 impl Meters<'_> {
     pub(crate) fn add(&mut self, batch: &TensorBatch) -> anyhow::Result<()> {
-        for (label, meter) in self.labels.0.iter().zip(&mut self.of_labels) {
+        let is_first = self.n_added < self.n_first;
+        self.n_added += 1;
+        let meters = self.of_labels.iter_mut().zip(&mut self.of_first);
+        for (label, (meter, of_first)) in self.labels.0.iter().zip(meters) {
             self.codes.clear();
             if label.is_category {
                 let column = batch.obs().column_by_name(&label.column);
@@ -281,21 +314,26 @@ impl Meters<'_> {
                 self.codes.extend(codes.into_iter().map(|code| code as u32));
             }
             meter.add(self.codes.iter().copied())?;
+            if is_first {
+                of_first.add(self.codes.iter().copied())?;
+            }
         }
         Ok(())
     }
 
     /// Adds the measured entropy to the expected one.
     pub(crate) fn measured(&self, expected: &[OrderEntropy]) -> Vec<OrderEntropy> {
-        let fill = |(expected, meter): (&OrderEntropy, &LabelEntropy)| {
+        let fill = |(expected, (meter, first)): (&OrderEntropy, (&LabelEntropy, &LabelEntropy))| {
             let batches = meter.batches();
             OrderEntropy {
+                first_mean: first.batches().map(|batches| batches.mean),
                 mean: batches.map(|batches| batches.mean),
                 standard_deviation: batches.map(|batches| batches.standard_deviation),
                 ..expected.clone()
             }
         };
-        expected.iter().zip(&self.of_labels).map(fill).collect()
+        let meters = self.of_labels.iter().zip(&self.of_first);
+        expected.iter().zip(meters).map(fill).collect()
     }
 }
 

@@ -108,7 +108,7 @@ impl Measuring<'_> {
             if self.point.cold.is_some() {
                 self.cache = cooled(self.data, self.point, reporter)?;
             }
-            let mut meters = labels.meters(self.loader.loader().spec().batch_rows)?;
+            let mut meters = labels.meters(self.loader.loader().spec())?;
             let limit = data.io_limit.as_ref();
             let counts = bucket.as_deref().map(count);
             let io = limit.map(|limit| LimitMeter::start(limit, counts)).transpose()?;

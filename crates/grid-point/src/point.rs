@@ -27,6 +27,8 @@ pub struct Point {
     pub transform: PointTransform,
     /// Whether the order of rows is random.
     pub shuffled: bool,
+    /// Blocks at the start of an epoch that grow to the full size.
+    pub ramp_blocks: u32,
     /// Seed of the random order.
     pub seed: u64,
     /// Whether a short last batch is left out.
@@ -79,6 +81,7 @@ impl Default for Point {
             form: loader::BatchForm::Dense.name().to_owned(),
             transform: PointTransform::default(),
             shuffled: true,
+            ramp_blocks: 0,
             seed: 0,
             drop_last: false,
             prefetch_blocks: 1,
@@ -109,6 +112,7 @@ impl Point {
             chunk_rows: self.chunk_rows,
             chunks_per_block: self.chunks_per_block,
             order: if self.shuffled { Order::Shuffled } else { Order::InOrder },
+            ramp_blocks: self.ramp_blocks,
             seed: self.seed,
             batch_rows: self.batch_rows,
             block_form: self.method.parse()?,
@@ -145,6 +149,7 @@ pub(crate) fn point_for_tests() -> Point {
         form: "csr".into(),
         transform: PointTransform { target_sum: Some(1e4), log1p: true, clip: None },
         shuffled: false,
+        ramp_blocks: 3,
         seed: u64::MAX,
         drop_last: true,
         prefetch_blocks: 2,

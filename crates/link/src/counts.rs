@@ -34,6 +34,10 @@ pub struct LinkCounts {
     /// The most requests under way at once since the counts were last taken: from the end of the
     /// request to the end of its answer's body.
     pub most_under_way: u64,
+    /// The longest chain of requests of which each came after the one before was answered. If the
+    /// latency is longer than a client takes to send all that it sends at once, these are the
+    /// client's round trips.
+    pub rounds: u64,
     /// Requests and connections that a fault affected.
     pub faults: u64,
     /// User and system seconds of the server's process.
@@ -61,6 +65,7 @@ impl LinkCounts {
             bytes_sent: self.bytes_sent.saturating_sub(before.bytes_sent),
             connections: self.connections.saturating_sub(before.connections),
             most_under_way: self.most_under_way,
+            rounds: self.rounds.saturating_sub(before.rounds),
             faults: self.faults.saturating_sub(before.faults),
             cpu_secs: (self.cpu_secs - before.cpu_secs).max(0.0),
         }
@@ -84,17 +89,30 @@ pub(crate) struct Counters {
     connections: AtomicU64,
     under_way: AtomicU64,
     most_under_way: AtomicU64,
+    /// The longest chain among the answered requests.
+    rounds: AtomicU64,
     faults: AtomicU64,
     pub(crate) bytes_sent: AtomicU64,
 }
 
 /// A request under way, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct UnderWay(Arc<Counters>);
+pub(crate) struct UnderWay {
+    counters: Arc<Counters>,
+    /// Its place in the longest chain of requests that it can follow.
+    round: u64,
+}
+
+impl UnderWay {
+    /// Notes that its answer begins: requests that come from now on may follow from it.
+    pub(crate) fn answered(&self) {
+        self.counters.rounds.fetch_max(self.round, Ordering::Relaxed);
+    }
+}
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.counters.under_way.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -103,7 +121,9 @@ impl Counters {
     pub(crate) fn begin(self: &Arc<Self>) -> (u64, UnderWay) {
         let now = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
         self.most_under_way.fetch_max(now, Ordering::Relaxed);
-        (self.requests.fetch_add(1, Ordering::Relaxed), UnderWay(Arc::clone(self)))
+        let round = 1 + self.rounds.load(Ordering::Relaxed);
+        let under_way = UnderWay { counters: Arc::clone(self), round };
+        (self.requests.fetch_add(1, Ordering::Relaxed), under_way)
     }
 
     /// Counts a connection; returns its number, from 0.
@@ -125,6 +145,7 @@ impl Counters {
             bytes_sent: of(&self.bytes_sent),
             connections: of(&self.connections),
             most_under_way: of(&self.most_under_way),
+            rounds: of(&self.rounds),
             faults: of(&self.faults),
             cpu_secs: cpu.tv_sec as f64 + cpu.tv_nsec as f64 * 1e-9,
         }
@@ -152,6 +173,10 @@ mod tests {
         let counts = counters.take();
         assert_eq!((counts.requests, counts.connections, counts.most_under_way), (2, 1, 2));
         assert_eq!(counters.counts().most_under_way, 1);
+        other.answered();
+        assert_eq!((counts.rounds, counters.counts().rounds), (0, 1));
+        counters.begin().1.answered();
+        assert_eq!(counters.counts().rounds, 2);
         drop(other);
         assert_eq!((counters.take().most_under_way, counters.take().most_under_way), (1, 0));
     }

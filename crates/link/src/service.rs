@@ -99,6 +99,7 @@ impl Service {
         if !(self.latency + later).is_zero() {
             tokio::time::sleep(self.latency + later).await;
         }
+        counted.under_way.answered();
         Ok(self.response(answer, is_head, counted, connection.rates))
     }
 

@@ -41,9 +41,14 @@ pub(crate) fn of(
         need.block += of_matrix.block;
         need.largest += of_matrix.largest;
         need.batch += of_matrix.batch;
-        // The matrices are read one after another, in the same memory.
-        collected = collected.max(of_matrix.collected);
-        working = working.max(of_matrix.working);
+        if dataset.reads_at_once() {
+            collected += of_matrix.collected;
+            working += of_matrix.working;
+        } else {
+            // The matrices are read one after another, in the same memory.
+            collected = collected.max(of_matrix.collected);
+            working = working.max(of_matrix.working);
+        }
     }
     need.reading = collected + working;
     Ok(need)

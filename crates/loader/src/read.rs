@@ -1,5 +1,7 @@
 //! Reads blocks of cells, in the form that the settings ask for.
 
+use std::thread;
+
 use arrow_array::{ArrayRef, RecordBatch};
 use densify::{AxisIndex, CooToCsr, CooView, OwnedCoo};
 use pipeline::{BlockPlace, BlockRows, ReadStats, Stop};
@@ -13,12 +15,22 @@ use crate::error::Error;
 use crate::selected::{Part, SelectedMatrix};
 use crate::spec::BlockForm;
 
+/// Threads that read matrices beside X.
+const READ_BESIDE: &str = "loader-read-beside";
+
 /// Memory of a reading thread, reused from block to block.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    to_csr: CooToCsr,
     /// For each matrix the index of each experiment's columns, made when first needed.
     columns: Vec<Vec<Option<AxisIndex>>>,
+    /// For each matrix that is read at the same time.
+    buffers: Vec<Buffers>,
+}
+
+/// Values on their way to a block.
+#[derive(Default)]
+struct Buffers {
+    to_csr: CooToCsr,
     /// Rows of a further experiment, before they are appended to those of the first.
     further: CsrBuffers,
 }
@@ -30,7 +42,8 @@ pub(crate) struct BlockReader<'a> {
 }
 
 impl BlockReader<'_> {
-    /// Reads rows of the selection into a block, first of X, then of each matrix beside it.
+    /// Reads rows of the selection into a block: X and each matrix beside it, one after another in
+    /// the same memory, or all at the same time if their readers wait for answers from far away.
     pub(crate) fn fill(
         &self,
         wanted: &BlockRows<'_>,
@@ -44,24 +57,65 @@ impl BlockReader<'_> {
         block.rows.extend(rows.iter().cloned().flatten());
         let n_rows = block.rows.len();
         let n_beside = self.dataset.beside.len();
-        scratch.columns.resize_with(1 + n_beside, Vec::new);
-        let mut all = nothing_read();
+        let at_once = self.dataset.reads_at_once();
+        let Scratch { columns, buffers } = scratch;
+        columns.resize_with(1 + n_beside, Vec::new);
+        buffers.resize_with(if at_once { 1 + n_beside } else { 1 }, Buffers::default);
         let into = block.matrices_mut(n_beside);
-        for (matrix_idx, (matrix, into)) in self.dataset.matrices().zip(into).enumerate() {
-            scratch.columns[matrix_idx].resize_with(self.dataset.n_experiments(), || None);
-            (into.place, into.n_rows, into.n_columns) = (place, n_rows, matrix.n_columns);
-            let reader = MatrixReader { matrix, matrix_idx, parts: &parts, place, stop };
-            all.add(&reader.read(self.form, into, scratch)?);
+        let jobs =
+            self.dataset.matrices().zip(into).zip(columns).map(|((matrix, into), columns)| {
+                columns.resize_with(self.dataset.n_experiments(), || None);
+                (into.place, into.n_rows, into.n_columns) = (place, n_rows, matrix.n_columns);
+                let reader = MatrixReader { matrix, parts: &parts, place, stop };
+                (reader, into, columns)
+            });
+        let mut all = nothing_read();
+        if at_once {
+            for read in read_at_once(self.form, jobs.zip(buffers))? {
+                all.add(&read?);
+            }
+            return Ok(all);
+        }
+        for (reader, into, columns) in jobs {
+            all.add(&reader.read(self.form, into, columns, &mut buffers[0])?);
         }
         Ok(all)
     }
 }
 
+/// One matrix to read: its reader, its place in the block, and memory of its own.
+type Job<'a> =
+    ((MatrixReader<'a>, &'a mut BlockMatrix, &'a mut Vec<Option<AxisIndex>>), &'a mut Buffers);
+
+/// Reads all matrices at the same time, the first one on this thread.
+fn read_at_once<'a>(
+    form: BlockForm,
+    jobs: impl Iterator<Item = Job<'a>>,
+) -> Result<Vec<Result<ReadStats, Error>>, Error> {
+    let read = move |((reader, into, columns), buffers): Job<'a>| {
+        reader.read(form, into, columns, buffers)
+    };
+    let mut jobs = jobs;
+    let first = jobs.next();
+    thread::scope(|scope| {
+        let mut others = Vec::new();
+        for job in jobs {
+            let spawned = thread::Builder::new().name(READ_BESIDE.to_owned());
+            let spawned = spawned.spawn_scoped(scope, move || read(job));
+            let failed = |source| pipeline::Error::Spawn { thread: READ_BESIDE, source };
+            others.push(spawned.map_err(failed)?);
+        }
+        let mut all: Vec<_> = first.into_iter().map(read).collect();
+        for other in others {
+            all.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        Ok(all)
+    })
+}
+
 /// Reads one matrix of a block.
 struct MatrixReader<'a> {
     matrix: DatasetMatrix<'a>,
-    /// 0 for X, then those beside it.
-    matrix_idx: usize,
     parts: &'a [Part],
     place: BlockPlace,
     stop: &'a Stop,
@@ -72,7 +126,8 @@ impl MatrixReader<'_> {
         &self,
         form: BlockForm,
         into: &mut BlockMatrix,
-        scratch: &mut Scratch,
+        columns: &mut [Option<AxisIndex>],
+        buffers: &mut Buffers,
     ) -> Result<ReadStats, Error> {
         if let Some(part) = self.parts.first()
             && self.stop.is_set()
@@ -80,11 +135,11 @@ impl MatrixReader<'_> {
             return Err(part.read_error(self.place, dropped()));
         }
         match form {
-            BlockForm::Dense => self.read_dense(into, scratch),
-            BlockForm::ConvertedCsr => self.read_coo(into, scratch),
+            BlockForm::Dense => self.read_dense(into, columns),
+            BlockForm::ConvertedCsr => self.read_coo(into, columns, &mut buffers.to_csr),
             BlockForm::Csr => match self.parts {
                 [part] if self.matrix.packs() => self.read_packed(into, part),
-                _ => self.read_csr(into, scratch),
+                _ => self.read_csr(into, &mut buffers.further),
             },
         }
     }
@@ -107,8 +162,12 @@ impl MatrixReader<'_> {
         Ok(all)
     }
 
-    /// Reads CSR: the first part straight into the block, the others through `scratch`.
-    fn read_csr(&self, into: &mut BlockMatrix, scratch: &mut Scratch) -> Result<ReadStats, Error> {
+    /// Reads CSR: the first part straight into the block, the others through `further`.
+    fn read_csr(
+        &self,
+        into: &mut BlockMatrix,
+        further: &mut CsrBuffers,
+    ) -> Result<ReadStats, Error> {
         let mut all = nothing_read();
         let (block_idx, n_columns) = (self.place.block_idx, into.n_columns);
         let csr = into.csr_mut();
@@ -120,7 +179,7 @@ impl MatrixReader<'_> {
             let matrix = self.of(part);
             let failed = |error| part.read_error(self.place, error);
             let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
-            let out = if part_idx == 0 { &mut *csr } else { &mut scratch.further };
+            let out = if part_idx == 0 { &mut *csr } else { &mut *further };
             let selection = &matrix.columns.selection;
             all.add(&counted(&matrix.reader.read_csr(&rows, selection, out).map_err(failed)?));
             let start = worktime::now();
@@ -130,7 +189,7 @@ impl MatrixReader<'_> {
                 .place(out)
                 .map_err(|column| part.column_error(matrix, column, block_idx))?;
             if part_idx > 0 {
-                append(csr, &scratch.further);
+                append(csr, further);
             }
             // Otherwise nothing was converted.
             if part_idx > 0 || matrix.columns.is_placed() {
@@ -144,7 +203,7 @@ impl MatrixReader<'_> {
     fn read_dense(
         &self,
         into: &mut BlockMatrix,
-        scratch: &mut Scratch,
+        columns: &mut [Option<AxisIndex>],
     ) -> Result<ReadStats, Error> {
         let start = worktime::now();
         let n_columns = into.n_columns;
@@ -154,19 +213,23 @@ impl MatrixReader<'_> {
             let up_to_here = &mut values[..rows.len() * n_columns];
             densify::scatter_coo(piece, rows, columns, up_to_here)
         };
-        let mut all = self.each_part(&mut scratch.columns[self.matrix_idx], &mut each)?;
+        let mut all = self.each_part(columns, &mut each)?;
         all.convert += begin_time;
         Ok(all)
     }
 
     /// Reads COO, collects all pieces, and converts them to CSR.
-    fn read_coo(&self, into: &mut BlockMatrix, scratch: &mut Scratch) -> Result<ReadStats, Error> {
-        let Scratch { to_csr, columns, .. } = scratch;
+    fn read_coo(
+        &self,
+        into: &mut BlockMatrix,
+        columns: &mut [Option<AxisIndex>],
+        to_csr: &mut CooToCsr,
+    ) -> Result<ReadStats, Error> {
         to_csr.clear();
         let mut each = |piece: CooView<'_>, rows: &AxisIndex, columns: &AxisIndex| {
             to_csr.add(piece, rows, columns)
         };
-        let mut all = self.each_part(&mut columns[self.matrix_idx], &mut each)?;
+        let mut all = self.each_part(columns, &mut each)?;
         let start = worktime::now();
         let (n_rows, n_columns) = (into.n_rows, into.n_columns);
         let counted = to_csr.finish(n_rows, n_columns, into.csr_mut());

@@ -124,6 +124,10 @@ pub struct LoaderSpec {
     pub chunk_rows: u64,
     /// Chunks that are in memory, and shuffled, together.
     pub chunks_per_block: u64,
+    /// Blocks at the start of an epoch that grow, so that the first batch is there sooner
+    /// ([`shuffle::PlanSpec::ramp_blocks`]): with 4, the first has a sixteenth of
+    /// `chunks_per_block`.
+    pub ramp_blocks: u32,
     /// Shuffled, in the order of the rows, or in the order of a list that `sampling` makes.
     pub order: Order,
     /// Seed of the shuffled order, which also depends on the epoch's number.
@@ -181,6 +185,7 @@ impl Default for LoaderSpec {
         Self {
             chunk_rows: 64,
             chunks_per_block: 1024,
+            ramp_blocks: 0,
             order: Order::Shuffled,
             seed: 0,
             batch_rows: 1024,
@@ -235,6 +240,7 @@ impl LoaderSpec {
         PipelineSpec {
             chunk_rows: self.chunk_rows,
             chunks_per_block: self.chunks_per_block,
+            ramp_blocks: self.ramp_blocks,
             order: self.order,
             seed: self.seed,
             batch_rows: self.batch_rows,
@@ -258,6 +264,7 @@ impl LoaderSpec {
         let PipelineSpec {
             chunk_rows,
             chunks_per_block,
+            ramp_blocks,
             order,
             seed,
             batch_rows,
@@ -275,6 +282,7 @@ impl LoaderSpec {
         Self {
             chunk_rows,
             chunks_per_block,
+            ramp_blocks,
             order,
             seed,
             batch_rows,

@@ -14,6 +14,10 @@ pub struct PipelineSpec {
     pub chunk_rows: u64,
     /// Chunks that are in memory, and shuffled, together.
     pub chunks_per_block: u64,
+    /// Blocks at the start of an epoch that grow, so that the first batch is there sooner
+    /// ([`PlanSpec::ramp_blocks`]): with 4, the first has a sixteenth of `chunks_per_block`. An
+    /// epoch that resumes does not ramp up again.
+    pub ramp_blocks: u32,
     /// Shuffled, in the order of the rows, or in the order of a list that `sampling` makes.
     pub order: Order,
     /// Seed of the shuffled order, which also depends on the epoch's number.
@@ -60,6 +64,7 @@ impl Default for PipelineSpec {
         Self {
             chunk_rows: 64,
             chunks_per_block: 1024,
+            ramp_blocks: 0,
             order: Order::Shuffled,
             seed: 0,
             batch_rows: 1024,
@@ -137,6 +142,7 @@ impl PipelineSpec {
             chunks_per_block: self.chunks_per_block,
             order: self.order,
             seed: self.seed,
+            ramp_blocks: self.ramp_blocks,
         }
     }
 }

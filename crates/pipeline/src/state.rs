@@ -46,6 +46,9 @@ pub struct LoaderState {
     order: String,
     chunk_rows: u64,
     chunks_per_block: u64,
+    /// 0 in states of versions that had no ramp.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    ramp_blocks: u32,
     n_rows: u64,
     /// The fingerprint of the selected samples; version 1 calls them cells.
     cells: String,
@@ -85,6 +88,7 @@ impl LoaderState {
             .to_owned(),
             chunk_rows: spec.chunk_rows,
             chunks_per_block: spec.chunks_per_block,
+            ramp_blocks: spec.ramp_blocks,
             n_rows,
             cells: fingerprint,
             sampling: spec.sampling.as_ref().map(|sampling| {
@@ -150,6 +154,7 @@ impl LoaderState {
                 ("order", state.order.clone()),
                 ("chunk size", state.chunk_rows.to_string()),
                 ("number of chunks per block", state.chunks_per_block.to_string()),
+                ("number of blocks that grow", state.ramp_blocks.to_string()),
                 (
                     "global batch size (batch size x world size)",
                     state.global_batch_rows.to_string(),
@@ -177,6 +182,11 @@ impl Header {
         }
         Ok(())
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 fn hex(hash: &XxHash3_64) -> String {

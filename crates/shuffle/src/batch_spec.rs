@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::Error;
 use crate::random::MAX_LANES;
+use crate::windows::Windows;
+use crate::{Error, PlanSpec};
 
 /// Treatment of the rows that do not fill a global batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,8 +104,8 @@ pub(crate) struct Deal {
     pub(crate) global_batch_rows: u64,
     /// Rows that each lane contributes to a global batch.
     pub(crate) lane_batch_rows: u64,
-    /// Rows of a lane that are shuffled together.
-    pub(crate) window_rows: u64,
+    /// The rows of a lane that are shuffled together.
+    pub(crate) windows: Windows,
     /// Rows in the epoch's order, including those that are dropped.
     pub(crate) n_rows: u64,
     /// Number of global batches.
@@ -114,15 +115,11 @@ pub(crate) struct Deal {
 }
 
 impl Deal {
-    pub(crate) fn new(spec: BatchSpec, n_rows: u64, block_rows: u64) -> Result<Self, Error> {
+    /// Deals `n_rows` rows of a plan whose sizes have been checked.
+    pub(crate) fn new(spec: BatchSpec, n_rows: u64, plan: &PlanSpec) -> Result<Self, Error> {
         let global_batch_rows = spec.global_batch_rows()?;
         let lane_batch_rows = global_batch_rows / spec.lanes;
-        // The windows of all lanes must end with the same global batch. A single lane need not
-        // wait.
-        let window_rows = match spec.lanes {
-            1 => block_rows,
-            _ => (block_rows - block_rows % lane_batch_rows).max(lane_batch_rows),
-        };
+        let windows = Windows::new(plan, spec.lanes, lane_batch_rows);
         let n_batches = spec.n_batches(n_rows)?;
         if spec.remainder == Remainder::Pad && n_batches.checked_mul(global_batch_rows).is_none() {
             return Err(Error::TooManyRows { what: "rows with their padding" });
@@ -135,7 +132,7 @@ impl Deal {
             spec,
             global_batch_rows,
             lane_batch_rows,
-            window_rows,
+            windows,
             n_rows,
             n_batches,
             last_rows,
@@ -150,12 +147,12 @@ impl Deal {
     /// The largest number of rows that a rank's block has.
     pub(crate) fn max_block_rows(&self) -> u64 {
         let BatchSpec { batch_rows, world_size, .. } = self.spec;
+        let window_rows = self.windows.rows();
         // Batches that a window touches. With several lanes a window is a whole number of batches.
-        let most =
-            self.window_rows.div_ceil(self.lane_batch_rows) + u64::from(self.spec.lanes == 1);
+        let most = window_rows.div_ceil(self.lane_batch_rows) + u64::from(self.spec.lanes == 1);
         let in_batches = most.saturating_mul(batch_rows);
         match (world_size, self.spec.lanes) {
-            (_, 1) => in_batches.min(self.window_rows),
+            (_, 1) => in_batches.min(window_rows),
             _ => in_batches,
         }
         .min(self.rank_rows(0))
@@ -184,8 +181,8 @@ impl Deal {
 
     /// The rank's part of a listed order as an order of its own. Its batches are the rank's, and
     /// its padding consists of rows like any others.
-    pub(crate) fn of_rank(&self, block_rows: u64) -> Result<Self, Error> {
-        Self::new(BatchSpec::single(self.spec.batch_rows), self.rank_rows(0), block_rows)
+    pub(crate) fn of_rank(&self, plan: &PlanSpec) -> Result<Self, Error> {
+        Self::new(BatchSpec::single(self.spec.batch_rows), self.rank_rows(0), plan)
     }
 
     /// The rank's part of a list, with padding: `batch_rows` rows of each global batch.

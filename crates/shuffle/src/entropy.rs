@@ -25,7 +25,7 @@
 //! let labels: Vec<u32> = (0..40_000).map(|row| row / 500).collect();
 //! let (n_rows, chunk_rows, chunks_per_block) = (40_000, 50, 64);
 //! let order = Order::Shuffled;
-//! let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block, order, seed: 0 };
+//! let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block, order, seed: 0, ramp_blocks: 0 };
 //! let layout = LabelLayout::of_codes(labels.iter().copied(), 80, spec.chunk_rows)?;
 //! let expected = layout.expected(spec.chunks_per_block, 100)?.bits;
 //! let measured = simulate(&spec, 100, &labels, 80, 0..4, 100_000)?.expect("full batches");

@@ -52,14 +52,14 @@ impl EpochPlan {
         self.first_batch = batch_idx.min(self.deal.n_batches);
         self.next = match self.deal.n_batches {
             n_batches if n_batches == self.first_batch => self.n_blocks(),
-            _ => self.first_batch * self.deal.lane_batch_rows / self.deal.window_rows,
+            _ => self.deal.windows.containing(self.first_batch * self.deal.lane_batch_rows),
         };
         self
     }
 
     /// Number of blocks, including those already taken.
     pub fn n_blocks(&self) -> u64 {
-        self.deal.lane_positions().div_ceil(self.deal.window_rows)
+        self.deal.windows.count(self.deal.lane_positions())
     }
 
     /// Number of global batches, which is also each rank's number of batches. Includes those before
@@ -87,10 +87,7 @@ impl EpochPlan {
     /// Returns any block; `None` past the last. A block has no rows if it lies before the start or
     /// if other ranks deliver all of it.
     pub fn block(&self, block_idx: u64) -> Option<BlockPlan> {
-        let positions = self.deal.lane_positions();
-        let start =
-            block_idx.checked_mul(self.deal.window_rows).filter(|start| *start < positions)?;
-        let window = start..start.saturating_add(self.deal.window_rows).min(positions);
+        let window = self.deal.windows.positions(block_idx, self.deal.lane_positions())?;
         let mut parts = self.lane_parts();
         if let [part] = &parts[..]
             && let Some((chunks, order)) = self.whole_window(part, &window)
@@ -147,7 +144,7 @@ impl EpochPlan {
         let n_rows = window.end.min(self.deal.lane_rows(lane)).saturating_sub(window.start);
         let mut order: Vec<u32> = (0..n_rows as u32).collect();
         if self.spec.order == Order::Shuffled {
-            let window = window.start / self.deal.window_rows;
+            let window = self.deal.windows.containing(window.start);
             let decision = Decision::RowOrder { lane, window };
             permute(&mut generator(self.spec.seed, self.epoch, decision), &mut order);
         }

@@ -27,7 +27,7 @@
 //!
 //! let (n_rows, chunk_rows, chunks_per_block) = (10, 2, 3);
 //! let order = Order::Shuffled;
-//! let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block, order, seed: 42 };
+//! let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block, order, seed: 42, ramp_blocks: 0 };
 //! let blocks: Vec<_> = spec.epoch(0)?.collect();
 //! assert_eq!(blocks.len(), 2);
 //! let mut delivered: Vec<u64> = blocks.iter().flat_map(|block| block.delivered_rows()).collect();
@@ -56,6 +56,7 @@ pub mod sample;
 mod sequence;
 pub mod split;
 mod storage_order;
+mod windows;
 
 pub use alias_table::AliasTable;
 pub use batch_lengths::BatchLengths;

@@ -39,6 +39,11 @@ pub struct PlanSpec {
     pub order: Order,
     /// Seed of the shuffled order; each epoch has another order.
     pub seed: u64,
+    /// Blocks at the start of an epoch that grow, so that the first batch is there sooner: each has
+    /// half as many chunks as the next, at least one. With 4, the first has a sixteenth of
+    /// `chunks_per_block`; with 0, all blocks are full. The batches of small blocks are less random
+    /// ([`entropy::LabelLayout::in_blocks`](crate::entropy::LabelLayout::in_blocks)).
+    pub ramp_blocks: u32,
 }
 
 impl PlanSpec {
@@ -99,7 +104,7 @@ impl PlanSpec {
     pub fn rank_block_rows(&self, batches: &BatchSpec, n_rows: u64) -> Result<u64, Error> {
         let deal = self.deal(batches, n_rows)?;
         Ok(match self.order {
-            Order::Listed => deal.of_rank(self.block_rows()?)?.max_block_rows(),
+            Order::Listed => deal.of_rank(self)?.max_block_rows(),
             Order::Shuffled | Order::InOrder => deal.max_block_rows(),
         })
     }
@@ -157,7 +162,7 @@ impl PlanSpec {
         self.check_sampled(rows.iter().max())?;
         let of_all = self.deal(batches, rows.len() as u64)?;
         let block_rows = self.block_rows()?;
-        let (deal, rows) = (of_all.of_rank(block_rows)?, of_all.listed_part(rows));
+        let (deal, rows) = (of_all.of_rank(self)?, of_all.listed_part(rows));
         // A block's rows are one piece of the list.
         let sequence = Sequence::new(deal.n_rows, block_rows, None);
         Ok(EpochPlan::new(*self, epoch, (deal, of_all.n_padding()), sequence, Some(rows)))
@@ -200,7 +205,8 @@ impl PlanSpec {
         if self.order != Order::Shuffled && batches.lanes > 1 {
             return Err(Error::LanesInOrder { lanes: batches.lanes });
         }
-        Deal::new(*batches, n_rows, self.block_rows()?)
+        self.block_rows()?;
+        Deal::new(*batches, n_rows, self)
     }
 
     fn check_chunks(&self, n_rows: u64) -> Result<(), Error> {

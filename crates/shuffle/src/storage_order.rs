@@ -35,6 +35,7 @@ mod tests {
             chunks_per_block: 1,
             order: Order::Shuffled,
             seed: 1,
+            ramp_blocks: 0,
         };
         let plan: Vec<u64> =
             spec.epoch(0).unwrap().flat_map(|block| block.delivered_rows()).collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use storage::{Config, ReadLimit};
 
-use crate::soma_object::{Collection, Place, trimmed};
+use crate::soma_object::{Collection, Place, gather, trimmed};
 use crate::{DataFrame, Error, ReaderChoice, SparseNdArray, census};
 
 /// Options for opening an experiment.
@@ -22,8 +22,8 @@ pub struct OpenOptions {
     /// - `soma.retry_limit_ms`: time after which the native reader does not repeat a request
     ///   (60,000);
     /// - `soma.request_limit_ms`: time limit of one request (120,000);
-    /// - `soma.cache_folder`: folder in which the native reader caches what it fetched of X (no
-    ///   cache by default);
+    /// - `soma.cache_folder`: folder in which the native reader caches what it fetched of X, obs,
+    ///   var and obsm (no cache by default);
     /// - `soma.cache_limit_bytes`: size limit of that cache (32 GiB).
     pub config: Config,
     /// The time as of which everything is read, in milliseconds since 1970; `None` means now.
@@ -49,6 +49,9 @@ impl Experiment {
     /// `cellxgene-census-public-us-west-2`, read from the region us-west-2 without signing, unless
     /// the config says otherwise.
     ///
+    /// In an object store, schemas, metadata and lists of files are requested together and
+    /// remembered: the experiment stays as it was when it, or the part in question, was opened.
+    ///
     /// # Errors
     /// [`Error::Missing`] and [`Error::NotA`] if no experiment is there; [`Error::Address`] and
     /// [`Error::Census`] for an invalid address or release; [`Error::Storage`] and
@@ -58,6 +61,7 @@ impl Experiment {
         let uri = trimmed(uri)?;
         let (uri, config) = census::resolved(&uri, &options.config)?;
         let place = Place::of_root(&uri, &config, options)?;
+        gather::experiment(&place)?;
         Collection::open(place, &["SOMAExperiment"]).map(|members| Self { members })
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::{Float32Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
 use storage::{CacheUse, CachedStorage, Config, OpenedStorage};
-use tiledb_native::{Array, ColumnSelection, OpenOptions};
+use tiledb_native::{Array, ColumnSelection, OpenOptions, Threads};
 
 use crate::columns::coo_batch;
 use crate::{CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, RowRanges, XReader};
@@ -20,6 +20,7 @@ pub struct NativeReader {
     uri: String,
     shape: (u64, u64),
     data_type: DataType,
+    is_far: bool,
     /// The cache in front of an object store, if the config sets one.
     cache: Option<Arc<CachedStorage>>,
     /// Buffer for the rows of a read as COO, reused by the next one.
@@ -39,7 +40,7 @@ const COO_CELL_BYTES: u64 = 20;
 pub(crate) struct OpenArray<'a> {
     pub(crate) uri: &'a str,
     pub(crate) timestamp: Option<u64>,
-    pub(crate) n_threads: usize,
+    pub(crate) threads: Threads,
 }
 
 impl OpenArray<'_> {
@@ -51,8 +52,11 @@ impl OpenArray<'_> {
         opened: OpenedStorage,
         shape_and_type: Option<((u64, u64), DataType)>,
     ) -> Result<NativeReader, NotNative> {
-        let options = OpenOptions { timestamp: self.timestamp, ..OpenOptions::new(self.n_threads) };
+        let (timestamp, threads) = (self.timestamp, self.threads.clone());
+        let options = OpenOptions { timestamp, threads, ..OpenOptions::new(1) };
         let OpenedStorage { storage, cache } = opened;
+        // Only storages far away have requests.
+        let is_far = storage.requests().is_some();
         let array = Array::open(storage, &options).map_err(|error| match error {
             tiledb_native::Error::Unsupported { reason, .. } => {
                 NotNative::Unsupported(reason.to_string())
@@ -68,6 +72,7 @@ impl OpenArray<'_> {
             uri: self.uri.to_owned(),
             shape,
             data_type,
+            is_far,
             cache,
             csr: Mutex::default(),
             allowed: Mutex::default(),
@@ -112,7 +117,8 @@ impl NativeReader {
             ..storage::OpenOptions::new(config)
         };
         let opened = storage::open(address, &options).map_err(NotNative::from);
-        let open = OpenArray { uri: address, timestamp: None, n_threads };
+        let threads = Threads::Own(n_threads);
+        let open = OpenArray { uri: address, timestamp: None, threads };
         opened.and_then(|opened| open.reader(opened, None)).map_err(|error| match error {
             NotNative::Failed(error) => error,
             NotNative::Unsupported(reason) => Error::NotNative { uri: address.to_owned(), reason },
@@ -195,6 +201,10 @@ impl XReader for NativeReader {
             ReadForm::Coo => nnz * CSR_CELL_BYTES + PIECE_CELLS as u64 * COO_CELL_BYTES,
         };
         coo + self.array.working_bytes(nnz, &columns(genes))
+    }
+
+    fn is_far(&self) -> bool {
+        self.is_far
     }
 
     fn cache(&self) -> Option<CacheUse> {

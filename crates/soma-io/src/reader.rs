@@ -88,6 +88,12 @@ pub trait XReader: Send + Sync + Debug {
         0
     }
 
+    /// Whether X is far away, so that reads mostly wait for answers and those of several matrices
+    /// are best under way at the same time.
+    fn is_far(&self) -> bool {
+        false
+    }
+
     /// Statistics of the reader's cache, if it reads an object store through one.
     fn cache(&self) -> Option<CacheUse> {
         None

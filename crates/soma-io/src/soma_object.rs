@@ -4,6 +4,7 @@
 //! read through libtiledb (`through_libtiledb`), or is an error in a build without it
 //! (`without_libtiledb`).
 
+pub(crate) mod gather;
 mod native;
 mod place;
 mod stored;
@@ -47,6 +48,7 @@ impl Collection {
     /// these.
     pub(crate) fn open(place: Place, wanted: &[&'static str]) -> Result<Self, Error> {
         let named = wanted.first().copied().unwrap_or("SOMACollection");
+        gather::object(&place);
         match object_type(&place)? {
             Some(ObjectType::Group) => {}
             Some(ObjectType::Array) => {
@@ -60,6 +62,7 @@ impl Collection {
         let (members, metadata) =
             place.open(|files| native::group(files, &place), through_libtiledb::group)?;
         check(&place.uri, &metadata, wanted, "a TileDB group that is not of SOMA")?;
+        gather::members(&place, &members);
         Ok(Self { place, members })
     }
 
@@ -88,6 +91,7 @@ pub(crate) fn open_array(
     place: &Place,
     wanted: &'static str,
 ) -> Result<(Box<dyn StoredArray>, Metadata), Error> {
+    gather::object(place);
     check_is_array(place, wanted)?;
     let array = open_any_array(place)?;
     let metadata = array.metadata()?;

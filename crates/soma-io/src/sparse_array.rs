@@ -145,7 +145,7 @@ impl SparseNdArray {
         let open = OpenArray {
             uri: &self.place.uri,
             timestamp: self.place.timestamp,
-            n_threads: self.place.n_threads()?,
+            threads: self.place.threads()?,
         };
         let data_type = self.data_type()?;
         let opened = self.place.open_x().map_err(NotNative::from);

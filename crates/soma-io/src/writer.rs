@@ -1,7 +1,9 @@
 //! Writes a new experiment in the layout of the CELLxGENE Census: streamed, in bounded memory.
 //!
-//! [`ExperimentWriter::finish`] writes the experiment's own group last. Until then nothing opens as
-//! an experiment, so an incomplete one is never mistaken for a complete one.
+//! [`ExperimentWriter::finish`] writes the experiment's own group last. In a folder it appears
+//! whole, with its members and metadata; in an object store, the metadata that make it an
+//! experiment are written after its members. Until then nothing opens as an experiment, so an
+//! incomplete one is never mistaken for a complete one.
 //!
 //! In a folder everything is written natively. libtiledb writes to object stores, writes layers of
 //! X with filters that are not written natively, and merges fragments; each of these is an error in
@@ -86,7 +88,7 @@ impl ExperimentWriter {
     /// [opening](crate::OpenOptions::config) an experiment.
     ///
     /// # Errors
-    /// [`Error::NeedsLibtiledb`] in a build without libtiledb, for what only it writes;
+    /// [`Error::WriteNeedsLibtiledb`] in a build without libtiledb, for what only it writes;
     /// [`Error::Write`] for a specification that cannot be; [`Error::Destination`] if something is
     /// there already.
     pub fn create(uri: &str, spec: ExperimentSpec) -> Result<Self, Error> {

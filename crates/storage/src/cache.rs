@@ -33,7 +33,9 @@ use self::flights::{Claim, Fetcher, Flight, Flights};
 use self::plan::{Known, Plan, Wanted, runs};
 use self::stats::Counters;
 use self::store::{BlockStore, KeepOutcome, Lookup};
-use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage, read_files_by_size};
+use crate::storage::{
+    Coalesce, Entry, FileVersion, ListedFile, Piece, Storage, read_files_by_size,
+};
 
 pub use self::stats::{CacheStats, CacheUse};
 
@@ -361,6 +363,14 @@ impl Storage for CachedStorage {
         self.inner.list(folder)
     }
 
+    fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
+        self.inner.list_each(folders)
+    }
+
+    fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
+        self.inner.list_all(most)
+    }
+
     fn size(&self, file: &str) -> io::Result<u64> {
         match self.know(&[file]).pop() {
             Some(Ok(Some((version, _)))) => Ok(version.size),
@@ -417,8 +427,23 @@ impl Storage for CachedStorage {
         self.get(plan, &mut buffer, into)
     }
 
+    /// Files that are not cached are read as the storage behind reads them best.
     fn read_files(&self, files: &[&str]) -> Vec<io::Result<Vec<u8>>> {
-        read_files_by_size(self, files)
+        let (cached, others): (Vec<&str>, Vec<&str>) =
+            files.iter().partition(|file| (self.never_changes)(file));
+        let (mut cached, mut others) = (
+            read_files_by_size(self, &cached).into_iter(),
+            self.inner.read_files(&others).into_iter(),
+        );
+        let read = |file: &&str| {
+            let next = if (self.never_changes)(file) { cached.next() } else { others.next() };
+            let bytes = next.ok_or(io::ErrorKind::NotFound)??;
+            if !(self.never_changes)(file) {
+                self.counters.bytes_fetched.add(bytes.len() as u64);
+            }
+            Ok(bytes)
+        };
+        files.iter().map(read).collect()
     }
 
     fn prefetch(&self, pieces: &[Piece<'_>]) {

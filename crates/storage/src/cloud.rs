@@ -22,12 +22,11 @@ use object_store::path::Path;
 #[cfg(feature = "s3")]
 pub(crate) use self::aws::complete_s3;
 use crate::address::{Address, Kind};
-use crate::cache::{CacheSpec, CachedStorage};
+use crate::cache::{CacheSpec, CachedStorage, NeverChanges};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::limited::LimitedStorage;
 use crate::object::{ObjectOptions, ObjectStorage};
-use crate::options::{OpenOptions, OpenedStorage};
+use crate::options::{Config, OpenedStorage};
 use crate::settings::{Settings, refused};
 use crate::storage::Storage;
 
@@ -37,23 +36,21 @@ const CACHE_FOLDER: &str = "soma.cache_folder";
 const CACHE_LIMIT: &str = "soma.cache_limit_bytes";
 const DEFAULT_CACHE_LIMIT_BYTES: u64 = 32 << 30;
 
-/// Opens the files at an address of an object store.
+/// Opens the objects at an address, without a cache and a limit.
 pub(crate) fn open(
     address: &str,
     parsed: &Address<'_>,
-    options: &OpenOptions<'_>,
-) -> Result<OpenedStorage, Error> {
-    let settings = Settings::new(address, options.config);
+    config: &Config,
+) -> Result<ObjectStorage, Error> {
+    let settings = Settings::new(address, config);
     let prefix = prefix(parsed.key).map_err(|reason| settings.unsupported(reason))?;
     let store = store(parsed, &settings, &Environment::of_process())?;
     let mut asking = ObjectOptions::default();
     if let Some(most) = settings.number(max_requests(parsed.kind))? {
         asking.max_requests = most as usize;
     }
-    let storage = ObjectStorage::new(store, prefix, address, asking)
-        .map_err(|source| settings.client_error(source))?;
-    let storage = LimitedStorage::around(Arc::new(storage), options.read_limit.as_ref());
-    cached(storage, &settings, options)
+    ObjectStorage::new(store, prefix, address, asking)
+        .map_err(|source| settings.client_error(source))
 }
 
 fn store(
@@ -97,19 +94,21 @@ fn prefix(key: &str) -> Result<Path, String> {
     parsed.map_err(|problem| format!("the key {key:?} is not supported: {problem}"))
 }
 
-/// `storage`, behind a cache if the config names a folder for one.
-fn cached(
+/// `storage`, which is at `address`, behind a cache if the config names a folder for one.
+pub(crate) fn cached(
     storage: Arc<dyn Storage>,
-    settings: &Settings<'_>,
-    options: &OpenOptions<'_>,
+    address: &str,
+    config: &Config,
+    never_changes: Option<NeverChanges>,
 ) -> Result<OpenedStorage, Error> {
+    let settings = Settings::new(address, config);
     let Some(folder) = settings.text(CACHE_FOLDER) else {
         if settings.text(CACHE_LIMIT).is_some() {
             return Err(refused(CACHE_LIMIT, "there is no soma.cache_folder that it could limit"));
         }
         return Ok(OpenedStorage { storage, cache: None });
     };
-    let Some(never_changes) = options.never_changes else {
+    let Some(never_changes) = never_changes else {
         return Err(refused(CACHE_FOLDER, "any file of this data may change, so none can be kept"));
     };
     let limit = settings.number(CACHE_LIMIT)?.unwrap_or(DEFAULT_CACHE_LIMIT_BYTES);
@@ -125,10 +124,10 @@ fn cached(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Config;
+    use crate::options::OpenOptions;
 
     fn opened(address: &str, options: &OpenOptions<'_>) -> Result<OpenedStorage, Error> {
-        open(address, &Address::parse(address)?.unwrap(), options)
+        crate::open(address, options)
     }
 
     #[cfg(all(feature = "gcs", feature = "azure"))]

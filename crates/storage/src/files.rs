@@ -41,6 +41,18 @@ impl Files {
         Ok(entries)
     }
 
+    /// The files and folders in each of `folders`, sorted by name, asked for at a time; the first
+    /// error if any fails.
+    pub fn list_each(&self, folders: &[&str]) -> Result<Vec<Vec<Entry>>, Error> {
+        let listed = self.storage.list_each(folders).into_iter().zip(folders);
+        let listed = listed.map(|(entries, folder)| {
+            let mut entries = entries.map_err(|source| self.error("list", folder, source))?;
+            entries.sort_by(|a, b| a.name.cmp(&b.name));
+            Ok(entries)
+        });
+        listed.collect()
+    }
+
     /// Bytes of a file.
     pub fn size(&self, file: &str) -> Result<u64, Error> {
         self.storage.size(file).map_err(|source| self.error("get the size of", file, source))
@@ -81,8 +93,13 @@ impl Files {
 
     /// Reads all bytes of a file.
     pub fn read_whole(&self, file: &str) -> Result<Vec<u8>, Error> {
-        let size = self.size(file)?;
-        self.read(file, 0, usize::try_from(size).unwrap_or(usize::MAX))
+        Ok(self.read_files(&[file])?.pop().unwrap_or_default())
+    }
+
+    /// Reads all bytes of each of `files`, at a time; the first error if any fails.
+    pub fn read_files(&self, files: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
+        let read = self.storage.read_files(files).into_iter().zip(files);
+        read.map(|(bytes, file)| bytes.map_err(|source| self.error("read", file, source))).collect()
     }
 
     /// Reads every piece into its slice of `into`, like [`Storage::read`].

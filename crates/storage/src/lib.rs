@@ -40,6 +40,7 @@
 //! | type | what it adds |
 //! |---|---|
 //! | [`CachedStorage`] | keeps on disk what was read, for later reads and processes |
+//! | [`GatheredStorage`] | remembers listings and small files that were read ahead, many at a time |
 //! | [`LimitedStorage`] | limits reads to a rate that several storages may share |
 //! | [`Subfolder`] | makes a folder of another storage the root |
 //!
@@ -100,6 +101,7 @@
 
 mod address;
 mod cache;
+mod client;
 #[cfg(feature = "http")]
 mod cloud;
 mod destination;
@@ -108,6 +110,7 @@ mod error;
 mod files;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod gathered;
 mod limited;
 mod local;
 mod object;
@@ -123,13 +126,15 @@ pub use object_store;
 
 pub use address::local_path;
 pub use cache::{CacheSpec, CacheStats, CacheUse, CachedStorage, NeverChanges};
+pub use client::Client;
 pub use destination::{Destination, DestinationError, Existing, Replaceable, check_apart};
 pub use error::Error;
 pub use files::Files;
+pub use gathered::GatheredStorage;
 pub use limited::{LimitedStorage, ReadLimit, ReadLimitUse};
 pub use local::LocalStorage;
 pub use object::{ObjectOptions, ObjectStorage};
 pub use open::{complete_config, environment_secrets, open};
 pub use options::{Config, OpenOptions, OpenedStorage};
-pub use storage::{Coalesce, Entry, FailedPiece, FileVersion, Piece, Storage};
+pub use storage::{Coalesce, Entry, FailedPiece, FileVersion, ListedFile, Piece, Storage};
 pub use subfolder::Subfolder;

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use self::bucket::TokenBucket;
 use self::clock::{Clock, SystemClock};
-use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage, read_files_by_size};
+use crate::storage::{
+    Coalesce, Entry, FileVersion, ListedFile, Piece, Storage, read_files_by_size,
+};
 
 /// This part of the bytes per second may come at once after a pause.
 const BURSTS_A_SECOND: u64 = 100;
@@ -167,6 +169,14 @@ impl Storage for LimitedStorage {
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         self.inner.list(folder)
+    }
+
+    fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
+        self.inner.list_each(folders)
+    }
+
+    fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
+        self.inner.list_all(most)
     }
 
     fn size(&self, file: &str) -> io::Result<u64> {

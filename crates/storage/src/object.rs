@@ -14,6 +14,7 @@
 //! encoding would miss those files.
 
 mod ahead;
+mod listing;
 mod request;
 mod versions;
 
@@ -25,7 +26,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use object_store::path::Path;
-use object_store::{ListResult, ObjectStore, ObjectStoreExt};
+use object_store::{ObjectStore, ObjectStoreExt};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
@@ -33,7 +34,7 @@ use tokio::task::AbortHandle;
 use self::ahead::{Ahead, Begun, Limits, Source};
 use self::request::{Pending, Promise, promise};
 use self::versions::Versions;
-use crate::storage::{Coalesce, Entry, FailedPiece, FileVersion, Piece, Storage};
+use crate::storage::{Coalesce, Entry, FailedPiece, FileVersion, ListedFile, Piece, Storage};
 
 /// How long a dropped storage waits for its threads. Requests end as soon as they next wait for the
 /// network.
@@ -71,19 +72,20 @@ impl Default for ObjectOptions {
     }
 }
 
-/// Tries of a list whose body is cut.
-const LIST_TRIES: usize = 5;
-
-/// The pause before the second of them; each further one is twice as long.
-const LIST_PAUSE: Duration = Duration::from_millis(50);
-
 /// Files below a prefix of an object store.
 #[derive(Debug)]
 pub struct ObjectStorage {
     place: String,
     options: ObjectOptions,
     requests: Arc<Requests>,
-    /// `Some` until the storage is dropped.
+    /// The threads, which end with the last storage that has them.
+    threads: Arc<Threads>,
+}
+
+/// The threads that wait for the network.
+#[derive(Debug)]
+struct Threads {
+    /// `Some` until they end.
     runtime: Option<Runtime>,
 }
 
@@ -92,7 +94,7 @@ pub struct ObjectStorage {
 struct Requests {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
     ahead: Mutex<Ahead>,
     versions: Versions,
     n_sent: AtomicU64,
@@ -116,22 +118,29 @@ impl ObjectStorage {
             .thread_name("storage-io")
             .enable_all()
             .build()?;
-        let max_requests = options.max_requests.clamp(1, Semaphore::MAX_PERMITS);
-        let limits = Limits {
-            bytes: options.prefetch_bytes,
-            part_bytes: options.request_bytes.min(options.prefetch_bytes).max(1),
-            requests: max_requests,
+        let permits = Arc::new(Semaphore::new(max_requests(&options)));
+        let handle = runtime.handle().clone();
+        let requests = Arc::new(Requests::new(store, prefix, permits, handle, &options));
+        let threads = Arc::new(Threads { runtime: Some(runtime) });
+        Ok(Self { place: place.into(), options, requests, threads })
+    }
+
+    /// The files in `folder`, with the same client, threads and limit of requests at once, and with
+    /// counts, versions and ranges fetched ahead of their own.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] if the store cannot name `folder`.
+    pub fn below(&self, folder: &str) -> io::Result<Self> {
+        let folder = folder.trim_matches('/');
+        let prefix = self.requests.key(folder)?;
+        let place = match folder {
+            "" => self.place.clone(),
+            folder => format!("{}/{folder}", self.place.trim_end_matches('/')),
         };
-        let requests = Arc::new(Requests {
-            store,
-            prefix,
-            permits: Semaphore::new(max_requests),
-            ahead: Mutex::new(Ahead::new(limits)),
-            versions: Versions::default(),
-            n_sent: AtomicU64::new(0),
-            handle: runtime.handle().clone(),
-        });
-        Ok(Self { place: place.into(), options, requests, runtime: Some(runtime) })
+        let Requests { store, permits, handle, .. } = &*self.requests;
+        let (store, permits, handle) = (Arc::clone(store), Arc::clone(permits), handle.clone());
+        let requests = Arc::new(Requests::new(store, prefix, permits, handle, &self.options));
+        Ok(Self { place, options: self.options, requests, threads: Arc::clone(&self.threads) })
     }
 
     /// Requests `range`, in parts if it is long, for place `at`.
@@ -189,16 +198,16 @@ impl Storage for ObjectStorage {
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
-        let key = self.requests.key(folder)?;
-        let requests = Arc::clone(&self.requests);
-        // A folder that does not exist lists as empty. "Not found" is said of a whole bucket, and
-        // is an error.
-        self.requests.wait_for(async move {
-            match requests.list(&key).await {
-                Ok(listed) => Ok(entries(&key, &listed)),
-                Err(error) => Err(request::failure(&key, &error)),
-            }
-        })
+        self.requests.begin_list(folder).pending.wait()
+    }
+
+    fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
+        let sent: Vec<_> = folders.iter().map(|folder| self.requests.begin_list(folder)).collect();
+        sent.into_iter().map(|sent| sent.pending.wait()).collect()
+    }
+
+    fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
+        self.requests.begin_list_all(most).pending.wait()
     }
 
     fn size(&self, file: &str) -> io::Result<u64> {
@@ -307,19 +316,7 @@ fn piece_at<'a, 'b>(pieces: &'a [Piece<'b>], at: usize) -> Option<&'a Piece<'b>>
     })
 }
 
-/// The names of `listed` in `folder`.
-fn entries(folder: &Path, listed: &ListResult) -> Vec<Entry> {
-    // Some tools leave an empty object in place of the folder itself. It has no name below it.
-    let name = |path: &Path| {
-        path.prefix_match(folder).and_then(|mut parts| Some(parts.next()?.as_ref().to_owned()))
-    };
-    let files = listed.objects.iter().filter_map(|object| name(&object.location));
-    let folders = listed.common_prefixes.iter().filter_map(name);
-    let files = files.map(|name| Entry { name, is_folder: false });
-    files.chain(folders.map(|name| Entry { name, is_folder: true })).collect()
-}
-
-impl Drop for ObjectStorage {
+impl Drop for Threads {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             // A thread of another runtime must not wait for this one.
@@ -332,7 +329,29 @@ impl Drop for ObjectStorage {
     }
 }
 
+/// Most requests at once.
+fn max_requests(options: &ObjectOptions) -> usize {
+    options.max_requests.clamp(1, Semaphore::MAX_PERMITS)
+}
+
 impl Requests {
+    fn new(
+        store: Arc<dyn ObjectStore>,
+        prefix: Path,
+        permits: Arc<Semaphore>,
+        handle: Handle,
+        options: &ObjectOptions,
+    ) -> Self {
+        let limits = Limits {
+            bytes: options.prefetch_bytes,
+            part_bytes: options.request_bytes.min(options.prefetch_bytes).max(1),
+            requests: max_requests(options),
+        };
+        let ahead = Mutex::new(Ahead::new(limits));
+        let (versions, n_sent) = (Versions::default(), AtomicU64::new(0));
+        Self { store, prefix, permits, ahead, versions, n_sent, handle }
+    }
+
     fn ahead(&self) -> MutexGuard<'_, Ahead> {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -345,26 +364,10 @@ impl Requests {
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
     }
 
-    /// The list of a folder. The client repeats requests, and the rest of an object whose body was
-    /// cut, but not a list whose body was cut.
-    async fn list(&self, key: &Path) -> object_store::Result<ListResult> {
-        let mut pause = LIST_PAUSE;
-        for _ in 1..LIST_TRIES {
-            self.count_sent();
-            match self.store.list_with_delimiter(Some(key)).await {
-                Err(error) if request::is_cut(&error) => tokio::time::sleep(pause).await,
-                listed => return listed,
-            }
-            pause *= 2;
-        }
-        self.count_sent();
-        self.store.list_with_delimiter(Some(key)).await
-    }
-
     async fn get(&self, file: &str, range: Range<u64>) -> io::Result<Bytes> {
         let key = self.key(file)?;
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
-        self.count_sent();
+        self.count_sent(1);
         let (bytes, found) = request::get(&*self.store, &key, range).await?;
         self.versions.check(&key, &found)?;
         Ok(bytes)
@@ -374,7 +377,7 @@ impl Requests {
     async fn first(&self, file: &str, most: u64) -> io::Result<(Bytes, u64)> {
         let key = self.key(file)?;
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
-        self.count_sent();
+        self.count_sent(1);
         let (bytes, found) = request::get_first(&*self.store, &key, most).await?;
         self.versions.check(&key, &found)?;
         Ok((bytes, found.size))
@@ -383,51 +386,56 @@ impl Requests {
     async fn version(&self, file: &str) -> io::Result<FileVersion> {
         let key = self.key(file)?;
         let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
-        self.count_sent();
+        self.count_sent(1);
         let found = self.store.head(&key).await;
         let found = found.map_err(|error| request::failure(&key, &error))?;
         self.versions.check(&key, &found)?;
         Ok(versions::file_version(&found))
     }
 
-    /// Counts a request.
-    fn count_sent(&self) {
-        self.n_sent.fetch_add(1, Ordering::Relaxed);
+    /// Counts requests.
+    fn count_sent(&self, n_requests: u64) {
+        self.n_sent.fetch_add(n_requests, Ordering::Relaxed);
     }
 
-    /// Runs `work` on the runtime and blocks until it is done.
-    fn wait_for<T: Clone + Send + 'static>(
+    /// Runs `work` on the threads.
+    fn send<T: Send + 'static>(
         &self,
         work: impl Future<Output = io::Result<T>> + Send + 'static,
-    ) -> io::Result<T> {
+    ) -> SentRequest<T> {
         let (promise, pending) = promise();
-        drop(self.handle.spawn(async move { promise.keep(work.await) }));
-        pending.wait()
+        let task = self.handle.spawn(async move { promise.keep(work.await) });
+        SentRequest { pending, task: task.abort_handle() }
     }
 
     /// Requests `range`.
     fn begin(self: &Arc<Self>, file: &str, range: Range<u64>) -> SentRequest<Bytes> {
-        let (promise, pending) = promise();
         let (requests, file) = (Arc::clone(self), file.to_owned());
-        let task = self.handle.spawn(async move { promise.keep(requests.get(&file, range).await) });
-        SentRequest { pending, task: task.abort_handle() }
+        self.send(async move { requests.get(&file, range).await })
     }
 
     /// Requests the first `most` bytes of a file.
     fn begin_first(self: &Arc<Self>, file: &str, most: u64) -> SentRequest<(Bytes, u64)> {
-        let (promise, pending) = promise();
         let (requests, file) = (Arc::clone(self), file.to_owned());
-        let task =
-            self.handle.spawn(async move { promise.keep(requests.first(&file, most).await) });
-        SentRequest { pending, task: task.abort_handle() }
+        self.send(async move { requests.first(&file, most).await })
     }
 
     /// Requests the size and version of a file.
     fn begin_version(self: &Arc<Self>, file: &str) -> SentRequest<FileVersion> {
-        let (promise, pending) = promise();
         let (requests, file) = (Arc::clone(self), file.to_owned());
-        let task = self.handle.spawn(async move { promise.keep(requests.version(&file).await) });
-        SentRequest { pending, task: task.abort_handle() }
+        self.send(async move { requests.version(&file).await })
+    }
+
+    /// Requests the names in a folder.
+    fn begin_list(self: &Arc<Self>, folder: &str) -> SentRequest<Vec<Entry>> {
+        let (requests, folder) = (Arc::clone(self), folder.to_owned());
+        self.send(async move { requests.list(&folder).await })
+    }
+
+    /// Requests all files, if they are at most `most`.
+    fn begin_list_all(self: &Arc<Self>, most: usize) -> SentRequest<Option<Vec<ListedFile>>> {
+        let requests = Arc::clone(self);
+        self.send(async move { requests.list_all(most).await })
     }
 
     /// Requests announced ranges while there is room.

@@ -1,12 +1,9 @@
 //! Opening a storage by its address, with settings that have TileDB's names.
 
-use std::sync::Arc;
-
-use crate::address::{Address, local_path};
+use crate::address::Address;
+use crate::client::Client;
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::limited::LimitedStorage;
-use crate::local::LocalStorage;
 use crate::options::{Config, OpenOptions, OpenedStorage};
 use crate::profile;
 
@@ -53,21 +50,8 @@ use crate::profile;
 /// its name; [`Error::Address`], [`Error::Parameter`], [`Error::Cache`] and [`Error::Client`] for
 /// what cannot be used.
 pub fn open(address: &str, options: &OpenOptions<'_>) -> Result<OpenedStorage, Error> {
-    if let Some(parsed) = Address::parse(address)? {
-        parsed.kind.check_built(address)?;
-        #[cfg(feature = "http")]
-        return crate::cloud::open(address, &parsed, options);
-    }
-    let Some(folder) = local_path(address) else {
-        let scheme = address.split_once("://").map_or("", |(scheme, _)| scheme);
-        return Err(Error::Unsupported {
-            address: address.to_owned(),
-            reason: format!("there is no client for addresses of {scheme}://"),
-        });
-    };
-    let folder = Arc::new(LocalStorage::new(folder));
-    let storage = LimitedStorage::around(folder, options.read_limit.as_ref());
-    Ok(OpenedStorage { storage, cache: None })
+    let client = Client::open(address, options.config)?;
+    client.storage("", options.read_limit.as_ref(), options.never_changes)
 }
 
 /// `config` with the region and endpoint that the environment gives for `address`, if it is an

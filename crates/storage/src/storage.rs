@@ -16,6 +16,25 @@ pub trait Storage: Debug + Send + Sync {
     /// If the storage cannot be reached or refuses.
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>>;
 
+    /// The files and folders in each of `folders`, in their order. A storage far away asks for many
+    /// at a time.
+    ///
+    /// # Errors
+    /// Each folder's like [`Storage::list`].
+    fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
+        folders.iter().map(|folder| self.list(folder)).collect()
+    }
+
+    /// All files below the root if they are at most `most`, in any order; `None` if there are more,
+    /// or if one request does not list subfolders, which is the default.
+    ///
+    /// # Errors
+    /// If the storage cannot be reached or refuses.
+    fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
+        let _ = most;
+        Ok(None)
+    }
+
     /// Bytes of `file`.
     ///
     /// # Errors
@@ -106,6 +125,15 @@ pub struct Entry {
     pub name: String,
     /// Whether it is a folder.
     pub is_folder: bool,
+}
+
+/// A file anywhere below the root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedFile {
+    /// Its path from the root.
+    pub path: String,
+    /// Bytes of the file.
+    pub bytes: u64,
 }
 
 /// Identifies one version of a file.

@@ -70,6 +70,10 @@ impl Storage for Subfolder {
         self.storage.list(&self.path(folder))
     }
 
+    fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
+        self.storage.list_each(&borrowed(&self.paths(folders)))
+    }
+
     fn size(&self, file: &str) -> io::Result<u64> {
         self.storage.size(&self.path(file))
     }

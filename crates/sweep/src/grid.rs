@@ -19,8 +19,8 @@ use std::process::ExitCode;
 
 use bench_report::HostInfo;
 use bench_run::{
-    Display, Holder, INTERRUPTED_EXIT_CODE, MemoryLimit, PageCache, Rows, Session, grouped,
-    run_info, warm,
+    Display, Holder, INTERRUPTED_EXIT_CODE, MemoryLimit, PageCache, Rows, Session, Shard,
+    UsageError, grouped, run_info, warm,
 };
 use bytesize::ByteSize;
 use grid_point::{Conditions, IoLimitInForce, Opened, Point, check, decide_io_limit, versions};
@@ -37,9 +37,14 @@ use rounds::{KeptRows, Sweep};
 /// failing exit code; running out of memory is only recorded.
 pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let mut config = Config::resolve(args)?;
+    let shard = take_part(args, &mut config)?;
+    if config.points.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
     let host = HostInfo::gather();
     let name = config.data.name();
-    let folder = args.results_flags.folder(args.results.as_deref(), &host, &name)?;
+    let named = args.results.as_deref();
+    let folder = args.results_flags.folder_of_shard(named, &host, &name, shard)?;
     config.data = config.data.or_example(args.quiet)?;
     let mut servers = args.link.servers()?;
     if let Some(servers) = &mut servers {
@@ -90,6 +95,21 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let closed = sweep.close();
     looped?;
     closed
+}
+
+/// Leaves this process's part of the grid in the configuration, if there are parts, and says so.
+fn take_part(args: &SweepArgs, config: &mut Config) -> anyhow::Result<Option<Shard>> {
+    let shard = Shard::of_process(args.shard).map_err(|error| UsageError::of(&error.into()))?;
+    if let Some(shard) = shard {
+        let n_all = config.points.len();
+        let points = std::mem::take(&mut config.points);
+        // A block takes time and memory by its rows, whatever its chunks.
+        config.points = shard.deal(points, |point| point.chunk_rows * point.chunks_per_block);
+        if !args.quiet {
+            eprintln!("part {shard} of the grid: {} of {n_all} points", config.points.len());
+        }
+    }
+    Ok(shard)
 }
 
 /// Enforces `--io-limit` until the result is dropped, and records it in the data.

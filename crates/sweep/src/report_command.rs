@@ -14,7 +14,7 @@ use crate::grid::marked;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReportArgs {
-    /// Results folders, each with an epochs.parquet file
+    /// Results folders, each with an epochs.parquet file, or with such folders of several machines
     #[arg(required = true, value_name = "FOLDER")]
     pub(crate) folders: Vec<PathBuf>,
     /// Output folder, created if missing [default: the results folder, if there is only one]

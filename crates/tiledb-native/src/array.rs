@@ -148,7 +148,8 @@ impl Array {
     ///
     /// # Errors
     /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::DuplicateColumn`] for an
-    /// invalid request; [`Error::Storage`], [`Error::Damaged`] if data cannot be read.
+    /// invalid request; [`Error::Storage`], [`Error::Damaged`] if data cannot be read;
+    /// [`Error::Memory`] if there is too little memory for the bytes of a fetch.
     pub fn read_csr(
         &self,
         rows: &[Range<u64>],

@@ -74,6 +74,9 @@ impl Datatype {
     pub(crate) const FLOAT32: Self = Self(2);
     pub(crate) const UINT8: Self = Self(6);
     pub(crate) const UINT64: Self = Self(10);
+    pub(crate) const ASCII: Self = Self(11);
+    #[cfg(test)]
+    pub(crate) const UTF8: Self = Self(12);
     pub(crate) const ANY: Self = Self(17);
 
     /// TileDB's name for it, or "datatype 77" for a number without a name.

@@ -34,7 +34,7 @@ impl ArrayDescription {
     pub fn open(storage: Arc<dyn Storage>, timestamp: Option<u64>) -> Result<Self, Error> {
         let files = Files::new(storage);
         let timestamp = timestamp.unwrap_or(u64::MAX);
-        let (paths, latest) = directory::schemas(&files, &files.list("")?, timestamp)?;
+        let (paths, latest) = directory::schemas(&files, timestamp)?;
         let stored = Arc::new(Schema::load(&files, &paths[latest])?);
         Self::of(files, timestamp, stored, &paths[latest])
     }

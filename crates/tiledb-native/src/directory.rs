@@ -25,10 +25,13 @@ use crate::timestamped_name::{self, Times};
 use crate::unsupported::Unsupported;
 
 const OLD_SCHEMA: &str = "__array_schema.tdb";
+const SCHEMAS: &str = "__schema";
 /// Format 14 has a flag for the times of cells, but no version of libtiledb that wrote this format
 /// set the flag.
 const FIRST_WITH_CELL_TIMES: u32 = 15;
 const FIRST_IN_FOLDERS: u32 = 12;
+/// The longest list of commits or fragments that is read: about five million names.
+const MAX_LIST_BYTES: u64 = 1 << 29;
 
 /// A fragment's folder and the times in its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,9 +75,9 @@ impl Directory {
         timestamp: u64,
         cell_times: CellTimes,
     ) -> Result<Self, Error> {
-        let root = files.list("")?;
-        let commits = files.list("__commits")?;
-        let (schemas, latest_schema) = schemas(files, &root, timestamp)?;
+        let listed = files.list_each(&["", SCHEMAS, "__commits"])?;
+        let [root, schemas, commits] = listed.try_into().unwrap_or_default();
+        let (schemas, latest_schema) = find_schemas(files, &root, schemas, timestamp)?;
         let mut found = Commits::default();
         found.load_consolidated(files, &commits, timestamp)?;
         for entry in &commits {
@@ -135,10 +138,18 @@ fn is_uncommitted_kind(name: &str) -> bool {
     })
 }
 
-/// Paths of all schemas, oldest first, and the index of the one to open with.
-pub(crate) fn schemas(
+/// Paths of all schemas of an array, oldest first, and the index of the one to open with.
+pub(crate) fn schemas(files: &Files, timestamp: u64) -> Result<(Vec<String>, usize), Error> {
+    let [root, schemas] = files.list_each(&["", SCHEMAS])?.try_into().unwrap_or_default();
+    find_schemas(files, &root, schemas, timestamp)
+}
+
+/// Paths of all schemas, oldest first, and the index of the one to open with, from the names in the
+/// array's folder and in that of schemas.
+fn find_schemas(
     files: &Files,
     root: &[storage::Entry],
+    named: Vec<storage::Entry>,
     timestamp: u64,
 ) -> Result<(Vec<String>, usize), Error> {
     let mut schemas = Vec::new();
@@ -146,7 +157,7 @@ pub(crate) fn schemas(
         schemas.push(OLD_SCHEMA.to_owned());
     }
     let mut latest = 0;
-    for entry in files.list("__schema")? {
+    for entry in named {
         if let Some(times) = timestamped_name::parse(&entry.name) {
             if times.end <= timestamp {
                 latest = schemas.len();
@@ -215,7 +226,7 @@ impl Commits {
         }
         for entry in commits.iter().filter(|entry| suffix(&entry.name) == "con") {
             let path = format!("__commits/{}", entry.name);
-            let bytes = files.read_whole(&path)?;
+            let bytes = read_list(files, &path)?;
             for line in
                 consolidated_lines(&bytes).map_err(|fault| fault.in_file(files.name(&path), 0))?
             {
@@ -310,9 +321,19 @@ fn relative(line: &str) -> String {
     }
 }
 
+/// Reads a list of commits, or of fragments.
+fn read_list(files: &Files, path: &str) -> Result<Vec<u8>, Error> {
+    let size = files.size(path)?;
+    if size > MAX_LIST_BYTES {
+        let what = format!("a list of {size} bytes, more than {MAX_LIST_BYTES}");
+        return Err(crate::error::Fault::new(what).in_file(files.name(path), 0));
+    }
+    Ok(files.read(path, 0, size as usize)?)
+}
+
 /// The lines of a text file.
 pub(crate) fn lines(files: &Files, path: &str) -> Result<Vec<String>, Error> {
-    let bytes = files.read_whole(path)?;
+    let bytes = read_list(files, path)?;
     let text = String::from_utf8(bytes).map_err(|_| {
         crate::error::Fault::new("a list of fragments is not UTF-8").in_file(files.name(path), 0)
     })?;

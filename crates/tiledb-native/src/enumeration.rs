@@ -22,7 +22,8 @@ const VERSION: u32 = 0;
 /// Reads the enumeration in `file`, a name in the folder of enumerations.
 pub(crate) fn load(files: &Files, file: &str) -> Result<Enumeration, Error> {
     let path = format!("{FOLDER}/{file}");
-    let bytes = Source::new(files, &path, files.size(&path)?).read(0)?;
+    let stored = files.read_whole(&path)?;
+    let bytes = Source::new(files, &path, stored.len() as u64).with_loaded(0, &stored).read(0)?;
     let damaged = |fault: Fault| fault.in_unfiltered(files.name(&path), 0);
     let version = Cursor::new(&bytes).u32("an enumeration's version").map_err(damaged)?;
     if version != VERSION {

@@ -165,6 +165,14 @@ pub enum Error {
         /// The compressor's message.
         problem: String,
     },
+    /// There is not enough memory for what is read.
+    #[error("{n_bytes} bytes of memory for {file} are not available: read fewer rows at a time")]
+    Memory {
+        /// The file or the array.
+        file: String,
+        /// Bytes that were requested.
+        n_bytes: usize,
+    },
     /// The threads could not be started.
     #[error("could not start {n_threads} decoding threads")]
     Threads {
@@ -181,19 +189,35 @@ pub enum Error {
 pub(crate) struct Fault {
     pub(crate) at: u64,
     pub(crate) what: String,
+    /// Bytes of memory that were not available; the file may then be intact.
+    missing_memory: Option<usize>,
 }
 
 impl Fault {
     pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self { at: 0, what: what.into() }
+        Self { at: 0, what: what.into(), missing_memory: None }
     }
 
     pub(crate) fn at(at: usize, what: impl Into<String>) -> Self {
-        Self { at: at as u64, what: what.into() }
+        Self::new(what).moved_to(at as u64)
+    }
+
+    /// A request for memory that failed.
+    pub(crate) fn memory(n_bytes: usize) -> Self {
+        let what = format!("{n_bytes} bytes of memory are not available");
+        Self { missing_memory: Some(n_bytes), ..Self::new(what) }
+    }
+
+    /// The same fault at another place.
+    pub(crate) fn moved_to(self, at: u64) -> Self {
+        Self { at, ..self }
     }
 
     /// Makes an error for bytes that begin at `offset` of `file`.
     pub(crate) fn in_file(self, file: impl Into<String>, offset: u64) -> Error {
+        if let Some(n_bytes) = self.missing_memory {
+            return Error::Memory { file: file.into(), n_bytes };
+        }
         Error::Damaged {
             file: file.into(),
             offset: offset.saturating_add(self.at),
@@ -209,6 +233,6 @@ impl Fault {
         } else {
             format!("{} (at byte {} once unfiltered)", self.what, self.at)
         };
-        Error::Damaged { file: file.into(), offset, what }
+        Self { at: 0, what, missing_memory: self.missing_memory }.in_file(file, offset)
     }
 }

@@ -15,6 +15,7 @@ mod floats;
 mod integers;
 pub(crate) mod pipeline;
 mod shuffle;
+pub(crate) mod texts;
 
 use crate::cursor::Cursor;
 use crate::datatype::{Datatype, Number};
@@ -48,6 +49,8 @@ pub(crate) enum Filter {
         byte_width: u64,
     },
     Xor,
+    /// Texts by their indices in a dictionary; only for texts of variable size ([`texts`]).
+    Dictionary,
     /// A known filter that this crate does not decode, by its number.
     Named(u8, &'static str),
     Unknown(u8),
@@ -115,7 +118,7 @@ fn parse_one(code: u8, options: &mut Cursor<'_>, version: u32) -> Result<Filter,
         10 => Ok(Filter::PositiveDelta),
         12 => Ok(Filter::Md5),
         13 => Ok(Filter::Sha256),
-        14 => Ok(Filter::Named(code, "a dictionary")),
+        14 => Ok(Filter::Dictionary),
         15 => Ok(Filter::FloatScale {
             scale: options.f64("a scale")?,
             offset: options.f64("an offset")?,
@@ -222,6 +225,7 @@ fn bind_one(
             };
             return Ok((Some(Step::Xor { value_bytes: size }), output));
         }
+        Filter::Dictionary => return Err("a dictionary".to_owned()),
         Filter::Named(_, name) => return Err(name.to_owned()),
         Filter::Unknown(code) => return Err(format!("filter type {code}")),
     };

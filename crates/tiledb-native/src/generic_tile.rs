@@ -15,8 +15,13 @@ use crate::tile;
 use crate::unsupported::Unsupported;
 
 const HEADER_BYTES: u64 = 4 + 8 + 8 + 1 + 8 + 1 + 4;
-/// The largest unfiltered generic tile accepted: the bounding rectangles of about 30 million tiles.
-const MAX_BYTES: u64 = 1 << 30;
+/// The largest unfiltered generic tile that is read and written: the bounding rectangles of about
+/// 30 million tiles.
+pub(crate) const MAX_BYTES: u64 = 1 << 30;
+/// The largest filtered generic tile: filters add some bytes where they cannot save any.
+const MAX_FILTERED_BYTES: u64 = 2 * MAX_BYTES;
+/// The largest pipeline in a header; a filter takes about ten bytes.
+const MAX_PIPELINE_BYTES: u32 = 1 << 16;
 
 /// A file with generic tiles.
 pub(crate) struct Source<'a> {
@@ -85,9 +90,12 @@ fn read(source: &Source<'_>, offset: u64) -> Result<Vec<u8>, Error> {
     if encryption != 0 {
         return Err(Error::Unsupported { place: files.place(), reason: Unsupported::Encrypted });
     }
-    if filtered_len.saturating_add(pipeline_len.into()).saturating_add(HEADER_BYTES) > available
-        || len > MAX_BYTES
-    {
+    if len > MAX_BYTES || filtered_len > MAX_FILTERED_BYTES || pipeline_len > MAX_PIPELINE_BYTES {
+        return Err(damaged(crate::error::Fault::new(format!(
+            "a tile of {filtered_len} bytes, {len} once unfiltered, after {pipeline_len} bytes of filters"
+        ))));
+    }
+    if filtered_len.saturating_add(pipeline_len.into()).saturating_add(HEADER_BYTES) > available {
         return Err(beyond(&format!("a tile of {filtered_len} bytes, {len} once unfiltered,")));
     }
     let rest_len = filtered_len as usize + pipeline_len as usize;

@@ -18,20 +18,21 @@ const GROUP_FOLDER: &str = "__group";
 const SCHEMA_FILE: &str = "__array_schema.tdb";
 const SCHEMA_FOLDER: &str = "__schema";
 
-/// The kind of object at the root of `storage`; `None` if it is neither a group nor an array.
-/// Lists the root, and nothing else.
+/// The kind of object at the root of `storage`: an array if there is a schema, otherwise a group if
+/// there is a list of members or the file that older groups have; `None` if it is neither. Lists
+/// the root, and nothing else.
 ///
 /// # Errors
 /// [`Error::Storage`] if the root cannot be listed.
 pub fn object_type(storage: &Arc<dyn Storage>) -> Result<Option<ObjectType>, Error> {
     let entries = Files::new(Arc::clone(storage)).list("")?;
-    let kind = |name: &str| match name {
-        GROUP_FILE | GROUP_FOLDER => Some(ObjectType::Group),
-        SCHEMA_FILE | SCHEMA_FOLDER => Some(ObjectType::Array),
-        _ => None,
-    };
-    // As in libtiledb, the first name decides.
-    Ok(entries.iter().find_map(|entry| kind(&entry.name)))
+    let has = |names: [&str; 2]| entries.iter().any(|entry| names.contains(&entry.name.as_str()));
+    // libtiledb, too, looks for an array first.
+    Ok(if has([SCHEMA_FOLDER, SCHEMA_FILE]) {
+        Some(ObjectType::Array)
+    } else {
+        has([GROUP_FOLDER, GROUP_FILE]).then_some(ObjectType::Group)
+    })
 }
 
 /// A member of a group.
@@ -44,14 +45,14 @@ pub struct GroupMember {
     pub uri: String,
     /// Whether the URI is relative to the group's.
     pub is_relative: bool,
-    /// Whether it is a group or an array.
-    pub kind: ObjectType,
+    /// Whether it is a group or an array; `None` if nothing was there when it was added.
+    pub kind: Option<ObjectType>,
 }
 
 impl GroupMember {
     /// Makes a member that lies in the group's own folder, under its name.
     pub fn inside(name: &str, kind: ObjectType) -> Self {
-        Self { name: name.to_owned(), uri: name.to_owned(), is_relative: true, kind }
+        Self { name: name.to_owned(), uri: name.to_owned(), is_relative: true, kind: Some(kind) }
     }
 }
 
@@ -90,5 +91,6 @@ impl Group {
     }
 }
 
+pub(crate) use details::UNKNOWN_KIND;
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) use details::parse;

@@ -40,7 +40,7 @@
 //! | [`object_type`] | whether a group or an array lies at a place |
 //! | [`Group`] | members and metadata of a group |
 //! | [`ArrayDescription`] | schema, metadata, enumerations and extent of any array |
-//! | [`Table`] | columns of a sparse array of one integer dimension, with any number of attributes, nullable and var-sized ones too, also where attributes were added and dropped |
+//! | [`Table`] | columns of a sparse array of one integer dimension, with any number of attributes, nullable and var-sized ones too, also where attributes were added and dropped, or texts are behind a dictionary |
 //!
 //! # How a read of a matrix works
 //!
@@ -117,7 +117,7 @@
 //! | Details of a group list all members in version 1, and changes in version 2, which the file's name ends in | `group.md`, `group/group_details_v2.cc` |
 //! | The schema names the file of each enumeration | `enumeration.md` |
 //! | A var-sized field has a file of offsets, which begin at 0 in each tile, and one of values; validity is one byte per cell, in a file of its own | `fragment.md` |
-//! | Run lengths of texts replace the offsets | `filter/filter_pipeline.cc` |
+//! | Run lengths and a dictionary of texts replace the offsets; ASCII from schemas of format 12 and 13 on, UTF-8 from 17 on | `filter/filter_pipeline.cc`, `filter/compression_filter.cc` |
 //! | Rows of fragments without an attribute have its fill value | `query/readers/sparse_index_reader_base.cc` |
 //!
 //! Consolidated fragment metadata (`__fragment_meta/*.meta`) repeats the footers of fragments to
@@ -130,7 +130,8 @@
 //! the claimed size of an unfiltered chunk against the most that its bytes can expand to,
 //! coordinates against the bounds of their tile, and these against the array. Damage is an
 //! [`Error::Damaged`] that names file and place. Damaged values go unnoticed unless the array has
-//! checksums. All code is safe Rust.
+//! checksums. What is intact and too large for the memory is an [`Error::Memory`]. All code is safe
+//! Rust.
 #![forbid(unsafe_code)]
 
 mod array;
@@ -146,9 +147,11 @@ mod filter;
 mod fragment;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod gather;
 mod generic_tile;
 mod group;
 mod index_cache;
+mod memory;
 mod metadata;
 mod packed_integers;
 mod read;
@@ -168,6 +171,7 @@ pub use datatype::Datatype;
 pub use description::ArrayDescription;
 pub use directory::has_conditions;
 pub use error::Error;
+pub use gather::gather;
 pub use group::{Group, GroupMember, object_type};
 pub use read::ReadStats;
 pub use request::ColumnSelection;

@@ -14,7 +14,7 @@ use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::directory::{last_part, lines, suffix};
 use crate::error::{Error, Fault};
-use crate::generic_tile::Source;
+use crate::generic_tile::{self, Source};
 use crate::timestamped_name::{self, Times};
 
 const FOLDER: &str = "__meta";
@@ -35,10 +35,20 @@ pub(crate) fn load(files: &Files, timestamp: u64) -> Result<Vec<(String, Metadat
     Ok(entries.into_iter().map(|(key, value)| (text(key), value)).collect())
 }
 
-/// Reads whole files, all with two calls of the storage.
+/// Reads files that are a generic tile each, all with two calls of the storage.
 pub(crate) fn read_all(files: &Files, paths: &[String]) -> Result<Vec<Vec<u8>>, Error> {
     let names: Vec<&str> = paths.iter().map(String::as_str).collect();
     let sizes = files.sizes(&names)?;
+    let mut n_bytes = 0_u64;
+    for (path, size) in names.iter().zip(&sizes) {
+        n_bytes = n_bytes.saturating_add(*size);
+        // All files are held at once.
+        if n_bytes > generic_tile::MAX_BYTES {
+            let what =
+                format!("{n_bytes} bytes up to this file, more than {}", generic_tile::MAX_BYTES);
+            return Err(Fault::new(what).in_file(files.name(path), 0));
+        }
+    }
     let pieces: Vec<_> =
         names.iter().zip(sizes).map(|(file, size)| Piece { file, range: 0..size }).collect();
     Ok(files.read_each(&pieces)?)

@@ -87,7 +87,7 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::NoColumn`] for an unknown column; [`Error::Storage`], [`Error::Damaged`] if data
-    /// cannot be read.
+    /// cannot be read; [`Error::Memory`] if there is too little memory for them.
     pub fn read(
         &self,
         columns: &[&str],

@@ -6,7 +6,9 @@
 use crate::cursor::Cursor;
 use crate::error::Fault;
 use crate::filter::filtered::Filtered;
+use crate::filter::texts::{TextPipeline, Texts};
 use crate::filter::{Decoded, Decoder, Pipeline};
+use crate::memory::reserve;
 
 /// Bytes of a chunk before its metadata.
 const HEADER_BYTES: usize = 12;
@@ -28,13 +30,39 @@ pub(crate) struct Chunks {
     values: Box<[u32]>,
 }
 
-/// Reads the header of the chunk at the front of `cursor`, which may have `max_bytes` at most once
-/// unfiltered.
-fn split_chunk(cursor: &mut Cursor<'_>, max_bytes: usize) -> Result<(usize, usize, usize), Fault> {
-    let original_len = cursor.u32("a chunk's length")? as usize;
-    let data_len = cursor.u32("a chunk's filtered length")? as usize;
-    let metadata_len = cursor.u32("the length of a chunk's metadata")? as usize;
-    let filtered = data_len.saturating_add(metadata_len);
+/// Lengths in the header of a chunk, in bytes.
+struct Header {
+    original: usize,
+    data: usize,
+    metadata: usize,
+}
+
+impl Header {
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self, Fault> {
+        Ok(Self {
+            original: cursor.u32("a chunk's length")? as usize,
+            data: cursor.u32("a chunk's filtered length")? as usize,
+            metadata: cursor.u32("the length of a chunk's metadata")? as usize,
+        })
+    }
+
+    /// Takes what follows the header.
+    fn take<'a>(&self, cursor: &mut Cursor<'a>) -> Result<Filtered<'a>, Fault> {
+        let metadata = cursor.take(self.metadata, "a chunk's metadata")?;
+        let data = cursor.take(self.data, "a chunk's data")?;
+        Ok(Filtered { original_len: self.original, metadata, data })
+    }
+}
+
+fn take_chunk<'a>(cursor: &mut Cursor<'a>) -> Result<Filtered<'a>, Fault> {
+    take_chunk_within(cursor, MAX_CHUNK_BYTES)
+}
+
+/// Takes the chunk at the front of `cursor`, which may have `max_bytes` at most once unfiltered.
+fn take_chunk_within<'a>(cursor: &mut Cursor<'a>, max_bytes: usize) -> Result<Filtered<'a>, Fault> {
+    let header = Header::read(cursor)?;
+    let original_len = header.original;
+    let filtered = header.data.saturating_add(header.metadata);
     if original_len > ALWAYS_FINE_BYTES.max(filtered.saturating_mul(MAX_EXPANSION)) {
         return Err(Fault::at(
             cursor.at(),
@@ -47,18 +75,7 @@ fn split_chunk(cursor: &mut Cursor<'_>, max_bytes: usize) -> Result<(usize, usiz
             format!("a chunk of {original_len} bytes is larger than {max_bytes}"),
         ));
     }
-    Ok((original_len, metadata_len, data_len))
-}
-
-fn take_chunk<'a>(cursor: &mut Cursor<'a>) -> Result<Filtered<'a>, Fault> {
-    take_chunk_within(cursor, MAX_CHUNK_BYTES)
-}
-
-fn take_chunk_within<'a>(cursor: &mut Cursor<'a>, max_bytes: usize) -> Result<Filtered<'a>, Fault> {
-    let (original_len, metadata_len, data_len) = split_chunk(cursor, max_bytes)?;
-    let metadata = cursor.take(metadata_len, "a chunk's metadata")?;
-    let data = cursor.take(data_len, "a chunk's data")?;
-    Ok(Filtered { original_len, metadata, data })
+    header.take(cursor)
 }
 
 impl Chunks {
@@ -168,6 +185,27 @@ pub(crate) fn decode_var_sized(
     decode_within(tile, pipeline, (value_bytes, len.max(MAX_CHUNK_BYTES)), len)
 }
 
+/// Unfilters a whole tile of `n_texts` texts that were encoded whole, `len` bytes in all. Unlike
+/// other filters, a dictionary and run lengths may expand their bytes without limit.
+pub(crate) fn decode_texts(
+    tile: &[u8],
+    pipeline: &TextPipeline,
+    n_texts: usize,
+    len: usize,
+) -> Result<Texts, Fault> {
+    let mut cursor = Cursor::new(tile);
+    let n_chunks = cursor.u64("the number of chunks")?;
+    if n_chunks != 1 {
+        return Err(Fault::new(format!("texts encoded whole in {n_chunks} chunks")));
+    }
+    let header = Header::read(&mut cursor)?;
+    if header.original != len {
+        let found = header.original;
+        return Err(Fault::at(cursor.at(), format!("a tile of {len} bytes contains {found}")));
+    }
+    pipeline.decode(header.take(&mut cursor)?, n_texts)
+}
+
 fn decode_within(
     tile: &[u8],
     pipeline: &Pipeline,
@@ -183,6 +221,7 @@ fn decode_within(
         if out.len().saturating_add(chunk.original_len) > len {
             return Err(Fault::at(cursor.at(), format!("a tile of {len} bytes contains more")));
         }
+        reserve(&mut out, chunk.original_len)?;
         match pipeline.decode(chunk, value_bytes, &mut decoder)? {
             Decoded::Plain(bytes) => out.extend_from_slice(bytes),
             Decoded::LowFour(words) => {

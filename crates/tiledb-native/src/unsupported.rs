@@ -100,6 +100,13 @@ pub enum Unsupported {
         /// The version found.
         version: u32,
     },
+    /// Rows from before an attribute was added have a fill value longer than this crate repeats.
+    FillTooLong {
+        /// Name of the attribute.
+        name: String,
+        /// Bytes of its fill value.
+        n_bytes: usize,
+    },
     /// Columns exceed u32.
     ColumnsTooWide {
         /// The highest column with a cell.
@@ -171,6 +178,9 @@ impl fmt::Display for Unsupported {
             }
             Self::GroupVersion { version } => {
                 write!(f, "the group's details have version {version}, not 1 or 2")
+            }
+            Self::FillTooLong { name, n_bytes } => {
+                write!(f, "the fill value of attribute `{name}` has {n_bytes} bytes")
             }
             Self::ColumnsTooWide { last } => write!(f, "column {last} does not fit 32 bits"),
             Self::NotByRow => write!(f, "its cells are not ordered row by row"),

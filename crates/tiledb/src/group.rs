@@ -15,8 +15,8 @@ pub struct Member {
     pub name: String,
     /// Its absolute URI.
     pub uri: String,
-    /// Whether it is a group or an array.
-    pub kind: ObjectType,
+    /// Whether it is a group or an array; `None` if nothing was there when it was added.
+    pub kind: Option<ObjectType>,
 }
 
 /// An open group.
@@ -128,21 +128,75 @@ impl Group {
         // SAFETY: both are new string handles, or null if the member has no name.
         let (uri, name) = unsafe { (take_string(functions, uri), take_string(functions, name)) };
         let uri = uri.unwrap_or_default();
-        let kind = ObjectType::from_number(kind).ok_or_else(|| Error::Unknown {
+        let unknown = || Error::Unknown {
             what: "a member of kind",
             value: kind.into(),
             uri: self.uri.clone(),
-        })?;
+        };
+        let kind = match kind {
+            sys::INVALID_OBJECT => None,
+            kind => Some(ObjectType::from_number(kind).ok_or_else(unknown)?),
+        };
         Ok(Member { name: name.unwrap_or_else(|| uri.clone()), uri, kind })
     }
 
-    /// Adds a member by its path relative to the group.
+    /// Adds a member by its path relative to the group, which is also its name.
     pub fn add_relative(&self, name: &str) -> Result<(), Error> {
-        let c_name = c_string("a member's name", name)?;
+        self.add_member(name, true, Some(name))
+    }
+
+    /// Adds a member by its URI, absolute or relative to the group's, under a name if given.
+    pub fn add_member(&self, uri: &str, relative: bool, name: Option<&str>) -> Result<(), Error> {
+        let c_uri = c_string("a member's URI", uri)?;
+        let c_name = name.map(|name| c_string("a member's name", name)).transpose()?;
+        let name = c_name.as_ref().map_or(ptr::null(), |name| name.as_ptr());
         self.call("adding a member", |functions, ctx, group| {
-            // SAFETY: group and string are live. Path and name are the same.
+            // SAFETY: group and URI are live, and so is the name, or it is null for none.
             unsafe {
-                (functions.tiledb_group_add_member)(ctx, group, c_name.as_ptr(), 1, c_name.as_ptr())
+                (functions.tiledb_group_add_member)(
+                    ctx,
+                    group,
+                    c_uri.as_ptr(),
+                    relative.into(),
+                    name,
+                )
+            }
+        })
+    }
+
+    /// Removes a member by its name, or by its URI as it was added if it has no name. What it
+    /// refers to stays.
+    pub fn remove_member(&self, name_or_uri: &str) -> Result<(), Error> {
+        let c_name = c_string("a member's name", name_or_uri)?;
+        self.call("removing a member", |functions, ctx, group| {
+            // SAFETY: group and string are live.
+            unsafe { (functions.tiledb_group_remove_member)(ctx, group, c_name.as_ptr()) }
+        })
+    }
+
+    /// Writes one file with all metadata; the old ones are replaced, and stay until
+    /// [`Self::vacuum_metadata`].
+    pub fn consolidate_metadata(context: &Context, uri: &str) -> Result<(), Error> {
+        let c_uri = c_string("a URI", uri)?;
+        context.call("consolidating the metadata of a group", uri, |functions, ctx| {
+            // SAFETY: string and configuration are live.
+            unsafe {
+                (functions.tiledb_group_consolidate_metadata)(
+                    ctx,
+                    c_uri.as_ptr(),
+                    context.raw_config(),
+                )
+            }
+        })
+    }
+
+    /// Removes the files of metadata that consolidation replaced.
+    pub fn vacuum_metadata(context: &Context, uri: &str) -> Result<(), Error> {
+        let c_uri = c_string("a URI", uri)?;
+        context.call("vacuuming the metadata of a group", uri, |functions, ctx| {
+            // SAFETY: string and configuration are live.
+            unsafe {
+                (functions.tiledb_group_vacuum_metadata)(ctx, c_uri.as_ptr(), context.raw_config())
             }
         })
     }

@@ -44,6 +44,9 @@ opaque!(
     Vfs,
 );
 
+/// `TILEDB_INVALID`: neither a group nor an array.
+pub(crate) const INVALID_OBJECT: c_int = 0;
+
 /// A range of an n-dimensional rectangle, laid out like `tiledb_range_t`.
 #[repr(C)]
 pub(crate) struct Range {
@@ -123,6 +126,9 @@ functions! {
     tiledb_group_get_metadata_num(*mut Ctx, *mut Group, *mut u64) -> i32;
     tiledb_group_get_metadata_from_index(*mut Ctx, *mut Group, u64, *mut *const c_char, *mut u32, *mut c_int, *mut u32, *mut *const c_void) -> i32;
     tiledb_group_add_member(*mut Ctx, *mut Group, *const c_char, u8, *const c_char) -> i32;
+    tiledb_group_remove_member(*mut Ctx, *mut Group, *const c_char) -> i32;
+    tiledb_group_consolidate_metadata(*mut Ctx, *const c_char, *mut Config) -> i32;
+    tiledb_group_vacuum_metadata(*mut Ctx, *const c_char, *mut Config) -> i32;
     tiledb_group_get_member_count(*mut Ctx, *mut Group, *mut u64) -> i32;
     tiledb_group_get_member_by_index_v2(*mut Ctx, *mut Group, u64, *mut *mut StringHandle, *mut c_int, *mut *mut StringHandle) -> i32;
 

@@ -56,7 +56,8 @@ const ENVIRONMENT: Surroundings = Surroundings {
         "crates/bench-run/src/run_info.rs",
         "crates/grid-point/src/data/example.rs",
         "xtask/",
-        // The launcher's rank and world size.
+        // The launcher's part of a grid, rank and world size.
+        "crates/bench-run/src/shard.rs",
         "crates/pipeline/src/world.rs",
         // Region, endpoint and credentials of an object store.
         "crates/storage/src/environment.rs",

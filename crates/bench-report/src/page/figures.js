@@ -72,6 +72,8 @@ const FIGURES = {
   amplification: { label: "amplification", digits: 2 },
   entropy: { label: "label entropy in batches, bits", digits: 3 },
   entropy_expected: { label: "label entropy expected, bits", digits: 3 },
+  entropy_of_first_batches: { label: "label entropy of the first block, bits", digits: 3 },
+  entropy_of_first_batches_expected: { label: "label entropy of the first block expected, bits", digits: 3 },
   entropy_perfect: { label: "label entropy of a perfect shuffle, bits", digits: 3 },
   entropy_data: { label: "label entropy of the data, bits", digits: 3 },
   entropy_sd: { label: "label entropy, sd between batches, bits", digits: 3 },

@@ -19,6 +19,7 @@ const SETTINGS = {
   transform: "values",
   consumer: "consumer",
   prefetch_blocks: "blocks read ahead",
+  ramp_blocks: "growing blocks at the start",
   prefetch_batches: "batches made ahead",
   n_threads: "threads",
   read_threads: "blocks read at once",

@@ -39,14 +39,22 @@ impl ReadKind {
         let (spec, n_reads) = match self {
             Self::Random(BlockSpec { chunk_rows, chunks_per_block }) => {
                 let order = Order::Shuffled;
-                let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block, order, seed };
+                let spec =
+                    PlanSpec { n_rows, chunk_rows, chunks_per_block, order, seed, ramp_blocks: 0 };
                 let single_rows = chunk_rows == 1;
                 let n_reads = REPETITION_ROWS / (chunk_rows * chunks_per_block);
                 (spec, if single_rows { 1 } else { n_reads.max(1) })
             }
             Self::Whole => {
                 let (chunk_rows, order) = (WHOLE_READ_ROWS, Order::InOrder);
-                let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block: 1, order, seed };
+                let spec = PlanSpec {
+                    n_rows,
+                    chunk_rows,
+                    chunks_per_block: 1,
+                    order,
+                    seed,
+                    ramp_blocks: 0,
+                };
                 (spec, u64::MAX)
             }
         };

@@ -95,6 +95,7 @@ fn each_chunk(
         chunks_per_block,
         order: Order::Shuffled,
         seed,
+        ramp_blocks: 0,
     };
     let largest = chunk_rows.min(n_rows);
     if shuffle == Shuffle::Global {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bench_run::evict;
-use storage::{Coalesce, Entry, FileVersion, Piece, Storage};
+use storage::{Coalesce, Entry, FileVersion, ListedFile, Piece, Storage};
 
 /// A folder of this machine whose files leave the page cache after each read.
 #[derive(Debug)]
@@ -41,6 +41,14 @@ impl Storage for EvictingStorage {
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         self.inner.list(folder)
+    }
+
+    fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
+        self.inner.list_each(folders)
+    }
+
+    fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
+        self.inner.list_all(most)
     }
 
     fn size(&self, file: &str) -> io::Result<u64> {

@@ -171,6 +171,7 @@ fn plain_read(
         chunks_per_block: files_per_batch,
         order: RowOrder::Shuffled,
         seed: point.seed,
+        ramp_blocks: 0,
     };
     for span in point.spans() {
         let mut plan: Vec<Vec<usize>> = Vec::new();

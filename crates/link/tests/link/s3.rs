@@ -56,6 +56,19 @@ fn a_client_reads_the_bytes_of_the_files() {
 }
 
 #[test]
+fn requests_one_after_another_are_rounds() {
+    let folder = folder(&[("data/a", 3), ("data/b", 3)]);
+    let server = serve(folder.path(), "0");
+    let storage = open(&server, "data");
+    for round in 1..4 {
+        storage.size("a").unwrap();
+        assert_eq!((server.counts().requests, server.counts().rounds), (round, round));
+    }
+    storage.sizes(&["a", "b"]).into_iter().for_each(|size| assert_eq!(size.unwrap(), 3));
+    assert!((4..=5).contains(&server.counts().rounds));
+}
+
+#[test]
 fn a_client_lists_folders_of_any_size() {
     let names: Vec<String> = (0..2300).map(|idx| format!("data/c/{idx}")).collect();
     let mut files: Vec<(&str, usize)> = names.iter().map(|name| (name.as_str(), 1)).collect();

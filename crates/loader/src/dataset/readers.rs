@@ -64,6 +64,12 @@ impl Dataset {
         self.readers().all(|reader| reader.data_type() == first).then_some(first)
     }
 
+    /// Whether the matrices of a block are read at the same time: there are several, and some are
+    /// far away, so that reading them is mostly waiting.
+    pub(crate) fn reads_at_once(&self) -> bool {
+        !self.beside.is_empty() && self.uses().any(|(_, matrix)| matrix.reader.is_far())
+    }
+
     /// Each experiment with each of its matrices.
     fn uses(&self) -> impl Iterator<Item = (&Selected, &SelectedMatrix)> {
         self.sources.iter().flat_map(|source| source.matrices().map(move |matrix| (source, matrix)))
@@ -88,7 +94,8 @@ impl Dataset {
     }
 
     /// Lets the readers keep up to `limit_bytes` of decoded values for a loader, each in proportion
-    /// to its rows; if there are matrices beside X, in proportion to the values that it reads.
+    /// to its rows; if there are matrices beside X and all readers know their numbers of values, in
+    /// proportion to the values that it reads.
     pub(crate) fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
         let all: u128 = self.distinct_readers().map(|(weight, _)| weight).sum();
         for (weight, reader) in self.distinct_readers() {
@@ -99,10 +106,20 @@ impl Dataset {
 
     /// Each reader once, with its weight over all its uses.
     fn distinct_readers(&self) -> impl Iterator<Item = (u128, &Arc<dyn XReader>)> {
-        let uses: Vec<(u128, &Arc<dyn XReader>)> = self
-            .uses()
-            .map(|(source, matrix)| (self.weight(source, matrix), &matrix.reader))
-            .collect();
+        let is_known = |(_, matrix): (_, &SelectedMatrix)| {
+            // A reader that cannot count its values reports the error when it reads.
+            matches!(matrix.reader.nnz(), Ok(Some(_)))
+        };
+        let by_values = !self.beside.is_empty() && self.uses().all(is_known);
+        let weight = |source: &Selected, matrix: &SelectedMatrix| {
+            let n_rows = source.cells.n_rows();
+            match matrix.mean_row_nnz() {
+                Ok(row_nnz) if by_values => (n_rows as f64 * row_nnz).ceil() as u128,
+                _ => u128::from(n_rows),
+            }
+        };
+        let uses: Vec<(u128, &Arc<dyn XReader>)> =
+            self.uses().map(|(source, matrix)| (weight(source, matrix), &matrix.reader)).collect();
         let is_of = |one: &Arc<dyn XReader>, other: &Arc<dyn XReader>| {
             std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
         };
@@ -114,16 +131,6 @@ impl Dataset {
             let of_reader = uses[idx..].iter().filter(|(_, one)| is_of(one, reader));
             Some((of_reader.map(|(weight, _)| weight).sum(), reader))
         })
-    }
-
-    /// The share of what may be kept that a use of a reader gets, relative to the other uses.
-    fn weight(&self, source: &Selected, matrix: &SelectedMatrix) -> u128 {
-        let n_rows = source.cells.n_rows();
-        if self.beside.is_empty() {
-            return u128::from(n_rows);
-        }
-        // A reader that cannot count its values keeps none; the error comes when it reads.
-        (n_rows as f64 * matrix.mean_row_nnz().unwrap_or(0.0)).ceil() as u128
     }
 }
 

@@ -7,6 +7,7 @@ mod edge_cases;
 mod element_types;
 mod every_cell;
 mod experiment;
+mod far;
 mod memory;
 mod one_line;
 mod over_link;

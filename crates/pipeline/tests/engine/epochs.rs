@@ -213,3 +213,32 @@ proptest! {
         prop_assert_eq!(global_batches(&all, 1, before), global_batches(&rest, 1, after));
     }
 }
+
+#[test]
+fn an_epoch_with_a_ramp_goes_on_from_every_batch() {
+    let spec = PipelineSpec {
+        ramp_blocks: 2,
+        chunk_rows: 2,
+        chunks_per_block: 8,
+        batch_rows: 5,
+        ..spec()
+    };
+    let ramped = pipeline(of(96), spec.clone());
+    let whole = batches(&ramped, 3);
+    for n_taken in 0..=whole.len() {
+        let mut epoch = ramped.epoch(3).unwrap();
+        let taken: Vec<Numbered> = epoch.by_ref().take(n_taken).map(Result::unwrap).collect();
+        let text = epoch.state().to_json().unwrap();
+        assert!(text.contains("\"ramp_blocks\":2"), "{text}");
+        let state = LoaderState::from_json(&text).unwrap();
+        let rest = ramped.resume(&state).unwrap().map(Result::unwrap);
+        assert_eq!(taken.into_iter().chain(rest).collect::<Vec<_>>(), whole);
+    }
+    let mut epoch = ramped.epoch(3).unwrap();
+    assert_eq!(epoch.by_ref().count(), whole.len());
+    // 4, 8, 5 times 16, and the last 4 rows.
+    assert_eq!((epoch.stats().n_blocks, epoch.stats().max_block_rows), (8, 16));
+    // States of an epoch without one do not mention it, as those of earlier versions.
+    let even = pipeline(of(96), PipelineSpec { ramp_blocks: 0, ..spec });
+    assert!(!even.epoch(3).unwrap().state().to_json().unwrap().contains("ramp"));
+}

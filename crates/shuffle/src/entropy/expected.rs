@@ -35,18 +35,38 @@ impl LabelLayout {
     /// # Errors
     /// A block has no chunks; a batch has no rows.
     pub fn expected(&self, chunks_per_block: u64, batch_rows: u64) -> Result<Expected, Error> {
-        for (size, rows) in
-            [("the number of chunks per block", chunks_per_block), ("the batch size", batch_rows)]
-        {
-            if rows == 0 {
-                return Err(Error::Zero { size });
-            }
-        }
-        let Expected { bits, is_close } = mean_over_batches(self, chunks_per_block, batch_rows)?;
-        // A class's mean share in a batch is its share of the data, so by concavity no mean entropy
-        // exceeds that of the data. An approximation may.
-        Ok(Expected { bits: bits.min(self.data_entropy()).max(0.0), is_close })
+        check_sizes(chunks_per_block, batch_rows)?;
+        let expected = mean_over_batches(self, chunks_per_block, batch_rows)?;
+        Ok(self.possible(expected))
     }
+
+    /// Mean entropy, in bits, of batches that lie within one block of `chunks` chunks, as the first
+    /// of an epoch with a ramp ([`PlanSpec::ramp_blocks`](crate::PlanSpec::ramp_blocks)) do.
+    ///
+    /// # Errors
+    /// A block has no chunks; a batch has no rows.
+    pub fn in_blocks(&self, chunks: u64, batch_rows: u64) -> Result<Expected, Error> {
+        check_sizes(chunks, batch_rows)?;
+        let (bits, is_close) = bits_of_batches(self, chunks, batch_rows)?;
+        Ok(self.possible(Expected { bits, is_close }))
+    }
+
+    /// An expectation within its limits. A class's mean share in a batch is its share of the data,
+    /// so by concavity no mean entropy exceeds that of the data. An approximation may.
+    fn possible(&self, Expected { bits, is_close }: Expected) -> Expected {
+        Expected { bits: bits.min(self.data_entropy()).max(0.0), is_close }
+    }
+}
+
+fn check_sizes(chunks_per_block: u64, batch_rows: u64) -> Result<(), Error> {
+    for (size, rows) in
+        [("the number of chunks per block", chunks_per_block), ("the batch size", batch_rows)]
+    {
+        if rows == 0 {
+            return Err(Error::Zero { size });
+        }
+    }
+    Ok(())
 }
 
 /// The mean over all kinds of batches, before rounding errors are cut off.
@@ -55,25 +75,11 @@ fn mean_over_batches(
     chunks_per_block: u64,
     batch_rows: u64,
 ) -> Result<Expected, Error> {
-    // The layout describes whole chunks only; `all_chunks` counts a short last one, too.
-    let n_chunks = layout.n_rows / layout.chunk_rows;
-    let all_chunks = layout.n_rows.div_ceil(layout.chunk_rows);
     let kinds = kinds_of_batches(layout, chunks_per_block, batch_rows);
     let (mut sum, mut n_batches, mut n_close) = (0.0, 0, 0);
     for (chunks, count) in kinds {
-        // A block of all chunks is a perfect shuffle, and so is a batch larger than any smaller
-        // block.
-        let is_perfect = all_chunks <= chunks
-            || n_chunks * layout.chunk_rows < batch_rows
-            || layout.chunk_rows == 1;
-        if is_perfect || CLOSE_CHUNKS <= chunks {
-            n_close += count;
-        }
-        let bits = if is_perfect {
-            layout.perfect(batch_rows)?
-        } else {
-            Draws::new(layout, n_chunks, chunks, batch_rows).bits()
-        };
+        let (bits, is_close) = bits_of_batches(layout, chunks, batch_rows)?;
+        n_close += if is_close { count } else { 0 };
         sum += bits * count as f64;
         n_batches += count;
     }
@@ -83,6 +89,26 @@ fn mean_over_batches(
     }
     let is_close = CLOSE_SHARE * n_batches as f64 <= n_close as f64;
     Ok(Expected { bits: sum / n_batches as f64, is_close })
+}
+
+/// The mean over batches that draw from `chunks` chunks, and whether that is close.
+fn bits_of_batches(
+    layout: &LabelLayout,
+    chunks: u64,
+    batch_rows: u64,
+) -> Result<(f64, bool), Error> {
+    // The layout describes whole chunks only; `all_chunks` counts a short last one, too.
+    let n_chunks = layout.n_rows / layout.chunk_rows;
+    let all_chunks = layout.n_rows.div_ceil(layout.chunk_rows);
+    // A block of all chunks is a perfect shuffle, and so is a batch larger than any smaller block.
+    let is_perfect =
+        all_chunks <= chunks || n_chunks * layout.chunk_rows < batch_rows || layout.chunk_rows == 1;
+    let bits = if is_perfect {
+        layout.perfect(batch_rows)?
+    } else {
+        Draws::new(layout, n_chunks, chunks, batch_rows).bits()
+    };
+    Ok((bits, is_perfect || CLOSE_CHUNKS <= chunks))
 }
 
 /// Counts the full batches by the number of chunks that they draw from.

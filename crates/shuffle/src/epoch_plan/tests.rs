@@ -17,8 +17,26 @@ fn in_order_of_chunks(spec: &PlanSpec, epoch: u64, rows: &[u64]) -> Vec<u64> {
     order.into_iter().flat_map(|idx| chunks[idx as usize]).copied().collect()
 }
 
-fn shuffle_windows(spec: &PlanSpec, epoch: u64, lane: u64, rows: &mut [u64], window_rows: usize) {
-    for (window, rows) in (0..).zip(rows.chunks_mut(window_rows)) {
+/// The rows of each window, without end; `fit` makes them fit to the lanes.
+fn window_rows(spec: &PlanSpec, fit: impl Fn(u64) -> u64) -> impl Iterator<Item = usize> {
+    let spec = *spec;
+    let parts = (0_u32..).map(move |idx| 2_u64.pow(spec.ramp_blocks.saturating_sub(idx)));
+    parts.map(move |part| fit((spec.chunks_per_block / part).max(1) * spec.chunk_rows) as usize)
+}
+
+fn shuffle_windows(
+    spec: &PlanSpec,
+    epoch: u64,
+    lane: u64,
+    mut rest: &mut [u64],
+    sizes: impl Iterator<Item = usize>,
+) {
+    for (window, n_rows) in (0..).zip(sizes) {
+        let (rows, behind) = rest.split_at_mut(n_rows.min(rest.len()));
+        if rows.is_empty() {
+            break;
+        }
+        rest = behind;
         rows.sort_unstable();
         if spec.order == Order::Shuffled {
             let mut order: Vec<u32> = (0..rows.len() as u32).collect();
@@ -47,10 +65,9 @@ fn global_batches(
     }
     // The lane of each position.
     let lane_of = |position: usize| position % batch_rows / of_lane;
-    let block_rows = (spec.chunk_rows * spec.chunks_per_block) as usize;
-    let window_rows = match n_lanes {
-        1 => block_rows,
-        _ => (block_rows / of_lane * of_lane).max(of_lane),
+    let fit = |rows: u64| match (n_lanes, of_lane as u64) {
+        (1, _) => rows,
+        (_, of_lane) => (rows / of_lane * of_lane).max(of_lane),
     };
     let mut rest = &sequence[..];
     let mut lanes: Vec<std::vec::IntoIter<u64>> = Vec::new();
@@ -59,7 +76,7 @@ fn global_batches(
         let (piece, behind) = rest.split_at(n_rows);
         rest = behind;
         let mut piece = piece.to_vec();
-        shuffle_windows(spec, epoch, lane as u64, &mut piece, window_rows);
+        shuffle_windows(spec, epoch, lane as u64, &mut piece, window_rows(spec, fit));
         lanes.push(piece.into_iter());
     }
     let mut order: Vec<(u64, bool)> = (0..sequence.len())
@@ -111,7 +128,7 @@ prop_compose! {
         // Rows per lane and number of lanes; the world size divides their product.
         (of_lane, lanes, world_size) in (1_u64..7, 1_u64..7, 1_u64..9),
         (remainder, is_in_order) in (0_usize..3, prop::bool::weighted(0.2)),
-        (seed, epoch) in (any::<u64>(), 0_u64..4),
+        (seed, epoch, ramp_blocks) in (any::<u64>(), 0_u64..4, prop_oneof![Just(0), 1_u32..7]),
         sampled in prop::option::weighted(0.3, prop::collection::vec(any::<u32>(), 0..200)),
     ) -> Case {
         let lanes = if is_in_order { 1 } else { lanes };
@@ -129,6 +146,7 @@ prop_compose! {
                 chunks_per_block,
                 order: if is_in_order { Order::InOrder } else { Order::Shuffled },
                 seed,
+                ramp_blocks,
             },
             batches: BatchSpec {
                 batch_rows: global_rows / world_size,

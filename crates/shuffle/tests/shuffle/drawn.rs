@@ -75,6 +75,7 @@ fn case(choices: &mut Choices, most_bits: u32) -> Case {
         chunks_per_block: choices.of_any_size(8),
         order,
         seed: choices.any(),
+        ramp_blocks: 0,
     };
     let epoch = choices.below(1000);
     let sampled = sampled(choices, n_rows, (spec.seed, epoch));

@@ -46,7 +46,14 @@ impl Labels {
 }
 
 fn plan(n_rows: usize, chunk_rows: u64, chunks_per_block: u64, seed: u64) -> PlanSpec {
-    PlanSpec { n_rows: n_rows as u64, chunk_rows, chunks_per_block, order: Order::Shuffled, seed }
+    PlanSpec {
+        n_rows: n_rows as u64,
+        chunk_rows,
+        chunks_per_block,
+        order: Order::Shuffled,
+        seed,
+        ramp_blocks: 0,
+    }
 }
 
 fn in_order(codes: &[u32]) -> impl Iterator<Item = u32> + '_ {
@@ -297,4 +304,30 @@ fn what_cannot_be_measured_is_refused() {
     let spec = plan(3, 1, 1, 0);
     let found = simulate(&spec, 1, &[0, 0], 1, 0..1, 9);
     assert_eq!(found, Err(Error::LabelRows { n_rows: 3, n_labels: 2 }));
+}
+
+#[test]
+fn the_first_blocks_of_a_ramp_are_predicted() {
+    for (labels, batch_rows) in LABELS.into_iter().zip([64, 256, 512, 1024, 2048, 512]) {
+        let (chunk_rows, chunks_per_block, ramp_blocks) = (32, 1024, 4);
+        let codes = labels.codes(3);
+        let layout = LabelLayout::of_codes(in_order(&codes), labels.n_classes, chunk_rows).unwrap();
+        let spec = PlanSpec { ramp_blocks, ..plan(labels.n_rows, chunk_rows, chunks_per_block, 3) };
+        let mut meter = LabelEntropy::new(labels.n_classes, batch_rows).unwrap();
+        for epoch in 0..80 {
+            let first = spec.epoch(epoch).unwrap().next().unwrap();
+            assert_eq!(first.n_rows(), 64 * chunk_rows as usize);
+            for batch in first.delivered_rows().chunks_exact(batch_rows as usize) {
+                meter.add(batch.iter().map(|row| codes[*row as usize])).unwrap();
+            }
+        }
+        let (found, expected) =
+            (meter.batches().unwrap().mean, layout.in_blocks(64, batch_rows).unwrap());
+        assert!(expected.is_close);
+        assert!((found - expected.bits).abs() < 0.05, "{labels:?}: {found} {}", expected.bits);
+        // A block's share of a batch costs randomness.
+        assert!(
+            expected.bits <= layout.expected(chunks_per_block, batch_rows).unwrap().bits + 1e-9
+        );
+    }
 }

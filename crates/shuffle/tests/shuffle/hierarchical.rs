@@ -290,8 +290,14 @@ fn what_cannot_be_composed_is_refused() {
 #[test]
 fn composed_batches_must_divide_global_batches() {
     let sampling = uneven().sampling(None, 6, 4);
-    let spec =
-        PlanSpec { n_rows: 20, chunk_rows: 1, chunks_per_block: 6, order: Order::Listed, seed: 0 };
+    let spec = PlanSpec {
+        n_rows: 20,
+        chunk_rows: 1,
+        chunks_per_block: 6,
+        order: Order::Listed,
+        seed: 0,
+        ramp_blocks: 0,
+    };
     let check = |batch_rows| spec.check_sampling(&BatchSpec::single(batch_rows), Some(&sampling));
     assert_eq!((check(6), check(12)), (Ok(()), Ok(())));
     assert_eq!(check(4), Err(Error::SamplingBatch { sampled_rows: 6, global_batch_rows: 4 }));

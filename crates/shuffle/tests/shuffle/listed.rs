@@ -9,7 +9,14 @@ use shuffle::{BatchSpec, BlockPlan, Error, Order, PlanSpec, Remainder};
 const N_ROWS: u64 = 40;
 
 fn plan_spec(chunks_per_block: u64) -> PlanSpec {
-    PlanSpec { n_rows: N_ROWS, chunk_rows: 1, chunks_per_block, order: Order::Listed, seed: 3 }
+    PlanSpec {
+        n_rows: N_ROWS,
+        chunk_rows: 1,
+        chunks_per_block,
+        order: Order::Listed,
+        seed: 3,
+        ramp_blocks: 0,
+    }
 }
 
 #[derive(Debug, Clone)]

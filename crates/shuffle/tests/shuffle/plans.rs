@@ -12,6 +12,7 @@ fn spec() -> impl Strategy<Value = PlanSpec> {
             chunks_per_block,
             order,
             seed,
+            ramp_blocks: 0,
         },
     )
 }
@@ -57,7 +58,7 @@ proptest! {
     #[test]
     fn the_same_numbers_give_the_same_order_and_others_another(seed in any::<u64>(), epoch in 0_u64..1000) {
         // 256 rows have far too many orders for two to be equal by chance.
-        let spec = PlanSpec { n_rows: 256, chunk_rows: 4, chunks_per_block: 16, order: Order::Shuffled, seed };
+        let spec = PlanSpec { n_rows: 256, chunk_rows: 4, chunks_per_block: 16, order: Order::Shuffled, seed, ramp_blocks: 0 };
         let rows = delivered(&spec, epoch);
         prop_assert_eq!(&rows, &delivered(&spec, epoch));
         prop_assert_ne!(&rows, &delivered(&spec, epoch + 1));
@@ -86,6 +87,7 @@ fn golden_plans_for_seed_42() {
         chunks_per_block: 3,
         order: Order::Shuffled,
         seed: 42,
+        ramp_blocks: 0,
     };
     insta::assert_snapshot!(format!("{:?}\n{:?}", delivered(&spec, 0), delivered(&spec, 1)));
     insta::assert_snapshot!(format!("{:?}", spec.epoch(7).unwrap().block(1).unwrap()));
@@ -100,6 +102,7 @@ fn golden_plans_of_lanes_for_seed_42() {
         chunks_per_block: 1,
         order: Order::Shuffled,
         seed: 42,
+        ramp_blocks: 0,
     };
     let lines = [Remainder::Drop, Remainder::Pad].map(|remainder| {
         let of_rank = |rank| {
@@ -121,6 +124,7 @@ fn what_is_dropped_is_another_part_in_each_epoch() {
         chunks_per_block: 2,
         order: Order::Shuffled,
         seed: 3,
+        ramp_blocks: 0,
     };
     let batches = BatchSpec { remainder: Remainder::Drop, lanes: 2, ..BatchSpec::single(10) };
     let mut dropped: Vec<u64> = (0..40)
@@ -147,6 +151,7 @@ fn a_rank_draws_from_the_whole_data_in_every_epoch() {
         chunks_per_block: 40,
         order: Order::Shuffled,
         seed: 9,
+        ramp_blocks: 0,
     };
     let of_rank = |rank, epoch| -> Vec<u64> {
         let remainder = Remainder::Drop;
@@ -181,8 +186,14 @@ fn a_rank_draws_from_the_whole_data_in_every_epoch() {
 
 #[test]
 fn data_smaller_than_a_global_batch() {
-    let spec =
-        PlanSpec { n_rows: 3, chunk_rows: 2, chunks_per_block: 2, order: Order::InOrder, seed: 0 };
+    let spec = PlanSpec {
+        n_rows: 3,
+        chunk_rows: 2,
+        chunks_per_block: 2,
+        order: Order::InOrder,
+        seed: 0,
+        ramp_blocks: 0,
+    };
     let of_rank = |rank, remainder| {
         let batches = BatchSpec { batch_rows: 4, rank, world_size: 2, lanes: 1, remainder };
         let plan = spec.dealt_epoch(0, &batches).unwrap();
@@ -199,8 +210,14 @@ fn data_smaller_than_a_global_batch() {
 }
 
 /// A valid specification; the tests make invalid ones from it.
-const POSSIBLE: PlanSpec =
-    PlanSpec { n_rows: 10, chunk_rows: 2, chunks_per_block: 2, order: Order::Shuffled, seed: 0 };
+const POSSIBLE: PlanSpec = PlanSpec {
+    n_rows: 10,
+    chunk_rows: 2,
+    chunks_per_block: 2,
+    order: Order::Shuffled,
+    seed: 0,
+    ramp_blocks: 0,
+};
 
 #[test]
 fn impossible_sizes_are_refused() {
@@ -265,6 +282,7 @@ fn in_order_any_number_of_rows_is_planned() {
         chunks_per_block: 2,
         order: Order::InOrder,
         seed: 0,
+        ramp_blocks: 0,
     };
     let plan = spec.epoch(0).unwrap();
     let last = plan.block(plan.n_blocks() - 1).unwrap();
@@ -273,4 +291,31 @@ fn in_order_any_number_of_rows_is_planned() {
     assert_eq!(last.order, [0, 1, 2]);
     let first = plan.block(0).unwrap();
     assert_eq!(first.chunks, [0..3, 3..6]);
+}
+
+#[test]
+fn a_ramp_doubles_the_blocks_until_they_are_full() {
+    let spec = |ramp_blocks, order| PlanSpec {
+        n_rows: 1000,
+        chunk_rows: 4,
+        chunks_per_block: 32,
+        order,
+        seed: 5,
+        ramp_blocks,
+    };
+    for order in [Order::Shuffled, Order::InOrder] {
+        let rows = |ramp_blocks| -> Vec<usize> {
+            spec(ramp_blocks, order).epoch(1).unwrap().map(|block| block.n_rows()).collect()
+        };
+        assert_eq!(rows(0), [128, 128, 128, 128, 128, 128, 128, 104]);
+        assert_eq!(rows(2), [32, 64, 128, 128, 128, 128, 128, 128, 128, 8]);
+        // No block has less than a chunk.
+        assert_eq!(rows(7)[..8], [4, 4, 4, 8, 16, 32, 64, 128]);
+        assert_eq!(rows(u32::MAX)[..60], [4; 60]);
+    }
+    // Memory is that of full blocks.
+    assert_eq!(
+        spec(3, Order::Shuffled).rank_block_rows(&BatchSpec::single(10), 1000).unwrap(),
+        128
+    );
 }

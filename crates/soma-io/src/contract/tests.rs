@@ -110,6 +110,10 @@ impl XReader for Flawed {
         if self.is(Wrong::Memory) { bytes - nnz.min(bytes) } else { bytes }
     }
 
+    fn is_far(&self) -> bool {
+        self.inner.is_far()
+    }
+
     fn cache(&self) -> Option<CacheUse> {
         self.inner.cache()
     }

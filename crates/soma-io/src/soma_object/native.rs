@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use storage::{Files, Storage};
 use tiledb_native::{ArrayDescription, Group, Table};
-use tiledb_schema::{Enumeration, MetadataValue, ObjectType, Schema};
+use tiledb_schema::{Enumeration, ObjectType, Schema};
 
-use super::{GroupParts, Place, StoredArray, StoredColumn, StoredTable, through_libtiledb};
+use super::{
+    GroupParts, Metadata, Place, StoredArray, StoredColumn, StoredTable, through_libtiledb,
+};
 use crate::Error;
 use crate::native::NotNative;
 
@@ -40,8 +42,9 @@ pub(super) fn group(storage: Arc<dyn Storage>, place: &Place) -> Result<GroupPar
 }
 
 fn options(place: &Place) -> Result<tiledb_native::OpenOptions, Error> {
-    let options = tiledb_native::OpenOptions::new(place.n_threads()?);
-    Ok(tiledb_native::OpenOptions { timestamp: place.timestamp, ..options })
+    let options = tiledb_native::OpenOptions::new(1);
+    let (timestamp, threads) = (place.timestamp, place.threads()?);
+    Ok(tiledb_native::OpenOptions { timestamp, threads, ..options })
 }
 
 /// A sparse or dense array of any dimensions, of which no cell is read through this.
@@ -58,21 +61,50 @@ impl NativeArray {
     }
 }
 
+/// What `native` reads of the array at `place`, or `other` of the same array through libtiledb, if
+/// this part of it is beyond the native reader although its schema is not.
+fn read_or<T>(
+    place: &Place,
+    native: impl FnOnce() -> Result<T, NotNative>,
+    other: impl FnOnce(&dyn StoredArray) -> Result<T, Error>,
+) -> Result<T, Error> {
+    place.open(|_| native(), |place, why| other(&*through_libtiledb::array(place, why)?))
+}
+
+fn metadata(place: &Place, description: &ArrayDescription) -> Result<Metadata, Error> {
+    read_or(place, || Ok(description.metadata()?), |array| array.metadata())
+}
+
+fn enumeration(
+    place: &Place,
+    description: &ArrayDescription,
+    name: &str,
+) -> Result<Enumeration, Error> {
+    read_or(place, || Ok(description.enumeration(name)?), |array| array.enumeration(name))
+}
+
+fn non_empty_domain(
+    place: &Place,
+    description: &ArrayDescription,
+) -> Result<Option<Vec<(i128, i128)>>, Error> {
+    read_or(place, || Ok(description.non_empty_domain()?), |array| array.non_empty_domain())
+}
+
 impl StoredArray for NativeArray {
     fn schema(&self) -> &Schema {
         self.description.schema()
     }
 
-    fn metadata(&self) -> Result<Vec<(String, MetadataValue)>, Error> {
-        Ok(self.description.metadata()?)
+    fn metadata(&self) -> Result<Metadata, Error> {
+        metadata(&self.place, &self.description)
     }
 
     fn enumeration(&self, name: &str) -> Result<Enumeration, Error> {
-        Ok(self.description.enumeration(name)?)
+        enumeration(&self.place, &self.description, name)
     }
 
     fn non_empty_domain(&self) -> Result<Option<Vec<(i128, i128)>>, Error> {
-        Ok(self.description.non_empty_domain()?)
+        non_empty_domain(&self.place, &self.description)
     }
 
     fn n_cells(&self) -> Result<u64, Error> {
@@ -91,33 +123,36 @@ impl StoredArray for NativeArray {
 
 /// A table.
 #[derive(Debug)]
-pub(super) struct NativeTable(Table);
+pub(super) struct NativeTable {
+    table: Table,
+    place: Place,
+}
 
 impl NativeTable {
     pub(super) fn open(storage: Arc<dyn Storage>, place: &Place) -> Result<Self, NotNative> {
-        Ok(Self(Table::open(storage, &options(place)?)?))
+        Ok(Self { table: Table::open(storage, &options(place)?)?, place: place.clone() })
     }
 }
 
 impl StoredArray for NativeTable {
     fn schema(&self) -> &Schema {
-        self.0.description().schema()
+        self.table.description().schema()
     }
 
-    fn metadata(&self) -> Result<Vec<(String, MetadataValue)>, Error> {
-        Ok(self.0.description().metadata()?)
+    fn metadata(&self) -> Result<Metadata, Error> {
+        metadata(&self.place, self.table.description())
     }
 
     fn enumeration(&self, name: &str) -> Result<Enumeration, Error> {
-        Ok(self.0.description().enumeration(name)?)
+        enumeration(&self.place, self.table.description(), name)
     }
 
     fn non_empty_domain(&self) -> Result<Option<Vec<(i128, i128)>>, Error> {
-        Ok(self.0.description().non_empty_domain()?)
+        non_empty_domain(&self.place, self.table.description())
     }
 
     fn n_cells(&self) -> Result<u64, Error> {
-        Ok(self.0.n_rows()?)
+        Ok(self.table.n_rows()?)
     }
 
     fn why_not_native(&self) -> Option<&str> {
@@ -130,7 +165,7 @@ impl StoredTable for NativeTable {
         let ranges: Vec<Range<u64>> =
             ranges.iter().map(|(first, last)| *first as u64..*last as u64 + 1).collect();
         let ranges = (!ranges.is_empty()).then_some(ranges.as_slice());
-        let columns = self.0.read(names, ranges)?.into_iter();
+        let columns = self.table.read(names, ranges)?.into_iter();
         let columns = columns.map(|column| StoredColumn {
             bytes: column.bytes,
             offsets: column.offsets,

@@ -1,15 +1,19 @@
 //! Where an object is, how its files are opened, and as of which time.
 
 use std::num::NonZero;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use storage::{Config, OpenedStorage, ReadLimit, Storage, Subfolder};
+use storage::{Client, Config, GatheredStorage, OpenedStorage, ReadLimit, Storage, Subfolder};
+use tiledb_native::Threads;
 
 use crate::native::NotNative;
 use crate::{Error, OpenOptions, ReaderChoice};
 
 /// TileDB's parameter for the number of threads that decode and encode.
 pub(crate) const THREADS_PARAMETER: &str = "sm.compute_concurrency_level";
+
+/// Why objects are not read natively if another reader was chosen.
+const CHOSEN: &str = "it was chosen";
 
 /// The place of an object, and the time as of which to read it.
 #[derive(Debug, Clone)]
@@ -29,9 +33,34 @@ struct Root {
     uri: String,
     config: Config,
     /// The files below the root, or the reason why only libtiledb reads them.
-    storage: Result<Arc<dyn Storage>, String>,
+    files: Result<RootFiles, String>,
+    /// The threads that decode, started when they are first needed.
+    threads: OnceLock<Threads>,
     #[cfg(feature = "libtiledb")]
-    context: std::sync::OnceLock<tiledb::Context>,
+    context: OnceLock<tiledb::Context>,
+}
+
+/// The files below an experiment's root.
+#[derive(Debug)]
+struct RootFiles {
+    client: Client,
+    storage: Arc<dyn Storage>,
+    /// The same storage, if it is far away: what opening needs is gathered.
+    gathered: Option<Arc<GatheredStorage>>,
+}
+
+impl RootFiles {
+    fn open(uri: &str, config: &Config) -> Result<Self, storage::Error> {
+        let client = Client::open(uri, config)?;
+        let storage = client.storage("", None, Some(tiledb_native::is_in_fragment))?.storage;
+        // Only storages with requests are far away.
+        if storage.requests().is_none() {
+            return Ok(Self { client, storage, gathered: None });
+        }
+        let gathered = Arc::new(GatheredStorage::new(storage));
+        let storage = Arc::<GatheredStorage>::clone(&gathered);
+        Ok(Self { client, storage, gathered: Some(gathered) })
+    }
 }
 
 impl Place {
@@ -42,17 +71,22 @@ impl Place {
         options: &OpenOptions,
     ) -> Result<Self, Error> {
         let config = storage::complete_config(uri, config)?;
-        let storage = match storage::open(uri, &storage_options(&config)) {
-            Ok(opened) => Ok(opened.storage),
-            Err(storage::Error::Unsupported { reason, .. }) => Err(reason),
-            Err(error) => return Err(error.into()),
+        let files = if options.reader == ReaderChoice::Libtiledb {
+            Err(CHOSEN.to_owned())
+        } else {
+            match RootFiles::open(uri, &config) {
+                Ok(files) => Ok(files),
+                Err(storage::Error::Unsupported { reason, .. }) => Err(reason),
+                Err(error) => return Err(error.into()),
+            }
         };
         let root = Root {
             uri: uri.to_owned(),
             config,
-            storage,
+            files,
+            threads: OnceLock::new(),
             #[cfg(feature = "libtiledb")]
-            context: std::sync::OnceLock::new(),
+            context: OnceLock::new(),
         };
         Ok(Self {
             uri: uri.to_owned(),
@@ -99,30 +133,74 @@ impl Place {
         }
     }
 
+    /// The threads that decode, of all objects of the experiment.
+    pub(crate) fn threads(&self) -> Result<Threads, Error> {
+        if let Some(threads) = self.root.threads.get() {
+            return Ok(threads.clone());
+        }
+        let threads = Threads::start(self.n_threads()?)?;
+        Ok(self.root.threads.get_or_init(|| threads).clone())
+    }
+
+    /// The path from the experiment's root; `None` if the object lies elsewhere.
+    fn below_root(&self) -> Option<&str> {
+        let below = self.uri.strip_prefix(&self.root.uri)?;
+        (below.is_empty() || below.starts_with('/'))
+            .then(|| below.strip_prefix('/').unwrap_or(below))
+    }
+
+    /// The files of the root, and the path from there, if the object lies below it.
+    fn in_root(&self) -> Option<(&RootFiles, &str)> {
+        Some((self.root.files.as_ref().ok()?, self.below_root()?))
+    }
+
     /// Opens the files of an array of X: with the limit on the rate, and with the counts of its own
     /// cache.
     pub(crate) fn open_x(&self) -> Result<OpenedStorage, storage::Error> {
-        let read_limit = self.read_limit.clone();
-        storage::open(
-            &self.uri,
-            &storage::OpenOptions { read_limit, ..storage_options(self.config()) },
-        )
+        let limit = self.read_limit.as_ref();
+        let never_changes = Some(tiledb_native::is_in_fragment as storage::NeverChanges);
+        let Some((files, folder)) = self.in_root() else {
+            let client = Client::open(&self.uri, self.config())?;
+            return client.storage("", limit, never_changes);
+        };
+        let opened = files.client.storage(folder, limit, never_changes)?;
+        Ok(match &files.gathered {
+            Some(gathered) => {
+                let storage = Arc::new(gathered.below(folder, opened.storage));
+                OpenedStorage { storage, ..opened }
+            }
+            None => opened,
+        })
     }
 
     /// The files here, if the native reader may read them. Below the experiment's root they share
     /// its client.
     pub(crate) fn files(&self) -> Result<Arc<dyn Storage>, NotNative> {
         if self.reader == ReaderChoice::Libtiledb {
-            return Err(NotNative::Unsupported("it was chosen".to_owned()));
+            return Err(NotNative::Unsupported(CHOSEN.to_owned()));
         }
-        let below = self.uri.strip_prefix(&self.root.uri);
-        match below.filter(|below| below.is_empty() || below.starts_with('/')) {
-            Some(folder) => match &self.root.storage {
-                Ok(storage) => Ok(Subfolder::of(Arc::clone(storage), folder)),
-                Err(reason) => Err(NotNative::Unsupported(reason.clone())),
-            },
-            None => Ok(storage::open(&self.uri, &storage_options(self.config()))?.storage),
+        match (&self.root.files, self.below_root()) {
+            (Err(reason), Some(_)) => Err(NotNative::Unsupported(reason.clone())),
+            (Ok(files), Some(folder)) => {
+                if files.gathered.is_some() && !is_key(folder) {
+                    let reason = format!("the key {folder:?} is not supported");
+                    return Err(NotNative::Unsupported(reason));
+                }
+                Ok(Subfolder::of(Arc::clone(&files.storage), folder))
+            }
+            (_, None) => {
+                let client = Client::open(&self.uri, self.config())?;
+                let never_changes = Some(tiledb_native::is_in_fragment as storage::NeverChanges);
+                Ok(client.storage("", None, never_changes)?.storage)
+            }
         }
+    }
+
+    /// What is gathered of the files below the root, and the path of this object there; `None` if
+    /// nothing is gathered.
+    pub(crate) fn gathered(&self) -> Option<(&GatheredStorage, &str)> {
+        let (files, folder) = self.in_root()?;
+        Some((files.gathered.as_deref()?, folder)).filter(|_| is_key(folder))
     }
 
     /// Opens the object natively, or else through libtiledb, as far as the choice of a reader and
@@ -153,9 +231,7 @@ impl Place {
     }
 }
 
-fn storage_options(config: &Config) -> storage::OpenOptions<'_> {
-    storage::OpenOptions {
-        never_changes: Some(tiledb_native::is_in_fragment),
-        ..storage::OpenOptions::new(config)
-    }
+/// Whether crate `storage` can ask an object store for this key.
+fn is_key(key: &str) -> bool {
+    key.is_empty() || !key.split('/').any(|part| matches!(part, "" | "." | ".."))
 }

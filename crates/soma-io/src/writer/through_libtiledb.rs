@@ -49,7 +49,8 @@ pub(super) fn mark(
     Ok(array.close()?)
 }
 
-/// Creates a group of members in its folder.
+/// Creates a group of members in its folder. The metadata that make it a SOMA object come last: a
+/// group without them opens as none.
 pub(super) fn create_group(
     context: &Context,
     uri: &str,
@@ -58,11 +59,13 @@ pub(super) fn create_group(
 ) -> Result<(), Error> {
     Group::create(context, uri)?;
     let group = Group::open_for_writing(context, uri)?;
-    for (key, value) in metadata {
-        group.put_metadata(key, value)?;
-    }
     for (member, _) in members {
         group.add_relative(member)?;
+    }
+    group.close()?;
+    let group = Group::open_for_writing(context, uri)?;
+    for (key, value) in metadata {
+        group.put_metadata(key, value)?;
     }
     Ok(group.close()?)
 }

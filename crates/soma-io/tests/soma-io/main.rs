@@ -15,6 +15,7 @@ mod deleted;
 mod described;
 #[path = "../support/described_x.rs"]
 mod described_x;
+mod far;
 #[path = "../support/filter_list.rs"]
 mod filter_list;
 #[path = "../support/filter_text.rs"]

@@ -15,7 +15,7 @@ pub(crate) const HEADER_BYTES: usize = 48;
 const MAGIC: [u8; 8] = *b"TDBblock";
 /// Format of the files and of object ids. Blocks of another format are missed and, in time,
 /// evicted.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Identifies place, name and version of a file, and the size of its blocks.
 pub(crate) type ObjectId = [u8; 16];
@@ -28,7 +28,8 @@ pub(crate) struct BlockId {
     pub(crate) idx: u64,
 }
 
-/// The id of `file` at `place` in this version.
+/// The id of `file` at `place` in this version. It depends on both together, the file's address: a
+/// file has one id in storages of any folder above it.
 pub(crate) fn object_id(
     place: &str,
     file: &str,
@@ -40,7 +41,8 @@ pub(crate) fn object_id(
     hasher.update(block_bytes.to_le_bytes());
     hasher.update(version.size.to_le_bytes());
     hasher.update([u8::from(version.tag.is_some())]);
-    for text in [place, file, version.tag.as_deref().unwrap_or_default()] {
+    let address = format!("{}/{file}", place.trim_end_matches('/'));
+    for text in [address.as_str(), version.tag.as_deref().unwrap_or_default()] {
         // Each text after its length: no two lists of texts give the same bytes.
         hasher.update((text.len() as u64).to_le_bytes());
         hasher.update(text);
@@ -139,6 +141,8 @@ mod tests {
     #[test]
     fn every_part_of_the_identity_counts() {
         let version = |size, tag: Option<&str>| FileVersion { size, tag: tag.map(str::to_owned) };
+        let of_root = object_id("s3://a", "b/c", &version(9, None), 64);
+        assert_eq!(of_root, object_id("s3://a/b", "c", &version(9, None), 64));
         let ids = [
             object_id("s3://a", "b", &version(9, None), 64),
             object_id("s3://a", "b", &version(9, Some("")), 64),

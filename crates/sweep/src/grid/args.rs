@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench_run::{Cold, LimitBy, LinkFlags, Rate, ResultsFlags, key_value};
+use bench_run::{Cold, LimitBy, LinkFlags, Rate, ResultsFlags, ShardFlag, key_value};
 use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
 use grid_point::{Consumer, DataFlags, FormFlag, ReaderFlag, SelectionFlags};
@@ -79,6 +79,10 @@ pub(crate) struct SweepArgs {
     /// Drop the last batch of an epoch if it is short
     #[arg(long)]
     pub(crate) drop_last: bool,
+    /// Blocks at the start of an epoch that grow, each twice the one before, so that the first
+    /// batch is there sooner: with 4, the first has a sixteenth of the chunks
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) ramp_blocks: u32,
     /// Blocks read ahead of the one in use
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) prefetch_blocks: usize,
@@ -116,6 +120,11 @@ pub(crate) struct SweepArgs {
     /// Resume the sweep in the folder of --results: skip points measured under the same conditions
     #[arg(long, requires = "results")]
     pub(crate) resume: bool,
+    /// The part of the grid that this process measures, counted from 0, e.g. 2/8; auto/8 takes the
+    /// part from Slurm, HyperQueue, Kubernetes or mpirun; --results gets a folder for each part
+    /// [default: the part of a Slurm job array or of mpirun's ranks, else everything]
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<ShardFlag>,
     /// Print a JSON object per grid point instead of the tables: medians, ranges and deviations
     /// over its epochs
     #[arg(long)]
@@ -139,7 +148,8 @@ Block specifications:
 Examples:
   cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m native --repeat 5
   cargo xtask sweep --uri ~/census/experiment -b 64x2048 --cold --consumer linear --results results/training
-  cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' --results results/mine --resume";
+  cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' --results results/mine --resume
+  cargo xtask sweep --uri /shared/experiment -b '65536 / [1,1024]' --results /shared/results --shard 0/8";
 
 /// Order of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -252,6 +262,8 @@ mod tests {
             "0",
             "--prefetch-batches",
             "4",
+            "--ramp-blocks",
+            "3",
             "--config",
             "vfs.s3.region=us-west-2",
             "--consumer",
@@ -284,6 +296,7 @@ mod tests {
             (Some(Cold::Auto), 3, true, true)
         );
         assert_eq!(args.point_memory_limit, Some(ByteSize::gib(2)));
+        assert_eq!((args.ramp_blocks, sweep(&[]).ramp_blocks), (3, 0));
         assert_eq!(sweep(&["--cold=advise"]).cold, Some(Cold::Advise));
     }
 }

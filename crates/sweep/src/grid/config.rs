@@ -87,6 +87,7 @@ fn point(args: &SweepArgs, spec: BlockSpec, method: BlockForm) -> Point {
             clip: args.clip,
         },
         shuffled: args.order == Order::Shuffled,
+        ramp_blocks: args.ramp_blocks,
         seed: args.seed,
         drop_last: args.drop_last,
         prefetch_blocks: args.prefetch_blocks,

@@ -412,3 +412,19 @@ fn a_point_without_a_sweep_says_so() {
         "error: stdin holds no order; another command of this program starts this one: EOF while parsing a value at line 1 column 0\n"
     );
 }
+
+#[test]
+fn growing_blocks_are_recorded_with_the_entropy_of_their_first_batches() {
+    let bed = Bed::new();
+    let settings = ["-b", "32x4", "-m", "native", "-B", "10", "--ramp-blocks", "2"];
+    let [row] = &bed.sweep("out", &settings)[..] else { panic!("one point") };
+    assert_eq!((row.point.ramp_blocks, row.measured.n_rows), (Some(2), Some(N_CELLS)));
+    let [entropy] = &row.measured.order_entropy[..] else { panic!("one label") };
+    let (found, expected) = (entropy.first_mean.unwrap(), entropy.first_expected.unwrap());
+    // Three batches of one epoch.
+    assert!((found - expected).abs() < 1.0, "{entropy:?}");
+    assert_eq!(entropy.expected_by.as_deref(), Some("simulation"));
+    let [even] = &bed.sweep("even", &settings[..6])[..] else { panic!("one point") };
+    assert_eq!((even.point.ramp_blocks, even.measured.order_entropy[0].first_mean), (None, None));
+    assert_ne!(even.point.id(), row.point.id());
+}

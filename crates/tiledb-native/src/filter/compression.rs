@@ -7,6 +7,10 @@
 use super::Codec;
 use crate::cursor::Cursor;
 use crate::error::Fault;
+use crate::memory::reserve;
+
+/// The largest expansion of an LZ4 block: a byte extends a match by 255 bytes at most.
+const MAX_LZ4_EXPANSION: usize = 255;
 
 /// Decompresses with `decompress(from, to, len)`, which appends exactly `len` bytes to the empty
 /// `to`.
@@ -34,6 +38,7 @@ pub(super) fn undo(
         }
         let mut another = Vec::new();
         decompress(from, &mut another, original_len)?;
+        reserve(out, another.len())?;
         out.extend_from_slice(&another);
         Ok(())
     };
@@ -60,7 +65,7 @@ pub(super) fn zstd(
     to: &mut Vec<u8>,
     len: usize,
 ) -> Result<(), Fault> {
-    to.reserve(len);
+    reserve(to, len)?;
     // Written into the spare capacity, which need not be zeroed first.
     let found = decompressor
         .decompress_to_buffer(from, to)
@@ -82,7 +87,7 @@ pub(super) fn decompress(
             zstd(&mut decompressor, from, to, len)
         }
         Codec::Gzip => {
-            to.reserve(len);
+            reserve(to, len)?;
             let mut inflate = flate2::Decompress::new(true);
             let status = inflate.decompress_vec(from, to, flate2::FlushDecompress::Finish);
             match status {
@@ -94,13 +99,19 @@ pub(super) fn decompress(
             }
         }
         Codec::Lz4 => {
+            // The memory is written before the block is decoded.
+            if len > from.len().saturating_mul(MAX_LZ4_EXPANSION) {
+                let from = from.len();
+                return Err(Fault::new(format!("LZ4 data of {from} bytes claims to be {len}")));
+            }
+            reserve(to, len)?;
             to.resize(len, 0);
             let found = lz4_flex::block::decompress_into(from, to)
                 .map_err(|error| Fault::new(format!("LZ4 data is damaged: {error}")))?;
             check("LZ4", found, len)
         }
         Codec::Bzip2 => {
-            to.reserve(len);
+            reserve(to, len)?;
             let mut stream = bzip2::Decompress::new(false);
             let mut consumed = 0;
             loop {
@@ -126,7 +137,7 @@ pub(super) fn decompress(
 }
 
 fn run_lengths(value_bytes: usize, from: &[u8], to: &mut Vec<u8>, len: usize) -> Result<(), Fault> {
-    to.reserve(len);
+    reserve(to, len)?;
     runs(value_bytes, from, len, &mut |value, count| {
         match value {
             // Validity is stored so.
@@ -160,4 +171,22 @@ pub(super) fn runs(
         each(value, count)?;
     }
     check("run lengths", n_bytes, len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_lz4_block_is_as_large_as_its_bytes_can_be() {
+        let bytes = vec![7; 100_000];
+        let from = lz4_flex::block::compress(&bytes);
+        let mut to = Vec::new();
+        decompress(Codec::Lz4, 1, &from, &mut to, 100_000).unwrap();
+        assert_eq!(to, bytes);
+        let mut to = Vec::new();
+        let fault = decompress(Codec::Lz4, 1, &from, &mut to, 1 << 30).unwrap_err();
+        assert!(fault.what.contains("claims"), "{}", fault.what);
+        assert_eq!(to.capacity(), 0);
+    }
 }

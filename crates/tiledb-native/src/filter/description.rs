@@ -35,7 +35,7 @@ impl Filter {
                 Described::ScaleFloat { byte_width, factor: scale, offset }
             }
             Self::Xor => Described::Xor,
-            Self::Named(14, _) => Described::Dictionary,
+            Self::Dictionary => Described::Dictionary,
             Self::Named(number, _) | Self::Unknown(number) => Described::Other(number.into()),
         }
     }

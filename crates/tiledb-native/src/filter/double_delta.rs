@@ -7,6 +7,7 @@ use super::integers::{is_signed, load, store};
 use crate::cursor::Cursor;
 use crate::datatype::Number;
 use crate::error::Fault;
+use crate::memory::reserve;
 
 pub(super) fn undo(number: Number, from: &[u8], to: &mut Vec<u8>, len: usize) -> Result<(), Fault> {
     let (size, signed) = (number.size(), is_signed(number));
@@ -18,7 +19,7 @@ pub(super) fn undo(number: Number, from: &[u8], to: &mut Vec<u8>, len: usize) ->
             "{n_values} values of {size} bytes do not make {len} bytes"
         )));
     }
-    to.reserve(len);
+    reserve(to, len)?;
     if bits >= size * 8 - 1 {
         // Incompressible values follow unchanged.
         to.extend_from_slice(from.take(len, "values")?);

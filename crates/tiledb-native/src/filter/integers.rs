@@ -5,6 +5,7 @@
 use crate::cursor::Cursor;
 use crate::datatype::Number;
 use crate::error::Fault;
+use crate::memory::reserve;
 
 /// An integer of `bytes.len()` bytes, sign-extended if `signed`.
 pub(super) fn load(bytes: &[u8], signed: bool) -> u64 {
@@ -44,7 +45,7 @@ pub(super) fn undo_bit_width(
             "bit-width reduction claims {original_len} bytes in a chunk that has room for {limit}"
         )));
     }
-    out.reserve(original_len);
+    reserve(out, original_len)?;
     let mut data = Cursor::new(data);
     for _ in 0..n_windows {
         let offset = load(metadata.take(size, "a window's offset")?, signed);
@@ -227,6 +228,7 @@ pub(super) fn undo_delta(
     let mut value = 0_u64;
     if size == 8 {
         let start = to.len();
+        reserve(to, len)?;
         to.resize(start + len, 0);
         let words = to[start..].as_chunks_mut().0.iter_mut();
         for (to, difference) in words.zip(differences.as_chunks().0) {
@@ -235,7 +237,7 @@ pub(super) fn undo_delta(
         }
         return Ok(());
     }
-    to.reserve(len);
+    reserve(to, len)?;
     for difference in differences.chunks_exact(size) {
         value = value.wrapping_add(load(difference, false));
         store(value, size, to);

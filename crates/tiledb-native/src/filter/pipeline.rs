@@ -120,16 +120,28 @@ impl Pipeline {
                 // The planes are there: nothing to undo.
                 break;
             }
-            let metadata = std::mem::take(&mut decoder.metadata);
-            let data = std::mem::take(&mut decoder.data);
-            let undone = decoder.undo(step, &metadata, &data, (limit, value_bytes), keep_planes);
-            // The old buffers serve the step after.
-            decoder.spare = data;
-            decoder.spare_metadata = metadata;
-            undone?;
+            decoder.undo_next(step, (limit, value_bytes), keep_planes)?;
         }
         let bytes = whole(&decoder.data, chunk.original_len)?;
         Ok(if keep_planes { Decoded::Planes(bytes) } else { Decoded::Plain(bytes) })
+    }
+
+    /// Undoes the filters of `chunk`, whose values are of one byte. Returns the metadata and the
+    /// data that the first filter was given, at most `limit` bytes of each.
+    pub(super) fn undo_all<'a>(
+        &self,
+        chunk: Filtered<'a>,
+        limit: usize,
+        decoder: &'a mut Decoder,
+    ) -> Result<(&'a [u8], &'a [u8]), Fault> {
+        let Some((last, before)) = self.steps.split_last() else {
+            return Ok((chunk.metadata, chunk.data));
+        };
+        decoder.undo(last, chunk.metadata, chunk.data, (limit, 1), false)?;
+        for step in before.iter().rev() {
+            decoder.undo_next(step, (limit, 1), false)?;
+        }
+        Ok((&decoder.metadata, &decoder.data))
     }
 }
 
@@ -169,6 +181,22 @@ impl Decoder {
         };
         self.data = out;
         self.metadata = metadata_out;
+        undone
+    }
+
+    /// Undoes one step from what the step after it left.
+    fn undo_next(
+        &mut self,
+        step: &Step,
+        sizes: (usize, usize),
+        keep_planes: bool,
+    ) -> Result<(), Fault> {
+        let metadata = std::mem::take(&mut self.metadata);
+        let data = std::mem::take(&mut self.data);
+        let undone = self.undo(step, &metadata, &data, sizes, keep_planes);
+        // The old buffers serve the step after.
+        self.spare = data;
+        self.spare_metadata = metadata;
         undone
     }
 

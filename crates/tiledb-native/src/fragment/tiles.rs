@@ -1,5 +1,6 @@
 //! The places and bounds of a fragment's tiles.
 
+use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
 use storage::Files;
 use storage::Piece;
 
@@ -26,7 +27,7 @@ pub(crate) struct Tiles {
 
 impl Tiles {
     /// Reads the tiles of `fragments`: their metadata with one call of the storage, and the lengths
-    /// of their files with another.
+    /// of their files with another. Several are decoded by the threads of the current pool.
     pub(super) fn load_all(files: &Files, fragments: &[&Fragment]) -> Result<Vec<Self>, Error> {
         let names = fragments.iter().flat_map(|&fragment| {
             fields(fragment).map(|field| fragment.files[field.idx()].as_str())
@@ -42,12 +43,19 @@ impl Tiles {
             .collect();
         let loaded = files.read_each(&pieces)?;
         let mut sizes = sizes.into_iter();
-        let each = fragments.iter().zip(&pieces).zip(&loaded).map(|((fragment, piece), loaded)| {
+        let sizes_of = |&fragment| sizes.by_ref().take(fields(fragment).count()).collect();
+        let sizes: Vec<Vec<u64>> = fragments.iter().map(sizes_of).collect();
+        let load = |idx: usize| {
+            let (fragment, piece) = (fragments[idx], &pieces[idx]);
             let source = Source::new(files, piece.file, fragment.footer.metadata_bytes)
-                .with_loaded(piece.range.start, loaded);
-            Self::load(files, fragment, &source, &mut sizes)
-        });
-        each.collect()
+                .with_loaded(piece.range.start, &loaded[idx]);
+            Self::load(files, fragment, &source, &sizes[idx])
+        };
+        // A single one needs no threads.
+        if let [_] = fragments {
+            return Ok(vec![load(0)?]);
+        }
+        (0..fragments.len()).into_par_iter().map(load).collect()
     }
 
     /// Reads the tiles of one fragment; `sizes` are those of its fields' files.
@@ -55,7 +63,7 @@ impl Tiles {
         files: &Files,
         fragment: &Fragment,
         source: &Source<'_>,
-        sizes: &mut impl Iterator<Item = u64>,
+        sizes: &[u64],
     ) -> Result<Self, Error> {
         let file = metadata_file(&fragment.folder);
         let footer = &fragment.footer;
@@ -71,7 +79,7 @@ impl Tiles {
         let bounds = leaves(&rtree, fragment)
             .map_err(|fault| fault.in_unfiltered(files.name(&file), footer.rtree_at))?;
         let mut offsets: [Vec<u64>; 4] = Default::default();
-        for (field, size) in fields(fragment).zip(sizes) {
+        for (field, &size) in fields(fragment).zip(sizes) {
             let at = footer.tile_offsets_at[field.idx()];
             let bytes = source.read(at)?;
             let end = size.min(footer.file_bytes[field.idx()]);

@@ -9,9 +9,10 @@ use super::first_byte;
 use super::served::Served;
 use crate::{Error, OpenOptions, Table, TableColumn};
 
-const STORED: [&[u8]; 2] = [
+const STORED: [&[u8]; 3] = [
     include_bytes!("../../tests/data/table.files"),
     include_bytes!("../../tests/data/table-consolidated.files"),
+    include_bytes!("../../tests/data/table-texts.files"),
 ];
 
 /// Input: index of a stored table (1 byte), or beyond those, files packed in the same form; the

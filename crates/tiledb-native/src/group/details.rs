@@ -4,9 +4,9 @@
 //! lists all members, so that the last one counts. From version 2 on, which the file's name ends
 //! in, files list changes, and a member may be marked as deleted.
 //!
-//! A member: version (u32), kind (u8), whether its URI is relative (u8), URI after its length
-//! (u64), whether it has a name (u8), name after its length (u64); in version 2 whether it is
-//! deleted (u8).
+//! A member: version (u32), kind (u8, 0 if there was nothing when it was added), whether its URI is
+//! relative (u8), URI after its length (u64), whether it has a name (u8), name after its length
+//! (u64); in version 2 whether it is deleted (u8).
 
 use std::collections::BTreeMap;
 
@@ -23,6 +23,8 @@ use crate::unsupported::Unsupported;
 
 const WITH_ALL_MEMBERS: u32 = 1;
 const WITH_CHANGES: u32 = 2;
+/// The kind of a member at whose place libtiledb found nothing when it was added.
+pub(crate) const UNKNOWN_KIND: u8 = 0;
 
 /// Members by their names.
 type Members = BTreeMap<String, GroupMember>;
@@ -89,9 +91,13 @@ fn member(cursor: &mut Cursor<'_>) -> Result<(GroupMember, bool), Fault> {
         return Err(Fault::at(at, format!("a member of version {version}")));
     }
     let at = cursor.at();
-    let kind = cursor.u8("a member's kind")?;
-    let kind = ObjectType::from_number(kind.into())
-        .ok_or_else(|| Fault::at(at, format!("a member of kind {kind}")))?;
+    let kind = match cursor.u8("a member's kind")? {
+        UNKNOWN_KIND => None,
+        kind => Some(
+            ObjectType::from_number(kind.into())
+                .ok_or_else(|| Fault::at(at, format!("a member of kind {kind}")))?,
+        ),
+    };
     let is_relative = cursor.flag("whether a member is relative")?;
     let uri = long_text(cursor, "a member's URI")?;
     let name = if cursor.flag("whether a member has a name")? {
@@ -121,11 +127,15 @@ mod tests {
     use super::*;
 
     fn stored(version: u32, members: &[(&str, Option<&str>, bool)]) -> Vec<u8> {
+        stored_as(2, version, members)
+    }
+
+    fn stored_as(kind: u8, version: u32, members: &[(&str, Option<&str>, bool)]) -> Vec<u8> {
         let mut out = version.to_le_bytes().to_vec();
         out.extend((members.len() as u64).to_le_bytes());
         for (uri, name, is_deleted) in members {
             out.extend(version.to_le_bytes());
-            out.extend([2, 1]);
+            out.extend([kind, 1]);
             out.extend((uri.len() as u64).to_le_bytes());
             out.extend(uri.as_bytes());
             out.push(name.is_some().into());
@@ -155,6 +165,16 @@ mod tests {
         assert_eq!(names(&members), ["C", "a"]);
         apply(&stored(WITH_ALL_MEMBERS, &[("d", None, false)]), &mut members).unwrap();
         assert_eq!(names(&members), ["d"]);
+    }
+
+    #[test]
+    fn a_member_may_be_of_unknown_kind() {
+        let members = [("uri", Some("name"), false)];
+        let kind = |number| parse(&stored_as(number, WITH_CHANGES, &members));
+        assert_eq!(kind(0).unwrap()[0].kind, None);
+        assert_eq!(kind(1).unwrap()[0].kind, Some(ObjectType::Group));
+        assert_eq!(kind(2).unwrap()[0].kind, Some(ObjectType::Array));
+        assert!(kind(3).is_err_and(|fault| fault.what.contains("kind 3")));
     }
 
     #[test]

@@ -335,7 +335,7 @@ fn decode(
                     sink(chunk)
                 })
         };
-        done.map_err(|fault| Fault { at: (at.start - base).into(), what: fault.what })?;
+        done.map_err(|fault| fault.moved_to((at.start - base).into()))?;
     }
     Ok(n_cells)
 }

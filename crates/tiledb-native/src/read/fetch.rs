@@ -6,6 +6,7 @@ use storage::Files;
 use storage::Piece;
 
 use crate::error::Error;
+use crate::memory::reserve;
 
 /// The reads for a list of pieces.
 struct Joined<'a> {
@@ -53,6 +54,7 @@ pub(crate) fn fetch(
     if buffer.len() < len as usize {
         // The old contents are not needed: growing should not copy them.
         buffer.clear();
+        reserve(buffer, len as usize).map_err(|fault| fault.in_file(files.place(), 0))?;
         buffer.resize(len as usize, 0);
     }
     files.read_into(&reads, &mut buffer[..len as usize])?;

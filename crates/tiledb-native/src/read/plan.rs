@@ -247,7 +247,7 @@ fn build(
                 let rows = tile::decode_chunk(part, &stored.pipeline, size, decoder)?;
                 builder.add(rows, stored.number)
             })
-            .map_err(|fault| crate::error::Fault { at: at.start.into(), what: fault.what })?;
+            .map_err(|fault| fault.moved_to(at.start.into()))?;
     }
     Ok(builder.finish())
 }

@@ -23,8 +23,9 @@ pub(crate) const VERSIONS: std::ops::RangeInclusive<u32> = 5..=23;
 impl Schema {
     /// Reads the schema in `file`.
     pub(crate) fn load(files: &Files, file: &str) -> Result<Self, Error> {
-        let size = files.size(file)?;
-        let bytes = Source::new(files, file, size).read(0)?;
+        let stored = files.read_whole(file)?;
+        let bytes =
+            Source::new(files, file, stored.len() as u64).with_loaded(0, &stored).read(0)?;
         let version = Cursor::new(&bytes)
             .u32("a format version")
             .map_err(|fault| fault.in_unfiltered(files.name(file), 0))?;

@@ -6,7 +6,8 @@ use super::fetched::{DecodedTile, Fetched};
 use super::form::FieldKind;
 use super::select::Run;
 use super::snapshot::Column;
-use crate::error::Error;
+use crate::error::{Error, Fault};
+use crate::memory::reserve;
 
 /// The values of one column, row by row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,17 +50,21 @@ impl TableColumn {
             let cells = run.cells.start as usize..run.cells.end as usize;
             match tile {
                 Some(DecodedTile::Stored { bytes, offsets, validity }) => {
-                    self.append_stored(
-                        column,
-                        cells,
-                        bytes,
-                        (offsets.as_deref(), validity.as_deref()),
-                    );
+                    let marks = (offsets.as_deref(), validity.as_deref());
+                    self.append_stored(column, cells, bytes, marks)
                 }
                 Some(DecodedTile::Missing) | None => self.append_fill(column, cells.len()),
             }
+            .map_err(|fault| fault.in_file(fetched.name_of(column), 0))?;
         }
         Ok(())
+    }
+
+    /// Makes room for `n_rows` rows with `n_bytes` bytes of values.
+    fn reserve(&mut self, n_rows: usize, n_bytes: usize) -> Result<(), Fault> {
+        reserve(&mut self.bytes, n_bytes)?;
+        self.offsets.as_mut().map_or(Ok(()), |offsets| reserve(offsets, n_rows))?;
+        self.validity.as_mut().map_or(Ok(()), |valid| reserve(valid, n_rows))
     }
 
     /// Appends `cells` of a tile.
@@ -69,28 +74,28 @@ impl TableColumn {
         cells: std::ops::Range<usize>,
         bytes: &[u8],
         (offsets, validity): (Option<&[usize]>, Option<&[u8]>),
-    ) {
-        match (column.kind, offsets, &mut self.offsets) {
-            (FieldKind::VarSized, Some(offsets), Some(ends)) => {
-                let (start, end) = (offsets[cells.start], offsets[cells.end]);
-                let before = self.bytes.len();
-                let place = |offset: &usize| (before + offset - start) as i64;
-                ends.extend(offsets[cells.start + 1..=cells.end].iter().map(place));
-                self.bytes.extend_from_slice(&bytes[start..end]);
-            }
-            (FieldKind::Fixed(cell_bytes), ..) => {
-                let range = cells.start * cell_bytes..cells.end * cell_bytes;
-                self.bytes.extend_from_slice(&bytes[range]);
-            }
-            (FieldKind::VarSized, ..) => {}
+    ) -> Result<(), Fault> {
+        let range = match (column.kind, offsets) {
+            (FieldKind::VarSized, Some(offsets)) => offsets[cells.start]..offsets[cells.end],
+            (FieldKind::VarSized, None) => 0..0,
+            (FieldKind::Fixed(cell_bytes), _) => cells.start * cell_bytes..cells.end * cell_bytes,
+        };
+        self.reserve(cells.len(), range.len())?;
+        if let (Some(ends), Some(offsets)) = (&mut self.offsets, offsets) {
+            let before = self.bytes.len();
+            let place = |offset: &usize| (before + offset - range.start) as i64;
+            ends.extend(offsets[cells.start + 1..=cells.end].iter().map(place));
         }
+        self.bytes.extend_from_slice(&bytes[range]);
         if let (Some(valid), Some(validity)) = (&mut self.validity, validity) {
             valid.extend(validity[cells].iter().map(|byte| *byte != 0));
         }
+        Ok(())
     }
 
     /// Appends `n` times the value of rows from before the column was added.
-    fn append_fill(&mut self, column: &Column, n: usize) {
+    fn append_fill(&mut self, column: &Column, n: usize) -> Result<(), Fault> {
+        self.reserve(n, n.saturating_mul(column.fill.len()))?;
         for _ in 0..n {
             self.bytes.extend_from_slice(&column.fill);
             if let Some(offsets) = &mut self.offsets {
@@ -100,5 +105,27 @@ impl TableColumn {
         if let Some(valid) = &mut self.validity {
             valid.resize(valid.len() + n, column.fill_is_valid);
         }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_beyond_memory_are_an_error() {
+        let column = Column {
+            name: "text".to_owned(),
+            kind: FieldKind::VarSized,
+            is_nullable: true,
+            fill: vec![b'-'; 3],
+            fill_is_valid: false,
+        };
+        let mut out = TableColumn::empty(&column);
+        out.append_fill(&column, 2).unwrap();
+        assert_eq!((&out.bytes[..], &out.offsets), (&b"------"[..], &Some(vec![0, 3, 6])));
+        assert!(out.append_fill(&column, usize::MAX / 2).is_err());
+        assert_eq!(out.validity, Some(vec![false; 2]));
     }
 }

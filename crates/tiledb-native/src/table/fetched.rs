@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use storage::Piece;
 
-use super::form::{DIMENSION, FieldKind, OFFSET_BYTES, StoredField};
+use super::form::{DIMENSION, FieldKind, OFFSET_BYTES, StoredField, VarFilters};
 use super::fragment::{Part, main_bytes};
-use super::snapshot::Snapshot;
+use super::snapshot::{Column, Snapshot};
 use super::window::WantedTile;
 use crate::datatype::Number;
 use crate::error::{Error, Fault};
@@ -82,6 +82,11 @@ impl<'a> Fetched<'a> {
         let (places, _) = fetch(&snapshot.files, &pieces, buffer)?;
         let places = found.iter().map(|(key, ..)| *key).zip(places).collect();
         Ok(Self { snapshot, tiles, bytes: buffer, places })
+    }
+
+    /// The name of a column for an error.
+    pub(super) fn name_of(&self, column: &Column) -> String {
+        format!("column {} of {}", column.name, self.snapshot.files.place())
     }
 
     /// An error in the main file of a field of a tile.
@@ -162,25 +167,15 @@ impl<'a> Fetched<'a> {
             self.main(tile, DIMENSION)?;
             return Ok(DecodedTile::Missing);
         };
-        let mut bytes = self.decode_main(tile, field, stored)?;
+        let (bytes, offsets) = match &stored.var {
+            None => (self.decode_main(tile, field, stored)?, None),
+            Some(filters) => {
+                let (bytes, offsets) = self.decode_var(tile, field, (stored, filters))?;
+                (bytes, Some(offsets))
+            }
+        };
         if field == DIMENSION {
             self.check_coordinates(tile, &coordinates(&bytes, fragment.form.number))?;
-        }
-        let mut offsets = None;
-        if let Some(pipeline) = &stored.var {
-            let key = (field, Part::Var, tile);
-            let len = fragment.var_size(field, wanted.tile as usize);
-            let len = usize::try_from(len).unwrap_or(usize::MAX);
-            // A tile without any values may take no bytes.
-            let values = match self.part(key) {
-                [] if len == 0 => Vec::new(),
-                part => tile::decode_var_sized(part, pipeline, stored.value_bytes, len)
-                    .map_err(|fault| self.damaged_part(fault, key))?,
-            };
-            let starts = cell_offsets(&bytes, values.len())
-                .map_err(|fault| self.damaged(fault, tile, field))?;
-            offsets = Some(starts);
-            bytes = values;
         }
         let validity = stored.validity.as_ref().map(|pipeline| {
             let key = (field, Part::Validity, tile);
@@ -188,6 +183,38 @@ impl<'a> Fetched<'a> {
                 .map_err(|fault| self.damaged_part(fault, key))
         });
         Ok(DecodedTile::Stored { bytes, offsets, validity: validity.transpose()? })
+    }
+
+    /// Decodes var-sized values, and their offsets.
+    fn decode_var(
+        &self,
+        tile: u32,
+        field: usize,
+        (stored, filters): (&StoredField, &VarFilters),
+    ) -> Result<(Vec<u8>, Vec<usize>), Error> {
+        let wanted = &self.tiles[tile as usize];
+        let len = self.snapshot.fragment(wanted).var_size(field, wanted.tile as usize);
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let key = (field, Part::Var, tile);
+        let pipeline = match filters {
+            VarFilters::Values(pipeline) => pipeline,
+            VarFilters::Texts(pipeline) => {
+                let n_texts = wanted.n_cells as usize;
+                let texts = tile::decode_texts(self.part(key), pipeline, n_texts, len)
+                    .map_err(|fault| self.damaged_part(fault, key))?;
+                return Ok((texts.bytes, texts.offsets));
+            }
+        };
+        let offsets = self.decode_main(tile, field, stored)?;
+        // A tile without any values may take no bytes.
+        let values = match self.part(key) {
+            [] if len == 0 => Vec::new(),
+            part => tile::decode_var_sized(part, pipeline, stored.value_bytes, len)
+                .map_err(|fault| self.damaged_part(fault, key))?,
+        };
+        let offsets = cell_offsets(&offsets, values.len())
+            .map_err(|fault| self.damaged(fault, tile, field))?;
+        Ok((values, offsets))
     }
 }
 

@@ -1,6 +1,7 @@
 //! How the fields of a table are stored in fragments with one schema and format version.
 
 use crate::datatype::{Datatype, Number};
+use crate::filter::texts::{TextPipeline, bind_texts};
 use crate::filter::{Filter, Pipeline};
 use crate::fragment::file_stem;
 use crate::schema::{self, Attribute, Dimension, MAX_CAPACITY, Schema, VARIABLE};
@@ -33,10 +34,19 @@ pub(super) struct StoredField {
     pub(super) value_bytes: usize,
     /// The filters of values, or of offsets if the field is var-sized.
     pub(super) main: Pipeline,
-    /// The filters of var-sized values.
-    pub(super) var: Option<Pipeline>,
+    /// The filters of values, if the field is var-sized.
+    pub(super) var: Option<VarFilters>,
     /// The filters of validity, if the field is nullable.
     pub(super) validity: Option<Pipeline>,
+}
+
+/// The filters of var-sized values.
+#[derive(Debug)]
+pub(super) enum VarFilters {
+    /// Of values alone; offsets have filters of their own.
+    Values(Pipeline),
+    /// Of texts with their offsets.
+    Texts(TextPipeline),
 }
 
 /// The place of a field in the lists of a footer.
@@ -161,16 +171,18 @@ fn attribute_field(schema: &Schema, idx: usize, version: u32) -> Result<StoredFi
         datatype: attribute.datatype.name(),
     })?;
     let bind = |filters: &[Filter], datatype| schema::bind(filters, datatype, version, &name());
-    let values = bind(&attribute.filters, attribute.datatype)?;
     let (kind, main, var) = if attribute.values_per_cell == VARIABLE {
-        if attribute.datatype.is_text() && attribute.filters.iter().any(Filter::is_run_lengths) {
-            // libtiledb encodes whole texts then, and their offsets with them.
-            let name = "run lengths of texts".to_owned();
-            return Err(Unsupported::Filter { name, of: attribute.name.clone() });
-        }
         let offsets = bind(&schema.offsets_filters, Datatype::UINT64)?;
-        (FieldKind::VarSized, offsets, Some(values))
+        // libtiledb, too, goes by the version of the schema.
+        let texts = bind_texts(&attribute.filters, attribute.datatype, schema.version)
+            .map_err(|filter| Unsupported::Filter { name: filter, of: name() })?;
+        let var = match texts {
+            Some(texts) => VarFilters::Texts(texts),
+            None => VarFilters::Values(bind(&attribute.filters, attribute.datatype)?),
+        };
+        (FieldKind::VarSized, offsets, Some(var))
     } else {
+        let values = bind(&attribute.filters, attribute.datatype)?;
         if attribute.values_per_cell > 1 && attribute.filters.iter().any(Filter::is_run_lengths) {
             let name = "run lengths of several values".to_owned();
             return Err(Unsupported::Filter { name, of: attribute.name.clone() });

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::form::{DIMENSION, FieldKind, FileNumber, Form, StoredField};
+use super::form::{DIMENSION, FieldKind, FileNumber, Form, StoredField, VarFilters};
 use crate::directory::FragmentFolder;
 use crate::error::Fault;
 use crate::fragment::{FooterFields, n_cells, position_range};
@@ -47,9 +47,11 @@ impl Part {
 }
 
 impl StoredField {
-    /// The parts that the field has.
+    /// The parts that have what is needed to decode the field.
     pub(super) fn parts(&self) -> impl Iterator<Item = Part> {
-        let has = [true, self.var.is_some(), self.validity.is_some()];
+        // Texts that were encoded whole bring their offsets.
+        let has_main = !matches!(self.var, Some(VarFilters::Texts(_)));
+        let has = [has_main, self.var.is_some(), self.validity.is_some()];
         Part::ALL.into_iter().zip(has).filter(|(_, has)| *has).map(|(part, _)| part)
     }
 }

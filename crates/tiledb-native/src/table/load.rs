@@ -16,14 +16,29 @@ const HELD_BYTES: u64 = 8 << 20;
 /// Fragments whose tiles are read together.
 const AT_ONCE: usize = 32;
 
-impl TableFragment {
+/// What one read has to load of a fragment. Listed once: another read of the same table may load
+/// some of it meanwhile, and sizes of files are assigned by this list.
+struct Missing<'a> {
+    fragment: &'a TableFragment,
+    tiles: bool,
+    fields: Vec<(usize, &'a StoredField)>,
+}
+
+impl<'a> Missing<'a> {
+    /// `None` if the bounds of tiles and the places of the fields `wanted` are loaded.
+    fn of(fragment: &'a TableFragment, wanted: &[usize]) -> Option<Self> {
+        let tiles = fragment.tiles.get().is_none();
+        let fields = fragment.missing(wanted);
+        (tiles || !fields.is_empty()).then_some(Self { fragment, tiles, fields })
+    }
+
     /// The range of the metadata file with all that is missing: to its end, since only the
     /// beginnings of structures are known. Empty if that is too much, to be read piece by piece.
-    fn metadata_range(&self, wanted: &[usize]) -> Range<u64> {
-        let footer = &self.footer;
+    fn metadata_range(&self) -> Range<u64> {
+        let footer = &self.fragment.footer;
         let at = |list: &[u64], file: usize| list.get(file).copied().unwrap_or(0);
-        let of_field = |(_, field): (usize, &StoredField)| {
-            let file = self.file_number(field);
+        let of_field = |(_, field): &(usize, &StoredField)| {
+            let file = self.fragment.file_number(field);
             let parts = field.parts().flat_map(move |part| match part {
                 Part::Main => vec![at(&footer.tile_offsets_at, file)],
                 Part::Var => vec![at(&footer.var_offsets_at, file), at(&footer.var_sizes_at, file)],
@@ -31,8 +46,8 @@ impl TableFragment {
             });
             parts.min().unwrap_or(0)
         };
-        let tree = self.tiles.get().is_none().then_some(footer.rtree_at);
-        let first = self.missing(wanted).into_iter().map(of_field).chain(tree).min();
+        let tree = self.tiles.then_some(footer.rtree_at);
+        let first = self.fields.iter().map(of_field).chain(tree).min();
         let end = footer.metadata_bytes;
         match first.filter(|first| footer.n_tiles > 0 && end.saturating_sub(*first) <= HELD_BYTES) {
             Some(first) => first.min(end)..end,
@@ -40,72 +55,46 @@ impl TableFragment {
         }
     }
 
-    /// Reads the tiles' bounds and the places of the fields `wanted`, as far as they are missing,
-    /// with few calls of the storage for all `fragments`.
-    pub(super) fn load(files: &Files, fragments: &[&Self], wanted: &[usize]) -> Result<(), Error> {
-        let missing = |fragment: &&&Self| {
-            fragment.tiles.get().is_none() || !fragment.missing(wanted).is_empty()
-        };
-        let fragments: Vec<&Self> = fragments.iter().filter(missing).copied().collect();
-        for fragments in fragments.chunks(AT_ONCE) {
-            Self::load_some(files, fragments, wanted)?;
-        }
-        Ok(())
-    }
-
-    fn load_some(files: &Files, fragments: &[&Self], wanted: &[usize]) -> Result<(), Error> {
-        let mut paths = Vec::new();
-        for fragment in fragments {
-            for (_, field) in fragment.missing(wanted) {
-                paths.extend(field.parts().map(|part| fragment.path(field, part)));
-            }
-        }
-        let sizes = files.sizes(&paths.iter().map(String::as_str).collect::<Vec<_>>())?;
-        let mut sizes = sizes.into_iter();
-        let metadata: Vec<String> =
-            fragments.iter().map(|fragment| metadata_file(&fragment.folder)).collect();
-        let ranges = fragments.iter().map(|fragment| fragment.metadata_range(wanted));
-        let pieces: Vec<_> =
-            metadata.iter().zip(ranges).map(|(file, range)| Piece { file, range }).collect();
-        let loaded = files.read_each(&pieces)?;
-        for ((fragment, piece), loaded) in fragments.iter().zip(&pieces).zip(&loaded) {
-            let source = Source::new(files, piece.file, fragment.footer.metadata_bytes)
-                .with_loaded(piece.range.start, loaded);
-            fragment.load_one(files, &source, wanted, &mut sizes)?;
-        }
-        Ok(())
-    }
-
-    /// Loads what is missing; `sizes` are those of the missing fields' files.
-    fn load_one(
+    /// Loads what is missing; `sizes` are those of the missing fields' files, in their order.
+    fn load(
         &self,
         files: &Files,
         source: &Source<'_>,
-        wanted: &[usize],
         sizes: &mut impl Iterator<Item = u64>,
     ) -> Result<(), Error> {
+        let fragment = self.fragment;
         let damaged = |fault: Fault, at: u64| {
-            fault.in_unfiltered(files.name(&metadata_file(&self.folder)), at)
+            fault.in_unfiltered(files.name(&metadata_file(&fragment.folder)), at)
         };
-        if self.tiles.get().is_none() {
-            let at = self.footer.rtree_at;
-            let tiles = if self.footer.n_tiles == 0 {
+        if self.tiles {
+            let at = fragment.footer.rtree_at;
+            let tiles = if fragment.footer.n_tiles == 0 {
                 Vec::new()
             } else {
-                self.rectangles(&source.read(at)?).map_err(|fault| damaged(fault, at))?
+                fragment.rectangles(&source.read(at)?).map_err(|fault| damaged(fault, at))?
             };
             // Two threads may both have read them; either result serves.
-            self.tiles.get_or_init(|| tiles);
+            fragment.tiles.get_or_init(|| tiles);
         }
-        for (field, stored) in self.missing(wanted) {
+        for (field, stored) in &self.fields {
             let mut places = FieldPlaces::default();
             for part in stored.parts() {
                 let size = sizes.next().unwrap_or(0);
-                self.load_part((stored, part), source, size, &mut places, &damaged)?;
+                fragment.load_part((*stored, part), source, size, &mut places, &damaged)?;
             }
-            self.places[field].get_or_init(|| places);
+            fragment.places[*field].get_or_init(|| places);
         }
         Ok(())
+    }
+}
+
+impl TableFragment {
+    /// Reads the tiles' bounds and the places of the fields `wanted`, as far as they are missing,
+    /// with few calls of the storage for all `fragments`.
+    pub(super) fn load(files: &Files, fragments: &[&Self], wanted: &[usize]) -> Result<(), Error> {
+        let missing = fragments.iter().filter_map(|fragment| Missing::of(fragment, wanted));
+        let missing: Vec<Missing<'_>> = missing.collect();
+        missing.chunks(AT_ONCE).try_for_each(|missing| load_together(files, missing))
     }
 
     fn load_part(
@@ -153,4 +142,29 @@ impl TableFragment {
         };
         (0..n_tiles).map(rectangle).collect()
     }
+}
+
+/// Loads what is missing of some fragments: all sizes with one call of the storage, and all
+/// metadata with another.
+fn load_together(files: &Files, missing: &[Missing<'_>]) -> Result<(), Error> {
+    let mut paths = Vec::new();
+    for Missing { fragment, fields, .. } in missing {
+        for (_, field) in fields {
+            paths.extend(field.parts().map(|part| fragment.path(field, part)));
+        }
+    }
+    let sizes = files.sizes(&paths.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let mut sizes = sizes.into_iter();
+    let metadata: Vec<String> =
+        missing.iter().map(|missing| metadata_file(&missing.fragment.folder)).collect();
+    let ranges = missing.iter().map(Missing::metadata_range);
+    let pieces: Vec<_> =
+        metadata.iter().zip(ranges).map(|(file, range)| Piece { file, range }).collect();
+    let loaded = files.read_each(&pieces)?;
+    for ((missing, piece), loaded) in missing.iter().zip(&pieces).zip(&loaded) {
+        let source = Source::new(files, piece.file, missing.fragment.footer.metadata_bytes)
+            .with_loaded(piece.range.start, loaded);
+        missing.load(files, &source, &mut sizes)?;
+    }
+    Ok(())
 }

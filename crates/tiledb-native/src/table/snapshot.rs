@@ -34,6 +34,10 @@ pub(super) struct Snapshot {
     pub(super) columns: Vec<Column>,
 }
 
+/// The longest fill value of a var-sized column that is repeated for rows from before the column;
+/// libtiledb's own are single values.
+const MAX_FILL_BYTES: usize = 1 << 16;
+
 /// A column as the table's own schema has it.
 #[derive(Debug)]
 pub(super) struct Column {
@@ -73,16 +77,7 @@ impl Snapshot {
             fill_is_valid: true,
         }];
         columns.extend(table.attributes.iter().map(column));
-        for (idx, column) in columns.iter().enumerate().skip(1) {
-            let is_missing = |fragment: &TableFragment| fragment.form.fields[idx].is_none();
-            let is_misfit =
-                matches!(column.kind, FieldKind::Fixed(bytes) if bytes != column.fill.len());
-            if is_misfit && fragments.iter().any(is_missing) {
-                let (name, len) = (&column.name, column.fill.len());
-                return Err(Fault::new(format!("the fill value of `{name}` has {len} bytes"))
-                    .in_unfiltered(files.name(schema_file), 0));
-            }
-        }
+        check_fills(files, schema_file, &columns, &fragments)?;
         let snapshot = Self {
             timestamp,
             allows_duplicates: table.allows_duplicates,
@@ -121,6 +116,34 @@ impl Snapshot {
         }
         (self.allows_duplicates || !overlap(&mut bounds)).then_some(n_rows)
     }
+}
+
+/// Checks the fill values of columns that some fragments do not have.
+fn check_fills(
+    files: &Files,
+    schema_file: &str,
+    columns: &[Column],
+    fragments: &[TableFragment],
+) -> Result<(), Error> {
+    for (idx, column) in columns.iter().enumerate().skip(1) {
+        let is_missing = |fragment: &TableFragment| fragment.form.fields[idx].is_none();
+        if !fragments.iter().any(is_missing) {
+            continue;
+        }
+        let (name, n_bytes) = (&column.name, column.fill.len());
+        match column.kind {
+            FieldKind::Fixed(bytes) if bytes != n_bytes => {
+                let what = format!("the fill value of `{name}` has {n_bytes} bytes");
+                return Err(Fault::new(what).in_unfiltered(files.name(schema_file), 0));
+            }
+            FieldKind::VarSized if n_bytes > MAX_FILL_BYTES => {
+                let reason = Unsupported::FillTooLong { name: name.clone(), n_bytes };
+                return Err(Error::Unsupported { place: files.place(), reason });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Whether any two of the ranges share a coordinate; sorts them.

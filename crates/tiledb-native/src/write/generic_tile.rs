@@ -4,6 +4,8 @@
 
 use std::io::Write as _;
 
+use crate::generic_tile::MAX_BYTES;
+
 /// Bytes per chunk.
 const CHUNK_BYTES: usize = 1 << 16;
 /// The number of the gzip filter, and libtiledb's level for metadata.
@@ -12,10 +14,22 @@ const GZIP: (u8, i32) = (1, 1);
 const CHAR: u8 = 4;
 
 /// The bytes of a file that is one generic tile.
-pub(super) fn file(version: u32, content: &[u8]) -> Vec<u8> {
+///
+/// # Errors
+/// `content` is larger than what is read.
+pub(super) fn file(version: u32, content: &[u8]) -> Result<Vec<u8>, String> {
+    check_size(content.len() as u64)?;
     let mut out = Vec::new();
     append(version, content, &mut out);
-    out
+    Ok(out)
+}
+
+/// Fails if a generic tile of `n_bytes` bytes, once unfiltered, is larger than what is read.
+pub(super) fn check_size(n_bytes: u64) -> Result<(), String> {
+    if n_bytes <= MAX_BYTES {
+        return Ok(());
+    }
+    Err(format!("it takes {n_bytes} bytes, more than the {MAX_BYTES} that are read"))
 }
 
 /// Appends a generic tile to a file, and returns its place there.
@@ -66,4 +80,15 @@ fn deflate(bytes: &[u8]) -> Vec<u8> {
     // Writing to memory cannot fail.
     drop(out.write_all(bytes));
     out.finish().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_written_that_is_too_large_to_be_read() {
+        assert_eq!(check_size(MAX_BYTES), Ok(()));
+        assert!(check_size(MAX_BYTES + 1).is_err_and(|problem| problem.contains("1073741825")));
+    }
 }

@@ -2,12 +2,14 @@
 //!
 //! Specification: `format_spec/group.md` and `group_file_hierarchy.md`.
 
+use std::fs;
 use std::path::Path;
 
-use super::new_file::{absolute, create_folders, sync_folder, timestamped, write_new};
+use super::array::is_array;
+use super::new_file::{StagedFolder, absolute, sync_folder, timestamped, write_new};
 use super::{generic_tile, named_values, schema};
 use crate::error::Error;
-use crate::group::GroupMember;
+use crate::group::{GroupMember, UNKNOWN_KIND};
 use tiledb_schema::MetadataValue;
 
 /// The file that makes a folder a group.
@@ -18,10 +20,14 @@ const FOLDER: &str = "__group";
 const VERSION: u32 = 2;
 
 /// Creates a group in `folder`, with members and metadata as of `timestamp`, in milliseconds since
-/// 1970. The file that makes the folder a group is written last.
+/// 1970.
+///
+/// Metadata come first, which nobody looks for where there is no group. Then the folder of the
+/// list of members, which makes the group, appears whole. So an incomplete group is none, and a
+/// failed call can be repeated.
 ///
 /// # Errors
-/// [`Error::Group`] if there is a group already, or a member's name comes twice;
+/// [`Error::Group`] if there is a group or an array already, or a member's name comes twice;
 /// [`Error::Metadata`] for a value that cannot be stored; [`Error::Storage`].
 pub fn write_group(
     folder: impl AsRef<Path>,
@@ -31,21 +37,33 @@ pub fn write_group(
 ) -> Result<(), Error> {
     let root = absolute(folder.as_ref());
     let failed = |problem| Error::Group { place: root.display().to_string(), problem };
-    let marker = root.join(MARKER);
-    if marker.exists() {
+    let (marker, list) = (root.join(MARKER), root.join(FOLDER));
+    if marker.exists() || list.exists() {
         return Err(failed("there is a group already".to_owned()));
     }
+    if is_array(&root) {
+        return Err(failed("there is an array already".to_owned()));
+    }
     let content = content(members).map_err(failed)?;
-    create_folders(&root, &[FOLDER])?;
+    let details = generic_tile::file(schema::VERSION, &content).map_err(failed)?;
+    named_values::remove_leftover(&root)?;
     named_values::write(&root, metadata, timestamp)?;
+    let staged = StagedFolder::create(&root)?;
     if !members.is_empty() {
         let name = format!("{}_{VERSION}", timestamped(&root, (timestamp, timestamp)));
-        let path = root.join(FOLDER).join(name);
-        write_new(&path, &generic_tile::file(schema::VERSION, &content))?;
-        sync_folder(&root.join(FOLDER))?;
+        write_new(&staged.path().join(name), &details)?;
     }
-    write_new(&marker, &[])?;
-    sync_folder(&root)
+    let published = staged
+        .publish(FOLDER)
+        .and_then(|()| write_new(&marker, &[]))
+        .and_then(|()| sync_folder(&root));
+    if published.is_err() {
+        // A group that is reported as failed must not count. If this fails, it is whole.
+        for path in [&marker, &list] {
+            drop(fs::remove_file(path).or_else(|_| fs::remove_dir_all(path)));
+        }
+    }
+    published
 }
 
 /// The version, the number of members, then for each: the version, its kind, whether its place is
@@ -61,7 +79,7 @@ fn content(members: &[GroupMember]) -> Result<Vec<u8>, String> {
     out.extend_from_slice(&(members.len() as u64).to_le_bytes());
     for member in sorted {
         out.extend_from_slice(&VERSION.to_le_bytes());
-        out.push(member.kind.number() as u8);
+        out.push(member.kind.map_or(UNKNOWN_KIND, |kind| kind.number() as u8));
         out.push(member.is_relative.into());
         put_text(&member.uri, &mut out);
         out.push(1);

@@ -2,11 +2,13 @@
 //!
 //! Specification: `format_spec/metadata.md`.
 
+use std::fs;
 use std::path::Path;
 
-use super::new_file::{absolute, create_folders, sync_folder, timestamped, write_new};
+use super::new_file::{absolute, create_folders, failed, sync_folder, timestamped, write_new};
 use super::{generic_tile, schema};
 use crate::error::Error;
+use crate::timestamped_name;
 use tiledb_schema::MetadataValue;
 
 /// The folder of the files, in that of the array or group.
@@ -32,19 +34,42 @@ pub(super) fn write(
     values: &[(&str, MetadataValue)],
     timestamp: u64,
 ) -> Result<(), Error> {
+    let place = || root.display().to_string();
     let content = content(values).map_err(|(name, problem)| Error::Metadata {
-        place: root.display().to_string(),
+        place: place(),
         name,
         problem,
     })?;
     create_folders(root, &[FOLDER])?;
-    if values.is_empty() {
+    let folder = root.join(FOLDER);
+    if !values.is_empty() {
+        let path = folder.join(timestamped(root, (timestamp, timestamp)));
+        let mut bytes = Vec::new();
+        generic_tile::append(schema::VERSION, &content, &mut bytes);
+        write_new(&path, &bytes)?;
+    }
+    sync_folder(&folder)?;
+    sync_folder(root)
+}
+
+/// Removes the metadata that an incomplete group left in `root`, and nothing that has another name
+/// than files of metadata have.
+pub(super) fn remove_leftover(root: &Path) -> Result<(), Error> {
+    let folder = root.join(FOLDER);
+    if !folder.is_dir() {
         return Ok(());
     }
-    let folder = root.join(FOLDER);
-    let path = folder.join(timestamped(root, (timestamp, timestamp)));
-    write_new(&path, &generic_tile::file(schema::VERSION, &content))?;
-    sync_folder(&folder)
+    let listing = |source| failed("list", &folder)(source);
+    for entry in fs::read_dir(&folder).map_err(listing)? {
+        let entry = entry.map_err(listing)?;
+        let is_ours = entry.file_type().map_err(listing)?.is_file()
+            && entry.file_name().to_str().and_then(timestamped_name::parse).is_some();
+        if is_ours {
+            fs::remove_file(entry.path()).map_err(failed("remove", &entry.path()))?;
+        }
+    }
+    // Fails if anything else is in it.
+    fs::remove_dir(&folder).map_err(failed("remove", &folder))
 }
 
 /// The values by name: the length of the name, the name, whether it was deleted, the type, the
@@ -68,6 +93,7 @@ fn content(values: &[(&str, MetadataValue)]) -> Result<Vec<u8>, (String, String)
         out.push(schema::number(datatype).map_err(failed)?);
         out.extend_from_slice(&n_values.to_le_bytes());
         out.extend_from_slice(&bytes);
+        generic_tile::check_size(out.len() as u64).map_err(failed)?;
     }
     Ok(out)
 }

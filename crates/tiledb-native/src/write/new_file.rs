@@ -19,13 +19,54 @@ pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     file.sync_all().map_err(failed("sync", path))
 }
 
-/// Creates folders below `root`, which may exist, and `root` itself.
+/// Creates folders below `root`, which may exist, and `root` itself. Syncs the names of `root` and
+/// of the folders above it that are new; those below `root` count when `root` is synced.
 pub(super) fn create_folders(root: &Path, names: &[&str]) -> Result<(), Error> {
+    let new: Vec<&Path> = root.ancestors().take_while(|folder| !folder.exists()).collect();
     fs::create_dir_all(root).map_err(failed("create", root))?;
     for path in names.iter().map(|name| root.join(name)) {
         fs::create_dir_all(&path).map_err(failed("create", &path))?;
     }
-    Ok(())
+    new.into_iter().try_for_each(|folder| sync_folder(&parent(folder)))
+}
+
+/// A folder that gets its name when all its content is on disk, so that it appears whole. Dropping
+/// it before removes it.
+#[derive(Debug)]
+pub(super) struct StagedFolder {
+    path: PathBuf,
+    is_published: bool,
+}
+
+impl StagedFolder {
+    /// Creates the folder in `root`, under a name at which nobody looks for an array or a group.
+    pub(super) fn create(root: &Path) -> Result<Self, Error> {
+        let path = root.join(format!(".incomplete-{}", unique(root)));
+        fs::create_dir(&path).map_err(failed("create", &path))?;
+        Ok(Self { path, is_published: false })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Syncs the names in the folder, gives it the name `name`, and syncs that.
+    pub(super) fn publish(mut self, name: &str) -> Result<(), Error> {
+        sync_folder(&self.path)?;
+        let (root, to) = (parent(&self.path), self.path.with_file_name(name));
+        fs::rename(&self.path, &to).map_err(failed("give its name to", &to))?;
+        self.is_published = true;
+        sync_folder(&root)
+    }
+}
+
+impl Drop for StagedFolder {
+    fn drop(&mut self) {
+        if !self.is_published {
+            // If this fails, the folder is still neither an array nor a group.
+            drop(fs::remove_dir_all(&self.path));
+        }
+    }
 }
 
 /// Syncs the names in a folder to disk.

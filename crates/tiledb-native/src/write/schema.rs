@@ -144,6 +144,16 @@ fn current_domain(schema: &Schema, out: &mut Vec<u8>) -> Result<(), String> {
     Ok(())
 }
 
+/// Bytes of an enumeration's values and of their offsets, the parts of its file that may be large.
+pub(super) fn enumeration_bytes(enumeration: &Enumeration) -> u64 {
+    match &enumeration.values {
+        EnumerationValues::Fixed(bytes) => bytes.len() as u64,
+        EnumerationValues::VarSized(values) => {
+            values.iter().map(|value| value.len() as u64 + size_of::<u64>() as u64).sum()
+        }
+    }
+}
+
 /// The content of the file of an enumeration; `file` is the file's name.
 ///
 /// # Errors

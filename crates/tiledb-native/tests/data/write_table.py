@@ -1,9 +1,10 @@
-"""Writes table.files, table-consolidated.files and group.files of this folder with tiledbsoma 2.3.0, from any folder:
+"""Writes table.files, table-consolidated.files, table-texts.files and group.files of this folder with tiledbsoma 2.3.0, from any folder:
 
     python write_table.py
 
 The form of the packed files is that of write.py. The table has rows 0 to 39 of time 2, 30 to 49 of time 3, which replace ten, and 50 to
 59 of time 5; at time 4 a column was added. The group has a member of each kind, and lost one.
+The texts of table-texts have the filters of obs in the Census of 2023: a dictionary, or run lengths, before zstd.
 """
 
 import os
@@ -60,6 +61,27 @@ def write_table(path):
             frame.write(columns(rows, time))
 
 
+def write_texts(path):
+    encoded = {"name": "DictionaryFilter", "kind": "RleFilter", "note": "DictionaryFilter"}
+    zstd = {"_type": "ZstdFilter", "level": 19}
+    attributes = {name: {"filters": [first, zstd]} for name, first in encoded.items()}
+    options = {"tiledb": {"create": {"capacity": 32, "attrs": attributes}}}
+    rows = list(range(60))
+    table = pa.table(
+        {
+            "soma_joinid": pa.array(rows, pa.int64()),
+            "name": pa.array([f"row {row} " * (row % 4) for row in rows], pa.large_string()),
+            "kind": pa.array([KINDS[row // 20] for row in rows], pa.large_string()),
+            "note": pa.array([None if row % 5 == 0 else "" if row % 5 == 1 else "seen" for row in rows], pa.string()),
+        }
+    )
+    schema = table.schema
+    tiledbsoma.DataFrame.create(path, schema=schema, domain=[(0, 99)], platform_config=options, context=context(1)).close()
+    date_new_schemas(path, 1)
+    with tiledbsoma.DataFrame.open(path, "w", context=context(2)) as frame:
+        frame.write(table)
+
+
 def write_group(path):
     with tiledbsoma.Collection.create(path, context=context(1)) as group:
         group.metadata["text"] = "value"
@@ -89,12 +111,14 @@ def pack(folder, name):
 
 def main():
     folder = tempfile.mkdtemp()
-    table, group = os.path.join(folder, "table"), os.path.join(folder, "group")
+    table, texts, group = (os.path.join(folder, name) for name in ("table", "texts", "group"))
     write_table(table)
     pack(table, "table.files")
     with tiledbsoma.DataFrame.open(table, "w") as frame:
         frame._handle.consolidate_and_vacuum(["fragments"])
     pack(table, "table-consolidated.files")
+    write_texts(texts)
+    pack(texts, "table-texts.files")
     write_group(group)
     pack(group, "group.files")
     with tiledbsoma.DataFrame.open(table) as frame:

@@ -7,7 +7,7 @@ mod edge_cases;
 mod fragments;
 mod groups;
 mod histories;
-mod metadata;
+pub(crate) mod metadata;
 mod random;
 mod tables;
 mod times;

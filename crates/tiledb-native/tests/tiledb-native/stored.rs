@@ -1,9 +1,11 @@
 //! Arrays written by many versions of libtiledb (`tests/data/write.py`), intact and damaged.
 
 mod cache;
+mod concurrent;
 mod damage;
 mod formats;
 mod kept;
+mod limits;
 mod object;
 mod packed;
 mod prefetch;

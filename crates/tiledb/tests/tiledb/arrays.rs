@@ -270,7 +270,7 @@ fn groups_have_members_and_metadata() {
     members.sort_by(|a, b| a.name.cmp(&b.name));
     assert_eq!(
         members.iter().map(|m| (m.name.as_str(), m.kind)).collect::<Vec<_>>(),
-        [("inner", ObjectType::Group), ("matrix", ObjectType::Array)]
+        [("inner", Some(ObjectType::Group)), ("matrix", Some(ObjectType::Array))]
     );
     assert!(members[1].uri.ends_with("group/matrix"), "{}", members[1].uri);
     let expected: Vec<_> =

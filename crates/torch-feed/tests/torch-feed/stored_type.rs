@@ -49,6 +49,10 @@ impl XReader for Typed {
         self.inner.working_bytes(nnz, genes, form)
     }
 
+    fn is_far(&self) -> bool {
+        self.inner.is_far()
+    }
+
     fn cache(&self) -> Option<CacheUse> {
         self.inner.cache()
     }

@@ -11,6 +11,7 @@ use pipeline::Error as Engine;
 use proptest::prelude::*;
 use soma_io::{CsrBuffers, MemoryReader};
 
+use crate::pipeline::counted::CountedReader;
 use crate::pipeline::sample::{self, WAYS, dense_rows};
 
 /// The names of the layers, and those of the arrays of obsm with their numbers of columns.
@@ -44,8 +45,13 @@ fn csr(matrix: &str, experiment: u64, n_rows: u64, n_columns: u64) -> CsrBuffers
     csr
 }
 
-fn reader(matrix: &str, experiment: u64, n_rows: u64, n_columns: u64) -> Arc<MemoryReader> {
-    Arc::new(MemoryReader::new(csr(matrix, experiment, n_rows, n_columns)).unwrap())
+/// A reader that says that it is far away if the number of rows is odd, so that matrices are read
+/// at the same time.
+fn reader(matrix: &str, experiment: u64, n_rows: u64, n_columns: u64) -> Arc<CountedReader> {
+    let reader = MemoryReader::new(csr(matrix, experiment, n_rows, n_columns)).unwrap();
+    let mut reader = CountedReader::new(reader, 0);
+    reader.is_far = n_rows % 2 == 1;
+    Arc::new(reader)
 }
 
 /// An experiment with X alone.

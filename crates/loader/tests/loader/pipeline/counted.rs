@@ -23,13 +23,25 @@ pub(crate) struct CountedReader {
     /// Bytes of decoded values that each holder allows.
     allowed: Mutex<BTreeMap<u64, u64>>,
     working_bytes: u64,
+    /// Whether it knows its number of values.
+    pub(crate) knows_nnz: bool,
+    /// Whether it says that it is far away.
+    pub(crate) is_far: bool,
 }
 
 impl CountedReader {
     /// Counts the reads of a reader, each of which claims to need this much memory.
     pub(crate) fn new(inner: MemoryReader, working_bytes: u64) -> Self {
         let (n_started, n_fresh) = (AtomicUsize::default(), AtomicUsize::default());
-        Self { inner, n_started, n_fresh, allowed: Mutex::default(), working_bytes }
+        Self {
+            inner,
+            n_started,
+            n_fresh,
+            allowed: Mutex::default(),
+            working_bytes,
+            knows_nnz: true,
+            is_far: false,
+        }
     }
 
     /// Bytes of decoded values that all holders allow together.
@@ -61,11 +73,18 @@ impl XReader for CountedReader {
     }
 
     fn nnz(&self) -> Result<Option<u64>, soma_io::Error> {
+        if !self.knows_nnz {
+            return Ok(None);
+        }
         self.inner.nnz()
     }
 
     fn working_bytes(&self, _nnz: u64, _genes: &GeneSelection, _form: ReadForm) -> u64 {
         self.working_bytes
+    }
+
+    fn is_far(&self) -> bool {
+        self.is_far
     }
 
     fn cache(&self) -> Option<CacheUse> {

@@ -150,6 +150,27 @@ fn what_blocks_leave_is_for_values_that_are_kept_decoded() {
     assert_eq!(allowed(Budget::new(least + more), Some(77)), [77, 77]);
 }
 
+/// Matrices beside X share by their values, or evenly by rows if a reader cannot count them.
+#[test]
+fn readers_that_do_not_count_their_values_keep_decoded_ones_too() {
+    for (x_knows, shares) in [(true, false), (false, true)] {
+        let of = |n_columns, knows_nnz| {
+            let mut reader = CountedReader::new(sample::reader(N_ROWS, n_columns), 0);
+            reader.knows_nnz = knows_nnz;
+            Arc::new(reader)
+        };
+        let (x, beside) = (of(6, x_knows), of(2, true));
+        let data = dataset(Arc::clone(&x) as Arc<dyn XReader>);
+        let data = data.with_obsm("a", Arc::clone(&beside) as Arc<dyn XReader>).unwrap();
+        let spec = LoaderSpec { keep_decoded_bytes: Some(1000), ..sample::spec() };
+        let loader = Loader::new(data, spec).unwrap();
+        loader.epoch(0).unwrap().next().unwrap().unwrap();
+        assert_eq!((x.allowed(), beside.allowed()) == (500, 500), shares);
+        assert!((999..=1000).contains(&(x.allowed() + beside.allowed())));
+        assert!(x.allowed() > 0);
+    }
+}
+
 #[test]
 fn loaders_of_one_data_set_do_not_take_what_another_keeps() {
     let (reader, data, base) = counted();

@@ -245,6 +245,10 @@ fn a_state_of_another_order_is_refused_by_what_differs() {
     );
     check_refused(with(LoaderSpec { chunks_per_block: 3, ..same() }), "chunks per block 2");
     check_refused(
+        with(LoaderSpec { ramp_blocks: 1, ..same() }),
+        "number of blocks that grow 0, and this loader has 1",
+    );
+    check_refused(
         with(LoaderSpec { batch_rows: 13, ..same() }),
         "global batch size (batch size x world size) 24, and this loader has 26",
     );

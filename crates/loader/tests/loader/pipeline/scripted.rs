@@ -125,6 +125,10 @@ impl XReader for ScriptedReader {
         self.inner.working_bytes(nnz, genes, form)
     }
 
+    fn is_far(&self) -> bool {
+        self.inner.is_far()
+    }
+
     fn cache(&self) -> Option<CacheUse> {
         self.inner.cache()
     }

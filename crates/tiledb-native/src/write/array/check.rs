@@ -6,6 +6,8 @@ use tiledb_schema::{
     ArrayType, Attribute, Datatype, Dimension, Enumeration, EnumerationValues, Schema,
 };
 
+use crate::write::{generic_tile, schema};
+
 /// The beginning of names that TileDB uses itself.
 const RESERVED: &str = "__";
 
@@ -95,6 +97,8 @@ fn attribute(attribute: &Attribute, enumerations: &[Enumeration]) -> Result<(), 
 }
 
 fn enumeration(enumeration: &Enumeration) -> Result<(), String> {
+    // Before the values are compared, which takes long for so many.
+    generic_tile::check_size(schema::enumeration_bytes(enumeration))?;
     let twice = || Err("it has a value twice".to_owned());
     match &enumeration.values {
         EnumerationValues::VarSized(values) => {

@@ -1,6 +1,8 @@
 //! Arrays and groups created by this crate: their files have the content of those that libtiledb
 //! makes, except for times and random names, and libtiledb reads the same from them.
 
+mod incomplete;
+
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use storage::{LocalStorage, Storage};
 use tiledb::{
     Array as TiledbArray, Attribute, Context, Datatype, Enumeration, EnumerationValues,
     Group as TiledbGroup, MetadataValue, ObjectType,
 };
-use tiledb_native::{ArrayDescription, Error, Group, object_type};
+use tiledb_native::{ArrayDescription, Error, Group, GroupMember, object_type};
 
 use super::written::{context, plain};
 
@@ -38,19 +39,30 @@ fn values() -> Vec<(&'static str, MetadataValue)> {
     ]
 }
 
+/// A member as both readers have it: name, absolute URI, kind. A member without a name has its URI
+/// as name, as stored or absolute.
+type Named = (String, String, Option<ObjectType>);
+
 /// Compares the group at `at` at `timestamp`.
+#[track_caller]
 fn check_group(context: &Context, at: &Path, timestamp: Option<u64>) -> Group {
     let ours = Group::open(storage(at), timestamp).unwrap();
     let theirs = TiledbGroup::open(context, at.to_str().unwrap(), timestamp).unwrap();
-    let mut members = theirs.members().unwrap();
-    members.sort_by(|a, b| a.name.cmp(&b.name));
-    let named: Vec<_> = members.iter().map(|member| (member.name.as_str(), member.kind)).collect();
-    let found: Vec<_> =
-        ours.members().iter().map(|member| (member.name.as_str(), member.kind)).collect();
-    assert_eq!(found, named, "at {timestamp:?}");
-    for (member, theirs) in ours.members().iter().zip(&members) {
-        assert!(member.is_relative && theirs.uri.ends_with(&member.uri), "{member:?}, {theirs:?}");
-    }
+    let root = format!("file://{}/", at.to_str().unwrap());
+    let name = |name: &str| name.strip_prefix(&root).unwrap_or(name).to_owned();
+    let members = theirs.members().unwrap().into_iter();
+    let mut expected: Vec<Named> =
+        members.map(|member| (name(&member.name), member.uri, member.kind)).collect();
+    let place = |(name, uri, _): &Named| (name.clone(), uri.clone());
+    expected.sort_by_key(place);
+    let absolute = |member: &GroupMember| {
+        if member.is_relative { format!("{root}{}", member.uri) } else { member.uri.clone() }
+    };
+    let members = ours.members().iter();
+    let mut found: Vec<Named> =
+        members.map(|member| (name(&member.name), absolute(member), member.kind)).collect();
+    found.sort_by_key(place);
+    assert_eq!(found, expected, "at {timestamp:?}");
     assert_eq!(ours.metadata(), theirs.metadata().unwrap(), "at {timestamp:?}");
     ours
 }
@@ -85,6 +97,111 @@ fn groups_have_their_members_and_metadata() {
     }
     group.close().unwrap();
     assert_eq!(check_group(&context, &at, None).metadata().len(), values().len() + 1);
+}
+
+/// The time, in milliseconds since 1970, after which everything written is later.
+fn now() -> u64 {
+    let millis = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    let now = millis();
+    while millis() <= now {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    now
+}
+
+/// Changes a group, and returns a time after that.
+fn change(context: &Context, at: &Path, change: impl FnOnce(&TiledbGroup)) -> u64 {
+    let group = TiledbGroup::open_for_writing(context, at.to_str().unwrap()).unwrap();
+    change(&group);
+    group.close().unwrap();
+    now()
+}
+
+/// Members by relative and absolute URIs, with and without names, removed and added again.
+#[test]
+fn members_come_and_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let [at, outside] = ["group", "outside"].map(|name| folder.path().join(name));
+    let context = context();
+    for group in [at.clone(), at.join("ms"), at.join("obs")] {
+        TiledbGroup::create(&context, group.to_str().unwrap()).unwrap();
+    }
+    for array in [&at.join("X"), &outside] {
+        plain((4, 4), vec![vec![(1, 2, 3)]]).write(array);
+    }
+    let [outside, ms] = [outside, at.join("ms")].map(|path| path.to_str().unwrap().to_owned());
+    let mut times = vec![now()];
+    let mut changed = |by: &dyn Fn(&TiledbGroup)| -> Vec<String> {
+        times.push(change(&context, &at, by));
+        let group = check_group(&context, &at, None);
+        group.members().iter().map(|member| member.name.clone()).collect()
+    };
+    let all = changed(&|group| {
+        group.add_relative("X").unwrap();
+        group.add_member("obs", true, None).unwrap();
+        group.add_member(&outside, false, Some("elsewhere")).unwrap();
+        group.add_member(&ms, false, None).unwrap();
+        group.add_member("absent", true, Some("later")).unwrap();
+    });
+    assert_eq!(all, ["X", "elsewhere", &format!("file://{ms}"), "later", "obs"]);
+    let left = changed(&|group| {
+        group.remove_member("obs").unwrap();
+        group.remove_member("elsewhere").unwrap();
+    });
+    assert_eq!(left, ["X", &format!("file://{ms}"), "later"]);
+    let left = changed(&|group| {
+        group.remove_member("X").unwrap();
+        group.remove_member(&ms).unwrap();
+    });
+    assert_eq!(left, ["later"]);
+    let again = changed(&|group| {
+        group.add_member("ms", true, Some("X")).unwrap();
+        group.add_member("obs", true, None).unwrap();
+        group.add_member(&outside, false, None).unwrap();
+    });
+    assert_eq!(again, ["X", &format!("file://{outside}"), "later", "obs"]);
+    let group = check_group(&context, &at, None);
+    let kinds: Vec<_> = group.members().iter().map(|member| member.kind).collect();
+    let (group, array) = (Some(ObjectType::Group), Some(ObjectType::Array));
+    assert_eq!(kinds, [group, array, None, group]);
+    for time in times {
+        check_group(&context, &at, Some(time));
+    }
+}
+
+/// Metadata of a group, written several times, consolidated, vacuumed, and written again.
+#[test]
+fn metadata_of_a_group_are_consolidated() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("group");
+    let (context, uri) = (context(), at.to_str().unwrap());
+    TiledbGroup::create(&context, uri).unwrap();
+    let mut times = vec![now()];
+    let put = |entries: &[(&str, MetadataValue)]| {
+        change(&context, &at, |group| {
+            for (key, value) in entries {
+                group.put_metadata(key, value).unwrap();
+            }
+        })
+    };
+    let check = |times: &[u64], what: &str| {
+        assert!(at.join("__meta").is_dir(), "{what}");
+        for time in times {
+            check_group(&context, &at, Some(*time));
+        }
+        check_group(&context, &at, None).metadata().len()
+    };
+    times.push(put(&values()));
+    times.push(put(&[("text", MetadataValue::from(8)), ("more", MetadataValue::from("x"))]));
+    times.push(put(&[("more", MetadataValue::from("y"))]));
+    let n_values = values().len() + 1;
+    assert_eq!(check(&times, "written"), n_values);
+    TiledbGroup::consolidate_metadata(&context, uri).unwrap();
+    assert_eq!(check(&times, "consolidated"), n_values);
+    TiledbGroup::vacuum_metadata(&context, uri).unwrap();
+    assert_eq!(check(&times, "vacuumed"), n_values);
+    times.push(put(&[("last", MetadataValue::from(1))]));
+    assert_eq!(check(&times, "appended"), n_values + 1);
 }
 
 /// Metadata of an array at several times, consolidated, and vacuumed.

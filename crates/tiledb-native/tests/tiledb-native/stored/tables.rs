@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tiledb_native::{Error, Group, OpenOptions, Table, TableColumn};
-use tiledb_schema::{MetadataValue, ObjectType};
+use tiledb_schema::{Filter, MetadataValue, ObjectType};
 
 use super::damage::{Numbers, damages};
 use super::packed::MemoryStorage;
@@ -88,6 +88,27 @@ fn a_table_of_tiledbsoma_at_every_time() {
     }
 }
 
+/// Texts with the filters of obs in the Census of 2023.
+#[test]
+fn texts_behind_a_dictionary_and_run_lengths() {
+    let table = open(stored("table-texts"), None).unwrap();
+    let filters = &table.description().schema().attributes[0].filters;
+    assert_eq!(filters, &[Filter::Dictionary, Filter::Zstd(19)]);
+    let kinds = ["B cell", "T cell", "new"];
+    for (range, ranges) in [(0..60, None), (25..41, Some(vec![25..41]))] {
+        let rows: Vec<usize> = range.collect();
+        let found = table.read(&["name", "kind", "note"], ranges.as_deref()).unwrap();
+        let names: Vec<String> =
+            rows.iter().map(|row| format!("row {row} ").repeat(row % 4)).collect();
+        assert_eq!(texts(&found[0]), names);
+        assert_eq!(texts(&found[1]), rows.iter().map(|row| kinds[row / 20]).collect::<Vec<_>>());
+        let notes = rows.iter().map(|row| if row % 5 < 2 { "" } else { "seen" });
+        assert_eq!(texts(&found[2]), notes.collect::<Vec<_>>());
+        let valid: Vec<bool> = rows.iter().map(|row| row % 5 != 0).collect();
+        assert_eq!(found[2].validity, Some(valid));
+    }
+}
+
 #[test]
 fn extended_categories_are_those_of_the_time() {
     for (timestamp, n_kinds) in [(Some(2), 2), (Some(4), 2), (Some(5), 3), (None, 3)] {
@@ -109,8 +130,8 @@ fn a_group_of_tiledbsoma_at_every_time() {
     assert_eq!(names(&group(Some(1))), ["lost", "ms", "obs"]);
     let latest = group(None);
     assert_eq!(names(&latest), ["ms", "obs"]);
-    assert_eq!(latest.members()[0].kind, ObjectType::Group);
-    assert_eq!(latest.members()[1].kind, ObjectType::Array);
+    assert_eq!(latest.members()[0].kind, Some(ObjectType::Group));
+    assert_eq!(latest.members()[1].kind, Some(ObjectType::Array));
     let value = |group: &Group, key: &str| {
         group.metadata().iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
     };
@@ -169,6 +190,7 @@ fn check_damage(
 fn damaged_tables() {
     check_damage("table", 8, &read_all);
     check_damage("table-consolidated", 15, &read_all);
+    check_damage("table-texts", 8, &read_all);
 }
 
 #[test]

@@ -192,12 +192,47 @@ fn what_is_no_table_is_refused_before_it_is_read() {
     assert_eq!(reason, Unsupported::DimensionCount { n_dimensions: 2 });
     let dense = Schema { array_type: ArrayType::Dense, ..of(Datatype::Int64, Some((0, 9))) };
     assert_eq!(refused(&dense), Unsupported::Dense);
-    for filter in [Filter::Rle, Filter::Dictionary] {
-        let mut with = schema(10, 10);
-        with.attributes[1] =
-            Attribute { filters: vec![filter], ..Attribute::new("text", Datatype::StringAscii) };
-        let reason = refused(&with);
-        assert!(matches!(&reason, Unsupported::Filter { of, .. } if of == "text"), "{reason}");
+}
+
+/// The pipelines of the Census's obs, and others. Texts are few and many, empty, and longer than
+/// one byte can count.
+#[test]
+fn texts_encoded_whole() {
+    let texts: [fn(i64) -> String; 5] = [
+        |row| ["B cell", "", "T \u{e4} cell"][(row / 7 % 3) as usize].to_owned(),
+        |row| format!("{row}").repeat((row % 5) as usize),
+        |row| "x".repeat(if row == 11 { 70_000 } else { 3 }),
+        |_| "always the same".to_owned(),
+        |row| format!("{:07}", row % 400),
+    ];
+    let rows: Vec<i64> = (0..1000).collect();
+    for first in [Filter::Dictionary, Filter::Rle] {
+        for rest in [vec![], vec![Filter::Zstd(19)], vec![Filter::ByteShuffle, Filter::Lz4(-1)]] {
+            for datatype in [Datatype::StringUtf8, Datatype::StringAscii] {
+                let mut schema = schema(1000, 300);
+                let filters = [vec![first], rest.clone()].concat();
+                schema.attributes[1] = Attribute { filters, ..Attribute::new("text", datatype) };
+                for (idx, text) in texts.iter().enumerate() {
+                    let folder = tempfile::tempdir().unwrap();
+                    let at = folder.path().join("table");
+                    create(&at, &schema);
+                    let texts: Vec<String> = rows.iter().map(|row| text(*row)).collect();
+                    write(&at, 1, &rows, &texts);
+                    let what = format!("texts {idx}, {first:?}, {rest:?}, {datatype:?}");
+                    let found = open(&at).unwrap().read(&["text", "n"], None);
+                    let found = found.unwrap_or_else(|error| panic!("{what}: {error}"));
+                    assert!(found[0].bytes == texts.concat().as_bytes(), "{what}");
+                    let theirs = Array::open(&context(), at.to_str().unwrap(), None).unwrap();
+                    let theirs = with_libtiledb(&theirs, None).unwrap();
+                    let offsets = found[0].offsets.as_ref().unwrap();
+                    for (pair, (_, cells)) in offsets.windows(2).zip(&theirs) {
+                        let text = &found[0].bytes[pair[0] as usize..pair[1] as usize];
+                        assert!(text == cells[1].1, "{what}");
+                    }
+                    assert_eq!(theirs.len(), rows.len(), "{what}");
+                }
+            }
+        }
     }
 }
 

@@ -47,7 +47,18 @@ fn offsets_filters(draw: &mut Draw) -> Vec<Filter> {
     }
 }
 
-fn text_filters(draw: &mut Draw) -> Vec<Filter> {
+fn text_filters(draw: &mut Draw, datatype: Datatype) -> Vec<Filter> {
+    if datatype != Datatype::Blob && draw.chance(40) {
+        // Texts are then encoded whole.
+        let first = draw.pick(&[Filter::Dictionary, Filter::Rle]);
+        let rest = [
+            vec![],
+            vec![Filter::Zstd(19)],
+            vec![Filter::BitShuffle, Filter::Lz4(-1)],
+            vec![Filter::Gzip(1), Filter::ChecksumSha256],
+        ];
+        return [vec![first], rest[draw.below(4)].clone()].concat();
+    }
     match draw.below(6) {
         0 => vec![Filter::None],
         1 => vec![Filter::ByteShuffle, Filter::Lz4(-1), Filter::ChecksumMd5],
@@ -71,7 +82,10 @@ pub(super) fn attribute(draw: &mut Draw, name: &str) -> Attribute {
             ];
             (draw.pick(&TIME_TYPES), filters[draw.below(3)].clone())
         }
-        _ => (draw.pick(&TEXT_TYPES), text_filters(draw)),
+        _ => {
+            let datatype = draw.pick(&TEXT_TYPES);
+            (datatype, text_filters(draw, datatype))
+        }
     };
     Attribute { nullable: draw.chance(40), filters, ..Attribute::new(name, datatype) }
 }

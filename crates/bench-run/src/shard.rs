@@ -1,0 +1,281 @@
+//! Parts of a grid for several machines: which part this process measures.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::str::FromStr;
+
+/// One of `count` parts of a grid, numbered from 0. Shown as `index/count`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    index: u64,
+    count: u64,
+}
+
+/// `--shard` as typed: `I/N`, or `auto/N` for the index that the launcher tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShardFlag {
+    /// `None` for the launcher's.
+    index: Option<u64>,
+    count: u64,
+}
+
+/// The variables in which a launcher tells a task its number and how many there are.
+struct Launcher {
+    index: &'static str,
+    /// `None` if it does not tell.
+    count: Option<&'static str>,
+    /// The number of the first task and the distance between two, if they can differ from 0 and 1.
+    first_and_step: Option<(&'static str, &'static str)>,
+}
+
+/// Slurm's job arrays, HyperQueue's task arrays, Kubernetes' indexed jobs, and Open MPI, as their
+/// documentations name the variables.
+const LAUNCHERS: [Launcher; 4] = [
+    Launcher {
+        index: "SLURM_ARRAY_TASK_ID",
+        count: Some("SLURM_ARRAY_TASK_COUNT"),
+        first_and_step: Some(("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP")),
+    },
+    Launcher { index: "HQ_TASK_ID", count: None, first_and_step: None },
+    Launcher { index: "JOB_COMPLETION_INDEX", count: None, first_and_step: None },
+    Launcher {
+        index: "OMPI_COMM_WORLD_RANK",
+        count: Some("OMPI_COMM_WORLD_SIZE"),
+        first_and_step: None,
+    },
+];
+
+/// A part of a grid that cannot be taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShardError {
+    /// The flag is none of the two forms.
+    #[error(
+        "{typed:?} is no part of a grid: give I/N, the part I of N counted from 0, or auto/N, where Slurm, HyperQueue, Kubernetes \
+         or mpirun tells the part"
+    )]
+    Form {
+        /// The flag as typed.
+        typed: String,
+    },
+    /// The index is not below the count.
+    #[error("there is no part {index} of {count}: parts are counted from 0{}", told_by(*.variable))]
+    Index {
+        /// The part asked for.
+        index: u64,
+        /// Number of parts.
+        count: u64,
+        /// The variable that says so, if not the flag.
+        variable: Option<&'static str>,
+    },
+    /// A variable of a launcher is no number.
+    #[error(
+        "{variable} is {value:?}, which is no number; unset it, or name the part with --shard I/N"
+    )]
+    Variable {
+        /// Its name.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// The launcher tells the index alone.
+    #[error(
+        "{variable} says that this is one task of several, but not of how many: add --shard auto/N for N tasks, or --shard 0/1 to \
+         measure everything here"
+    )]
+    NoCount {
+        /// The variable.
+        variable: &'static str,
+    },
+    /// `auto` without a launcher.
+    #[error(
+        "--shard auto/{count} needs a launcher that tells the part, and none of {} is set",
+        variables()
+    )]
+    NoLauncher {
+        /// Number of parts.
+        count: u64,
+    },
+}
+
+fn told_by(variable: Option<&'static str>) -> String {
+    variable.map_or_else(String::new, |variable| format!(", and {variable} tells it"))
+}
+
+fn variables() -> String {
+    LAUNCHERS.iter().map(|launcher| launcher.index).collect::<Vec<_>>().join(", ")
+}
+
+impl Shard {
+    /// The part of this process: that of the flag, else that of the launcher's variables, else
+    /// none, and everything is measured here.
+    ///
+    /// # Errors
+    /// The launcher tells too little, or what cannot be.
+    pub fn of_process(flag: Option<ShardFlag>) -> Result<Option<Self>, ShardError> {
+        Self::told(flag, |name| std::env::var(name).ok())
+    }
+
+    fn told(
+        flag: Option<ShardFlag>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Self>, ShardError> {
+        if let Some(ShardFlag { index: Some(index), count }) = flag {
+            return Self::new(index, count, None).map(Some);
+        }
+        let told = LAUNCHERS.iter().find(|launcher| variable(launcher.index).is_some());
+        match (told, flag) {
+            (None, None) => Ok(None),
+            (None, Some(ShardFlag { count, .. })) => Err(ShardError::NoLauncher { count }),
+            (Some(launcher), flag) => launcher.shard(flag.map(|flag| flag.count), variable),
+        }
+    }
+
+    fn new(index: u64, count: u64, variable: Option<&'static str>) -> Result<Self, ShardError> {
+        if index < count {
+            Ok(Self { index, count })
+        } else {
+            Err(ShardError::Index { index, count, variable })
+        }
+    }
+
+    /// The items of this part, in their order. Each item is in exactly one part.
+    ///
+    /// They are dealt by size: the largest to the first part, the next to the second and so on,
+    /// then back from the last part to the first. So each part gets large and small ones.
+    pub fn deal<T>(self, items: Vec<T>, size: impl Fn(&T) -> u64) -> Vec<T> {
+        let mut by_size: Vec<(Reverse<u64>, usize)> =
+            items.iter().enumerate().map(|(at, item)| (Reverse(size(item)), at)).collect();
+        by_size.sort_unstable();
+        let mut mine = vec![false; items.len()];
+        for (place, (_, at)) in (0_u64..).zip(by_size) {
+            let (turn, step) = (place / self.count, place % self.count);
+            let part = if turn % 2 == 0 { step } else { self.count - 1 - step };
+            mine[at] = part == self.index;
+        }
+        items.into_iter().zip(mine).filter_map(|(item, mine)| mine.then_some(item)).collect()
+    }
+
+    /// The part as a folder's name has it: `shard-2-of-8`.
+    pub fn folder_name(self) -> String {
+        format!("shard-{}-of-{}", self.index, self.count)
+    }
+}
+
+impl Launcher {
+    fn shard(
+        &self,
+        count: Option<u64>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<Shard>, ShardError> {
+        let number = |name: &'static str| match variable(name) {
+            None => Ok(None),
+            Some(value) => match value.trim().parse::<u64>() {
+                Ok(number) => Ok(Some(number)),
+                Err(_) => Err(ShardError::Variable { variable: name, value }),
+            },
+        };
+        let of = |name: Option<&'static str>| name.map_or(Ok(None), number);
+        let count = match count {
+            Some(count) => count,
+            None => of(self.count)?.ok_or(ShardError::NoCount { variable: self.index })?,
+        };
+        let task = number(self.index)?.unwrap_or(0);
+        let (first, step) = match self.first_and_step {
+            Some((first, step)) => (number(first)?.unwrap_or(0), number(step)?.unwrap_or(1)),
+            None => (0, 1),
+        };
+        let index = task.saturating_sub(first) / step.max(1);
+        Shard::new(index, count, Some(self.index)).map(Some)
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.count)
+    }
+}
+
+impl FromStr for ShardFlag {
+    type Err = ShardError;
+
+    fn from_str(text: &str) -> Result<Self, ShardError> {
+        let form = || ShardError::Form { typed: text.to_owned() };
+        let (index, count) = text.split_once('/').ok_or_else(form)?;
+        let count = count.parse().map_err(|_| form())?;
+        let index = match index {
+            "auto" => None,
+            index => Some(index.parse().map_err(|_| form())?),
+        };
+        // Also refuses no parts at all.
+        Shard::new(index.unwrap_or(0), count, None)?;
+        Ok(Self { index, count })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(flag: Option<&str>, variables: &[(&str, &str)]) -> Result<String, String> {
+        let variables: BTreeMap<&str, &str> = variables.iter().copied().collect();
+        let flag = flag.map(ShardFlag::from_str).transpose().map_err(|error| error.to_string())?;
+        Shard::told(flag, |name| variables.get(name).map(|value| (*value).to_owned()))
+            .map(|shard| shard.map_or_else(|| "all".to_owned(), |shard| shard.to_string()))
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_part_is_the_flags_or_the_launchers() {
+        let slurm = [
+            ("SLURM_ARRAY_TASK_ID", "7"),
+            ("SLURM_ARRAY_TASK_COUNT", "4"),
+            ("SLURM_ARRAY_TASK_MIN", "1"),
+            ("SLURM_ARRAY_TASK_STEP", "2"),
+        ];
+        let mpi = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")];
+        for (flag, variables, expected) in [
+            (None, &[][..], "all"),
+            (Some("2/5"), &slurm, "2/5"),
+            (None, &slurm, "3/4"),
+            (Some("auto/9"), &slurm, "3/9"),
+            (None, &slurm[..2], "there is no part 7 of 4"),
+            (None, &mpi, "1/2"),
+            (None, &[("HQ_TASK_ID", "3")], "HQ_TASK_ID says that this is one task of several"),
+            (Some("auto/4"), &[("HQ_TASK_ID", "3")], "3/4"),
+            (Some("auto/4"), &[("JOB_COMPLETION_INDEX", "0")], "0/4"),
+            (Some("auto/3"), &[("JOB_COMPLETION_INDEX", "3")], "JOB_COMPLETION_INDEX tells it"),
+            (Some("auto/4"), &[("HQ_TASK_ID", "x")], "HQ_TASK_ID is \"x\", which is no number"),
+            (Some("auto/4"), &[], "none of SLURM_ARRAY_TASK_ID, HQ_TASK_ID"),
+            (Some("4/4"), &[], "there is no part 4 of 4"),
+            (Some("0/0"), &[], "there is no part 0 of 0"),
+            (Some("auto/0"), &[], "there is no part 0 of 0"),
+            (Some("1"), &[], "\"1\" is no part of a grid"),
+            (Some("-1/4"), &[], "\"-1/4\" is no part of a grid"),
+        ] {
+            let found = of(flag, variables).unwrap_or_else(|error| error);
+            assert!(found.contains(expected), "{flag:?} {variables:?}: {found}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_item_is_in_one_part(sizes in prop::collection::vec(0_u64..1000, 0..40), count in 1_u64..9) {
+            let items: Vec<(usize, u64)> = sizes.iter().copied().enumerate().collect();
+            let parts: Vec<Vec<(usize, u64)>> = (0..count)
+                .map(|index| Shard { index, count }.deal(items.clone(), |item| item.1))
+                .collect();
+            prop_assert!(parts.iter().all(|part| part.is_sorted_by_key(|item| item.0)));
+            let mut all = parts.concat();
+            all.sort_unstable();
+            prop_assert_eq!(all, items);
+            // Sums differ by one item at most, the largest.
+            let sums: Vec<u64> = parts.iter().map(|part| part.iter().map(|item| item.1).sum()).collect();
+            let (least, most) = (sums.iter().min().unwrap(), sums.iter().max().unwrap());
+            prop_assert!(most - least <= sizes.iter().copied().max().unwrap_or(0));
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Opening an experiment over a link: few requests, and few of them one after another.
+
+use std::fs;
+use std::path::Path;
+
+use link::{BUCKET, LinkServer, LinkSpec};
+use soma_io::{
+    Config, CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges,
+};
+use tempfile::TempDir;
+
+use crate::small::Small;
+
+/// An experiment below a folder that a server serves.
+struct Far {
+    folder: TempDir,
+    small: Small,
+}
+
+impl Far {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let small = Small::new(400, 90, 12);
+        small.write(folder.path().join("experiment").to_str().unwrap()).unwrap();
+        Self { folder, small }
+    }
+
+    fn root(&self) -> std::path::PathBuf {
+        self.folder.path().join("experiment")
+    }
+
+    fn serve(&self) -> LinkServer {
+        LinkServer::start(self.folder.path(), "0".parse::<LinkSpec>().unwrap()).unwrap()
+    }
+
+    /// Reads a column of each frame and the first rows of X, and returns the requests up to X's
+    /// values, and all.
+    fn read(&self, server: &LinkServer, more: &[(&str, &str)]) -> (u64, u64) {
+        let experiment = open(server, more);
+        let columns = Some(&["category"][..]);
+        let obs = experiment.obs().unwrap().read(columns, None).unwrap();
+        assert_eq!(obs.column(0), self.small.obs.column_by_name("category").unwrap());
+        let measurement = experiment.measurement("RNA").unwrap();
+        let var = measurement.var().unwrap().read(columns, None).unwrap();
+        assert_eq!(var.column(0), self.small.var.column_by_name("category").unwrap());
+        let reader = measurement.x("raw").unwrap().reader(ReaderChoice::Native).unwrap();
+        assert_eq!(reader.nnz().unwrap(), Some(self.small.x.values.len() as u64));
+        let before = server.counts().requests;
+        let mut rows = CsrBuffers::new();
+        let some = RowRanges::new(vec![0..30]).unwrap();
+        reader.read_csr(&some, &GeneSelection::All, &mut rows).unwrap();
+        assert_eq!(rows.values, self.small.x.values[..self.small.x.row_offsets[30]]);
+        (before, server.counts().requests)
+    }
+}
+
+fn open(server: &LinkServer, more: &[(&str, &str)]) -> Experiment {
+    let address = server.address().to_string();
+    let settings = [
+        ("vfs.s3.endpoint_override", address.as_str()),
+        ("vfs.s3.scheme", "http"),
+        ("vfs.s3.region", "us-east-1"),
+        ("vfs.s3.no_sign_request", "true"),
+    ];
+    let settings = settings.iter().chain(more);
+    let config: Config =
+        settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let options = OpenOptions { config, reader: ReaderChoice::Native, ..OpenOptions::default() };
+    Experiment::open(&format!("s3://{BUCKET}/experiment"), &options).unwrap()
+}
+
+/// Files that opening reads: below `root`, except for the values of fragments and for commits.
+fn n_files_of_opening(root: &Path) -> u64 {
+    let mut n_files = 0;
+    for entry in fs::read_dir(root).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            n_files += n_files_of_opening(&entry.path());
+        } else if !name.contains('.') || name == "__fragment_metadata.tdb" {
+            n_files += 1;
+        }
+    }
+    n_files
+}
+
+#[test]
+fn opening_lists_once_and_reads_each_file_once() {
+    let far = Far::new();
+    let server = far.serve();
+    let n_files = n_files_of_opening(&far.root());
+    let (opening, all) = far.read(&server, &[]);
+    // A listing, each file, and the values of two columns of the frames' three fragments each.
+    let frames = 2 * 3 * 2;
+    assert!(opening <= 1 + n_files + frames, "{opening} requests, {n_files} files");
+    // Three files of a fragment of X; the sizes are known.
+    assert!(all - opening <= 3 * 3 + 3, "{all} - {opening}");
+}
+
+/// So nothing is requested after something else was: opening is two rounds of requests.
+#[test]
+fn what_leads_to_x_is_read_when_the_experiment_is_opened() {
+    let far = Far::new();
+    let server = far.serve();
+    let experiment = open(&server, &[]);
+    let opened = server.counts().requests;
+    let obs = experiment.obs().unwrap();
+    assert_eq!(obs.n_rows().unwrap(), far.small.spec.n_obs);
+    assert_eq!(experiment.measurements().unwrap(), ["RNA"]);
+    let measurement = experiment.measurement("RNA").unwrap();
+    assert_eq!(measurement.layers().unwrap(), ["raw"]);
+    assert!(measurement.obsm_names().unwrap().is_empty());
+    let specs = measurement.var().unwrap().column_specs().unwrap();
+    assert_eq!(specs.len(), far.small.spec.var.len());
+    let x = measurement.x("raw").unwrap();
+    x.used_columns().unwrap();
+    x.reader(ReaderChoice::Native).unwrap();
+    assert_eq!(server.counts().requests, opened);
+}
+
+#[test]
+fn a_large_experiment_is_listed_folder_by_folder() {
+    let far = Far::new();
+    let server = far.serve();
+    let (small, _) = far.read(&server, &[]);
+    fs::create_dir(far.root().join("other")).unwrap();
+    for idx in 0..1000 {
+        fs::write(far.root().join(format!("other/{idx}")), "").unwrap();
+    }
+    let server = far.serve();
+    let (large, _) = far.read(&server, &[]);
+    // For each of eight objects six listings; the sizes of the fragments' files.
+    assert!(small < large && large <= small + 1 + 8 * 6 + 60, "{small}, {large}");
+}
+
+#[test]
+fn files_that_are_added_later_are_not_seen() {
+    let far = Far::new();
+    let server = far.serve();
+    let experiment = open(&server, &[]);
+    let commits = far.root().join("ms/RNA/X/raw/__commits");
+    for entry in fs::read_dir(&commits).unwrap() {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    let x = |experiment: &Experiment| experiment.measurement("RNA")?.x("raw")?.nnz();
+    assert_eq!(x(&experiment).unwrap(), far.small.x.values.len() as u64);
+    assert_eq!(x(&open(&server, &[])).unwrap(), 0);
+}
+
+#[test]
+fn a_cache_keeps_each_file_once() {
+    let far = Far::new();
+    let cache = tempfile::tempdir().unwrap();
+    let server = far.serve();
+    let settings = [("soma.cache_folder", cache.path().to_str().unwrap())];
+    far.read(&server, &settings);
+    let count = |folder: &Path| -> usize {
+        let folders = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        folders
+            .filter(|path| path.is_dir())
+            .map(|path| {
+                let names = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name());
+                names.filter(|name| name.to_str().unwrap().contains('-')).count()
+            })
+            .sum()
+    };
+    let n_blocks = count(cache.path());
+    let sent = server.counts().bytes_sent;
+    far.read(&server, &settings);
+    assert_eq!(count(cache.path()), n_blocks);
+    assert!(server.counts().bytes_sent - sent < sent);
+}

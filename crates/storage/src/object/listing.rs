@@ -1,0 +1,114 @@
+//! Listings of an object store: the names in one folder, and all files.
+
+use std::io;
+use std::time::Duration;
+
+use futures_util::TryStreamExt as _;
+use object_store::ListResult;
+use object_store::path::Path;
+
+use super::{Requests, request};
+use crate::storage::{Entry, ListedFile};
+
+/// Keys in one answer of a store.
+const PAGE_KEYS: u64 = 1000;
+
+/// Tries of a list whose body is cut.
+const LIST_TRIES: usize = 5;
+
+/// The pause before the second of them; each further one is twice as long.
+const LIST_PAUSE: Duration = Duration::from_millis(50);
+
+impl Requests {
+    /// The names in `folder`. A folder that does not exist lists as empty; the store says "not
+    /// found" of a whole bucket, which is an error.
+    pub(super) async fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        let key = self.key(folder)?;
+        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
+        let mut tries = Tries::new();
+        loop {
+            self.count_sent(1);
+            match self.store.list_with_delimiter(Some(&key)).await {
+                Ok(listed) => return Ok(entries(&key, &listed)),
+                Err(error) if tries.again(&error).await => {}
+                Err(error) => return Err(request::failure(&key, &error)),
+            }
+        }
+    }
+
+    /// All files, if they are at most `most`.
+    pub(super) async fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
+        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
+        let mut tries = Tries::new();
+        loop {
+            match self.list_below(most).await {
+                Err(error) if tries.again(&error).await => {}
+                found => return found.map_err(|error| request::failure(&self.prefix, &error)),
+            }
+        }
+    }
+
+    async fn list_below(&self, most: usize) -> object_store::Result<Option<Vec<ListedFile>>> {
+        let mut listed = self.store.list(Some(&self.prefix));
+        let (mut files, mut n_keys) = (Vec::new(), 0);
+        let found = loop {
+            match listed.try_next().await {
+                Ok(Some(_)) if files.len() >= most => break Ok(None),
+                Ok(Some(object)) => {
+                    n_keys += 1;
+                    // Some tools leave an empty object in place of a folder.
+                    if let Some(path) = below(&self.prefix, &object.location) {
+                        files.push(ListedFile { path, bytes: object.size });
+                    }
+                }
+                Ok(None) => break Ok(Some(files)),
+                Err(error) => break Err(error),
+            }
+        };
+        self.count_sent(1 + n_keys / PAGE_KEYS);
+        found
+    }
+}
+
+/// The tries of one list. The client repeats requests, and the rest of an object whose body was
+/// cut, but not a list whose body was cut.
+struct Tries {
+    left: usize,
+    pause: Duration,
+}
+
+impl Tries {
+    fn new() -> Self {
+        Self { left: LIST_TRIES - 1, pause: LIST_PAUSE }
+    }
+
+    /// Whether to list again after `error`; waits before.
+    async fn again(&mut self, error: &object_store::Error) -> bool {
+        if self.left == 0 || !request::is_cut(error) {
+            return false;
+        }
+        tokio::time::sleep(self.pause).await;
+        self.left -= 1;
+        self.pause *= 2;
+        true
+    }
+}
+
+/// The path from the folder; `None` for the folder itself.
+fn below(folder: &Path, path: &Path) -> Option<String> {
+    let parts = path.prefix_match(folder)?;
+    let parts: Vec<String> = parts.map(|part| part.as_ref().to_owned()).collect();
+    (!parts.is_empty()).then(|| parts.join("/"))
+}
+
+/// The names of `listed` in `folder`.
+fn entries(folder: &Path, listed: &ListResult) -> Vec<Entry> {
+    // Some tools leave an empty object in place of the folder itself. It has no name below it.
+    let name = |path: &Path| {
+        path.prefix_match(folder).and_then(|mut parts| Some(parts.next()?.as_ref().to_owned()))
+    };
+    let files = listed.objects.iter().filter_map(|object| name(&object.location));
+    let folders = listed.common_prefixes.iter().filter_map(name);
+    let files = files.map(|name| Entry { name, is_folder: false });
+    files.chain(folders.map(|name| Entry { name, is_folder: true })).collect()
+}

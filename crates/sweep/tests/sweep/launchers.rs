@@ -1,0 +1,219 @@
+//! Sweeps over several tasks under real launchers: `mpirun`, Slurm and HyperQueue, each on this
+//! machine alone.
+//!
+//! Slurm is a controller and two node daemons, HyperQueue a server and two workers, started by the
+//! test on loopback and ended with it. They need packages that `cargo xtask test-launchers`
+//! installs, and run only there:
+//!
+//! ```sh
+//! cargo xtask test-launchers
+//! ```
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use bench_report::read;
+
+use crate::bed::{Bed, SMALL_BUFFERS, stderr, wait_for};
+use crate::scale_out::file;
+
+/// Six points.
+const GRID: [&str; 8] =
+    ["-b", "64 / [1,4]", "-b", "100 / [1,4]", "-m", "native", "--config", SMALL_BUFFERS];
+
+/// Checks that the folders below `results` have each point of the grid once, in `n` parts.
+#[track_caller]
+fn check_parts(bed: &Bed, results: &str, n: usize) {
+    let folders = fs::read_dir(bed.path(results)).unwrap().map(|entry| entry.unwrap().path());
+    let parts: Vec<_> = folders.map(|folder| read(&folder).unwrap()).collect();
+    assert_eq!(parts.len(), n);
+    let points: Vec<String> = parts.concat().iter().map(|row| row.point.id()).collect();
+    assert_eq!((points.len(), points.iter().collect::<BTreeSet<_>>().len()), (6, 6), "{points:?}");
+    let reported = bed.run(&["report", results]);
+    assert!(reported.status.success(), "{}", stderr(&reported));
+    assert!(bed.path(results).join("report.html").is_file());
+}
+
+/// A process that is killed with the test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _already_gone = self.0.kill();
+        let _status = self.0.wait();
+    }
+}
+
+/// Starts a server with its output in a file of `folder`.
+fn start(command: &mut Command, folder: &Path, name: &str) -> Killed {
+    let log = fs::File::create(folder.join(format!("{name}.out"))).unwrap();
+    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+    Killed(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
+}
+
+#[track_caller]
+fn succeeded(ran: &Output) -> String {
+    assert!(ran.status.success(), "{}", stderr(ran));
+    String::from_utf8_lossy(&ran.stdout).into_owned()
+}
+
+/// A folder with a stand-in for `cargo`: it starts the program of this test where `cargo xtask`
+/// would start the built one.
+fn with_cargo(bed: &Bed) -> String {
+    let folder = bed.path("bin");
+    fs::create_dir_all(&folder).unwrap();
+    let program = env!("CARGO_BIN_EXE_sweep");
+    fs::write(folder.join("cargo"), format!("#!/bin/sh\nshift\nexec {program:?} \"$@\"\n"))
+        .unwrap();
+    fs::set_permissions(folder.join("cargo"), fs::Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+}
+
+fn free_ports<const N: usize>() -> [u16; N] {
+    let bound: [TcpListener; N] =
+        std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+    bound.map(|listener| listener.local_addr().unwrap().port())
+}
+
+#[test]
+#[ignore = "needs mpirun: cargo xtask test-launchers"]
+fn two_processes_of_mpirun_share_a_grid() {
+    let bed = Bed::new();
+    let sweep = bed.command(&[]);
+    let mut command = Command::new("mpirun");
+    command.args(["--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-n", "2"]);
+    command.arg(sweep.get_program()).args(["sweep", "--uri", "experiment", "--results", "mpi"]);
+    let ran = command.args(GRID).current_dir(bed.path("")).output().unwrap();
+    assert!(ran.status.success(), "{}", stderr(&ran));
+    check_parts(&bed, "mpi", 2);
+}
+
+/// A Slurm of two nodes on this machine.
+struct Slurm {
+    conf: PathBuf,
+    /// Ended in this order, the daemons before what they ask.
+    _processes: Vec<Killed>,
+}
+
+impl Slurm {
+    fn start(folder: &Path) -> Self {
+        let [controller, node1, node2] = free_ports();
+        let user =
+            String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap();
+        let (user, at) = (user.trim(), folder.display());
+        let conf = folder.join("slurm.conf");
+        let text = format!(
+            "ClusterName=two\n\
+             SlurmctldHost=localhost(127.0.0.1)\n\
+             SlurmctldPort={controller}\n\
+             SlurmUser={user}\n\
+             SlurmdUser={user}\n\
+             CommunicationParameters=NoInAddrAny,NoCtldInAddrAny\n\
+             AuthType=auth/munge\n\
+             AuthInfo=socket={at}/munge.socket\n\
+             CryptoType=crypto/munge\n\
+             StateSaveLocation={at}/state\n\
+             SlurmdSpoolDir={at}/%n\n\
+             SlurmctldPidFile={at}/controller.pid\n\
+             SlurmdPidFile={at}/%n.pid\n\
+             ProctrackType=proctrack/linuxproc\n\
+             TaskPlugin=task/none\n\
+             SelectType=select/linear\n\
+             ReturnToService=2\n\
+             MpiDefault=none\n\
+             NodeName=node1 NodeHostname=localhost NodeAddr=127.0.0.1 Port={node1} CPUs=1\n\
+             NodeName=node2 NodeHostname=localhost NodeAddr=127.0.0.1 Port={node2} CPUs=1\n\
+             PartitionName=all Nodes=node1,node2 Default=YES MaxTime=INFINITE State=UP\n"
+        );
+        fs::write(&conf, text).unwrap();
+        for name in ["state", "node1", "node2"] {
+            fs::create_dir(folder.join(name)).unwrap();
+        }
+        let key: Vec<u8> = (0..128).map(|_| std::process::id().to_ne_bytes()[0]).collect();
+        fs::write(folder.join("munge.key"), key).unwrap();
+        fs::set_permissions(folder.join("munge.key"), fs::Permissions::from_mode(0o400)).unwrap();
+        let mut munged = Command::new("munged");
+        for (flag, name) in [
+            ("key-file", "key"),
+            ("socket", "socket"),
+            ("pid-file", "pid"),
+            ("log-file", "log"),
+            ("seed-file", "seed"),
+        ] {
+            munged.arg(format!("--{flag}={at}/munge.{name}"));
+        }
+        let munged = start(munged.args(["--foreground", "--force"]), folder, "munged");
+        wait_for("munged", || folder.join("munge.socket").exists().then_some(()));
+        let slurm = |program: &str, arguments: &[&str], name: &str| {
+            start(Command::new(program).args(arguments).env("SLURM_CONF", &conf), folder, name)
+        };
+        let controller = slurm("slurmctld", &["-D"], "controller");
+        let nodes = ["node1", "node2"].map(|node| slurm("slurmd", &["-D", "-N", node], node));
+        let processes = nodes.into_iter().chain([controller, munged]).collect();
+        let slurm = Self { conf, _processes: processes };
+        wait_for("two idle nodes", || {
+            let shown = slurm.command("sinfo").args(["-h", "-o", "%D %t"]).output().unwrap();
+            (String::from_utf8_lossy(&shown.stdout).trim() == "2 idle").then_some(())
+        });
+        slurm
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("SLURM_CONF", &self.conf);
+        command
+    }
+}
+
+#[test]
+#[ignore = "needs Slurm: cargo xtask test-launchers"]
+fn a_job_array_of_slurm_shares_a_grid() {
+    let (bed, folder) = (Bed::new(), tempfile::tempdir().unwrap());
+    let slurm = Slurm::start(folder.path());
+    let mut command = slurm.command("sbatch");
+    command.args(["--wait", "--array=1-3", "--output=task-%a.out"]).arg(file("sweep.sbatch"));
+    command.args(["experiment", "slurm"]).args(GRID);
+    let ran = command.current_dir(bed.path("")).env("PATH", with_cargo(&bed)).output().unwrap();
+    let tasks: Vec<String> = (1..=3)
+        .map(|task| fs::read_to_string(bed.path(&format!("task-{task}.out"))).unwrap_or_default())
+        .collect();
+    assert!(ran.status.success(), "{}\n{tasks:?}", stderr(&ran));
+    check_parts(&bed, "slurm", 3);
+}
+
+#[test]
+#[ignore = "needs HyperQueue: cargo xtask test-launchers"]
+fn a_task_array_of_hyperqueue_shares_a_grid() {
+    let (bed, folder) = (Bed::new(), tempfile::tempdir().unwrap());
+    let hq = || {
+        let mut command = Command::new("hq");
+        command.env("HQ_SERVER_DIR", folder.path().join("server")).current_dir(bed.path(""));
+        command.env("PATH", with_cargo(&bed));
+        command
+    };
+    let server =
+        start(hq().args(["server", "start", "--host", "127.0.0.1"]), folder.path(), "server");
+    wait_for("the server", || {
+        hq().args(["server", "info"]).output().unwrap().status.success().then_some(())
+    });
+    let workers = ["one", "two"]
+        .map(|name| start(hq().args(["worker", "start", "--cpus", "1"]), folder.path(), name));
+    let mut submit = Command::new(file("hyperqueue.sh"));
+    submit.args(["3", "experiment", "hq"]).args(GRID).current_dir(bed.path(""));
+    submit.env("HQ_SERVER_DIR", folder.path().join("server")).env("PATH", with_cargo(&bed));
+    succeeded(&submit.output().unwrap());
+    let waited = hq().args(["job", "wait", "last"]).output().unwrap();
+    let said = hq().args(["job", "cat", "last", "stderr"]).output().unwrap();
+    assert!(
+        waited.status.success(),
+        "{}\n{}",
+        stderr(&waited),
+        String::from_utf8_lossy(&said.stdout)
+    );
+    check_parts(&bed, "hq", 3);
+    drop((workers, server));
+}

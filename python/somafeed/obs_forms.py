@@ -1,0 +1,67 @@
+"""The forms of obs in a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from somafeed import _somafeed as native
+from somafeed.batches import Form, ObsBatch, ObsForm, ObsMaker, required
+from somafeed.frames import experiments_of, frame_maker
+from somafeed.sources import JOINID
+
+
+def obs_maker(
+    obs_form: ObsForm,
+    columns: Sequence[str],
+    experiment_column: str | None,
+    dataset: native.Dataset,
+    form: Form,
+) -> ObsMaker:
+    """The function that takes the obs columns from a native batch. Imports what it needs."""
+    if obs_form == "codes":
+        return _codes_maker(columns, experiment_column, dataset, form)
+    if obs_form == "arrow":
+        return _table_maker(columns, experiment_column)
+    return frame_maker(columns, experiment_column, dataset)
+
+
+def _codes_maker(
+    columns: Sequence[str], experiment_column: str | None, dataset: native.Dataset, form: Form
+) -> ObsMaker:
+    names = dataset.codes().column_names
+    is_tensor = form.startswith("torch")
+    from_numpy = required("torch", f"form={form!r}").from_numpy if is_tensor else np.asarray
+
+    def codes(batch: native.Batch) -> ObsBatch:
+        table = batch.codes
+        # Copied: the native column is read-only, and a batch belongs to the user.
+        entries = {name: from_numpy(table.column(name).copy()) for name in names}
+        if JOINID in columns:
+            entries[JOINID] = from_numpy(batch.joinids)
+        if experiment_column is not None:
+            entries[experiment_column] = from_numpy(experiments_of(batch))
+        return entries
+
+    return codes
+
+
+def _table_maker(
+    columns: Sequence[str], experiment_column: str | None
+) -> Callable[[native.Batch], Any]:
+    pyarrow = required("pyarrow", "obs_form='arrow'")
+    own = [name for name in columns if name != JOINID]
+
+    def table(batch: native.Batch) -> Any:
+        # Its columns may be more: encoders and samplings need some, too.
+        rows = pyarrow.table(batch.obs).select(own) if own else None
+        arrays = {name: None if rows is None or name == JOINID else rows[name] for name in columns}
+        if JOINID in arrays:
+            arrays[JOINID] = pyarrow.array(batch.joinids)
+        if experiment_column is not None:
+            arrays[experiment_column] = pyarrow.array(experiments_of(batch))
+        return pyarrow.table(arrays)
+
+    return table

@@ -1,0 +1,138 @@
+"""Samples as recipes: which cells an epoch has, if it does not have each cell once.
+
+A recipe pickles in a hundred bytes, and is applied to the cells that there are: those of a part of
+a split, or of several experiments. One seed and epoch give the same sample everywhere, and the
+ranks take parts of it.
+
+>>> import numpy as np
+>>> import pyarrow as pa
+>>> import somafeed
+>>> cells = somafeed.Dataset.in_memory(
+...     np.zeros(101, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32), n_columns=2,
+...     obs=pa.table({"cell_type": ["common"] * 99 + ["rare"]}),
+... )
+>>> ds = somafeed.ExperimentDataset(
+...     dataset=cells, obs_column_names=["cell_type"], batch_size=10_000, seed=1,
+...     sampling=somafeed.ClassBalanced("cell_type", 10_000),
+... )
+>>> X, obs = next(iter(ds))
+>>> 4_800 < int((obs["cell_type"] == "rare").sum()) < 5_200
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from somafeed import _somafeed as native
+
+
+class Labelled(Protocol):
+    """Cells whose obs columns can be read."""
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+
+    def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
+        """A number for each cell; equal numbers if cells agree in all these obs columns."""
+
+    def weights(self, column: str) -> npt.NDArray[np.float64]:
+        """The numbers of an obs column."""
+
+
+class Recipe(Protocol):
+    """How an epoch's cells are drawn."""
+
+    def of(self, cells: Labelled) -> native.Sampling:
+        """The sampling of these cells.
+
+        Raises:
+            ValueError: There is no such column, or the sample cannot be drawn from these cells.
+        """
+
+
+Sample: TypeAlias = Recipe | native.Sampling
+"""A recipe, or a native sampling of as many rows as there are cells, which cannot be pickled."""
+
+
+@dataclass(frozen=True)
+class WithReplacement:
+    """Each draw takes any cell with equal probability."""
+
+    n_samples: int | None = None
+    """Draws of an epoch; None means as many as there are cells."""
+
+    def of(self, cells: Labelled) -> native.Sampling:
+        """The sampling of these cells."""
+        return native.Sampling.with_replacement(cells.n_cells, _n_samples(self.n_samples, cells))
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """Each draw takes a cell in proportion to its number in an obs column."""
+
+    column: str
+    n_samples: int | None = None
+    """Draws of an epoch; None means as many as there are cells."""
+    replacement: bool = True
+    """Whether a cell may come several times."""
+
+    def of(self, cells: Labelled) -> native.Sampling:
+        """The sampling of these cells."""
+        weights, n_samples = cells.weights(self.column), _n_samples(self.n_samples, cells)
+        return native.Sampling.weighted(weights, n_samples, replacement=self.replacement)
+
+
+@dataclass(frozen=True)
+class ClassBalanced:
+    """Each draw takes a class with equal probability, then one of its cells: a class is the cells
+    that agree in the obs columns."""
+
+    columns: str | Sequence[str]
+    n_samples: int | None = None
+    """Draws of an epoch; None means as many as there are cells."""
+    replacement: bool = True
+    """Whether a cell may come several times."""
+
+    def of(self, cells: Labelled) -> native.Sampling:
+        """The sampling of these cells."""
+        labels, n_samples = cells.groups(_names(self.columns)), _n_samples(self.n_samples, cells)
+        return native.Sampling.class_balanced(labels, n_samples, replacement=self.replacement)
+
+
+@dataclass(frozen=True)
+class Stratified:
+    """A fixed number of cells, each at most once, of every class in proportion to its size."""
+
+    columns: str | Sequence[str]
+    n_samples: int
+
+    def of(self, cells: Labelled) -> native.Sampling:
+        """The sampling of these cells."""
+        return native.Sampling.stratified(cells.groups(_names(self.columns)), self.n_samples)
+
+
+@dataclass(frozen=True)
+class AtMostPerClass:
+    """At most a fixed number of cells of every class, each at most once, others in each epoch."""
+
+    columns: str | Sequence[str]
+    most: int
+
+    def of(self, cells: Labelled) -> native.Sampling:
+        """The sampling of these cells."""
+        return native.Sampling.at_most_per_class(cells.groups(_names(self.columns)), self.most)
+
+
+def _names(columns: str | Sequence[str]) -> Sequence[str]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
+def _n_samples(n_samples: int | None, cells: Labelled) -> int:
+    return cells.n_cells if n_samples is None else n_samples
