@@ -20,6 +20,7 @@ import polars as pl
 import pydantic
 import scipy.sparse as sp
 from homeobox.ingestion import ingest_dataset
+from obstore.store import S3Store
 from soma_reading import Matrix
 
 DOCUMENTED_BLOCK_ROWS = 65_536
@@ -31,6 +32,7 @@ PEER = measuring.Peer(
         measuring.Variant("documented", f"its defaults, blocks of {DOCUMENTED_BLOCK_ROWS} random rows, 2 in flight", takes_blocks=False),
     ],
     conversion="atlas of one sharded Zarr group and LanceDB by ingest_dataset, its defaults, optimized",
+    over_link=True,
 )
 FIELD = "gene_expression"
 LAYER = "counts"
@@ -65,7 +67,7 @@ def convert(job: argparse.Namespace) -> None:
     # Homeobox orders the columns of batches by this text.
     genes = pd.DataFrame({"uid": [f"{joinid:019}" for joinid in matrix.genes]})
     atlas = hox.create_or_open_atlas(
-        atlas_path=address(job),
+        atlas_path=str(Path(job.copy) / "atlas"),
         obs_schemas={"cells": cell},
         dataset_table_name="datasets",
         dataset_schema=hox.DatasetSchema,
@@ -92,15 +94,25 @@ def kind(column: pd.Series) -> type:
     return kinds.get(getattr(column.dtype, "kind", "O"), str)
 
 
-def address(job: argparse.Namespace) -> str:
-    return str(Path(job.copy) / "atlas")
+def open_atlas(job: argparse.Namespace) -> hox.RaggedAtlas:
+    """The atlas in the folder of the copy, or over the link.
+
+    obstore and LanceDB name the setting that permits plain HTTP differently, so the store of the
+    arrays is opened here.
+    """
+    if job.link is None:
+        return hox.RaggedAtlas.checkout_latest(str(Path(job.copy) / "atlas"))
+    bucket, prefix = job.link["bucket"], f"{job.link['prefix']}/atlas"
+    settings = {"endpoint": job.link["endpoint"], "region": "us-east-1", "skip_signature": True}
+    arrays = S3Store(bucket, prefix=f"{prefix}/zarr_store", client_options={"allow_http": True}, **settings)
+    return hox.RaggedAtlas.checkout_latest(f"s3://{bucket}/{prefix}", store=arrays, store_kwargs={**settings, "allow_http": True})
 
 
 def open_loader(job: argparse.Namespace) -> measuring.Loader:
     block_rows = DOCUMENTED_BLOCK_ROWS if job.variant == "documented" else job.chunk_rows * job.chunks_per_block
     # Homeobox cuts blocks to whole batches.
     block_rows = max(1, block_rows // job.batch_rows) * job.batch_rows
-    atlas = hox.RaggedAtlas.checkout_latest(address(job))
+    atlas = open_atlas(job)
     query = atlas.query()
     if job.genes:
         genes = atlas.feature_registry(FIELD)["uid"].sort()
