@@ -173,12 +173,20 @@ mod tests {
         let counts = counters.take();
         assert_eq!((counts.requests, counts.connections, counts.most_under_way), (2, 1, 2));
         assert_eq!(counters.counts().most_under_way, 1);
-        other.answered();
-        assert_eq!((counts.rounds, counters.counts().rounds), (0, 1));
-        counters.begin().1.answered();
-        assert_eq!(counters.counts().rounds, 2);
         drop(other);
         assert_eq!((counters.take().most_under_way, counters.take().most_under_way), (1, 0));
+    }
+
+    #[test]
+    fn a_round_follows_an_answer() {
+        let counters = Arc::new(Counters::default());
+        let (one, other) = (counters.begin().1, counters.begin().1);
+        assert_eq!(counters.counts().rounds, 0);
+        one.answered();
+        other.answered();
+        assert_eq!(counters.counts().rounds, 1);
+        counters.begin().1.answered();
+        assert_eq!(counters.counts().rounds, 2);
     }
 
     #[test]
