@@ -51,7 +51,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--chunk-rows", type=int, required=True, help="cells per read")
     parser.add_argument("--genes", type=int, required=True, help="number of genes, from the first on")
     job = parser.parse_args()
-    job.uri, job.config = measuring.data_from_stdin(parser)
+    job.uri, job.config, _ = measuring.data_from_stdin(parser)
     return job
 
 

@@ -115,6 +115,7 @@ def deliver(job):
         "seed": job.seed + 1,
         "drop_last": False,
         "prefetch_blocks": 0,
+        "ramp_blocks": 0,
         "prefetch_batches": 0,
         "n_epochs": 1,
         "consumer": "None",
