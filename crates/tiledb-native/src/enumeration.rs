@@ -11,7 +11,7 @@ use tiledb_schema::{Enumeration, EnumerationValues};
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;
 use crate::error::{Error, Fault};
-use crate::generic_tile::Source;
+use crate::generic_tile;
 use crate::schema::VARIABLE;
 use crate::unsupported::Unsupported;
 
@@ -22,8 +22,7 @@ const VERSION: u32 = 0;
 /// Reads the enumeration in `file`, a name in the folder of enumerations.
 pub(crate) fn load(files: &Files, file: &str) -> Result<Enumeration, Error> {
     let path = format!("{FOLDER}/{file}");
-    let stored = files.read_whole(&path)?;
-    let bytes = Source::new(files, &path, stored.len() as u64).with_loaded(0, &stored).read(0)?;
+    let bytes = generic_tile::read_file(files, &path)?;
     let damaged = |fault: Fault| fault.in_unfiltered(files.name(&path), 0);
     let version = Cursor::new(&bytes).u32("an enumeration's version").map_err(damaged)?;
     if version != VERSION {

@@ -60,6 +60,19 @@ impl<'a> Source<'a> {
     }
 }
 
+/// Reads and unfilters the only generic tile of `file`, which is fetched at once.
+pub(crate) fn read_file(files: &Files, file: &str) -> Result<Vec<u8>, Error> {
+    let size = files.size(file)?;
+    if size > MAX_FILTERED_BYTES + HEADER_BYTES + u64::from(MAX_PIPELINE_BYTES) {
+        let fault = crate::error::Fault::new(format!(
+            "the file has {size} bytes, more than the largest tile that is read"
+        ));
+        return Err(fault.in_file(files.name(file), 0));
+    }
+    let stored = files.read_whole(file)?;
+    Source::new(files, file, stored.len() as u64).with_loaded(0, &stored).read(0)
+}
+
 fn read(source: &Source<'_>, offset: u64) -> Result<Vec<u8>, Error> {
     let Source { files, file, file_bytes, .. } = *source;
     let damaged = |fault: crate::error::Fault| fault.in_file(files.name(file), offset);

@@ -7,7 +7,7 @@ use crate::cursor::Cursor;
 use crate::datatype::{Datatype, Number};
 use crate::error::{Error, Fault};
 use crate::filter;
-use crate::generic_tile::Source;
+use crate::generic_tile;
 use crate::unsupported::Unsupported;
 
 const NULLABLE: u32 = 7;
@@ -23,9 +23,7 @@ pub(crate) const VERSIONS: std::ops::RangeInclusive<u32> = 5..=23;
 impl Schema {
     /// Reads the schema in `file`.
     pub(crate) fn load(files: &Files, file: &str) -> Result<Self, Error> {
-        let stored = files.read_whole(file)?;
-        let bytes =
-            Source::new(files, file, stored.len() as u64).with_loaded(0, &stored).read(0)?;
+        let bytes = generic_tile::read_file(files, file)?;
         let version = Cursor::new(&bytes)
             .u32("a format version")
             .map_err(|fault| fault.in_unfiltered(files.name(file), 0))?;
