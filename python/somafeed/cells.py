@@ -20,6 +20,7 @@ from somafeed.sources import (
     check_unchanged,
     groups_of,
     split_rows,
+    whole_of,
 )
 from somafeed.splits import Split
 
@@ -44,8 +45,13 @@ class Cells:
         self._sampled: tuple[Sample, native.Sampling] | None = None
         self.encoders: tuple[Encoder, ...] = ()
         opened = source.open(self._needed(encoders), totals)
+        fitted_to = opened
+        whole = whole_of(source)
+        if self._by_name and whole is not source:
+            # All parts of the same cells then have the same codes.
+            fitted_to = whole.open(self._needed(encoders), totals)
         self.encoders = tuple(
-            native.LabelEncoder.fit(encoder, opened) if isinstance(encoder, str) else encoder
+            native.LabelEncoder.fit(encoder, fitted_to) if isinstance(encoder, str) else encoder
             for encoder in encoders
         )
         self._opened: native.Dataset | None = self._encoded(opened)

@@ -89,8 +89,10 @@ class Parts:
     @classmethod
     def concat(cls, datasets: Sequence[Self], *, experiment_column: str | None = None) -> Self:
         """The cells of several data sets, shuffled as one, with the settings and encoders of the
-        first; encoders that were given as the names of columns are fitted to all. Different
-        experiments need the same `genes=`, because their joinids are not those of the same genes.
+        first; encoders that were given as the names of columns are fitted to all, for parts of splits
+        to the whole data sets, so that all parts have the same codes. Different
+        experiments need the same `genes=`, because their joinids are not those of the same genes. Of data sets
+        that were given opened (`dataset=`) only the number of genes is compared.
 
         `experiment_column` adds a column of that name to obs: the number of each cell's experiment,
         from 0, in the order of `datasets`.

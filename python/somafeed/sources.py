@@ -221,28 +221,42 @@ def genes_of(source: Source) -> Genes | None:
     return source.uri, source.measurement
 
 
+def whole_of(source: Source) -> Source:
+    """The cells that a source was split from."""
+    if isinstance(source, Part):
+        return whole_of(source.whole)
+    if isinstance(source, Concat):
+        return Concat(tuple(whole_of(one) for one in source.sources))
+    return source
+
+
 def check_same_genes(members: Sequence[tuple[Source, native.Dataset]]) -> None:
-    """Fails unless the columns of all sources are certainly the same genes, in one order.
+    """Fails unless the columns of all sources are certainly the same genes, in one order. Of data
+    sets that were given opened (`dataset=`) only the number is known, so they are the caller's.
 
     Raises:
         ValueError: They are others, or only their number says that they are the same.
     """
-    known = [(genes_of(source), opened) for source, opened in members]
-    of_first, first = known[0]
-    for idx, (genes, opened) in enumerate(known[1:], start=1):
-        if genes is None or of_first is None:
-            continue
+    known = [
+        (idx, genes, opened)
+        for idx, (source, opened) in enumerate(members)
+        if (genes := genes_of(source)) is not None
+    ]
+    if not known:
+        return
+    _, of_first, first = known[0]
+    for idx, genes, opened in known[1:]:
         if genes != of_first:
             raise ValueError(
-                f"data set {idx} may have other genes than the first: select the same ones in all "
-                "by name, with genes=(column, names)"
+                f"data set {idx} may have other genes than those before it: select the same ones "
+                "in all by name, with genes=(column, names)"
             )
         # Joinids are the same genes only within one experiment; names are missing from some.
         joinids = [one.var() for one in (first, opened)]
         if all(JOINID in one.column_names for one in joinids):
             of_both = [one.column(JOINID) for one in joinids]
             if not np.array_equal(*of_both):
-                raise ValueError(f"data set {idx} has other genes of the experiment than the first")
+                raise ValueError(f"data set {idx} has other genes of the experiment than one before")
 
 
 def config_of(context: Any) -> dict[str, str]:

@@ -17,8 +17,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// Reads each of `folders`: its epochs, or, where it has none, those of the folders right below
-    /// it, in the order of their names.
+    /// Reads each of `folders`: its epochs, then those of the folders right below it, in the order
+    /// of their names.
     ///
     /// # Errors
     /// A folder is missing, or neither it nor one below it has epochs.
@@ -31,11 +31,10 @@ impl Source {
                 if !folder.is_dir() {
                     return Err(Error::NoFolder { folder: folder.clone() });
                 }
-                let records = if folder.join(EPOCHS_FILE).exists() {
-                    read(folder)?
-                } else {
-                    read_below(folder)?
-                };
+                let mut records = read_below(folder)?;
+                if folder.join(EPOCHS_FILE).exists() {
+                    records.splice(0..0, read(folder)?);
+                }
                 if records.is_empty() {
                     return Err(Error::NoEpochs { folder: folder.clone() });
                 }

@@ -76,5 +76,5 @@ pub use run_info::{command_line, quoted, run_info, shown_uri};
 pub use secrets::{Address, HIDDEN, Secrets, first_hidden, recorded, without_credentials};
 pub use serve::{Reporter, serve};
 pub use session::{Interrupted, Rows, Session};
-pub use shard::{Shard, ShardError, ShardFlag};
+pub use shard::{Shard, ShardError, ShardFlag, TASK_VARIABLES};
 pub use usage_error::UsageError;

@@ -24,26 +24,20 @@ struct Launcher {
     index: &'static str,
     /// `None` if it does not tell.
     count: Option<&'static str>,
-    /// The number of the first task and the distance between two, if they can differ from 0 and 1.
-    first_and_step: Option<(&'static str, &'static str)>,
 }
 
 /// Slurm's job arrays, HyperQueue's task arrays, Kubernetes' indexed jobs, and Open MPI, as their
 /// documentations name the variables.
 const LAUNCHERS: [Launcher; 4] = [
-    Launcher {
-        index: "SLURM_ARRAY_TASK_ID",
-        count: Some("SLURM_ARRAY_TASK_COUNT"),
-        first_and_step: Some(("SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_STEP")),
-    },
-    Launcher { index: "HQ_TASK_ID", count: None, first_and_step: None },
-    Launcher { index: "JOB_COMPLETION_INDEX", count: None, first_and_step: None },
-    Launcher {
-        index: "OMPI_COMM_WORLD_RANK",
-        count: Some("OMPI_COMM_WORLD_SIZE"),
-        first_and_step: None,
-    },
+    Launcher { index: "SLURM_ARRAY_TASK_ID", count: Some("SLURM_ARRAY_TASK_COUNT") },
+    Launcher { index: "HQ_TASK_ID", count: None },
+    Launcher { index: "JOB_COMPLETION_INDEX", count: None },
+    Launcher { index: "OMPI_COMM_WORLD_RANK", count: Some("OMPI_COMM_WORLD_SIZE") },
 ];
+
+/// The variables that name a task, by which a command without parts is not to be divided.
+pub const TASK_VARIABLES: [&str; 4] =
+    [LAUNCHERS[0].index, LAUNCHERS[1].index, LAUNCHERS[2].index, LAUNCHERS[3].index];
 
 /// A part of a grid that cannot be taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -58,7 +52,7 @@ pub enum ShardError {
         typed: String,
     },
     /// The index is not below the count.
-    #[error("there is no part {index} of {count}: parts are counted from 0{}", told_by(*.variable))]
+    #[error("there is no part {index} of {count}: parts are counted from 0{}", source_of(*.variable))]
     Index {
         /// The part asked for.
         index: u64,
@@ -86,6 +80,14 @@ pub enum ShardError {
         /// The variable.
         variable: &'static str,
     },
+    /// Two launchers, one within the other.
+    #[error("{one} and {other} both tell the task's number: name its part with --shard I/N")]
+    Ambiguous {
+        /// A variable that tells one.
+        one: &'static str,
+        /// A variable that tells another.
+        other: &'static str,
+    },
     /// `auto` without a launcher.
     #[error(
         "--shard auto/{count} needs a launcher that tells the part, and none of {} is set",
@@ -97,7 +99,7 @@ pub enum ShardError {
     },
 }
 
-fn told_by(variable: Option<&'static str>) -> String {
+fn source_of(variable: Option<&'static str>) -> String {
     variable.map_or_else(String::new, |variable| format!(", and {variable} tells it"))
 }
 
@@ -112,21 +114,25 @@ impl Shard {
     /// # Errors
     /// The launcher tells too little, or what cannot be.
     pub fn of_process(flag: Option<ShardFlag>) -> Result<Option<Self>, ShardError> {
-        Self::told(flag, |name| std::env::var(name).ok())
+        Self::with_variables(flag, |name| std::env::var(name).ok())
     }
 
-    fn told(
+    fn with_variables(
         flag: Option<ShardFlag>,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, ShardError> {
         if let Some(ShardFlag { index: Some(index), count }) = flag {
             return Self::new(index, count, None).map(Some);
         }
-        let told = LAUNCHERS.iter().find(|launcher| variable(launcher.index).is_some());
-        match (told, flag) {
-            (None, None) => Ok(None),
-            (None, Some(ShardFlag { count, .. })) => Err(ShardError::NoLauncher { count }),
-            (Some(launcher), flag) => launcher.shard(flag.map(|flag| flag.count), variable),
+        let launchers: Vec<&Launcher> =
+            LAUNCHERS.iter().filter(|launcher| variable(launcher.index).is_some()).collect();
+        match (&launchers[..], flag) {
+            ([], None) => Ok(None),
+            ([], Some(ShardFlag { count, .. })) => Err(ShardError::NoLauncher { count }),
+            ([launcher], flag) => launcher.shard(flag.map(|flag| flag.count), variable),
+            ([one, other, ..], _) => {
+                Err(ShardError::Ambiguous { one: one.index, other: other.index })
+            }
         }
     }
 
@@ -179,12 +185,7 @@ impl Launcher {
             Some(count) => count,
             None => of(self.count)?.ok_or(ShardError::NoCount { variable: self.index })?,
         };
-        let task = number(self.index)?.unwrap_or(0);
-        let (first, step) = match self.first_and_step {
-            Some((first, step)) => (number(first)?.unwrap_or(0), number(step)?.unwrap_or(1)),
-            None => (0, 1),
-        };
-        let index = task.saturating_sub(first) / step.max(1);
+        let index = number(self.index)?.unwrap_or(0);
         Shard::new(index, count, Some(self.index)).map(Some)
     }
 }
@@ -223,26 +224,26 @@ mod tests {
     fn of(flag: Option<&str>, variables: &[(&str, &str)]) -> Result<String, String> {
         let variables: BTreeMap<&str, &str> = variables.iter().copied().collect();
         let flag = flag.map(ShardFlag::from_str).transpose().map_err(|error| error.to_string())?;
-        Shard::told(flag, |name| variables.get(name).map(|value| (*value).to_owned()))
+        Shard::with_variables(flag, |name| variables.get(name).map(|value| (*value).to_owned()))
             .map(|shard| shard.map_or_else(|| "all".to_owned(), |shard| shard.to_string()))
             .map_err(|error| error.to_string())
     }
 
     #[test]
     fn the_part_is_the_flags_or_the_launchers() {
-        let slurm = [
-            ("SLURM_ARRAY_TASK_ID", "7"),
-            ("SLURM_ARRAY_TASK_COUNT", "4"),
-            ("SLURM_ARRAY_TASK_MIN", "1"),
-            ("SLURM_ARRAY_TASK_STEP", "2"),
-        ];
+        let slurm = [("SLURM_ARRAY_TASK_ID", "3"), ("SLURM_ARRAY_TASK_COUNT", "4")];
+        let alone = [("SLURM_ARRAY_TASK_ID", "2"), ("SLURM_ARRAY_TASK_COUNT", "1")];
         let mpi = [("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "2")];
         for (flag, variables, expected) in [
             (None, &[][..], "all"),
             (Some("2/5"), &slurm, "2/5"),
             (None, &slurm, "3/4"),
             (Some("auto/9"), &slurm, "3/9"),
-            (None, &slurm[..2], "there is no part 7 of 4"),
+            // One task of an array that is started again.
+            (None, &alone, "there is no part 2 of 1"),
+            (Some("auto/4"), &alone, "2/4"),
+            (None, &[slurm, mpi].concat(), "both tell the task's number"),
+            (Some("1/2"), &[slurm, mpi].concat(), "1/2"),
             (None, &mpi, "1/2"),
             (None, &[("HQ_TASK_ID", "3")], "HQ_TASK_ID says that this is one task of several"),
             (Some("auto/4"), &[("HQ_TASK_ID", "3")], "3/4"),

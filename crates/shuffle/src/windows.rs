@@ -31,7 +31,7 @@ impl Windows {
         let mut start = 0;
         for halvings in (1..=spec.ramp_blocks.min(u64::BITS)).rev() {
             let chunks = spec.chunks_per_block.checked_shr(halvings).unwrap_or(0).max(1);
-            start += rows_of(chunks);
+            start = start.saturating_add(rows_of(chunks));
             starts.push(start);
         }
         Self { starts, rows: rows_of(spec.chunks_per_block) }

@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, bail};
 use bench_report::{EPOCHS_FILE, EpochRecord, HostInfo, read, write_text};
 use bench_run::{
-    Display, INTERRUPTED_EXIT_CODE, ResultsFolder, UsageError, command_line, first_hidden, grouped,
-    watch_interrupts,
+    Display, INTERRUPTED_EXIT_CODE, ResultsFolder, TASK_VARIABLES, UsageError, command_line,
+    first_hidden, grouped, watch_interrupts,
 };
 
 pub(crate) use args::GrowthArgs;
@@ -160,6 +160,10 @@ impl Growth<'_> {
         let quietly = self.args.quiet;
         let stdout = if quietly { Stdio::null() } else { Stdio::from(std::io::stderr()) };
         command.args(&self.args.sweep).stdout(stdout);
+        // All points of a size belong together, also in a launcher's task.
+        for variable in TASK_VARIABLES {
+            command.env_remove(variable);
+        }
         let status = command.status().context("cannot start the sweep")?;
         match status.code() {
             // The arguments are invalid, and would be for every size.

@@ -75,8 +75,9 @@ impl Directory {
         timestamp: u64,
         cell_times: CellTimes,
     ) -> Result<Self, Error> {
-        let listed = files.list_each(&["", SCHEMAS, "__commits"])?;
-        let [root, schemas, commits] = listed.try_into().unwrap_or_default();
+        // Schemas last: a fragment that is committed meanwhile may have a new one.
+        let listed = files.list_each(&["", "__commits", SCHEMAS])?;
+        let [root, commits, schemas] = listed.try_into().unwrap_or_default();
         let (schemas, latest_schema) = find_schemas(files, &root, schemas, timestamp)?;
         let mut found = Commits::default();
         found.load_consolidated(files, &commits, timestamp)?;

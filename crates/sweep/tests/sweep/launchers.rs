@@ -175,10 +175,10 @@ fn a_job_array_of_slurm_shares_a_grid() {
     let (bed, folder) = (Bed::new(), tempfile::tempdir().unwrap());
     let slurm = Slurm::start(folder.path());
     let mut command = slurm.command("sbatch");
-    command.args(["--wait", "--array=1-3", "--output=task-%a.out"]).arg(file("sweep.sbatch"));
-    command.args(["experiment", "slurm"]).args(GRID);
+    command.args(["--wait", "--array=0-2", "--output=task-%a.out"]).arg(file("sweep.sbatch"));
+    command.args(["3", "experiment", "slurm"]).args(GRID);
     let ran = command.current_dir(bed.path("")).env("PATH", with_cargo(&bed)).output().unwrap();
-    let tasks: Vec<String> = (1..=3)
+    let tasks: Vec<String> = (0..3)
         .map(|task| fs::read_to_string(bed.path(&format!("task-{task}.out"))).unwrap_or_default())
         .collect();
     assert!(ran.status.success(), "{}\n{tasks:?}", stderr(&ran));

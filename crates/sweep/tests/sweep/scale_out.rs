@@ -38,11 +38,7 @@ fn parts(results: &Path) -> BTreeMap<String, PathBuf> {
 fn the_parts_of_a_grid_are_the_grid() {
     let bed = Bed::new();
     let launchers: [&[(&str, &str)]; 3] = [
-        &[
-            ("SLURM_ARRAY_TASK_ID", "1"),
-            ("SLURM_ARRAY_TASK_MIN", "1"),
-            ("SLURM_ARRAY_TASK_COUNT", "3"),
-        ],
+        &[("SLURM_ARRAY_TASK_ID", "0"), ("SLURM_ARRAY_TASK_COUNT", "3")],
         &[("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "3")],
         &[("HQ_TASK_ID", "2")],
     ];
@@ -121,7 +117,7 @@ fn check_sweep(bed: &Bed, words: &[String], variables: &[(&str, &str)]) {
 #[test]
 fn the_files_of_the_launchers_run() {
     let bed = Bed::new();
-    let words = arguments_of("sweep.sbatch", "cargo", &["experiment", "slurm"]);
+    let words = arguments_of("sweep.sbatch", "cargo", &["2", "experiment", "slurm"]);
     for task in ["0", "1"] {
         check_sweep(
             &bed,

@@ -53,10 +53,9 @@ pub fn write_group(
         let name = format!("{}_{VERSION}", timestamped(&root, (timestamp, timestamp)));
         write_new(&staged.path().join(name), &details)?;
     }
-    let published = staged
-        .publish(FOLDER)
-        .and_then(|()| write_new(&marker, &[]))
-        .and_then(|()| sync_folder(&root));
+    // If this fails, another call may have made a group here, which stays.
+    staged.publish(FOLDER)?;
+    let published = write_new(&marker, &[]).and_then(|()| sync_folder(&root));
     if published.is_err() {
         // A group that is reported as failed must not count. If this fails, it is whole.
         for path in [&marker, &list] {
