@@ -28,7 +28,7 @@ impl Windows {
             }
         };
         let mut starts = vec![0];
-        let mut start = 0;
+        let mut start = 0_u64;
         for halvings in (1..=spec.ramp_blocks.min(u64::BITS)).rev() {
             let chunks = spec.chunks_per_block.checked_shr(halvings).unwrap_or(0).max(1);
             start = start.saturating_add(rows_of(chunks));
