@@ -181,6 +181,20 @@ def test_encoders_by_name_are_fitted_to_all(experiment):
         ExperimentDataset.concat([given, others])
 
 
+def test_the_parts_of_concatenated_splits_have_the_same_codes(experiment):
+    whole = [
+        dataset(experiment, obs_filter=f"kind {sign} 'T cell'", obs_form="codes", encoders=["label"])
+        for sign in ("==", "!=")
+    ]
+    splits = [ds.random_split(0.5, 0.5, seed=1) for ds in whole]
+    train, test = (ExperimentDataset.concat(parts) for parts in zip(*splits, strict=True))
+    [of_train], [of_test] = train.encoders, test.encoders
+    # No label is in both parts, and the encoders know them all.
+    assert of_train.n_classes == 100 and of_train.to_json() == of_test.to_json()
+    found = sorted(code for ds in (train, test) for _, obs in ds for code in obs["label"].tolist())
+    assert found == list(range(100))
+
+
 def test_a_split_of_an_experiment_that_has_changed_is_an_error(experiment, make_board, tmp_path):
     import shutil
 
