@@ -1,14 +1,11 @@
-//! `cargo xtask test-launchers`: sweeps under real launchers, with mpirun, Slurm and HyperQueue in
-//! place. It takes minutes and installs daemons, so `test` does not include it.
+//! `cargo xtask test-launchers`: sweeps under real launchers, with mpirun and Slurm in place. It
+//! installs daemons, so `test` does not include it.
 
 use std::env;
 use std::ffi::OsStr;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
-
 use crate::debian::{Needed, runs};
-use crate::environment::{Environment, NEWEST, OLDEST};
 use crate::{cargo, mpirun, native};
 
 const MUNGE: Needed = Needed {
@@ -24,33 +21,15 @@ const SLURM: Needed = Needed {
     by_hand: "install Slurm so that slurmctld, slurmd and sbatch are on the PATH (Debian, Ubuntu: apt install slurm-wlm)",
     service: None,
 };
-const HYPERQUEUE: &str = "hyperqueue==0.27.0\n";
-
 /// Installs what is missing and runs the tests.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let native = native::prepare(native::Wanted::Both)?;
     mpirun::prepare()?;
     MUNGE.prepare(|| runs(OsStr::new("munged")).then_some(()))?;
     SLURM.prepare(|| is_on_path("slurmctld").then_some(()))?;
-    let mut path = env::var_os("PATH").unwrap_or_default();
-    if !runs(OsStr::new("hq")) {
-        let environment = Environment {
-            folder: "python-hyperqueue-0.27.0".to_owned(),
-            what: "HyperQueue 0.27.0 for the tests".to_owned(),
-            requirements: HYPERQUEUE.to_owned(),
-            download: "about 15 MB".to_owned(),
-            instead: "put HyperQueue's hq on the PATH".to_owned(),
-            oldest: OLDEST,
-            newest: NEWEST,
-        };
-        let python = environment.prepare(|_| Ok(()))?;
-        let folder = python.parent().context("an interpreter is in a folder")?.to_owned();
-        let before = env::split_paths(&path).collect::<Vec<_>>();
-        path = env::join_paths([folder].into_iter().chain(before))?;
-    }
     let arguments = ["test", "-p", "sweep", "--test", "sweep", "launchers::", "--", "--ignored"];
     let mut command = cargo::cargo(arguments.map(OsStr::new), &native);
-    Ok(cargo::exit_code(cargo::run(command.env("PATH", path))?))
+    Ok(cargo::exit_code(cargo::run(&mut command)?))
 }
 
 /// Slurm's daemons have no `--version`.
@@ -62,12 +41,6 @@ fn is_on_path(program: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::assert_pinned;
-
-    #[test]
-    fn hyperqueue_is_pinned() {
-        assert_pinned(HYPERQUEUE);
-    }
 
     #[test]
     fn programs_are_looked_for_on_the_path() {

@@ -99,7 +99,7 @@ Commands:
               cargo xtask test
               cargo xtask test -p loader -- --nocapture
   test-launchers
-            sweep under mpirun, Slurm and HyperQueue on this machine; installs them if missing
+            sweep under mpirun and Slurm on this machine; installs them if missing
               cargo xtask test-launchers
   fuzz      run the fuzz targets in turn, each for a minute, and count their executions
               cargo xtask fuzz

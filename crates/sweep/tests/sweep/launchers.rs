@@ -1,9 +1,6 @@
-//! Sweeps over several tasks under real launchers: `mpirun`, Slurm and HyperQueue, each on this
-//! machine alone.
-//!
-//! Slurm is a controller and two node daemons, HyperQueue a server and two workers, started by the
-//! test on loopback and ended with it. They need packages that `cargo xtask test-launchers`
-//! installs, and run only there:
+//! Sweeps over several tasks under real launchers: `mpirun`, and a Slurm of one controller and two
+//! node daemons, which the test starts on loopback and ends. They need packages that `cargo xtask
+//! test-launchers` installs, and run only there:
 //!
 //! ```sh
 //! cargo xtask test-launchers
@@ -14,7 +11,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use bench_report::read;
 
@@ -53,12 +50,6 @@ fn start(command: &mut Command, folder: &Path, name: &str) -> Killed {
     let log = fs::File::create(folder.join(format!("{name}.out"))).unwrap();
     command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
     Killed(command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}")))
-}
-
-#[track_caller]
-fn succeeded(ran: &Output) -> String {
-    assert!(ran.status.success(), "{}", stderr(ran));
-    String::from_utf8_lossy(&ran.stdout).into_owned()
 }
 
 /// A folder with a stand-in for `cargo`: it starts the program of this test where `cargo xtask`
@@ -183,37 +174,4 @@ fn a_job_array_of_slurm_shares_a_grid() {
         .collect();
     assert!(ran.status.success(), "{}\n{tasks:?}", stderr(&ran));
     check_parts(&bed, "slurm", 3);
-}
-
-#[test]
-#[ignore = "needs HyperQueue: cargo xtask test-launchers"]
-fn a_task_array_of_hyperqueue_shares_a_grid() {
-    let (bed, folder) = (Bed::new(), tempfile::tempdir().unwrap());
-    let hq = || {
-        let mut command = Command::new("hq");
-        command.env("HQ_SERVER_DIR", folder.path().join("server")).current_dir(bed.path(""));
-        command.env("PATH", with_cargo(&bed));
-        command
-    };
-    let server =
-        start(hq().args(["server", "start", "--host", "127.0.0.1"]), folder.path(), "server");
-    wait_for("the server", || {
-        hq().args(["server", "info"]).output().unwrap().status.success().then_some(())
-    });
-    let workers = ["one", "two"]
-        .map(|name| start(hq().args(["worker", "start", "--cpus", "1"]), folder.path(), name));
-    let mut submit = Command::new(file("hyperqueue.sh"));
-    submit.args(["3", "experiment", "hq"]).args(GRID).current_dir(bed.path(""));
-    submit.env("HQ_SERVER_DIR", folder.path().join("server")).env("PATH", with_cargo(&bed));
-    succeeded(&submit.output().unwrap());
-    let waited = hq().args(["job", "wait", "last"]).output().unwrap();
-    let said = hq().args(["job", "cat", "last", "stderr"]).output().unwrap();
-    assert!(
-        waited.status.success(),
-        "{}\n{}",
-        stderr(&waited),
-        String::from_utf8_lossy(&said.stdout)
-    );
-    check_parts(&bed, "hq", 3);
-    drop((workers, server));
 }
