@@ -14,8 +14,8 @@ use arrow_schema::{DataType, Schema};
 use bench_report::OrderEntropy;
 use loader::encode::{Encoder, Encoders, LabelEncoder, Nulls, Rules};
 use loader::{Dataset, LoaderSpec, Order};
-use shuffle::PlanSpec;
 use shuffle::entropy::{LabelEntropy, LabelLayout, simulate};
+use shuffle::{PlanSpec, ramp_chunks};
 use torch_feed::TensorBatch;
 
 use crate::block_spec::BlockSpec;
@@ -274,7 +274,7 @@ impl Label {
 
 /// Chunks of the first block, if the first blocks grow and a batch fits into it.
 fn first_chunks(spec: &LoaderSpec) -> Option<u64> {
-    let chunks = spec.chunks_per_block.checked_shr(spec.ramp_blocks).unwrap_or(0).max(1);
+    let chunks = ramp_chunks(spec.chunks_per_block, spec.ramp_blocks);
     let is_small =
         0 < spec.ramp_blocks && spec.batch_rows <= chunks.saturating_mul(spec.chunk_rows);
     is_small.then_some(chunks)

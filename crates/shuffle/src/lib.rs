@@ -65,3 +65,4 @@ pub use epoch_plan::{BlockPlan, EpochPlan};
 pub use error::Error;
 pub use plan::{Order, PlanSpec};
 pub use storage_order::storage_order;
+pub use windows::ramp_chunks;

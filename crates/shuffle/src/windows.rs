@@ -4,6 +4,12 @@ use std::ops::Range;
 
 use crate::PlanSpec;
 
+/// Chunks of the block that comes `before` blocks before the first full one of a ramp
+/// ([`PlanSpec::ramp_blocks`]): half as many as the next, at least one.
+pub fn ramp_chunks(chunks_per_block: u64, before: u32) -> u64 {
+    chunks_per_block.checked_shr(before).unwrap_or(0).max(1)
+}
+
 /// The windows that a lane's positions are cut into, one per block. All are equally long, but for
 /// the first few of a plan with a ramp and the last, which ends with the lane.
 #[derive(Debug, Clone)]
@@ -30,7 +36,7 @@ impl Windows {
         let mut starts = vec![0];
         let mut start = 0_u64;
         for halvings in (1..=spec.ramp_blocks.min(u64::BITS)).rev() {
-            let chunks = spec.chunks_per_block.checked_shr(halvings).unwrap_or(0).max(1);
+            let chunks = ramp_chunks(spec.chunks_per_block, halvings);
             start = start.saturating_add(rows_of(chunks));
             starts.push(start);
         }

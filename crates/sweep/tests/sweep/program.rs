@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use bench_run::TASK_VARIABLES;
+
 /// Returns the program with these arguments, run in `folder`, which also has its cache.
 pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sweep"));
@@ -12,9 +14,7 @@ pub(crate) fn command(folder: &Path, arguments: &[&str]) -> Command {
         .env("XDG_CACHE_HOME", folder.join("cache"))
         .stdin(Stdio::null());
     // A launcher that started the tests must not have them measure a part.
-    for variable in
-        ["SLURM_ARRAY_TASK_ID", "HQ_TASK_ID", "JOB_COMPLETION_INDEX", "OMPI_COMM_WORLD_RANK"]
-    {
+    for variable in TASK_VARIABLES {
         command.env_remove(variable);
     }
     command
