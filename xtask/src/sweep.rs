@@ -14,12 +14,7 @@ use crate::progress::print_line;
 
 /// Passes `arguments` on unparsed; the program checks them.
 pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    // It measures libtiledb beside the native reader.
-    let needs = match name {
-        "bench-readers" => Needs::LibtorchAndLibtiledb,
-        _ => Needs::Libtorch,
-    };
-    let program = match build("sweep", "sweep", needs)? {
+    let program = match build("sweep", "sweep", needs(name, arguments))? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };
@@ -29,6 +24,22 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
     }
     command.args(arguments);
     Program::exec(command)
+}
+
+/// What a command of the program needs. libtiledb is a download, so it is prepared only for what
+/// cannot do without it: `bench-readers` measures it, `--consolidate` runs it, and a reader may be
+/// asked for by its name.
+fn needs(name: &str, arguments: &[OsString]) -> Needs {
+    let values = |argument: &OsString| -> Vec<String> {
+        let words = argument.to_str().unwrap_or_default().split([',', '=', ' ', '[', ']']);
+        words.map(str::to_owned).collect()
+    };
+    let is_named = |word: String| word == "--consolidate" || word == "libtiledb";
+    if name == "bench-readers" || arguments.iter().flat_map(values).any(is_named) {
+        Needs::LibtorchAndLibtiledb
+    } else {
+        Needs::Libtorch
+    }
 }
 
 /// A program, built in release mode.
@@ -144,6 +155,24 @@ mod tests {
     fn cargo_says_where_it_builds() {
         let folder = target_folder(&native::Native::default()).unwrap();
         assert!(folder.is_absolute(), "{}", folder.display());
+    }
+
+    #[track_caller]
+    fn check_needs(name: &str, arguments: &[&str], expect: Needs) {
+        let arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
+        assert_eq!(needs(name, &arguments), expect, "{name} {arguments:?}");
+    }
+
+    #[test]
+    fn libtiledb_is_prepared_where_it_runs() {
+        let both = Needs::LibtorchAndLibtiledb;
+        check_needs("bench-readers", &[], both);
+        check_needs("generate", &["x", "--consolidate"], both);
+        check_needs("growth", &["--cells", "1000", "--consolidate"], both);
+        check_needs("sweep", &["--reader=native,libtiledb"], both);
+        check_needs("sweep", &["--reader", "[native, libtiledb]"], both);
+        check_needs("generate", &["x", "--cells", "10"], Needs::Libtorch);
+        check_needs("sweep", &["--uri", "/data/libtiledb-tests"], Needs::Libtorch);
     }
 
     #[test]
