@@ -27,7 +27,7 @@ const N_WORDS: usize = 3;
 
 /// A legend of the columns in a few lines.
 pub const LINK_LEGEND: &str = "what the link's server was asked for in an epoch, and before it by opening the data; needed are the stored bytes of X \
-    that the delivered values take, each once; the floors are the seconds of the needed bytes at the link's rate and of the requests' \
+    that the delivered values take, each once (–: not known, because a loader's copy does not store X apart); the floors are the seconds of the needed bytes at the link's rate and of the requests' \
     latency with always the most under way; the server's own CPU time is in cores, which the measured process shares unless the link says otherwise";
 
 impl GridPoint {

@@ -63,8 +63,9 @@ pub fn run(args: &BenchReadersArgs) -> anyhow::Result<ExitCode> {
     if args.repetitions == 0 {
         return Err(UsageError::new("--repetitions must be 1 or more").into());
     }
+    let host = HostInfo::gather();
+    let mut servers = args.link.servers(&host)?;
     let mut data = args.data.data()?.or_example(args.quiet)?;
-    let mut servers = args.link.servers()?;
     if let Some(servers) = &mut servers {
         data = data.over(servers)?;
     }
@@ -72,7 +73,7 @@ pub fn run(args: &BenchReadersArgs) -> anyhow::Result<ExitCode> {
     let mut session = Session::begin(display)?;
     let x = open(&data)?;
     session.cache = warm(data.folders().as_deref()).name();
-    announce(&x, &data, session.cache)?;
+    announce(&x, &data, &host, session.cache)?;
     if let Some(servers) = &servers {
         println!("read {}", servers.describe());
     }
@@ -117,8 +118,12 @@ fn open(data: &Data) -> anyhow::Result<SparseNdArray> {
     Ok(Experiment::open(uri.full(), &options)?.measurement(&data.measurement)?.x(&data.layer)?)
 }
 
-fn announce(x: &SparseNdArray, data: &Data, cache: &str) -> anyhow::Result<()> {
-    let host = HostInfo::gather();
+fn announce(
+    x: &SparseNdArray,
+    data: &Data,
+    host: &HostInfo,
+    cache: &str,
+) -> anyhow::Result<()> {
     let (n_rows, n_columns) = x.shape();
     println!(
         "{}/{} of {}: {} cells x {} genes, {} values; page cache {}; {}",
@@ -213,6 +218,7 @@ fn compare(
         for side in &mut sides {
             side.secs = 0.0;
         }
+        link.map_or(Ok(()), LinkAccess::restart_faults)?;
         for (rows, idx) in reads.iter().zip(repetition..) {
             if session.is_stopped() {
                 return Ok(None);
@@ -305,9 +311,9 @@ fn peak_bytes(
     seed: u64,
 ) -> anyhow::Result<Option<u64>> {
     let data = Data { reader: choice.name().to_owned(), ..data.clone() };
-    let secrets = data.secrets();
+    let (secrets, link) = (data.secrets(), data.link.clone());
     let order = Order { cache: session.cache.to_owned(), task: ReadTask { data, kind, seed } };
-    let process = ProcessSpec::new(session.command(SUBCOMMAND), &order, secrets)?;
+    let process = ProcessSpec::new(session.command(SUBCOMMAND), &order, secrets)?.over(link);
     let mut peak = None;
     let ended = session.run(&format!("{kind} by {choice}"), process, &mut |bytes: u64| {
         peak = Some(bytes);

@@ -169,6 +169,12 @@ impl Proposal<'_> {
                 flag(name, value);
             }
         }
+        if let Some(link) = &self.data.link {
+            flag("--link", &link.link);
+            if let Some(faults) = &link.faults {
+                flag("--link-faults", faults);
+            }
+        }
         // The native reader does not read X through libtiledb, so only typed settings matter to it.
         // libtiledb's settings include those that `tune` added.
         let by_libtiledb = self.is_by_libtiledb().then_some(&self.data.config);

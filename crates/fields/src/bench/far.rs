@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use bench_report::GridPoint;
+use bench_report::{GridPoint, HostInfo};
 use bench_run::{LinkAccess, LinkFlags, LinkMeter, LinkServers, UsageError};
 use bytesize::ByteSize;
 use clap::Args;
@@ -25,7 +25,11 @@ pub(crate) struct FarFlags {
 
 impl FarFlags {
     /// Starts the server if there is a link; returns it, and how to read the store at `uri`.
-    pub(crate) fn begin(&self, uri: &str) -> anyhow::Result<(Option<LinkServers>, FarAccess)> {
+    pub(crate) fn begin(
+        &self,
+        uri: &str,
+        host: &HostInfo,
+    ) -> anyhow::Result<(Option<LinkServers>, FarAccess)> {
         let local = local_path(uri);
         if self.cache.is_some() && self.link.link.is_none() && local.is_some() {
             let text = "--cache keeps what comes from far away, and this store is on this machine; \
@@ -35,7 +39,7 @@ impl FarFlags {
         if self.link.link.is_some() && local.is_none() {
             return Err(UsageError::new("--link takes a store on a local disk").into());
         }
-        let mut servers = self.link.servers()?;
+        let mut servers = self.link.servers(host)?;
         let link = match (&mut servers, local) {
             (Some(servers), Some(store)) => Some(servers.serve(store, None)?),
             _ => None,
@@ -84,6 +88,11 @@ impl FarAccess {
         };
         let options = OpenOptions { never_changes: Some(is_chunk), ..OpenOptions::new(&config) };
         storage::open(&address, &options).with_context(|| format!("cannot open {uri}"))
+    }
+
+    /// The link, if there is one.
+    pub(crate) fn link(&self) -> Option<&LinkAccess> {
+        self.link.as_ref()
     }
 
     /// `point` with the link and the cache.
@@ -145,15 +154,16 @@ mod tests {
             cache: cache.map(PathBuf::from),
             cache_size: ByteSize::gib(1),
         };
+        let host = HostInfo::default();
         for (flags, uri, part) in [
             (flags(None, Some("cache")), "store", "give --link"),
             (flags(Some("30ms"), None), "s3://bucket/store", "local disk"),
             (flags(Some("30ms"), None), "/nowhere/store", "cannot serve"),
         ] {
-            let error = flags.begin(uri).unwrap_err().to_string();
+            let error = flags.begin(uri, &host).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
-        let (servers, access) = flags(None, Some("cache")).begin("s3://bucket/store").unwrap();
+        let (servers, access) = flags(None, Some("cache")).begin("s3://bucket/store", &host).unwrap();
         assert!(servers.is_none());
         let point = access.recorded(GridPoint::default());
         assert_eq!((point.link.as_deref(), point.storage_cache), (None, Some(1 << 30)));
