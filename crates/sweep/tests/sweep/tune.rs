@@ -142,8 +142,10 @@ fn a_proposal_over_a_link_was_measured_over_it() {
     let lines = objects(&output);
     let command = of_kind(&lines, "proposal")[0]["command"].as_str().unwrap();
     assert!(command.contains("--link 1ms,100MB/s --link-faults cut=1/50,seed=3"), "{command}");
-    let far = tune(folder, &["--uri", "s3://bucket/x", "--link", "1ms"]);
+    let far = ["tune", "--uri", "s3://bucket/x", "--link", "1ms"];
+    let far = program::command(folder, &far).output().unwrap();
     assert_eq!(far.status.code(), Some(2), "{}", stderr(&far));
+    assert!(stderr(&far).contains("--link takes data on a local disk"), "{}", stderr(&far));
 }
 
 #[test]
