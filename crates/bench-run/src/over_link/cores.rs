@@ -49,7 +49,7 @@ impl Drop for ServerCores {
     }
 }
 
-/// Number of cores of the servers on a machine with so many.
+/// Number of cores that the servers take of `n_cores`.
 fn n_of_server(n_cores: usize) -> usize {
     match n_cores {
         MANY_CORES.. => 2,
