@@ -1,5 +1,5 @@
-//! A table of what each grid point asked of a link, beside the floors, for a terminal and as
-//! Markdown.
+//! Table of each grid point's requests, bytes and connections over a link, beside the floors, for a
+//! terminal and as Markdown.
 
 use serde::Serialize;
 
@@ -45,7 +45,7 @@ impl GridPoint {
     }
 }
 
-/// What epochs asked of a link.
+/// Requests, bytes and connections of epochs over a link, beside their floors.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkSummary {
     /// Requests during an epoch.

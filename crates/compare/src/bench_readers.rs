@@ -148,7 +148,7 @@ struct Compared {
     first: [f64; 2],
     nnz: u64,
     cells_decoded: u64,
-    /// What each reader asked of the link in the repetitions; empty without a link.
+    /// Counts of the link's server for each reader in the repetitions; empty without a link.
     sides: Vec<OfLink>,
 }
 

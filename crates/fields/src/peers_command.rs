@@ -74,7 +74,7 @@ impl PeersArgs {
     }
 }
 
-/// What is measured in turn.
+/// Our loader or a reader; they are measured in turn.
 enum Runner {
     Own { name: String, point: Point },
     Reader(String),

@@ -28,7 +28,7 @@ pub struct OpenOptions {
     pub config: Config,
     /// The time as of which everything is read, in milliseconds since 1970; `None` means now.
     pub timestamp: Option<u64>,
-    /// What reads groups, metadata, obs and var; X has [a choice of its
+    /// Reader of groups, metadata, obs and var; X has [a choice of its
     /// own](SparseNdArray::reader). With [`ReaderChoice::Auto`] everything is read natively except
     /// what only libtiledb supports ([`DataFrame::why_not_native`]), which needs the feature
     /// `libtiledb`.

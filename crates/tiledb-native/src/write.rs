@@ -61,7 +61,7 @@ impl WriteOptions {
     }
 }
 
-/// What was written.
+/// Facts about a written fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrittenFragment {

@@ -1,4 +1,4 @@
-//! What each reader asked of a link.
+//! Table of each reader's requests over a link.
 
 use bench_run::{LinkCounts, grouped};
 

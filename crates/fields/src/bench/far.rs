@@ -104,7 +104,7 @@ impl FarAccess {
         point
     }
 
-    /// Counts what the link's server does from now on, if there is a link.
+    /// Begins to count the requests to the link's server, if there is a link.
     pub(crate) fn meter(&self) -> anyhow::Result<Option<LinkMeter>> {
         self.link.as_ref().map(LinkMeter::start).transpose()
     }

@@ -38,12 +38,12 @@ struct Manifest {
     is_complete: bool,
 }
 
-/// What a fill did.
+/// Result of a fill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerFill {
     /// Values that were there already.
     pub n_found: u64,
-    /// What was written, round by round; none if everything was there.
+    /// Values written in each round; empty if everything was there.
     pub written: Vec<FillReport>,
 }
 
