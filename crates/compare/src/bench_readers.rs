@@ -24,7 +24,7 @@ use soma_io::{
 };
 
 pub use args::BenchReadersArgs;
-use link_table::OfLink;
+use link_table::ReaderCounts;
 use reads::ReadKind;
 
 /// The subcommand of the program that runs [`serve`].
@@ -149,7 +149,7 @@ struct Compared {
     nnz: u64,
     cells_decoded: u64,
     /// Counts of the link's server for each reader in the repetitions; empty without a link.
-    sides: Vec<OfLink>,
+    sides: Vec<ReaderCounts>,
 }
 
 impl Compared {
@@ -208,7 +208,7 @@ fn compare(
         sides: Vec::new(),
     };
     if link.is_some() {
-        compared.sides = vec![OfLink::new("libtiledb"), OfLink::new("native")];
+        compared.sides = vec![ReaderCounts::new("libtiledb"), ReaderCounts::new("native")];
     }
     for repetition in 0..=args.repetitions {
         let reads = kind.reads(x.shape().0, args.seed, repetition)?;

@@ -99,7 +99,8 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     closed
 }
 
-/// Leaves this process's part of the grid in the configuration, if there are parts, and says so.
+/// Removes the points of other parts from the configuration, if there are parts, and prints the
+/// number that is left.
 fn take_part(args: &SweepArgs, config: &mut Config) -> anyhow::Result<Option<Shard>> {
     let shard = Shard::of_process(args.shard).map_err(|error| UsageError::of(&error.into()))?;
     if let Some(shard) = shard {

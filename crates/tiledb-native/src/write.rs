@@ -1,5 +1,5 @@
 //! Writing without libtiledb: arrays, groups, metadata, and fragments, which are encoded by many
-//! threads and seen by nobody until they are whole.
+//! threads and not visible until they are whole.
 //!
 //! Tiles do not depend on each other, so those of all rows given at once are encoded at once and
 //! appended in their order. A fragment counts by its commit file, which is made at the very end,

@@ -277,11 +277,11 @@ pub(super) fn verified(found: &Verification, memory_bytes: f64) -> String {
     let within = |one: &Compared, bound: String| {
         if one.within { bound } else { format!("NOT {bound}") }
     };
-    let mut line = |name: &str, one: &Compared, told: &dyn Fn(f64) -> String, bound: String| {
+    let mut line = |name: &str, one: &Compared, format: &dyn Fn(f64) -> String, bound: String| {
         table.add_row([
             name.to_owned(),
-            told(one.predicted),
-            told(one.measured),
+            format(one.predicted),
+            format(one.measured),
             format!("{:.2}", one.ratio()),
             within(one, bound),
         ]);

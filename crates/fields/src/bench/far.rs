@@ -124,7 +124,7 @@ pub(crate) fn sentence(point: &GridPoint) -> String {
     [link, cache].into_iter().flatten().collect()
 }
 
-/// Whether a file is a chunk or a shard, which nobody writes again.
+/// Whether a file is a chunk or a shard, which is never written again.
 fn is_chunk(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
     name != "zarr.json" && !name.starts_with(".z")

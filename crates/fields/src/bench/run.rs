@@ -45,7 +45,7 @@ pub(crate) struct DataFlags {
 }
 
 impl DataFlags {
-    /// The data, read as `far` says.
+    /// The data, read over the link or through the cache of `far`.
     pub(crate) fn data(&self, far: FarAccess) -> FieldData {
         FieldData { uri: self.uri.full().to_owned(), arrays: self.arrays.clone(), far }
     }
@@ -118,8 +118,8 @@ pub(crate) struct Measuring {
 
 impl Measuring {
     /// Opens the data, warms the page cache unless it is to be cold, and makes the results folder.
-    /// `of` says how many of what are measured, for the progress. The machine is gathered before
-    /// the server of a link takes cores.
+    /// `of` is the number of measurements and their name, for the progress. The host is gathered
+    /// before the server of a link takes cores.
     pub(crate) fn begin(
         flags: &DataFlags,
         (data, host): (FieldData, HostInfo),

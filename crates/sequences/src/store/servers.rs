@@ -22,7 +22,7 @@ const MAX_ROUNDS: usize = 4;
 ///
 /// Each value has [`sequences_per_key`](Self::sequences_per_key) consecutive sequences with their
 /// names, and is fetched as a whole: chunks of the loader should have a multiple of that number.
-/// The namespace's manifest says what is in it: a store is opened only if it was filled to its end.
+/// The namespace's manifest describes its content: a store opens only if it was filled to its end.
 #[derive(Debug)]
 pub struct SequenceServers {
     values: KeyValues,

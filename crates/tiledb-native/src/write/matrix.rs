@@ -105,8 +105,8 @@ impl FragmentWriter {
     /// # Errors
     /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::NoRow`] for what are no
     /// rows of the array; [`Error::Storage`] where it cannot be written, [`Error::Encode`] for
-    /// values that the array's filters do not hold: after these the fragment cannot be finished,
-    /// and says [`Error::Unfinished`].
+    /// values that the array's filters do not hold: after these, finishing the fragment
+    /// is an [`Error::Unfinished`].
     pub fn write(
         &mut self,
         row_offsets: &[usize],
