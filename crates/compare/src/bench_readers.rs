@@ -118,12 +118,7 @@ fn open(data: &Data) -> anyhow::Result<SparseNdArray> {
     Ok(Experiment::open(uri.full(), &options)?.measurement(&data.measurement)?.x(&data.layer)?)
 }
 
-fn announce(
-    x: &SparseNdArray,
-    data: &Data,
-    host: &HostInfo,
-    cache: &str,
-) -> anyhow::Result<()> {
+fn announce(x: &SparseNdArray, data: &Data, host: &HostInfo, cache: &str) -> anyhow::Result<()> {
     let (n_rows, n_columns) = x.shape();
     println!(
         "{}/{} of {}: {} cells x {} genes, {} values; page cache {}; {}",

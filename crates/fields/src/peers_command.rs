@@ -104,8 +104,13 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         .ok_or_else(|| UsageError::new("the readers take a store on a local disk"))?;
     let point = args.point();
     let n_runs = args.repetitions * (args.readers.len() as u64 + 3);
-    let mut measuring =
-        Measuring::begin(&args.data, (data.clone(), HostInfo::gather()), &point, (n_runs, "runs"), arguments)?;
+    let mut measuring = Measuring::begin(
+        &args.data,
+        (data.clone(), HostInfo::gather()),
+        &point,
+        (n_runs, "runs"),
+        arguments,
+    )?;
     let task = ReaderTask {
         store: store.canonicalize().with_context(|| format!("cannot open {}", store.display()))?,
         arrays: data.arrays.clone(),

@@ -6,7 +6,8 @@ use std::ffi::OsString;
 use anyhow::{anyhow, bail};
 use bench_report::{EpochRecord, HostInfo};
 use bench_run::{
-    Display, Ended, Failure, Interrupted, LinkServers, Rows, Session, format_row, grouped, run_info, warm,
+    Display, Ended, Failure, Interrupted, LinkServers, Rows, Session, format_row, grouped,
+    run_info, warm,
 };
 use grid_point::{
     Conditions, Data, Opened, Point, PointAnswer, PointWork, as_asked, point_process, versions,

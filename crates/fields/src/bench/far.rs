@@ -163,7 +163,8 @@ mod tests {
             let error = flags.begin(uri, &host).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
-        let (servers, access) = flags(None, Some("cache")).begin("s3://bucket/store", &host).unwrap();
+        let (servers, access) =
+            flags(None, Some("cache")).begin("s3://bucket/store", &host).unwrap();
         assert!(servers.is_none());
         let point = access.recorded(GridPoint::default());
         assert_eq!((point.link.as_deref(), point.storage_cache), (None, Some(1 << 30)));

@@ -93,8 +93,7 @@ fn a_task_array_of_hyperqueue_shares_a_grid() {
     let (bed, server) = (Bed::new(), tempfile::tempdir().unwrap());
     let python = std::env::var("SOMAFEED_PYTHON_HYPERQUEUE")
         .expect("SOMAFEED_PYTHON_HYPERQUEUE: cargo xtask test-launchers sets it");
-    let script =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sweep/launchers/hq.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sweep/launchers/hq.py");
     let path = with_cargo(&bed);
     write_program(&bed.path("bin/hq"), &format!("exec {python:?} -B {script:?} \"$@\"\n"));
     let mut command = Command::new("bash");
