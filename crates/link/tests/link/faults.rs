@@ -55,8 +55,8 @@ fn statuses_and_tags_change_with_the_number_of_requests() {
 #[test]
 fn faults_that_start_again_are_the_same() {
     let (_folder, server) = serve("0", "storm=2:1,replaced=4,expired=6");
-    let mut answers = || -> Vec<(String, bool)> {
-        let mut answer = || {
+    let answers = || -> Vec<(String, bool)> {
+        let answer = || {
             let head = request(&server, GET, "").0.to_lowercase();
             (head[9..12].to_owned(), head.contains("etag: \"replaced-"))
         };
