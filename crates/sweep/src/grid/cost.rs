@@ -35,7 +35,7 @@ fn of_form(method: &str) -> u64 {
     match method.parse() {
         Ok(BlockForm::Dense) => 8,
         Ok(BlockForm::ConvertedCsr) => 4,
-        Ok(BlockForm::Csr) | Err(_) => 1,
+        Ok(_) | Err(_) => 1,
     }
 }
 
