@@ -79,6 +79,7 @@ def open_loader(job: argparse.Namespace) -> measuring.Loader:
         x=lambda batch: batch["X"],
         joinids=lambda batch: batch["obs"]["soma_joinid"].to_numpy(),
         n_cells=loader.n_obs,
+        x_folders=list(Path(job.copy).glob("collection.zarr/*/X")),
         **ran,
     )
 

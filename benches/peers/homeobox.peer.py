@@ -141,6 +141,8 @@ def open_loader(job: argparse.Namespace) -> measuring.Loader:
         rows=None if is_dense else len,
         chunk_rows=1,
         chunks_per_block=block_rows,
+        # The rows' places within these arrays are in LanceDB, with obs.
+        x_folders=[Path(job.copy) / "atlas" / "zarr_store" / "experiment" / "csr"],
     )
 
 

@@ -37,6 +37,7 @@ import urllib.request
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,9 @@ class Loader:
     """Rows that are read together, if not the requested number."""
     chunks_per_block: int | None = None
     """Chunks per block, if not the requested number."""
+    x_folders: list[Path] | None = None
+    """Folders of its copy with the stored values of X that an epoch over all genes reads, and nothing
+    else. Without them, the row has no floor for the bytes over a link."""
 
 
 def main(
@@ -146,11 +150,13 @@ def run(job: argparse.Namespace, peer: Peer, open_loader: Any, convert: Any) -> 
         return
     ran = {"chunk_rows": loader.chunk_rows or job.chunk_rows}
     ran["chunks_per_block"] = loader.chunks_per_block or job.chunks_per_block
+    stored_bytes = None if loader.x_folders is None else folder_bytes(loader.x_folders)
     for epoch in range(job.epochs):
         measured = measure(loader, epoch, job)
         if link_start is not None:
             measured["link"]["start"] = link_start
-        answer("Epoch", {"epoch": epoch, "open_secs": open_secs, "versions": versions, **ran, **measured})
+        facts = {"epoch": epoch, "open_secs": open_secs, "versions": versions, "stored_bytes": stored_bytes}
+        answer("Epoch", {**facts, **ran, **measured})
 
 
 def arguments(peer: Peer) -> argparse.Namespace:
@@ -187,6 +193,14 @@ def data_from_stdin(parser: argparse.ArgumentParser) -> tuple[str, dict[str, str
     except (AttributeError, KeyError, TypeError, ValueError):
         # Without the input, which may contain keys.
         parser.error('stdin must hold {"uri": "...", "config": {...}}')
+
+
+def folder_bytes(folders: list[Path]) -> int:
+    """Bytes in the files of folders and their subfolders."""
+    n_bytes = sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
+    if n_bytes == 0:
+        raise ValueError(f"the copy has no files of X in {[str(folder) for folder in folders]}")
+    return n_bytes
 
 
 def link_counts(job: argparse.Namespace) -> dict[str, Any] | None:

@@ -52,9 +52,15 @@ fn check_packages(python: &Path) -> anyhow::Result<()> {
     check_version(python, "gensim", GENSIM_VERSION)
 }
 
-fn check_version(python: &Path, package: &str, wanted: &str) -> anyhow::Result<()> {
+/// Checks that an interpreter can import this version of a package.
+pub(crate) fn check_version(python: &Path, package: &str, wanted: &str) -> anyhow::Result<()> {
     let output = Command::new(python)
-        .args(["-c", &format!("import {package}; print({package}.__version__)")])
+        .args([
+            "-c",
+            &format!(
+                "import {package}, importlib.metadata as all; print(all.version({package:?}))"
+            ),
+        ])
         .output()
         .with_context(|| format!("cannot run {}", python.display()))?;
     if !output.status.success() {

@@ -49,7 +49,7 @@ pub(crate) struct Program {
     native: native::Native,
 }
 
-/// What a program links or loads.
+/// Libraries that a program links or loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Needs {
     Nothing,

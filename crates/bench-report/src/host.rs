@@ -17,7 +17,8 @@ column_group! {
         pub user: Option<String>,
         /// Processor model, as the processor reports it.
         pub cpu_model: Option<String>,
-        /// Logical cores visible to the system.
+        /// Logical cores that the command could use when it began, those included that it set
+        /// apart for the server of a link (`link_cores`).
         pub n_cores: u64,
         /// Physical cores.
         pub n_physical_cores: Option<u64>,

@@ -1,5 +1,5 @@
-//! A table of what each grid point asked of a link, beside the floors, for a terminal and as
-//! Markdown.
+//! Table of each grid point's requests, bytes and connections over a link, beside the floors, for a
+//! terminal and as Markdown.
 
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ const N_WORDS: usize = 3;
 
 /// A legend of the columns in a few lines.
 pub const LINK_LEGEND: &str = "what the link's server was asked for in an epoch, and before it by opening the data; needed are the stored bytes of X \
-    that the delivered values take, each once; the floors are the seconds of the needed bytes at the link's rate and of the requests' \
+    that the delivered values take, each once (–: not known, because a loader's copy does not store X apart); the floors are the seconds of the needed bytes at the link's rate and of the requests' \
     latency with always the most under way; the server's own CPU time is in cores, which the measured process shares unless the link says otherwise";
 
 impl GridPoint {
@@ -45,7 +45,7 @@ impl GridPoint {
     }
 }
 
-/// What epochs asked of a link.
+/// Requests, bytes and connections of epochs over a link, beside their floors.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkSummary {
     /// Requests during an epoch.

@@ -79,7 +79,7 @@ impl Scalar for Vec<OrderEntropy> {
 }
 
 impl OrderEntropy {
-    /// The figures by name, in bits. The first label's figures have the names that the page knows.
+    /// The figures by name, in bits. The first label's figures have the names that the page uses.
     pub(crate) fn figures(&self, is_first: bool) -> Vec<(String, f64)> {
         let figures = [
             ("entropy", self.mean),

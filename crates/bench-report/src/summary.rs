@@ -56,7 +56,7 @@ pub struct PointSummary {
     pub stages: Vec<StageSummary>,
     /// CPU seconds that belong to no stage.
     pub other_cpu_secs: Option<Spread>,
-    /// What the epochs asked of a link; `None` without one.
+    /// Requests of the epochs over a link; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkSummary>,
     /// How random the order was, by each label of the first successful epoch.

@@ -11,7 +11,7 @@
 //! - [`Script`] runs other readers of the same data; [`check_reader`] compares what they deliver,
 //!   and [`reader_table`] sets their figures beside ours.
 //! - [`ProcessSpec`] describes one process, with its input and its memory limit, and runs it;
-//!   [`Ended`] says how it ended.
+//!   [`Ended`] is the way in which it ended.
 //! - [`consume_epoch`] consumes the batches of an epoch and times the waits.
 //! - `limits` limits memory and the read rate; `page_cache` makes the page cache warm or cold.
 //! - [`LinkFlags`] serve local data over a link; [`LinkMeter`] counts what an epoch asks of it.

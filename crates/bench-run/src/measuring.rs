@@ -70,8 +70,9 @@ pub struct Measuring {
 }
 
 impl Measuring {
-    /// Makes the results folder. `of` says how many of what are measured, for the progress;
-    /// `uri` is the place of the data; `format` formats the record of an epoch that ended well.
+    /// Makes the results folder. `of` is the number of measurements and their name, for the
+    /// progress; `uri` is the place of the data; `format` formats the record of an epoch that ended
+    /// well.
     ///
     /// # Errors
     /// The folder cannot be made or used, or the program does not know its own path.

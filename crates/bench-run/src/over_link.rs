@@ -5,10 +5,12 @@ mod access;
 mod cores;
 mod meter;
 mod process;
+mod proxies;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use bench_report::HostInfo;
 use clap::Args;
 use link::{LinkFaults, LinkSpec, ServeOptions};
 
@@ -38,15 +40,21 @@ pub struct LinkFlags {
 impl LinkFlags {
     /// Prepares the servers of the link, if there is one. On a machine with several cores they get
     /// cores of their own, which this thread and the processes that it starts leave alone until the
-    /// servers are dropped.
+    /// servers are dropped. `host` must be gathered before: its cores include those of the servers.
+    ///
+    /// If the environment names a proxy, this replaces the process by the same command without it.
+    /// Call this before anything that must not be done twice.
     ///
     /// # Errors
-    /// The system refuses to bind this thread to its cores.
-    pub fn servers(&self) -> anyhow::Result<Option<LinkServers>> {
+    /// The program cannot be started again without the proxy, or the system refuses to bind this
+    /// thread to its cores.
+    pub fn servers(&self, host: &HostInfo) -> anyhow::Result<Option<LinkServers>> {
         let Some(spec) = self.link else { return Ok(None) };
+        proxies::leave()?;
         let faults = self.link_faults.filter(|faults| !faults.is_none());
         let cores = ServerCores::take().context("cannot set apart cores for the link's server")?;
-        Ok(Some(LinkServers { spec, faults, cores, served: Vec::new() }))
+        let n_cores = host.n_cores;
+        Ok(Some(LinkServers { spec, faults, cores, n_cores, served: Vec::new() }))
     }
 }
 
@@ -56,6 +64,8 @@ pub struct LinkServers {
     spec: LinkSpec,
     faults: Option<LinkFaults>,
     cores: ServerCores,
+    /// Cores of the machine, those of the servers included.
+    n_cores: u64,
     served: Vec<Served>,
 }
 
@@ -104,10 +114,10 @@ impl LinkServers {
     /// Describes the link in a line, for the progress.
     pub fn describe(&self) -> String {
         let faults = self.faults.map_or_else(String::new, |faults| format!(", faults {faults}"));
-        let cores = match self.cores.of_server().len() {
-            0 => "whose server shares the cores".to_owned(),
-            1 => "whose server has a core of its own".to_owned(),
-            n => format!("whose server has {n} cores of its own"),
+        let cores = match (self.cores.of_server().len(), self.n_cores) {
+            (0, 1) => "whose server shares the only core".to_owned(),
+            (0, all) => format!("whose server shares the {all} cores"),
+            (n, all) => format!("whose server has {n} of the {all} cores"),
         };
         format!("over a link of {}{faults}, {cores}", self.spec)
     }

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::limits::{LimitedProcess, MemoryLimit};
 use crate::order::Event;
+use crate::over_link::LinkAccess;
 use crate::secrets::Secrets;
 use end::{death, looks_like_oom};
 
@@ -41,6 +42,8 @@ pub struct ProcessSpec<'a> {
     pub limit: Option<&'a MemoryLimit>,
     /// Secrets to hide in the process's messages.
     pub secrets: Secrets,
+    /// The link over which the process reads; its faults start again with the process.
+    pub link: Option<LinkAccess>,
 }
 
 impl ProcessSpec<'_> {
@@ -48,22 +51,30 @@ impl ProcessSpec<'_> {
     /// serialized.
     pub fn new(command: Command, input: &impl Serialize, secrets: Secrets) -> anyhow::Result<Self> {
         let input = serde_json::to_string(input).context("cannot serialize an order")?;
-        Ok(Self { command, input: Some(input), limit: None, secrets })
+        Ok(Self { command, input: Some(input), limit: None, secrets, link: None })
     }
 
     /// Makes a process without input and without a memory limit.
     pub fn without_input(command: Command, secrets: Secrets) -> Self {
-        Self { command, input: None, limit: None, secrets }
+        Self { command, input: None, limit: None, secrets, link: None }
+    }
+
+    /// Returns the process with the link over which it reads.
+    #[must_use]
+    pub fn over(self, link: Option<LinkAccess>) -> Self {
+        Self { link, ..self }
     }
 
     /// Starts the process and passes its progress, warnings and answers to `on_event` until it
     /// ends. Kills the process if `on_event` fails or `interrupted` is set. Fails if the process
-    /// cannot be started or limited, and with an error of `on_event`.
+    /// cannot be started or limited, if the server of its link has ended, and with an error of
+    /// `on_event`.
     pub fn run<Answer: DeserializeOwned>(
         mut self,
         interrupted: &AtomicBool,
         on_event: &mut dyn FnMut(Event<Answer>) -> anyhow::Result<()>,
     ) -> anyhow::Result<Ended> {
+        self.link.as_ref().map_or(Ok(()), LinkAccess::restart_faults)?;
         self.command.stdin(Stdio::piped());
         let mut child = Running::start(self.command, self.secrets)?;
         // The process waits for its order, so it has done nothing yet.

@@ -11,7 +11,7 @@ pub struct Shard {
     count: u64,
 }
 
-/// `--shard` as typed: `I/N`, or `auto/N` for the index that the launcher tells.
+/// `--shard` as typed: `I/N`, or `auto/N` for the index that the launcher gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardFlag {
     /// `None` for the launcher's.
@@ -19,10 +19,10 @@ pub struct ShardFlag {
     count: u64,
 }
 
-/// The variables in which a launcher tells a task its number and how many there are.
+/// The variables in which a launcher passes a task its number and the number of tasks.
 struct Launcher {
     index: &'static str,
-    /// `None` if it does not tell.
+    /// `None` if the launcher passes no such number.
     count: Option<&'static str>,
 }
 
@@ -35,7 +35,7 @@ const LAUNCHERS: [Launcher; 4] = [
     Launcher { index: "OMPI_COMM_WORLD_RANK", count: Some("OMPI_COMM_WORLD_SIZE") },
 ];
 
-/// The variables that name a task, by which a command without parts is not to be divided.
+/// The variables with a task's number. Tests unset them, so that no command measures a part only.
 pub const TASK_VARIABLES: [&str; 4] =
     [LAUNCHERS[0].index, LAUNCHERS[1].index, LAUNCHERS[2].index, LAUNCHERS[3].index];
 
@@ -44,8 +44,8 @@ pub const TASK_VARIABLES: [&str; 4] =
 pub enum ShardError {
     /// The flag is none of the two forms.
     #[error(
-        "{typed:?} is no part of a grid: give I/N, the part I of N counted from 0, or auto/N, where Slurm, HyperQueue, Kubernetes \
-         or mpirun tells the part"
+        "{typed:?} is not a part of a grid: give I/N, the part I of N counted from 0, or auto/N, where Slurm, HyperQueue, \
+         Kubernetes or mpirun gives the part"
     )]
     Form {
         /// The flag as typed.
@@ -58,12 +58,12 @@ pub enum ShardError {
         index: u64,
         /// Number of parts.
         count: u64,
-        /// The variable that says so, if not the flag.
+        /// The variable that gives the index, if the flag does not.
         variable: Option<&'static str>,
     },
-    /// A variable of a launcher is no number.
+    /// A variable of a launcher is not a number.
     #[error(
-        "{variable} is {value:?}, which is no number; unset it, or name the part with --shard I/N"
+        "{variable} is {value:?}, which is not a number; unset it, or name the part with --shard I/N"
     )]
     Variable {
         /// Its name.
@@ -71,9 +71,9 @@ pub enum ShardError {
         /// Its value.
         value: String,
     },
-    /// The launcher tells the index alone.
+    /// The launcher gives the index alone.
     #[error(
-        "{variable} says that this is one task of several, but not of how many: add --shard auto/N for N tasks, or --shard 0/1 to \
+        "{variable} says that this is one task of several, and no variable gives their number: add --shard auto/N for N tasks, or --shard 0/1 to \
          measure everything here"
     )]
     NoCount {
@@ -81,16 +81,16 @@ pub enum ShardError {
         variable: &'static str,
     },
     /// Two launchers, one within the other.
-    #[error("{one} and {other} both tell the task's number: name its part with --shard I/N")]
+    #[error("{one} and {other} both give the task's number: name its part with --shard I/N")]
     Ambiguous {
-        /// A variable that tells one.
+        /// A variable with one number.
         one: &'static str,
-        /// A variable that tells another.
+        /// A variable with another number.
         other: &'static str,
     },
     /// `auto` without a launcher.
     #[error(
-        "--shard auto/{count} needs a launcher that tells the part, and none of {} is set",
+        "--shard auto/{count} needs a launcher that gives the part, and none of {} is set",
         variables()
     )]
     NoLauncher {
@@ -100,7 +100,7 @@ pub enum ShardError {
 }
 
 fn source_of(variable: Option<&'static str>) -> String {
-    variable.map_or_else(String::new, |variable| format!(", and {variable} tells it"))
+    variable.map_or_else(String::new, |variable| format!(", and {variable} gives it"))
 }
 
 fn variables() -> String {
@@ -112,7 +112,8 @@ impl Shard {
     /// none, and everything is measured here.
     ///
     /// # Errors
-    /// The launcher tells too little, or what cannot be.
+    /// The launcher gives the index alone, an impossible part, or not a number; or two launchers
+    /// give one.
     pub fn of_process(flag: Option<ShardFlag>) -> Result<Option<Self>, ShardError> {
         Self::with_variables(flag, |name| std::env::var(name).ok())
     }
@@ -146,17 +147,24 @@ impl Shard {
 
     /// The items of this part, in their order. Each item is in exactly one part.
     ///
-    /// They are dealt by size: the largest to the first part, the next to the second and so on,
-    /// then back from the last part to the first. So each part gets large and small ones.
-    pub fn deal<T>(self, items: Vec<T>, size: impl Fn(&T) -> u64) -> Vec<T> {
-        let mut by_size: Vec<(Reverse<u64>, usize)> =
-            items.iter().enumerate().map(|(at, item)| (Reverse(size(item)), at)).collect();
-        by_size.sort_unstable();
+    /// The most expensive items are dealt first, in rounds of one item per part; in each round the
+    /// part with the lowest cost so far gets the most expensive item. So each part gets expensive
+    /// and cheap items, the numbers of items differ by one at most, and the costs by the most
+    /// expensive item at most.
+    pub fn deal<T>(self, items: Vec<T>, cost: impl Fn(&T) -> u64) -> Vec<T> {
+        let mut by_cost: Vec<(Reverse<u64>, usize)> =
+            items.iter().enumerate().map(|(at, item)| (Reverse(cost(item)), at)).collect();
+        by_cost.sort_unstable();
+        // Further parts get nothing.
+        let n_parts = usize::try_from(self.count).unwrap_or(usize::MAX).min(items.len()).max(1);
+        let mut parts: Vec<(u128, u64)> = (0..n_parts as u64).map(|part| (0, part)).collect();
         let mut mine = vec![false; items.len()];
-        for (place, (_, at)) in (0_u64..).zip(by_size) {
-            let (turn, step) = (place / self.count, place % self.count);
-            let part = if turn % 2 == 0 { step } else { self.count - 1 - step };
-            mine[at] = part == self.index;
+        for round in by_cost.chunks(n_parts) {
+            parts.sort_unstable();
+            for ((Reverse(cost), at), (total, part)) in round.iter().zip(&mut parts) {
+                *total += u128::from(*cost);
+                mine[*at] = *part == self.index;
+            }
         }
         items.into_iter().zip(mine).filter_map(|(item, mine)| mine.then_some(item)).collect()
     }
@@ -242,20 +250,20 @@ mod tests {
             // One task of an array that is started again.
             (None, &alone, "there is no part 2 of 1"),
             (Some("auto/4"), &alone, "2/4"),
-            (None, &[slurm, mpi].concat(), "both tell the task's number"),
+            (None, &[slurm, mpi].concat(), "both give the task's number"),
             (Some("1/2"), &[slurm, mpi].concat(), "1/2"),
             (None, &mpi, "1/2"),
             (None, &[("HQ_TASK_ID", "3")], "HQ_TASK_ID says that this is one task of several"),
             (Some("auto/4"), &[("HQ_TASK_ID", "3")], "3/4"),
             (Some("auto/4"), &[("JOB_COMPLETION_INDEX", "0")], "0/4"),
-            (Some("auto/3"), &[("JOB_COMPLETION_INDEX", "3")], "JOB_COMPLETION_INDEX tells it"),
-            (Some("auto/4"), &[("HQ_TASK_ID", "x")], "HQ_TASK_ID is \"x\", which is no number"),
+            (Some("auto/3"), &[("JOB_COMPLETION_INDEX", "3")], "JOB_COMPLETION_INDEX gives it"),
+            (Some("auto/4"), &[("HQ_TASK_ID", "x")], "HQ_TASK_ID is \"x\", which is not a number"),
             (Some("auto/4"), &[], "none of SLURM_ARRAY_TASK_ID, HQ_TASK_ID"),
             (Some("4/4"), &[], "there is no part 4 of 4"),
             (Some("0/0"), &[], "there is no part 0 of 0"),
             (Some("auto/0"), &[], "there is no part 0 of 0"),
-            (Some("1"), &[], "\"1\" is no part of a grid"),
-            (Some("-1/4"), &[], "\"-1/4\" is no part of a grid"),
+            (Some("1"), &[], "\"1\" is not a part of a grid"),
+            (Some("-1/4"), &[], "\"-1/4\" is not a part of a grid"),
         ] {
             let found = of(flag, variables).unwrap_or_else(|error| error);
             assert!(found.contains(expected), "{flag:?} {variables:?}: {found}");
@@ -264,8 +272,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_item_is_in_one_part(sizes in prop::collection::vec(0_u64..1000, 0..40), count in 1_u64..9) {
-            let items: Vec<(usize, u64)> = sizes.iter().copied().enumerate().collect();
+        fn each_item_is_in_one_part(costs in prop::collection::vec(0_u64..1000, 0..40), count in 1_u64..9) {
+            let items: Vec<(usize, u64)> = costs.iter().copied().enumerate().collect();
             let parts: Vec<Vec<(usize, u64)>> = (0..count)
                 .map(|index| Shard { index, count }.deal(items.clone(), |item| item.1))
                 .collect();
@@ -273,10 +281,23 @@ mod tests {
             let mut all = parts.concat();
             all.sort_unstable();
             prop_assert_eq!(all, items);
-            // Sums differ by one item at most, the largest.
-            let sums: Vec<u64> = parts.iter().map(|part| part.iter().map(|item| item.1).sum()).collect();
-            let (least, most) = (sums.iter().min().unwrap(), sums.iter().max().unwrap());
-            prop_assert!(most - least <= sizes.iter().copied().max().unwrap_or(0));
+            let spread = |of: &dyn Fn(&[(usize, u64)]) -> u64| {
+                let all: Vec<u64> = parts.iter().map(|part| of(part)).collect();
+                all.iter().max().unwrap() - all.iter().min().unwrap()
+            };
+            prop_assert!(spread(&|part| part.len() as u64) <= 1);
+            let most = costs.iter().copied().max().unwrap_or(0);
+            prop_assert!(spread(&|part| part.iter().map(|item| item.1).sum()) <= most);
+            // Each part has one of the most expensive items, one of the next, and so on.
+            let mut falling = costs.clone();
+            falling.sort_unstable_by_key(|cost| Reverse(*cost));
+            for part in &parts {
+                let mut own: Vec<u64> = part.iter().map(|item| item.1).collect();
+                own.sort_unstable_by_key(|cost| Reverse(*cost));
+                for (cost, round) in own.iter().zip(falling.chunks(usize::try_from(count).unwrap())) {
+                    prop_assert!(round.contains(cost), "{own:?} of {falling:?}");
+                }
+            }
         }
     }
 }

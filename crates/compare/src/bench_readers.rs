@@ -24,7 +24,7 @@ use soma_io::{
 };
 
 pub use args::BenchReadersArgs;
-use link_table::OfLink;
+use link_table::ReaderCounts;
 use reads::ReadKind;
 
 /// The subcommand of the program that runs [`serve`].
@@ -63,8 +63,9 @@ pub fn run(args: &BenchReadersArgs) -> anyhow::Result<ExitCode> {
     if args.repetitions == 0 {
         return Err(UsageError::new("--repetitions must be 1 or more").into());
     }
+    let host = HostInfo::gather();
+    let mut servers = args.link.servers(&host)?;
     let mut data = args.data.data()?.or_example(args.quiet)?;
-    let mut servers = args.link.servers()?;
     if let Some(servers) = &mut servers {
         data = data.over(servers)?;
     }
@@ -72,7 +73,7 @@ pub fn run(args: &BenchReadersArgs) -> anyhow::Result<ExitCode> {
     let mut session = Session::begin(display)?;
     let x = open(&data)?;
     session.cache = warm(data.folders().as_deref()).name();
-    announce(&x, &data, session.cache)?;
+    announce(&x, &data, &host, session.cache)?;
     if let Some(servers) = &servers {
         println!("read {}", servers.describe());
     }
@@ -117,8 +118,7 @@ fn open(data: &Data) -> anyhow::Result<SparseNdArray> {
     Ok(Experiment::open(uri.full(), &options)?.measurement(&data.measurement)?.x(&data.layer)?)
 }
 
-fn announce(x: &SparseNdArray, data: &Data, cache: &str) -> anyhow::Result<()> {
-    let host = HostInfo::gather();
+fn announce(x: &SparseNdArray, data: &Data, host: &HostInfo, cache: &str) -> anyhow::Result<()> {
     let (n_rows, n_columns) = x.shape();
     println!(
         "{}/{} of {}: {} cells x {} genes, {} values; page cache {}; {}",
@@ -143,8 +143,8 @@ struct Compared {
     first: [f64; 2],
     nnz: u64,
     cells_decoded: u64,
-    /// What each reader asked of the link in the repetitions; empty without a link.
-    sides: Vec<OfLink>,
+    /// Counts of the link's server for each reader in the repetitions; empty without a link.
+    sides: Vec<ReaderCounts>,
 }
 
 impl Compared {
@@ -203,7 +203,7 @@ fn compare(
         sides: Vec::new(),
     };
     if link.is_some() {
-        compared.sides = vec![OfLink::new("libtiledb"), OfLink::new("native")];
+        compared.sides = vec![ReaderCounts::new("libtiledb"), ReaderCounts::new("native")];
     }
     for repetition in 0..=args.repetitions {
         let reads = kind.reads(x.shape().0, args.seed, repetition)?;
@@ -213,6 +213,7 @@ fn compare(
         for side in &mut sides {
             side.secs = 0.0;
         }
+        link.map_or(Ok(()), LinkAccess::restart_faults)?;
         for (rows, idx) in reads.iter().zip(repetition..) {
             if session.is_stopped() {
                 return Ok(None);
@@ -305,9 +306,9 @@ fn peak_bytes(
     seed: u64,
 ) -> anyhow::Result<Option<u64>> {
     let data = Data { reader: choice.name().to_owned(), ..data.clone() };
-    let secrets = data.secrets();
+    let (secrets, link) = (data.secrets(), data.link.clone());
     let order = Order { cache: session.cache.to_owned(), task: ReadTask { data, kind, seed } };
-    let process = ProcessSpec::new(session.command(SUBCOMMAND), &order, secrets)?;
+    let process = ProcessSpec::new(session.command(SUBCOMMAND), &order, secrets)?.over(link);
     let mut peak = None;
     let ended = session.run(&format!("{kind} by {choice}"), process, &mut |bytes: u64| {
         peak = Some(bytes);

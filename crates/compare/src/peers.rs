@@ -56,9 +56,10 @@ pub fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode>
     let Some(uri) = args.data.address() else {
         return Err(UsageError::new("--uri is needed: peers have no example of their own").into());
     };
+    let host = HostInfo::gather();
+    let mut servers = args.link.servers(&host)?;
     let mut session = Session::begin(Display::counting("copies", args.quiet))?;
     let scripts = scripts(args)?;
-    let mut servers = args.link.servers()?;
     let jobs = jobs(args, &session, servers.as_mut())?;
     if args.check {
         println!("{}", scripts.keys().cloned().collect::<Vec<_>>().join("\n"));
@@ -69,7 +70,6 @@ pub fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode>
         let why = available.missing.iter().chain(&available.skipped).cloned().collect::<Vec<_>>();
         bail!("there is nothing to compare with: {}", why.join("; "));
     }
-    let host = HostInfo::gather();
     let metadata = pairs("-M/--metadata", &args.metadata)?;
     let revision = args.results_flags.revision.as_deref();
     let run = run_info(revision, &metadata, &host, arguments)?;

@@ -43,5 +43,5 @@ pub(crate) fn script_process(
         prefix: link.name.clone(),
     });
     let input = ScriptInput { uri: uri.full(), config: &config, link };
-    ProcessSpec::new(command, &input, data.secrets())
+    Ok(ProcessSpec::new(command, &input, data.secrets())?.over(data.link.clone()))
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use bench_report::{EPOCHS_FILE, EpochRecord, write_text};
+use bench_report::{EPOCHS_FILE, EpochRecord, HostInfo, write_text};
 use bench_run::{Ended, Script, UsageError};
 use clap::Args;
 use storage::local_path;
@@ -74,7 +74,7 @@ impl PeersArgs {
     }
 }
 
-/// What is measured in turn.
+/// Our loader or a reader; they are measured in turn.
 enum Runner {
     Own { name: String, point: Point },
     Reader(String),
@@ -104,8 +104,13 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         .ok_or_else(|| UsageError::new("the readers take a store on a local disk"))?;
     let point = args.point();
     let n_runs = args.repetitions * (args.readers.len() as u64 + 3);
-    let mut measuring =
-        Measuring::begin(&args.data, data.clone(), &point, (n_runs, "runs"), arguments)?;
+    let mut measuring = Measuring::begin(
+        &args.data,
+        (data.clone(), HostInfo::gather()),
+        &point,
+        (n_runs, "runs"),
+        arguments,
+    )?;
     let task = ReaderTask {
         store: store.canonicalize().with_context(|| format!("cannot open {}", store.display()))?,
         arrays: data.arrays.clone(),

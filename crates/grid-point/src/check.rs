@@ -35,5 +35,6 @@ pub fn point_process(
 ) -> anyhow::Result<ProcessSpec<'static>> {
     let task = PointTask { data: data.clone(), work };
     let order = Order { cache: session.cache.to_owned(), task };
-    ProcessSpec::new(session.command(SUBCOMMAND), &order, data.secrets())
+    let process = ProcessSpec::new(session.command(SUBCOMMAND), &order, data.secrets())?;
+    Ok(process.over(data.link.clone()))
 }

@@ -47,7 +47,7 @@ impl Conditions {
         Ok(Self { shared: digest(&shared)? })
     }
 
-    /// Returns the digest of a point; `limit_by` says how its memory is limited.
+    /// Returns the digest of a point; `limit_by` is the way in which its memory is limited.
     pub fn of(&self, point: &Point, limit_by: Option<&str>) -> anyhow::Result<String> {
         let point = Point { n_epochs: 0, ..point.clone() };
         digest(&(&self.shared, point, limit_by))

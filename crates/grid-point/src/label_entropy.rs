@@ -289,7 +289,7 @@ fn obs_column<'a>(dataset: &'a Dataset, column: &str) -> anyhow::Result<&'a Arra
 pub(crate) struct Meters<'a> {
     labels: &'a Labels,
     of_labels: Vec<LabelEntropy>,
-    /// Those of the batches that lie in the first of several growing blocks.
+    /// Labels of the batches that lie in the first of several growing blocks.
     of_first: Vec<LabelEntropy>,
     /// Number of these batches.
     n_first: u64,

@@ -140,7 +140,7 @@ fn buffer_bytes(data: &Data) -> Option<u64> {
     }
 }
 
-/// Returns the versions of the libraries in use, as far as this process knows them.
+/// Returns the versions of the libraries that this process uses.
 pub fn versions() -> Versions {
     let noted = |version: Option<&str>| version.map(str::to_owned);
     Versions {

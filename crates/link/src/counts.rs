@@ -52,7 +52,7 @@ impl LinkCounts {
     /// Nobody listens there, or the answer is not that of a server of a link.
     pub fn take(address: &str) -> Result<Self, Error> {
         let failed = |source| Error::Counts { address: address.to_owned(), source };
-        let text = ask(address).map_err(failed)?;
+        let text = ask(address, COUNTS_PATH).map_err(failed)?;
         let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         serde_json::from_str(body).map_err(|error| failed(io::Error::other(error)))
     }
@@ -72,11 +72,12 @@ impl LinkCounts {
     }
 }
 
-fn ask(address: &str) -> io::Result<String> {
+/// Asks the server at `address` for `path`; returns its answer with the head.
+pub(crate) fn ask(address: &str, path: &str) -> io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    write!(stream, "GET {COUNTS_PATH} HTTP/1.1\r\nHost: link\r\nConnection: close\r\n\r\n")?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: link\r\nConnection: close\r\n\r\n")?;
     let mut text = String::new();
     stream.take(MOST_ANSWER_BYTES).read_to_string(&mut text)?;
     Ok(text)

@@ -21,6 +21,16 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// The faults of a server could not be started again.
+    #[error(
+        "the server of the link at {address} does not start its faults again: it may have ended"
+    )]
+    Faults {
+        /// Host and port.
+        address: String,
+        /// The system's error, or what is wrong with the answer.
+        source: io::Error,
+    },
     /// A server's counts could not be had.
     #[error("the server of the link at {address} does not give its counts: it may have ended")]
     Counts {

@@ -2,20 +2,27 @@
 //!
 //! Draws do not depend on the order in which requests arrive: they are made of the seed, the path,
 //! the range and the number of times that this part was asked for. Faults that begin at a number of
-//! requests, or come after every so many, count requests as they arrive.
+//! requests, or come after every N, count requests as they arrive. All counts start at the server's
+//! start, and again at [`LinkFaults::restart`].
 
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::io;
 use std::num::NonZeroU64;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::error::FaultsError;
+use crate::counts::ask;
+use crate::error::{Error, FaultsError};
 use crate::spec::time;
 
-/// One in so many.
+/// The path that starts the faults again, at once and without being counted. No bucket has this
+/// name.
+pub(crate) const RESTART_FAULTS_PATH: &str = "/.link/restart-faults";
+
+/// One in N.
 type OneIn = Option<NonZeroU64>;
 
 /// Faults of a link. By default there are none.
@@ -35,13 +42,13 @@ type OneIn = Option<NonZeroU64>;
 pub struct LinkFaults {
     /// Seed of the draws.
     pub seed: u64,
-    /// One in so many connections is closed at its first request, without an answer.
+    /// One in N connections is closed at its first request, without an answer.
     pub refused: OneIn,
-    /// One in so many answers begins this much later.
+    /// One in N answers begins later, by this duration.
     pub slow: Option<(NonZeroU64, Duration)>,
-    /// One in so many bodies ends in the middle, with its connection.
+    /// One in N bodies ends in the middle, with its connection.
     pub cut: OneIn,
-    /// After every so many requests, so many are answered by 503.
+    /// After every N requests, the next M are answered by 503.
     pub storm: Option<(NonZeroU64, NonZeroU64)>,
     /// Number of the request from which every object has another `ETag`.
     pub replaced: OneIn,
@@ -53,6 +60,20 @@ impl LinkFaults {
     /// Whether there are no faults.
     pub fn is_none(&self) -> bool {
         Self { seed: 0, ..*self } == Self::default()
+    }
+
+    /// Makes the faults of the server at `address` (host and port) start again, as they started
+    /// with the server: its next client meets the same faults as its first one.
+    ///
+    /// # Errors
+    /// Nobody listens there, or the answer is not that of a server of a link.
+    pub fn restart(address: &str) -> Result<(), Error> {
+        let failed = |source| Error::Faults { address: address.to_owned(), source };
+        let answer = ask(address, RESTART_FAULTS_PATH).map_err(failed)?;
+        match answer.lines().next() {
+            Some(status) if status.contains(" 200 ") => Ok(()),
+            status => Err(failed(io::Error::other(status.unwrap_or_default().to_owned()))),
+        }
     }
 }
 
@@ -81,33 +102,64 @@ enum Kind {
 #[derive(Debug)]
 pub(crate) struct Draws {
     faults: LinkFaults,
+    since: Mutex<Since>,
+}
+
+/// The server's past since its faults started.
+#[derive(Debug, Default)]
+struct Since {
+    /// Number of the first request.
+    request: u64,
+    /// Number of the first connection.
+    connection: u64,
     /// How often each part of a file was asked for, by a digest of its name.
-    asked: Mutex<HashMap<u64, u64>>,
+    asked: HashMap<u64, u64>,
 }
 
 impl Draws {
     pub(crate) fn new(faults: LinkFaults) -> Self {
-        Self { faults, asked: Mutex::default() }
+        Self { faults, since: Mutex::default() }
     }
 
-    /// Whether the connection of this number, from 0, is closed at its first request.
+    /// Starts the faults again; the next request and the next connection have these numbers.
+    pub(crate) fn restart(&self, request: u64, connection: u64) {
+        *self.since() = Since { request, connection, asked: HashMap::new() };
+    }
+
+    /// Whether the connection of this number is closed at its first request.
     pub(crate) fn refuses(&self, connection: u64) -> bool {
-        self.is_drawn(self.faults.refused, Kind::Refused, mix(connection))
+        let Some(one_in) = self.faults.refused else { return false };
+        let connection = connection.saturating_sub(self.since().connection);
+        self.is_drawn(Some(one_in), Kind::Refused, mix(connection))
     }
 
-    /// Whether objects have another tag at the request of this number, from 0.
+    /// Whether objects have another tag at the request of this number.
     pub(crate) fn replaces(&self, request: u64) -> bool {
-        self.faults.replaced.is_some_and(|from| from.get() <= request + 1)
+        self.has_begun(self.faults.replaced, request)
     }
 
-    /// The fault of the request of this number, from 0, for a part of a file.
+    /// Whether a fault has begun that lasts from the N-th request on.
+    fn has_begun(&self, from: OneIn, request: u64) -> bool {
+        from.is_some_and(|from| from.get() <= self.place(request) + 1)
+    }
+
+    /// The place of a request, from 0, among those since the faults started.
+    fn place(&self, request: u64) -> u64 {
+        request.saturating_sub(self.since().request)
+    }
+
+    fn since(&self) -> MutexGuard<'_, Since> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The fault of the request of this number for a part of a file.
     pub(crate) fn of(&self, request: u64, path: &str, range: Option<&str>) -> Option<Fault> {
         let LinkFaults { slow, cut, storm, expired, .. } = &self.faults;
-        if expired.is_some_and(|from| from.get() <= request + 1) {
+        if self.has_begun(*expired, request) {
             return Some(Fault::Expired);
         }
         let in_storm = |(calm, long): &(NonZeroU64, NonZeroU64)| {
-            calm.get() <= request % calm.get().saturating_add(long.get())
+            calm.get() <= self.place(request) % calm.get().saturating_add(long.get())
         };
         if storm.as_ref().is_some_and(in_storm) {
             return Some(Fault::Unavailable);
@@ -128,8 +180,8 @@ impl Draws {
     fn draw(&self, path: &str, range: Option<&str>) -> u64 {
         // Without keys of its own, so that each process draws the same.
         let part = BuildHasherDefault::<DefaultHasher>::default().hash_one((path, range));
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let n_before = asked.entry(part).or_default();
+        let mut since = self.since();
+        let n_before = since.asked.entry(part).or_default();
         *n_before += 1;
         mix(part ^ mix(*n_before))
     }
@@ -228,7 +280,26 @@ mod tests {
     }
 
     #[test]
-    fn storms_come_after_every_so_many_requests() {
+    fn faults_that_start_again_are_the_same() {
+        for text in ["storm=3:2", "replaced=5", "expired=4", "cut=1/2,slow=1/3:1ms", "refused=1/2"]
+        {
+            let draws = Draws::new(text.parse().unwrap());
+            let sequence = |from: u64| -> Vec<_> {
+                let one = |request| {
+                    let fault = draws.of(request, "/link/a", Some("bytes=0-9"));
+                    (fault, draws.replaces(request), draws.refuses(request))
+                };
+                (from..from + 12).map(one).collect()
+            };
+            let (first, next) = (sequence(0), sequence(12));
+            draws.restart(24, 24);
+            assert_eq!(sequence(24), first, "{text}");
+            assert_ne!(next, first, "{text}");
+        }
+    }
+
+    #[test]
+    fn storms_come_after_every_n_requests() {
         let draws = Draws::new("storm=3:2".parse().unwrap());
         let of = |request| draws.of(request, "/link/a", None) == Some(Fault::Unavailable);
         assert_eq!((0..10).map(of).filter(|is_fault| *is_fault).count(), 4);

@@ -1,4 +1,4 @@
-//! Files of the served folder, and what their answers say of them.
+//! Files of the served folder, with the facts about them that answers have.
 
 use std::fs::{File, Metadata};
 use std::io;

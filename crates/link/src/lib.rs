@@ -1,11 +1,11 @@
 //! An HTTP server over a local folder, on loopback, for measurements: its answers have the latency
 //! and the rates of a link to a store far away.
 //!
-//! A [`LinkServer`] speaks enough of S3 for unsigned reads in path style: GET with a range, HEAD,
-//! and `ListObjectsV2`. The folder is the bucket [`BUCKET`]. A plain GET of
+//! A [`LinkServer`] implements the part of S3 for unsigned reads in path style: GET with a range,
+//! HEAD, and `ListObjectsV2`. The folder is the bucket [`BUCKET`]. A plain GET of
 //! `http://127.0.0.1:PORT/link/KEY` works with any HTTP client.
 //!
-//! A [`LinkSpec`] says how late and how fast answers are:
+//! A [`LinkSpec`] is the latency and the rates of the answers:
 //!
 //! - The latency passes between the end of a request and the first byte of its answer. A new
 //!   connection costs nothing more.

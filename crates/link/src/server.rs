@@ -57,7 +57,7 @@ pub struct ServeOptions {
 }
 
 impl LinkServer {
-    /// Serves `folder` as the bucket, as `spec` says and without faults.
+    /// Serves `folder` as the bucket, with the latency and rates of `spec` and without faults.
     ///
     /// # Errors
     /// The folder cannot be opened, or the port or the threads cannot be had.
@@ -65,7 +65,7 @@ impl LinkServer {
         Self::start_with(folder, &ServeOptions { spec, ..ServeOptions::default() })
     }
 
-    /// Serves `folder` as `options` say.
+    /// Serves `folder` with these options.
     ///
     /// # Errors
     /// The folder cannot be opened, or the port or the threads cannot be had.
@@ -155,6 +155,6 @@ async fn serve(stream: TcpStream, service: Arc<Service>, connection: Connection)
     drop(stream.set_nodelay(true));
     let answer =
         service_fn(move |request| Arc::clone(&service).answer(request, connection.clone()));
-    // An error is the client's: it closed the connection, or does not speak HTTP.
+    // An error is the client's: it closed the connection, or sent something other than HTTP.
     drop(http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await);
 }

@@ -15,7 +15,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use crate::BUCKET;
 use crate::body::{Body, Buffers, Content, Rates, body, empty, text_body};
 use crate::counts::{COUNTS_PATH, Counters, UnderWay};
-use crate::faults::{Draws, Fault};
+use crate::faults::{Draws, Fault, RESTART_FAULTS_PATH};
 use crate::files::{Folder, NoFile, OpenFile};
 use crate::listing::{ListRequest, escaped, list};
 use crate::range::{Asked, asked};
@@ -78,8 +78,10 @@ impl Service {
         request: Request<B>,
         connection: Connection,
     ) -> io::Result<Response<Body>> {
-        if request.uri().path() == COUNTS_PATH {
-            return Ok(self.counts());
+        match request.uri().path() {
+            COUNTS_PATH => return Ok(self.counts()),
+            RESTART_FAULTS_PATH => return Ok(self.restart_faults()),
+            _ => {}
         }
         let is_first = !connection.has_requests.swap(true, Ordering::Relaxed);
         let counted = self.count(&request);
@@ -116,6 +118,12 @@ impl Service {
     fn counts(&self) -> Response<Body> {
         let text = serde_json::to_string(&self.counters.take()).unwrap_or_default();
         Response::new(text_body(text))
+    }
+
+    fn restart_faults(&self) -> Response<Body> {
+        let counts = self.counters.counts();
+        self.draws.restart(counts.requests, counts.connections);
+        Response::new(empty())
     }
 
     fn response(

@@ -23,7 +23,7 @@ pub(crate) struct Assembler<B: BatchBuffers> {
     buffers: Arc<B>,
     x: MatrixMaker,
     beside: Vec<MatrixMaker>,
-    /// What is done to the values of X; `None` if they are not transformed.
+    /// Transform of the values of X; `None` if they stay as stored.
     transform: Option<Transform>,
     totals: Totals,
     /// Number of threads that write a dense batch.

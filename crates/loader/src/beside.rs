@@ -23,7 +23,7 @@ pub(crate) struct Beside {
     pub(crate) n_columns: usize,
 }
 
-/// What a matrix beside X is.
+/// Kind of a matrix beside X.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BesideKind {
     /// A further layer, with the genes of X as columns.
@@ -47,7 +47,7 @@ pub(crate) struct DatasetMatrix<'a> {
     pub(crate) kind: Option<BesideKind>,
     /// Number of columns in a batch.
     pub(crate) n_columns: usize,
-    /// Of each experiment.
+    /// The matrix of each experiment.
     pub(crate) of_each: Vec<&'a SelectedMatrix>,
 }
 

@@ -1,10 +1,10 @@
 //! Delivers the cells of SOMA experiments in shuffled batches.
 //!
 //! A [`Dataset`] is a selection of cells and genes, from one experiment or several. A [`Loader`]
-//! delivers it as its [`LoaderSpec`] says: each pass is an [`Epoch`], which iterates [`Batch`]es.
-//! A batch has rows of X (dense, CSR or COO), of further layers and of arrays of obsm, and the obs
-//! row and joinid of each. Threads read blocks and make batches ahead, within limits; dropping the
-//! epoch ends them at any point.
+//! delivers it with the settings of a [`LoaderSpec`]: each pass is an [`Epoch`], which iterates
+//! [`Batch`]es. A batch has rows of X (dense, CSR or COO), of further layers and of arrays of obsm,
+//! and the obs row and joinid of each. Threads read blocks and make batches ahead, within limits;
+//! dropping the epoch ends them at any point.
 //!
 //! Several processes can share one order: [`LoaderSpec::world`] is the rank of this process and
 //! their number. [`Epoch::state`] saves a place in the order, and [`Loader::resume`] continues

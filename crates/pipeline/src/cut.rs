@@ -264,12 +264,12 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// As long as it takes.
+    /// Waits without a limit.
     pub(crate) fn forever() -> Self {
         Self { left: None }
     }
 
-    /// At most this long.
+    /// Waits for at most this time.
     pub(crate) fn at_most(limit: Duration) -> Self {
         Self { left: Some(limit) }
     }

@@ -60,7 +60,7 @@ enum Output<S: Source> {
     Ahead(Receiver<S::Batch>),
     /// The consumer makes them itself.
     Here(Box<Cutter<S>>),
-    /// There are no more.
+    /// The epoch has no more batches.
     Ended,
 }
 
@@ -221,7 +221,7 @@ pub struct Epoch<S: Source> {
     start: EpochStart,
     spec: Arc<PipelineSpec>,
     n_taken: u64,
-    /// What was measured for the next batch by calls that gave up waiting for it.
+    /// Measurements for the next batch by calls that gave up waiting for it.
     waited: Option<Waited>,
     /// Counts the rows of a batch.
     n_rows_of: fn(&S::Batch) -> usize,

@@ -32,7 +32,7 @@ pub struct PipelineSpec {
     /// lane if rows come in stored or listed order; a loader that first resumes takes the lanes of
     /// the state.
     pub lanes: Option<u64>,
-    /// What to do with rows that do not fill a global batch. Several ranks cannot deliver a short
+    /// Treatment of the rows that do not fill a global batch. Several ranks cannot deliver a short
     /// batch.
     pub remainder: Remainder,
     /// Which rows come, and how often; `None` means each row once. If it also decides which rows

@@ -58,7 +58,7 @@ pub(crate) fn run(args: &FillArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Formats what was written, and how fast.
+/// Formats the number of values and bytes written, and the rate.
 fn format_report(filled: &SequenceServers, report: &ServerFill) -> String {
     let summary = filled.summary();
     let n_stored = summary.n_letters + summary.n_name_bytes;

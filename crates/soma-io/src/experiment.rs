@@ -28,7 +28,7 @@ pub struct OpenOptions {
     pub config: Config,
     /// The time as of which everything is read, in milliseconds since 1970; `None` means now.
     pub timestamp: Option<u64>,
-    /// What reads groups, metadata, obs and var; X has [a choice of its
+    /// Reader of groups, metadata, obs and var; X has [a choice of its
     /// own](SparseNdArray::reader). With [`ReaderChoice::Auto`] everything is read natively except
     /// what only libtiledb supports ([`DataFrame::why_not_native`]), which needs the feature
     /// `libtiledb`.
@@ -43,11 +43,11 @@ pub struct Experiment {
 
 impl Experiment {
     /// Opens the experiment at `uri`: a local path, an address in an object store (`s3://`,
-    /// `gs://`, `gcs://`, `azure://`), another address that libtiledb knows, or a short name of the
-    /// Census. `census://2025-11-08/homo_sapiens` means the human cells of that release, in folder
-    /// `cell-census/2025-11-08/soma/census_data/homo_sapiens` of the bucket
-    /// `cellxgene-census-public-us-west-2`, read from the region us-west-2 without signing, unless
-    /// the config says otherwise.
+    /// `gs://`, `gcs://`, `azure://`), another address that libtiledb supports, or a short name of
+    /// the Census. `census://2025-11-08/homo_sapiens` means the human cells of that release, in
+    /// folder `cell-census/2025-11-08/soma/census_data/homo_sapiens` of the bucket
+    /// `cellxgene-census-public-us-west-2`. It is read from the region us-west-2 without signing,
+    /// unless the config has other settings.
     ///
     /// In an object store, schemas, metadata and lists of files are requested together and
     /// remembered: the experiment stays as it was when it, or the part in question, was opened.

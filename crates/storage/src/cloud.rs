@@ -74,7 +74,7 @@ fn store(
     }
 }
 
-/// The parameter that says how many requests may be under way.
+/// The parameter for the number of requests that may be under way.
 fn max_requests(kind: Kind) -> &'static str {
     match kind {
         Kind::S3 => "vfs.s3.max_parallel_ops",

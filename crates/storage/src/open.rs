@@ -33,7 +33,7 @@ use crate::profile;
 /// A request is tried again after a connection that fails or ends early, after no answer in time,
 /// and after the answers 408, 429 and 5xx, with pauses that grow from 0.1 s to 15 s. libtiledb
 /// 2.30 differs: it tries a request that S3 answers with `SlowDown` a hundred times, 1.5 s apart,
-/// whatever the config says, and does not notice that an object is replaced while it reads.
+/// whatever the config has, and does not notice that an object is replaced while it reads.
 ///
 /// `gs://` and `gcs://`: `vfs.gcs.endpoint` (then unsigned, as in libtiledb),
 /// `vfs.gcs.service_account_key`, `vfs.gcs.max_parallel_ops`, and `vfs.gcs.request_timeout_ms` as

@@ -34,7 +34,7 @@ impl Subfolder {
         files.iter().map(|file| self.path(file)).collect()
     }
 
-    /// The error with the name that the caller knows, if it names a piece.
+    /// The error with the name that the caller used, if it names a piece.
     fn own(&self, error: io::Error) -> io::Error {
         let prefix = format!("{}/", self.folder);
         let kind = error.kind();
@@ -50,7 +50,7 @@ impl Subfolder {
     }
 }
 
-/// The paths as the trait wants them.
+/// The paths in the type that the trait takes.
 fn borrowed(paths: &[String]) -> Vec<&str> {
     paths.iter().map(String::as_str).collect()
 }

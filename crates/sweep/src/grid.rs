@@ -8,6 +8,7 @@
 
 mod args;
 mod config;
+mod cost;
 mod earlier_rows;
 mod original_flags;
 mod rounds;
@@ -29,6 +30,7 @@ pub(crate) use args::SweepArgs;
 pub(crate) use config::Config;
 pub(crate) use summary::marked;
 
+use cost::relative_cost;
 use rounds::{KeptRows, Sweep};
 
 /// Runs a sweep and prints its table.
@@ -37,16 +39,16 @@ use rounds::{KeptRows, Sweep};
 /// failing exit code; running out of memory is only recorded.
 pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let mut config = Config::resolve(args)?;
+    let host = HostInfo::gather();
+    let mut servers = args.link.servers(&host)?;
     let shard = take_part(args, &mut config)?;
     if config.points.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
-    let host = HostInfo::gather();
     let name = config.data.name();
     let named = args.results.as_deref();
     let folder = args.results_flags.folder_of_shard(named, &host, &name, shard)?;
     config.data = config.data.or_example(args.quiet)?;
-    let mut servers = args.link.servers()?;
     if let Some(servers) = &mut servers {
         config.data = config.data.over(servers)?;
     }
@@ -97,14 +99,14 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     closed
 }
 
-/// Leaves this process's part of the grid in the configuration, if there are parts, and says so.
+/// Removes the points of other parts from the configuration, if there are parts, and prints the
+/// number that is left.
 fn take_part(args: &SweepArgs, config: &mut Config) -> anyhow::Result<Option<Shard>> {
     let shard = Shard::of_process(args.shard).map_err(|error| UsageError::of(&error.into()))?;
     if let Some(shard) = shard {
         let n_all = config.points.len();
         let points = std::mem::take(&mut config.points);
-        // A block takes time and memory by its rows, whatever its chunks.
-        config.points = shard.deal(points, |point| point.chunk_rows * point.chunks_per_block);
+        config.points = shard.deal(points, relative_cost);
         if !args.quiet {
             eprintln!("part {shard} of the grid: {} of {n_all} points", config.points.len());
         }

@@ -4,8 +4,8 @@
 //! libtiledb decodes whole data tiles. In a matrix of cells by genes written tile by tile, a data
 //! tile contains some columns of about a thousand rows, so 64 rows at a random place cost libtiledb
 //! sixteen times the necessary work. But a tile is not one compressed unit: it consists of chunks
-//! of 64 KiB, each filtered separately. A reader that knows where its rows are in a tile needs one
-//! or two of them. This crate does that. Arrays that it cannot read it rejects before reading
+//! of 64 KiB, each filtered separately. A reader that has the positions of its rows in a tile needs
+//! one or two of them. This crate does that. Arrays that it cannot read it rejects before reading
 //! ([`Error::Unsupported`] with an [`Unsupported`] reason), so that libtiledb can take over.
 //!
 //! ```no_run

@@ -1,5 +1,5 @@
 //! Writing without libtiledb: arrays, groups, metadata, and fragments, which are encoded by many
-//! threads and seen by nobody until they are whole.
+//! threads and not visible until they are whole.
 //!
 //! Tiles do not depend on each other, so those of all rows given at once are encoded at once and
 //! appended in their order. A fragment counts by its commit file, which is made at the very end,
@@ -44,9 +44,9 @@ pub struct WriteOptions {
     pub threads: Threads,
     /// The time of the fragment, in milliseconds since 1970.
     pub timestamp: u64,
-    /// A chunk ends with the first row that ends after so many cells, at 8,192 at the latest.
-    /// `None` has as many as are read well with the filters that there are: long ones for general
-    /// compressors, short ones where a value is decoded in no time.
+    /// Number of cells after which a chunk ends, with the first row that ends there; at most 8,192.
+    /// `None` chooses by the filters: long chunks for general compressors, short ones if decoding a
+    /// value takes almost no time.
     pub chunk_cells: Option<usize>,
     /// The first row to write, counted from the array's first one; 0 unless other fragments hold
     /// the rows before it. A table has no use for it.
@@ -61,7 +61,7 @@ impl WriteOptions {
     }
 }
 
-/// What was written.
+/// Facts about a written fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrittenFragment {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use bench_run::ResultsFlags;
+use bench_run::{LinkFlags, ResultsFlags};
 use bytesize::ByteSize;
 use clap::Args;
 use grid_point::{DataFlags, FormFlag, ReaderFlag, SelectionFlags};
@@ -17,6 +17,8 @@ pub struct TuneArgs {
     pub(crate) data: DataFlags,
     #[command(flatten)]
     pub(crate) selection: SelectionFlags,
+    #[command(flatten)]
+    pub(crate) link: LinkFlags,
     /// Peak memory of the whole process, e.g. 2GiB
     #[arg(long, value_name = "SIZE", default_value = "2GiB")]
     pub(crate) memory: ByteSize,

@@ -169,6 +169,12 @@ impl Proposal<'_> {
                 flag(name, value);
             }
         }
+        if let Some(link) = &self.data.link {
+            flag("--link", &link.link);
+            if let Some(faults) = &link.faults {
+                flag("--link-faults", faults);
+            }
+        }
         // The native reader does not read X through libtiledb, so only typed settings matter to it.
         // libtiledb's settings include those that `tune` added.
         let by_libtiledb = self.is_by_libtiledb().then_some(&self.data.config);
@@ -271,11 +277,11 @@ pub(super) fn verified(found: &Verification, memory_bytes: f64) -> String {
     let within = |one: &Compared, bound: String| {
         if one.within { bound } else { format!("NOT {bound}") }
     };
-    let mut line = |name: &str, one: &Compared, told: &dyn Fn(f64) -> String, bound: String| {
+    let mut line = |name: &str, one: &Compared, format: &dyn Fn(f64) -> String, bound: String| {
         table.add_row([
             name.to_owned(),
-            told(one.predicted),
-            told(one.measured),
+            format(one.predicted),
+            format(one.measured),
             format!("{:.2}", one.ratio()),
             within(one, bound),
         ]);

@@ -6,7 +6,8 @@ use std::ffi::OsString;
 use anyhow::{anyhow, bail};
 use bench_report::{EpochRecord, HostInfo};
 use bench_run::{
-    Display, Ended, Failure, Interrupted, Rows, Session, format_row, grouped, run_info, warm,
+    Display, Ended, Failure, Interrupted, LinkServers, Rows, Session, format_row, grouped,
+    run_info, warm,
 };
 use grid_point::{
     Conditions, Data, Opened, Point, PointAnswer, PointWork, as_asked, point_process, versions,
@@ -21,6 +22,8 @@ pub(crate) struct Runs {
     pub(crate) data: Data,
     pub(crate) opened: Opened,
     pub(crate) rows: Rows,
+    /// The servers of a link, which end with the runs.
+    _servers: Option<LinkServers>,
 }
 
 impl Runs {
@@ -31,16 +34,24 @@ impl Runs {
         arguments: &[OsString],
         data: Data,
     ) -> anyhow::Result<(Self, Surveyed)> {
-        let name = format!("tune-{}", data.name());
-        let data = data.or_example(args.quiet)?;
         let host = HostInfo::gather();
+        let mut servers = args.link.servers(&host)?;
+        let name = format!("tune-{}", data.name());
+        let mut data = data.or_example(args.quiet)?;
+        if let Some(servers) = &mut servers {
+            data = data.over(servers)?;
+        }
         let revision = args.results_flags.revision.as_deref();
         let run = run_info(revision, &BTreeMap::new(), &host, arguments)?;
         let mut session = Session::begin(Display::counting("runs", args.quiet))?;
         let (opened, surveyed) = survey(&session, args, &data)?;
         let folder = args.results_flags.folder(args.results.as_deref(), &host, &name)?;
         session.cache = warm(data.folders().as_deref()).name();
-        let runs = Self { session, data, opened, rows: Rows::new(folder, run, host) };
+        if let Some(servers) = &servers {
+            session.display.line(&format!("the data is read {}", servers.describe()));
+        }
+        let rows = Rows::new(folder, run, host);
+        let runs = Self { session, data, opened, rows, _servers: servers };
         runs.announce();
         Ok((runs, surveyed))
     }

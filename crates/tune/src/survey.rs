@@ -70,8 +70,9 @@ pub(crate) fn run(
     task: SurveyTask,
 ) -> anyhow::Result<Option<(Opened, Surveyed)>> {
     let (secrets, uri) = (task.data.secrets(), task.data.uri.to_string());
+    let link = task.data.link.clone();
     let order = Order { cache: String::new(), task };
-    let process = ProcessSpec::new(session.command(SUBCOMMAND), &order, secrets)?;
+    let process = ProcessSpec::new(session.command(SUBCOMMAND), &order, secrets)?.over(link);
     let mut result = None;
     let ended = session.run("opening", process, &mut |answer| {
         result = Some(answer);

@@ -8,7 +8,7 @@ use super::source_files::Source;
 
 const LONGEST_FILE: usize = 700;
 
-/// Names that do not tell what a file contains.
+/// Names that do not describe a file's content.
 const EMPTY_NAMES: [&str; 8] =
     ["mod", "utils", "util", "helpers", "common", "manager", "types", "misc"];
 

@@ -56,6 +56,8 @@ const ENVIRONMENT: Surroundings = Surroundings {
         "crates/bench-run/src/run_info.rs",
         "crates/grid-point/src/data/example.rs",
         "xtask/",
+        // Proxies that do not reach a link's server.
+        "crates/bench-run/src/over_link/proxies.rs",
         // The launcher's part of a grid, rank and world size.
         "crates/bench-run/src/shard.rs",
         "crates/pipeline/src/world.rs",

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bench_report::{GridPoint, Measured};
-use link::{BUCKET, COUNTS_PATH, LinkCounts, LinkSpec};
+use link::{BUCKET, COUNTS_PATH, LinkCounts, LinkFaults, LinkSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::usage_error::UsageError;
@@ -57,6 +57,18 @@ impl LinkAccess {
     /// The server does not answer.
     pub fn counts(&self) -> anyhow::Result<LinkCounts> {
         Ok(LinkCounts::take(&self.address)?)
+    }
+
+    /// Makes the server's faults start again, so that the next measured process meets the same
+    /// faults as the one before. Does nothing over a link without faults.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn restart_faults(&self) -> anyhow::Result<()> {
+        if self.faults.is_some() {
+            LinkFaults::restart(&self.address)?;
+        }
+        Ok(())
     }
 
     /// Adds the settings of TileDB that read from the server to `config`.

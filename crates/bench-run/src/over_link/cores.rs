@@ -1,15 +1,15 @@
-//! Cores of the link's servers: their work must not take the cores of what is measured, where the
-//! machine has enough of them.
+//! Cores of the link's servers. If the machine has enough cores, the servers leave those of the
+//! measured processes alone.
 
 use std::io;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-/// Cores from which on the servers have some for themselves: with fewer, those that are left would
-/// measure another machine.
+/// Least number of cores with which the servers get cores of their own: with fewer, the rest would
+/// be a different machine.
 const LEAST_CORES: usize = 4;
 
-/// Cores from which on the servers have as many as a server has threads.
+/// Least number of cores with which the servers get as many as a server has threads.
 const MANY_CORES: usize = 8;
 
 /// The servers' cores; the others are given back to this thread when it is dropped.
@@ -49,7 +49,7 @@ impl Drop for ServerCores {
     }
 }
 
-/// Number of cores of the servers on a machine with so many.
+/// Number of cores that the servers take of `n_cores`.
 fn n_of_server(n_cores: usize) -> usize {
     match n_cores {
         MANY_CORES.. => 2,

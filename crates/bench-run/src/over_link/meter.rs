@@ -1,4 +1,4 @@
-//! What a link's server does during an epoch, asked for by the measured process.
+//! Counts of a link's server during an epoch, requested by the measured process.
 
 use bench_report::Measured;
 use link::LinkCounts;

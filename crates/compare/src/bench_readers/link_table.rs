@@ -1,4 +1,4 @@
-//! What each reader asked of a link.
+//! Table of each reader's requests over a link.
 
 use bench_run::{LinkCounts, grouped};
 
@@ -14,13 +14,13 @@ pub(super) const LEGEND: &str = "Over the link: all repetitions together; the se
 
 /// Counts of one reader's reads.
 #[derive(Debug)]
-pub(super) struct OfLink {
+pub(super) struct ReaderCounts {
     reader: &'static str,
     used: LinkCounts,
     secs: f64,
 }
 
-impl OfLink {
+impl ReaderCounts {
     pub(super) fn new(reader: &'static str) -> Self {
         Self { reader, used: LinkCounts::default(), secs: 0.0 }
     }
@@ -37,8 +37,8 @@ impl OfLink {
 }
 
 /// The rows of one kind of reads.
-pub(super) fn rows(kind: ReadKind, sides: &[OfLink]) -> Vec<Vec<String>> {
-    let row = |OfLink { reader, used, secs }: &OfLink| {
+pub(super) fn rows(kind: ReadKind, sides: &[ReaderCounts]) -> Vec<Vec<String>> {
+    let row = |ReaderCounts { reader, used, secs }: &ReaderCounts| {
         vec![
             kind.to_string(),
             (*reader).to_owned(),
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn reads_of_a_reader_are_added_up() {
-        let mut side = OfLink::new("native");
+        let mut side = ReaderCounts::new("native");
         let used = |requests, most_under_way| LinkCounts {
             requests,
             most_under_way,

@@ -37,11 +37,11 @@ pub struct PeersArgs {
     /// Seed of the shuffled order
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=0xffff_ffff))]
     pub(crate) seed: u64,
-    /// What takes the batches: none, which drops them at once, or fixed:MILLIS, which sleeps so
-    /// long over each
+    /// Consumer of the batches: none, which drops them at once, or fixed:MILLIS, which sleeps for
+    /// that time per batch
     #[arg(long, value_name = "CONSUMER", default_value = "none")]
     pub(crate) consumer: Consumer,
-    /// What reads X in our loader
+    /// Reader of X in our loader
     #[arg(long, value_enum, default_value_t = ReaderFlag::Auto)]
     pub(crate) reader: ReaderFlag,
     /// Blocks that our loader reads ahead of the one in use
@@ -50,8 +50,8 @@ pub struct PeersArgs {
     /// Batches that our loader makes ahead of the one in use
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) prefetch_batches: usize,
-    /// Memory that our loader may take, as 2GiB; what is left of it holds values decoded for later
-    /// blocks [default: no limit, none kept]
+    /// Memory limit of our loader, like 2GiB; the part that it does not need keeps decoded values
+    /// for later blocks [default: no limit, none kept]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
     #[command(flatten)]

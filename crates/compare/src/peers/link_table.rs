@@ -1,4 +1,4 @@
-//! The table of what each loader asked of the link.
+//! Table of each loader's requests, bytes and connections over the link.
 
 use bench_report::{EpochRecord, LINK_HEADER, LINK_LEGEND, LinkSummary, Status};
 

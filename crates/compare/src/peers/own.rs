@@ -44,7 +44,8 @@ pub(crate) fn own_process(
 ) -> anyhow::Result<ProcessSpec<'static>> {
     let task = OwnTask { data: data.clone(), work };
     let order = Order { cache: session.cache.to_owned(), task };
-    ProcessSpec::new(session.command(SUBCOMMAND), &order, data.secrets())
+    let process = ProcessSpec::new(session.command(SUBCOMMAND), &order, data.secrets())?;
+    Ok(process.over(data.link.clone()))
 }
 
 /// Reads an order from stdin, performs it and reports on stdout.

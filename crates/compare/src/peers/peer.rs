@@ -121,6 +121,10 @@ pub(crate) struct PeerEpoch {
     /// Counts of the link's server; `None` without a link.
     #[serde(default)]
     pub(crate) link: Option<PeerLink>,
+    /// Bytes in those files of its copy that hold X's values; `None` if it has no copy, or if its
+    /// script cannot separate them from the rest.
+    #[serde(default)]
+    pub(crate) stored_bytes: Option<u64>,
 }
 
 /// Counts of a link's server, as a peer's process got them.
@@ -279,8 +283,8 @@ impl PeerEpoch {
     }
 }
 
-/// Enters a peer's counts of a link in its row. Every epoch is whole, so it needs all stored bytes,
-/// unless it takes a part of the genes.
+/// Enters a peer's counts of a link in its row. Every epoch is whole, so it needs all stored bytes
+/// of X, unless it takes a part of the genes. For a loader with a copy, its script reports them.
 pub(crate) fn enter_link(
     link: &LinkAccess,
     epoch: &PeerEpoch,
@@ -290,6 +294,8 @@ pub(crate) fn enter_link(
     link.enter(&mut record.point);
     if let Some(PeerLink { start, before, after }) = &epoch.link {
         let share = data.n_genes.is_none().then_some(1.0);
+        let stored_bytes = link.stored_bytes.or(epoch.stored_bytes);
+        let link = LinkAccess { stored_bytes, ..link.clone() };
         link.enter_counts(&after.since(before), share, &mut record.measured);
         let opening = before.since(start).requests;
         record.measured.link_open_requests = (epoch.epoch == 0).then_some(opening);
@@ -351,6 +357,15 @@ mod tests {
         assert_eq!(counts, [Some(100), Some(20), Some(900)]);
         assert_eq!(measured.link_server_cpu_share, Some(1.0));
         assert_eq!(measured.link_bytes_floor_secs, Some(0.5));
+        // A copy's bytes are those that the script reports, or unknown.
+        let copy = LinkAccess { stored_bytes: None, ..link.clone() };
+        let mut enter_copy = |stored_bytes| {
+            let epoch = PeerEpoch { stored_bytes, ..epoch.clone() };
+            enter_link(&copy, &epoch, &Data::default(), &mut record);
+            (record.measured.link_needed_bytes, record.measured.link_bytes_floor_secs)
+        };
+        assert_eq!(enter_copy(Some(700)), (Some(700), Some(0.7)));
+        assert_eq!(enter_copy(None), (None, None));
         let part = Data { n_genes: Some(3), ..Data::default() };
         enter_link(&link, &epoch, &part, &mut record);
         assert_eq!(record.measured.link_needed_bytes, None);

@@ -130,12 +130,12 @@ fn readme(input: &ComparisonInput<'_>) -> String {
          values by gene.\n",
         facts.join("\n"),
         tables(runs),
-        copies_told(copies)
+        format_copies(copies)
     )
 }
 
 /// Formats the copies made for loaders with a format of their own.
-fn copies_told(copies: &[DataCopy]) -> String {
+fn format_copies(copies: &[DataCopy]) -> String {
     if copies.is_empty() {
         return String::new();
     }
@@ -172,7 +172,7 @@ fn groups(runs: &[Run]) -> Vec<Group<'_>> {
 
 fn figures(group: &Group<'_>) -> [String; 10] {
     let of = |figure: fn(&EpochRecord) -> Option<f64>, digits| {
-        told(spread(&group.records, figure), digits)
+        format_spread(spread(&group.records, figure), digits)
     };
     let failed = group.records.iter().rfind(|record| record.measured.status != Status::Ok);
     let rate = match failed {
@@ -202,7 +202,7 @@ fn figures(group: &Group<'_>) -> [String; 10] {
             millis(|record| record.measured.wait_p99_after_first_secs)
         ),
         of(|record| record.measured.cpu_secs, 1),
-        told(spread(&group.records, memory).map(|spread| spread.scaled(1e-9)), 2),
+        format_spread(spread(&group.records, memory).map(|spread| spread.scaled(1e-9)), 2),
         of(|record| record.measured.open_secs, 2),
     ]
 }
@@ -239,7 +239,7 @@ fn memory(record: &EpochRecord) -> Option<f64> {
     record.measured.max_mem.map(|bytes| bytes as f64)
 }
 
-fn told(spread: Option<Spread>, digits: usize) -> String {
+fn format_spread(spread: Option<Spread>, digits: usize) -> String {
     let number = |value: f64| match digits {
         0 => grouped(value.round() as u64),
         _ => format!("{value:.digits$}"),

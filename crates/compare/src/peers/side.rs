@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use bench_report::OWN_LOADER;
-use bench_run::{LinkAccess, LinkServers, folder_bytes};
+use bench_run::{LinkAccess, LinkServers};
 use grid_point::Data;
 
 use super::peer::{Peer, Variant};
@@ -105,7 +105,8 @@ impl Side {
                 *link = data.over(servers)?.link;
             }
             Self::Peer(PeerSide { copy: Some(copy), link, .. }) => {
-                *link = Some(servers.serve(copy, Some(folder_bytes(copy)?))?);
+                // Its script reports which of the stored bytes an epoch needs.
+                *link = Some(servers.serve(copy, None)?);
             }
         }
         Ok(())

@@ -89,14 +89,14 @@ pub(crate) fn table(described: &Described, ways: &[Way], runs: &[Run]) -> String
     let mut text = table.to_string();
     if let Some(first) = runs.first() {
         let tally = &first.read.tally;
-        let told = format!(
+        let summary = format!(
             "\nAll read the same: {} values that add up to {} (checksum {:016x}).\n{LEGEND}",
             grouped(tally.n_values),
             tally.sum(),
             tally.checksum
         );
-        text.push_str(&told);
-        text.push_str(&told_versions(ways, runs));
+        text.push_str(&summary);
+        text.push_str(&format_versions(ways, runs));
     }
     text
 }
@@ -106,7 +106,7 @@ Medians of the runs (the least to the most), each in a process of its own. Secon
 Peak: the most memory of the process in all its life, interpreter and libraries among it.";
 
 fn row(way: Way, n_cells: u64, reads: &[&ChunksRead]) -> Vec<String> {
-    let told = |figure: &dyn Fn(&ChunksRead) -> f64, number: &dyn Fn(f64) -> String| {
+    let format = |figure: &dyn Fn(&ChunksRead) -> f64, number: &dyn Fn(f64) -> String| {
         Spread::of(reads.iter().map(|read| figure(read))).map_or_else(String::new, |spread| {
             let [median, min, max] = [spread.median, spread.min, spread.max].map(number);
             if min == max { median } else { format!("{median} ({min} to {max})") }
@@ -115,17 +115,17 @@ fn row(way: Way, n_cells: u64, reads: &[&ChunksRead]) -> Vec<String> {
     let digits = |digits: usize| move |value: f64| format!("{value:.digits$}");
     vec![
         way.to_string(),
-        told(&|read| read.read_secs, &digits(2)),
-        told(&|read| n_cells as f64 / read.read_secs, &|rate| grouped(rate.round() as u64)),
-        told(&|read| read.tally.n_values as f64 / read.read_secs / 1e6, &digits(1)),
-        told(&|read| read.cpu_secs, &digits(2)),
-        told(&|read| read.max_mem as f64 / 1e6, &digits(0)),
-        told(&|read| read.start_mem_bytes as f64 / 1e6, &digits(0)),
+        format(&|read| read.read_secs, &digits(2)),
+        format(&|read| n_cells as f64 / read.read_secs, &|rate| grouped(rate.round() as u64)),
+        format(&|read| read.tally.n_values as f64 / read.read_secs / 1e6, &digits(1)),
+        format(&|read| read.cpu_secs, &digits(2)),
+        format(&|read| read.max_mem as f64 / 1e6, &digits(0)),
+        format(&|read| read.start_mem_bytes as f64 / 1e6, &digits(0)),
     ]
 }
 
 /// Formats a line of versions for each group of ways with the same versions.
-fn told_versions(ways: &[Way], runs: &[Run]) -> String {
+fn format_versions(ways: &[Way], runs: &[Run]) -> String {
     let mut lines: Vec<(Vec<&str>, &BTreeMap<String, String>)> = Vec::new();
     for way in ways {
         let Some(run) = runs.iter().find(|run| run.way == *way) else { continue };
@@ -135,11 +135,11 @@ fn told_versions(ways: &[Way], runs: &[Run]) -> String {
             None => lines.push((vec![way.name()], versions)),
         }
     }
-    let told = lines.iter().map(|(names, versions)| {
+    let formatted = lines.iter().map(|(names, versions)| {
         let versions = versions.iter().map(|(name, version)| format!("{name} {version}"));
         format!("\n{}: {}", names.join(", "), versions.collect::<Vec<_>>().join(", "))
     });
-    told.collect()
+    formatted.collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use bench_report::GridPoint;
+use bench_report::{GridPoint, HostInfo};
 use bench_run::{LinkAccess, LinkFlags, LinkMeter, LinkServers, UsageError};
 use bytesize::ByteSize;
 use clap::Args;
@@ -25,7 +25,11 @@ pub(crate) struct FarFlags {
 
 impl FarFlags {
     /// Starts the server if there is a link; returns it, and how to read the store at `uri`.
-    pub(crate) fn begin(&self, uri: &str) -> anyhow::Result<(Option<LinkServers>, FarAccess)> {
+    pub(crate) fn begin(
+        &self,
+        uri: &str,
+        host: &HostInfo,
+    ) -> anyhow::Result<(Option<LinkServers>, FarAccess)> {
         let local = local_path(uri);
         if self.cache.is_some() && self.link.link.is_none() && local.is_some() {
             let text = "--cache keeps what comes from far away, and this store is on this machine; \
@@ -35,7 +39,7 @@ impl FarFlags {
         if self.link.link.is_some() && local.is_none() {
             return Err(UsageError::new("--link takes a store on a local disk").into());
         }
-        let mut servers = self.link.servers()?;
+        let mut servers = self.link.servers(host)?;
         let link = match (&mut servers, local) {
             (Some(servers), Some(store)) => Some(servers.serve(store, None)?),
             _ => None,
@@ -86,6 +90,11 @@ impl FarAccess {
         storage::open(&address, &options).with_context(|| format!("cannot open {uri}"))
     }
 
+    /// The link, if there is one.
+    pub(crate) fn link(&self) -> Option<&LinkAccess> {
+        self.link.as_ref()
+    }
+
     /// `point` with the link and the cache.
     pub(crate) fn recorded(&self, mut point: GridPoint) -> GridPoint {
         if let Some(link) = &self.link {
@@ -95,7 +104,7 @@ impl FarAccess {
         point
     }
 
-    /// Counts what the link's server does from now on, if there is a link.
+    /// Begins to count the requests to the link's server, if there is a link.
     pub(crate) fn meter(&self) -> anyhow::Result<Option<LinkMeter>> {
         self.link.as_ref().map(LinkMeter::start).transpose()
     }
@@ -115,7 +124,7 @@ pub(crate) fn sentence(point: &GridPoint) -> String {
     [link, cache].into_iter().flatten().collect()
 }
 
-/// Whether a file is a chunk or a shard, which nobody writes again.
+/// Whether a file is a chunk or a shard, which is never written again.
 fn is_chunk(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
     name != "zarr.json" && !name.starts_with(".z")
@@ -145,15 +154,17 @@ mod tests {
             cache: cache.map(PathBuf::from),
             cache_size: ByteSize::gib(1),
         };
+        let host = HostInfo::default();
         for (flags, uri, part) in [
             (flags(None, Some("cache")), "store", "give --link"),
             (flags(Some("30ms"), None), "s3://bucket/store", "local disk"),
             (flags(Some("30ms"), None), "/nowhere/store", "cannot serve"),
         ] {
-            let error = flags.begin(uri).unwrap_err().to_string();
+            let error = flags.begin(uri, &host).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
-        let (servers, access) = flags(None, Some("cache")).begin("s3://bucket/store").unwrap();
+        let (servers, access) =
+            flags(None, Some("cache")).begin("s3://bucket/store", &host).unwrap();
         assert!(servers.is_none());
         let point = access.recorded(GridPoint::default());
         assert_eq!((point.link.as_deref(), point.storage_cache), (None, Some(1 << 30)));

@@ -121,7 +121,7 @@ fn measure(
     Ok(record)
 }
 
-/// Takes the batches: touches nothing, sleeps as long as the point says.
+/// Takes the batches without touching them, and sleeps for the point's time per batch.
 fn consume(
     start: Instant,
     batches: impl Iterator<Item = anyhow::Result<ArrayBatch>>,

@@ -45,7 +45,7 @@ pub(crate) struct DataFlags {
 }
 
 impl DataFlags {
-    /// The data, read as `far` says.
+    /// The data, read over the link or through the cache of `far`.
     pub(crate) fn data(&self, far: FarAccess) -> FieldData {
         FieldData { uri: self.uri.full().to_owned(), arrays: self.arrays.clone(), far }
     }
@@ -80,8 +80,9 @@ impl BenchFlags {
     ) -> anyhow::Result<Measuring> {
         let first = points.first().context("there is no point to measure")?;
         let n_runs = points.len() as u64 * self.repeat;
-        let (link, far) = self.far.begin(self.data.uri.full())?;
-        let data = self.data.data(far);
+        let host = HostInfo::gather();
+        let (link, far) = self.far.begin(self.data.uri.full(), &host)?;
+        let data = (self.data.data(far), host);
         let mut measuring =
             Measuring::begin(&self.data, data, first, (n_runs, "points"), arguments)?;
         measuring.link = link;
@@ -117,10 +118,11 @@ pub(crate) struct Measuring {
 
 impl Measuring {
     /// Opens the data, warms the page cache unless it is to be cold, and makes the results folder.
-    /// `of` says how many of what are measured, for the progress.
+    /// `of` is the number of measurements and their name, for the progress. The host is gathered
+    /// before the server of a link takes cores.
     pub(crate) fn begin(
         flags: &DataFlags,
-        data: FieldData,
+        (data, host): (FieldData, HostInfo),
         first: &Point,
         of: (u64, &str),
         arguments: &[OsString],
@@ -137,7 +139,6 @@ impl Measuring {
             ..DataInfo::default()
         };
         session.cache = if flags.cold { "cold" } else { warmed(&session, &data) };
-        let host = HostInfo::gather();
         let name = data_name(&flags.uri.to_string());
         let folder = flags.results_flags.folder(flags.results.as_deref(), &host, &name)?;
         session.display.line(&format!(
@@ -182,7 +183,8 @@ impl Measuring {
         let task = FieldTask { data: self.data.clone(), point: point.clone() };
         let order = Order { cache: cache.to_owned(), task };
         let command = self.session.command(SUBCOMMAND);
-        let process = ProcessSpec::new(command, &order, self.data.secrets())?;
+        let process = ProcessSpec::new(command, &order, self.data.secrets())?
+            .over(self.data.far.link().cloned());
         let job = Job {
             name: point.to_string(),
             recorded: self.data.recorded(point, cache),

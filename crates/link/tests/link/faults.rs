@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use link::{LinkCounts, LinkServer, ServeOptions};
+use link::{LinkCounts, LinkFaults, LinkServer, ServeOptions};
 
 use crate::folder;
 use crate::plain::request;
@@ -50,6 +50,28 @@ fn statuses_and_tags_change_with_the_number_of_requests() {
     let is_replaced = |idx: usize| answers[idx].0.contains("etag: \"replaced-");
     assert_eq!([0, 1, 3, 4].map(is_replaced), [false, false, true, true]);
     assert_eq!(server.counts().faults, 3);
+}
+
+#[test]
+fn faults_that_start_again_are_the_same() {
+    let (_folder, server) = serve("0", "storm=2:1,replaced=4,expired=6");
+    let answers = || -> Vec<(String, bool)> {
+        let answer = || {
+            let head = request(&server, GET, "").0.to_lowercase();
+            (head[9..12].to_owned(), head.contains("etag: \"replaced-"))
+        };
+        (0..7).map(|_| answer()).collect()
+    };
+    let first = answers();
+    assert!(answers().iter().all(|(status, _)| status == "403"));
+    LinkFaults::restart(&server.address().to_string()).unwrap();
+    assert_eq!(answers(), first);
+    // Starting again is not a request that counts.
+    assert_eq!(server.counts().requests, 21);
+    let gone = server.address().to_string();
+    drop(server);
+    let error = LinkFaults::restart(&gone).unwrap_err().to_string();
+    assert!(error.contains(&gone) && error.contains("start its faults again"), "{error}");
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub enum MatrixError {
         idx: usize,
         /// Its matrices beside X.
         found: String,
-        /// Those of the first data set.
+        /// The matrices of the first data set.
         first: String,
     },
 }

@@ -22,7 +22,7 @@ const MAX_ROUNDS: usize = 4;
 ///
 /// Each value has [`sequences_per_key`](Self::sequences_per_key) consecutive sequences with their
 /// names, and is fetched as a whole: chunks of the loader should have a multiple of that number.
-/// The namespace's manifest says what is in it: a store is opened only if it was filled to its end.
+/// The namespace's manifest describes its content: a store opens only if it was filled to its end.
 #[derive(Debug)]
 pub struct SequenceServers {
     values: KeyValues,
@@ -38,12 +38,12 @@ struct Manifest {
     is_complete: bool,
 }
 
-/// What a fill did.
+/// Result of a fill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerFill {
     /// Values that were there already.
     pub n_found: u64,
-    /// What was written, round by round; none if everything was there.
+    /// Values written in each round; empty if everything was there.
     pub written: Vec<FillReport>,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct FrameWriter {
     n_written: u64,
 }
 
-/// What writes the rows.
+/// Writer of the rows.
 #[derive(Debug)]
 enum Sink {
     Native(Box<TableWriter>),

@@ -28,7 +28,7 @@ pub(super) struct MatrixWriter {
     fragment_start: u64,
 }
 
-/// What writes the cells.
+/// Writer of the cells.
 #[derive(Debug)]
 enum Sink {
     Native(NativeSink),

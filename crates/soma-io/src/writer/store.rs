@@ -15,7 +15,7 @@ use super::through_libtiledb;
 use crate::Error;
 use crate::soma_object::{CURRENT_ENCODING, ENCODING_VERSION, OBJECT_TYPE, THREADS_PARAMETER};
 
-/// What makes the files of a new experiment.
+/// Maker of the files of a new experiment.
 #[derive(Debug)]
 pub(super) enum Store {
     /// This process, in a folder.

@@ -1,4 +1,4 @@
-//! What libtiledb writes of an experiment.
+//! The parts of an experiment that libtiledb writes.
 
 use std::sync::Arc;
 

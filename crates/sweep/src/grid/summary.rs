@@ -71,7 +71,7 @@ pub(crate) fn stages(records: &[EpochRecord]) -> String {
     format!("{table}\n{STAGE_LEGEND}")
 }
 
-/// Formats a table of what was asked of the link; empty without a link.
+/// Formats a table of the requests over the link; empty without a link.
 pub(crate) fn over_link(records: &[EpochRecord]) -> String {
     let rows = link_rows(&summarize(records));
     if rows.is_empty() {

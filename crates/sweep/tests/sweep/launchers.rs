@@ -1,6 +1,6 @@
-//! Sweeps over several tasks under real launchers: `mpirun`, and a Slurm of one controller and two
-//! node daemons, which the test starts on loopback and ends. They need packages that `cargo xtask
-//! test-launchers` installs, and run only there:
+//! Sweeps over several tasks under real launchers: `mpirun`, a Slurm of one controller and two node
+//! daemons, and a HyperQueue of one server and two workers, which the tests start on loopback and
+//! end. They need packages that `cargo xtask test-launchers` installs, and run only there:
 //!
 //! ```sh
 //! cargo xtask test-launchers
@@ -58,10 +58,14 @@ fn with_cargo(bed: &Bed) -> String {
     let folder = bed.path("bin");
     fs::create_dir_all(&folder).unwrap();
     let program = env!("CARGO_BIN_EXE_sweep");
-    fs::write(folder.join("cargo"), format!("#!/bin/sh\nshift\nexec {program:?} \"$@\"\n"))
-        .unwrap();
-    fs::set_permissions(folder.join("cargo"), fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&folder.join("cargo"), &format!("shift\nexec {program:?} \"$@\"\n"));
     format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+}
+
+/// Writes a shell script that can be run as a program.
+fn write_program(path: &Path, script: &str) {
+    fs::write(path, format!("#!/bin/sh\n{script}")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn free_ports<const N: usize>() -> [u16; N] {
@@ -81,6 +85,26 @@ fn two_processes_of_mpirun_share_a_grid() {
     let ran = command.args(GRID).current_dir(bed.path("")).output().unwrap();
     assert!(ran.status.success(), "{}", stderr(&ran));
     check_parts(&bed, "mpi", 2);
+}
+
+#[test]
+#[ignore = "needs HyperQueue: cargo xtask test-launchers"]
+fn a_task_array_of_hyperqueue_shares_a_grid() {
+    let (bed, server) = (Bed::new(), tempfile::tempdir().unwrap());
+    let python = std::env::var("SOMAFEED_PYTHON_HYPERQUEUE")
+        .expect("SOMAFEED_PYTHON_HYPERQUEUE: cargo xtask test-launchers sets it");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sweep/launchers/hq.py");
+    let path = with_cargo(&bed);
+    write_program(&bed.path("bin/hq"), &format!("exec {python:?} -B {script:?} \"$@\"\n"));
+    let mut command = Command::new("bash");
+    command.arg(file("hyperqueue.sh")).args(["3", "experiment", "hyperqueue"]).args(GRID);
+    command.env("PATH", path).env("HQ_SERVER_DIR", server.path()).current_dir(bed.path(""));
+    let ran = command.output().unwrap();
+    let tasks: Vec<String> = (0..3)
+        .map(|task| fs::read_to_string(bed.path(&format!("task-{task}.out"))).unwrap_or_default())
+        .collect();
+    assert!(ran.status.success(), "{}\n{tasks:?}", stderr(&ran));
+    check_parts(&bed, "hyperqueue", 3);
 }
 
 /// A Slurm of two nodes on this machine.

@@ -1,5 +1,8 @@
 //! `--link`: local data read over a link with a shape.
 
+use std::io::ErrorKind;
+use std::net::TcpListener;
+
 use bench_report::{Measured, Status, read};
 
 use crate::bed::{Bed, N_CELLS, SMALL_BUFFERS, stderr};
@@ -49,14 +52,57 @@ fn a_sweep_over_a_link_tells_what_it_asked_of_it() {
 }
 
 #[test]
-fn faults_of_the_link_are_told() {
+fn each_repetition_meets_the_same_faults() {
+    let bed = Bed::new();
+    let settings = ["--link", "1ms", "-b", "4x16", "-m", "native"];
+    let [row] = &bed.sweep("calm", &settings)[..] else { panic!("one point") };
+    let n_requests = row.measured.link_requests.unwrap() + row.measured.link_open_requests.unwrap();
+    // Credentials that a single process does not outlive, but two together do.
+    let faults = format!("expired={},seed=1", n_requests * 3 / 2);
+    let repeated = ["--link-faults", &faults, "--repeat", "3"];
+    let rows = bed.sweep("repeated", &[&settings[..], &repeated].concat());
+    assert_eq!(rows.len(), 3);
+    for row in rows {
+        assert_eq!(row.measured.status, Status::Ok, "{row:?}");
+        assert_eq!(row.measured.link_faults_met, Some(0), "{row:?}");
+    }
+}
+
+#[test]
+fn a_proxy_of_the_environment_is_left_out() {
+    let bed = Bed::new();
+    // Nobody answers there.
+    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", proxy.local_addr().unwrap());
+    let link = ["--link", "1ms", "--config", SMALL_BUFFERS, "-q"];
+    let sweep = ["sweep", "--uri", "experiment", "--results", "out", "-b", "4x16", "-m", "native"];
+    let readers = ["bench-readers", "experiment", "--reads", "2x16", "--repetitions", "1"];
+    for command in [&sweep[..], &readers] {
+        let mut command = bed.command(&[command, &link].concat());
+        let ran = command
+            .envs(["HTTP_PROXY", "http_proxy", "all_proxy"].map(|name| (name, &address)))
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{}", stderr(&ran));
+    }
+    assert_eq!(read(&bed.path("out")).unwrap().len(), 1);
+    proxy.set_nonblocking(true).unwrap();
+    let asked = proxy.accept().map_err(|error| error.kind());
+    assert!(matches!(asked, Err(ErrorKind::WouldBlock)), "{asked:?}");
+}
+
+#[test]
+fn faults_of_the_link_are_in_the_row() {
     let bed = Bed::new();
     let faults = "refused=1/3,cut=1/9,seed=2";
     let arguments = ["--link", "1ms", "--link-faults", faults, "-b", "4x16", "-m", "native"];
     let rows = bed.sweep("out", &arguments);
     let [row] = rows.as_slice() else { panic!("{rows:?}") };
     assert_eq!(row.point.link_faults.as_deref(), Some(faults));
-    assert!(row.measured.link_faults_met.is_some(), "{row:?}");
+    assert_eq!((row.measured.status, row.measured.n_rows), (Status::Ok, Some(N_CELLS)), "{row:?}");
+    // A third of some connections and a ninth of some bodies.
+    let (met, requests) = (row.measured.link_faults_met, row.measured.link_requests);
+    assert!(Some(0) < met && met < requests, "{row:?}");
     assert_eq!(row.measured.link_bytes_floor_secs, None);
     assert!(row.point.id().contains(&format!("link 1ms faults {faults}")), "{}", row.point.id());
 }

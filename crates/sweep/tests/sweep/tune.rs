@@ -125,6 +125,30 @@ fn tables_and_settings_are_printed_and_nothing_is_run_when_not_asked_for() {
 }
 
 #[test]
+fn a_proposal_over_a_link_was_measured_over_it() {
+    let folder = bed();
+    let folder = folder.path();
+    let link = ["--link", "1ms,100MB/s", "--link-faults", "cut=1/50,seed=3"];
+    let few = ["--entropy", "none", "--reader", "native", "--batch-form", "csr", "--json", "-q"];
+    let output = tune(folder, &[&few[..], &link].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let rows = read(&folder.join("out")).unwrap();
+    for row in &rows {
+        assert_eq!(row.point.link.as_deref(), Some(link[1]), "{row:?}");
+        assert_eq!(row.point.link_faults.as_deref(), Some(link[3]), "{row:?}");
+        assert!(Some(0) < row.measured.link_requests, "{row:?}");
+    }
+    assert!(rows.iter().any(|row| row.run.metadata["tune"] == "verification"));
+    let lines = objects(&output);
+    let command = of_kind(&lines, "proposal")[0]["command"].as_str().unwrap();
+    assert!(command.contains("--link 1ms,100MB/s --link-faults cut=1/50,seed=3"), "{command}");
+    let far = ["tune", "--uri", "s3://bucket/x", "--link", "1ms"];
+    let far = program::command(folder, &far).output().unwrap();
+    assert_eq!(far.status.code(), Some(2), "{}", stderr(&far));
+    assert!(stderr(&far).contains("--link takes data on a local disk"), "{}", stderr(&far));
+}
+
+#[test]
 fn what_cannot_be_is_told() {
     let folder = bed();
     let folder = folder.path();

@@ -5,7 +5,7 @@ use tiledb_schema::Filter as Described;
 use super::{Codec, Filter};
 use crate::datatype::Datatype;
 
-/// The window that libtiledb chooses for bit-width reduction unless it is told another.
+/// The default window of libtiledb for bit-width reduction.
 const DEFAULT_WINDOW_BYTES: u32 = 256;
 
 impl Filter {

@@ -5,7 +5,7 @@ use super::footer::put_all;
 use super::statistics::Statistics;
 use crate::datatype::Number;
 
-/// What a field is, and so which metadata it has.
+/// Kind of a field, which decides its metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// An attribute; without a type if its values have neither order nor sum.
@@ -74,7 +74,7 @@ impl Field {
         self.ends(capacity, |tile| tile.least)
     }
 
-    /// As [`Self::least`], of the greatest values.
+    /// The greatest values, like [`Self::least`].
     pub(super) fn greatest(&self, capacity: u64) -> Vec<u8> {
         self.ends(capacity, |tile| tile.greatest)
     }

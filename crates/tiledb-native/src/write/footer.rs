@@ -14,7 +14,7 @@ const FANOUT: usize = 10;
 /// The least and the greatest coordinate of each of `D` dimensions, both included.
 pub(super) type Rectangle<const D: usize> = [(u64, u64); D];
 
-/// What the metadata of a fragment say.
+/// Content of a fragment's metadata.
 #[derive(Debug)]
 pub(super) struct Fragment<'a, const D: usize> {
     /// The format version.

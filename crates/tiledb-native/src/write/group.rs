@@ -22,7 +22,7 @@ const VERSION: u32 = 2;
 /// Creates a group in `folder`, with members and metadata as of `timestamp`, in milliseconds since
 /// 1970.
 ///
-/// Metadata come first, which nobody looks for where there is no group. Then the folder of the
+/// Metadata come first, which readers ignore as long as there is no group. Then the folder of the
 /// list of members, which makes the group, appears whole. So an incomplete group is none, and a
 /// failed call can be repeated.
 ///

@@ -24,8 +24,8 @@ use storage::{Files, LocalStorage};
 use tile::{Cells, Form, Tile};
 pub use tile_row::TileRow;
 
-/// Tiles that are encoded together hold about so many cells: some 10 bytes each at most, and 20
-/// while they are encoded.
+/// Approximate number of cells in tiles that are encoded together. A cell takes at most about 10
+/// bytes, and 20 while it is encoded.
 const CELLS_AT_ONCE: usize = 2 << 20;
 /// The files of rows, columns and values.
 const FILES: [&str; 3] = ["d0.tdb", "d1.tdb", "a0.tdb"];
@@ -105,8 +105,8 @@ impl FragmentWriter {
     /// # Errors
     /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::NoRow`] for what are no
     /// rows of the array; [`Error::Storage`] where it cannot be written, [`Error::Encode`] for
-    /// values that the array's filters do not hold: after these the fragment cannot be finished,
-    /// and says [`Error::Unfinished`].
+    /// values that the array's filters do not hold: after these, finishing the fragment
+    /// is an [`Error::Unfinished`].
     pub fn write(
         &mut self,
         row_offsets: &[usize],

@@ -39,7 +39,7 @@ pub(super) struct StagedFolder {
 }
 
 impl StagedFolder {
-    /// Creates the folder in `root`, under a name at which nobody looks for an array or a group.
+    /// Creates the folder in `root`, under a name that readers do not take for an array or a group.
     pub(super) fn create(root: &Path) -> Result<Self, Error> {
         let path = root.join(format!(".incomplete-{}", unique(root)));
         fs::create_dir(&path).map_err(failed("create", &path))?;

@@ -140,7 +140,7 @@ macro_rules! for_number {
 }
 
 impl Statistics {
-    /// Of values that are all there.
+    /// Returns the statistics of values without nulls.
     pub(super) fn of<V: Value>(values: impl IntoIterator<Item = V>) -> Self {
         let (mut least, mut greatest) = (V::LARGEST, V::LOWEST);
         let mut sum = V::Sum::default();
@@ -156,8 +156,8 @@ impl Statistics {
         Self { least: least.bits(), greatest: greatest.bits(), sum: sum.bits(), n_nulls: 0 }
     }
 
-    /// Of values of type `number` in `bytes`; with a byte for each in `validity`, 0 for a null, if
-    /// they may be null.
+    /// Returns the statistics of the values of type `number` in `bytes`. If they may be null,
+    /// `validity` has a byte for each, 0 for a null.
     pub(super) fn of_bytes(number: Number, bytes: &[u8], validity: Option<&[u8]>) -> Self {
         for_number!(number, of_bytes(bytes, number.size(), validity))
     }

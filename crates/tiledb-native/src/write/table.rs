@@ -108,8 +108,8 @@ impl TableWriter {
     /// # Errors
     /// [`Error::Column`] for an attribute that is missing, is not of its type, or has another
     /// number of cells than there are coordinates; for coordinates that do not ascend or lie
-    /// outside of the array. [`Error::Storage`], [`Error::Encode`]: after these the fragment cannot
-    /// be finished, and says [`Error::Unfinished`].
+    /// outside of the array. [`Error::Storage`], [`Error::Encode`]: after these, finishing the
+    /// fragment is an [`Error::Unfinished`].
     pub fn write(&mut self, coordinates: &[i64], columns: &[ColumnCells<'_>]) -> Result<(), Error> {
         let failed = |(column, problem): (String, String)| Error::Column {
             place: self.place.clone(),

@@ -97,7 +97,7 @@ fn attribute(attribute: &Attribute, enumerations: &[Enumeration]) -> Result<(), 
 }
 
 fn enumeration(enumeration: &Enumeration) -> Result<(), String> {
-    // Before the values are compared, which takes long for so many.
+    // Before the values are compared, which takes long for that many values.
     generic_tile::check_size(schema::enumeration_bytes(enumeration))?;
     let twice = || Err("it has a value twice".to_owned());
     match &enumeration.values {

@@ -6,7 +6,7 @@ use crate::schema::{Layout, Schema};
 use crate::unsupported::Unsupported;
 use crate::write::{VERSIONS, WriteOptions};
 
-/// What has to be known of an array to write to it.
+/// Returns the facts about an array that a writer needs.
 pub(super) fn form(
     schema: &Schema,
     schema_file: &str,

@@ -64,7 +64,7 @@ pub(super) struct Summary {
     pub(super) n_cells: u64,
     /// The least and the greatest row, then column.
     pub(super) bounds: Rectangle<2>,
-    /// Of rows, columns and values; coordinates have only sums.
+    /// Statistics of rows, columns and values; coordinates have only sums.
     pub(super) statistics: [Statistics; 3],
 }
 

@@ -1,0 +1,68 @@
+//! Cost of a grid point relative to others, by which points are dealt to machines.
+
+use grid_point::Point;
+use loader::BlockForm;
+
+/// Rows assumed for a whole epoch: the data is not open yet.
+const EPOCH_ROWS: u64 = 1 << 20;
+
+/// Rows that a chunk costs in addition to its own. Over blocks of 65,536 rows, chunks of 64 took 1.6
+/// times as long as one chunk, and chunks of 16 took 2.9 times as long (results/2026-11-22-grid).
+const CHUNK_ROWS: u64 = 32;
+
+/// Returns a number that grows with the time that a point takes: rows that it reads, times the
+/// cost of a row.
+pub(super) fn relative_cost(point: &Point) -> u64 {
+    let block_rows = point.chunk_rows.saturating_mul(point.chunks_per_block).max(1);
+    let epoch_rows = match point.max_batches {
+        // An epoch that is cut off reads whole blocks.
+        Some(batches) => batches
+            .saturating_mul(point.batch_rows)
+            .min(EPOCH_ROWS)
+            .div_ceil(block_rows)
+            .saturating_mul(block_rows),
+        None => EPOCH_ROWS,
+    };
+    // The first batch waits for a whole block, while nothing else is done.
+    let rows = epoch_rows.saturating_mul(point.n_epochs).saturating_add(block_rows);
+    let of_chunks = (rows / point.chunk_rows.max(1)).saturating_mul(CHUNK_ROWS);
+    rows.saturating_add(of_chunks).saturating_mul(of_form(&point.method))
+}
+
+/// Returns the cost of a row in this form of blocks, in rows of the native form
+/// (results/2026-11-22-grid).
+fn of_form(method: &str) -> u64 {
+    match method.parse() {
+        Ok(BlockForm::Dense) => 8,
+        Ok(BlockForm::ConvertedCsr) => 4,
+        Ok(_) | Err(_) => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(method: &str, chunks_per_block: u64, chunk_rows: u64) -> Point {
+        Point { method: method.to_owned(), chunks_per_block, chunk_rows, ..Point::default() }
+    }
+
+    #[test]
+    fn slower_points_cost_more() {
+        let falling = [
+            point("np.array", 1024, 64),
+            point("scipy.csr", 1024, 64),
+            point("native", 4096, 16),
+            point("native", 1024, 64),
+            point("native", 128, 512),
+            point("native", 64, 512),
+        ];
+        let costs: Vec<u64> = falling.iter().map(relative_cost).collect();
+        assert!(costs.is_sorted_by(|one, next| one > next), "{costs:?}");
+        let cut = |max_batches| relative_cost(&Point { max_batches, ..point("native", 1024, 64) });
+        assert!(cut(Some(1)) == cut(Some(64)) && cut(Some(64)) < cut(Some(65)));
+        assert_eq!(cut(Some(1 << 10)), cut(None));
+        let huge = Point { n_epochs: u64::MAX, ..point("np.array", u64::MAX, u64::MAX) };
+        assert_eq!(relative_cost(&huge), u64::MAX);
+    }
+}
