@@ -182,13 +182,15 @@ impl FolderFiles {
         if before.is_some() {
             let known = self.known();
             let inside = known.open.iter().filter(|(name, _)| folder_of(name) == folder);
-            let is_replaced =
-                |(name, file): &(&Box<str>, &Arc<OpenFile>)| file.check(root, name).is_err();
-            let replaced: Vec<Box<str>> =
-                inside.filter(is_replaced).map(|(name, _)| name.clone()).collect();
+            let replaced: Vec<Box<str>> = inside
+                .filter(|(name, file)| file.check(root, name).is_err())
+                .map(|(name, _)| name.clone())
+                .collect();
             drop(known);
             let mut known = self.known_mut();
-            replaced.iter().for_each(|name| known.close(name));
+            for name in &replaced {
+                known.close(name);
+            }
         }
         remember(&mut self.known_mut().folders, folder, now);
         Ok(())
