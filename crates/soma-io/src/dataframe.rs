@@ -48,7 +48,8 @@ impl DataFrame {
         &self.uri
     }
 
-    /// The reason why libtiledb reads the data frame; `None` if it is read natively.
+    /// The reason why libtiledb reads the data frame, or why it had to read a part of it, such as an
+    /// enumeration; `None` if all was read natively.
     pub fn why_not_native(&self) -> Option<&str> {
         self.table.why_not_native()
     }
@@ -116,33 +117,23 @@ impl DataFrame {
         }
         let no_rows = rows.is_some_and(|rows| rows.n_rows() == 0);
         let ranges = rows.map(RowRanges::inclusive).unwrap_or_default();
-        // The joinid is always read: it counts the rows if no other column is selected.
-        let mut names = vec![JOINID];
-        names.extend(
-            schema
-                .fields()
-                .iter()
-                .map(|field| field.name().as_str())
-                .filter(|name| *name != JOINID),
-        );
+        let mut names: Vec<&str> =
+            schema.fields().iter().map(|field| field.name().as_str()).collect();
+        // It counts the rows if no column is selected.
+        if names.is_empty() {
+            names.push(JOINID);
+        }
         let columns = if no_rows {
             names.iter().map(|name| self.no_values(name)).collect()
         } else {
             self.table.read(&names, &ranges)?
         };
-        let n_rows = columns.first().map_or(0, |joinids| joinids.bytes.len() / size_of::<i64>());
-        let mut arrays = HashMap::new();
-        for (name, column) in names.iter().zip(columns) {
-            if let Ok(field) = schema.field_with_name(name) {
-                let enumeration = self.enumerations.get(*name);
-                arrays.insert(*name, column_array(column, field, enumeration, &self.uri)?);
-            }
-        }
-        let arrays = schema
-            .fields()
-            .iter()
-            .filter_map(|field| arrays.remove(field.name().as_str()))
-            .collect();
+        let n_joinids = columns.first().map_or(0, |joinids| joinids.bytes.len() / size_of::<i64>());
+        let arrays = schema.fields().iter().zip(columns).map(|(field, column)| {
+            column_array(column, field, self.enumerations.get(field.name()), &self.uri)
+        });
+        let arrays: Vec<_> = arrays.collect::<Result<_, _>>()?;
+        let n_rows = arrays.first().map_or(n_joinids, |array| array.len());
         let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
         RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options).map_err(|source| {
             Error::Arrow { uri: self.uri().to_owned(), what: "the columns".into(), source }

@@ -50,7 +50,9 @@ impl Experiment {
     /// unless the config has other settings.
     ///
     /// In an object store, schemas, metadata and lists of files are requested together and
-    /// remembered: the experiment stays as it was when it, or the part in question, was opened.
+    /// remembered: the experiment stays as it was when it, or the part in question, was opened. If
+    /// another program has removed files since, for example by vacuuming consolidated fragments,
+    /// reading fails with an error that says so; open the experiment again.
     ///
     /// # Errors
     /// [`Error::Missing`] and [`Error::NotA`] if no experiment is there; [`Error::Address`] and

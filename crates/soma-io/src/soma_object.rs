@@ -48,7 +48,7 @@ impl Collection {
     /// these.
     pub(crate) fn open(place: Place, wanted: &[&'static str]) -> Result<Self, Error> {
         let named = wanted.first().copied().unwrap_or("SOMACollection");
-        gather::object(&place);
+        gather::object(&place)?;
         match object_type(&place)? {
             Some(ObjectType::Group) => {}
             Some(ObjectType::Array) => {
@@ -62,7 +62,7 @@ impl Collection {
         let (members, metadata) =
             place.open(|files| native::group(files, &place), through_libtiledb::group)?;
         check(&place.uri, &metadata, wanted, "a TileDB group that is not of SOMA")?;
-        gather::members(&place, &members);
+        gather::members(&place, &members)?;
         Ok(Self { place, members })
     }
 
@@ -91,7 +91,7 @@ pub(crate) fn open_array(
     place: &Place,
     wanted: &'static str,
 ) -> Result<(Box<dyn StoredArray>, Metadata), Error> {
-    gather::object(place);
+    gather::object(place)?;
     check_is_array(place, wanted)?;
     let array = open_any_array(place)?;
     let metadata = array.metadata()?;
@@ -108,11 +108,13 @@ pub(crate) fn open_table(
 ) -> Result<Box<dyn StoredTable>, Error> {
     let (array, _) = open_array(place, wanted)?;
     check_schema(array.schema())?;
+    let why_not_native = array.why_not_native().map(str::to_owned);
     drop(array);
-    place.open(
-        |files| Ok(Box::new(native::NativeTable::open(files, place)?) as Box<dyn StoredTable>),
-        through_libtiledb::table,
-    )
+    let native = |files| {
+        let table = native::NativeTable::open(files, place, why_not_native)?;
+        Ok(Box::new(table) as Box<dyn StoredTable>)
+    };
+    place.open(native, through_libtiledb::table)
 }
 
 fn open_any_array(place: &Place) -> Result<Box<dyn StoredArray>, Error> {
@@ -158,14 +160,14 @@ pub(crate) fn text<'a>(metadata: &'a [(String, MetadataValue)], key: &str) -> Op
 /// The error if TileDB finds no object: nothing exists there, or something that is not TileDB's.
 fn nothing_at(place: &Place, wanted: &'static str) -> Error {
     let exists = place.open(|files| native::exists(&files, place), through_libtiledb::exists);
-    if exists.unwrap_or(false) {
-        Error::NotA {
+    match exists {
+        Ok(true) => Error::NotA {
             uri: place.uri.clone(),
             wanted,
             found: "neither a TileDB group nor an array".into(),
-        }
-    } else {
-        Error::Missing { uri: place.uri.clone() }
+        },
+        Ok(false) => Error::Missing { uri: place.uri.clone() },
+        Err(error) => error,
     }
 }
 

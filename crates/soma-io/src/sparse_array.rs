@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_schema::DataType;
+use tiledb_native::Threads;
 use tiledb_schema::{ArrayType, Datatype};
 
 use crate::columns::{DATA, DIM_0, DIM_1};
@@ -96,6 +97,13 @@ impl SparseNdArray {
         &self.place.uri
     }
 
+    /// The reason why libtiledb describes the array, or why it had to read a part of its
+    /// description; `None` if all was read natively. A reader of its values has [a reason of its
+    /// own](XReader::why_not_native).
+    pub fn why_not_native(&self) -> Option<&str> {
+        self.array.why_not_native()
+    }
+
     /// Number of rows (cells) and of columns (genes).
     pub fn shape(&self) -> (u64, u64) {
         self.shape
@@ -142,14 +150,19 @@ impl SparseNdArray {
         if choice == ReaderChoice::Libtiledb {
             return self.libtiledb_reader(None);
         }
-        let open = OpenArray {
-            uri: &self.place.uri,
-            timestamp: self.place.timestamp,
-            threads: self.place.threads()?,
-        };
         let data_type = self.data_type()?;
         let opened = self.place.open_x().map_err(NotNative::from);
-        match opened.and_then(|opened| open.reader(opened, Some((self.shape, data_type)))) {
+        let reader = opened.and_then(|opened| {
+            // Threads that wait for an answer from far away must not keep another array waiting,
+            // whose requests could be under way at the same time.
+            let threads = match opened.storage.requests() {
+                Some(_) => Threads::Own(self.place.n_threads()?),
+                None => self.place.threads()?,
+            };
+            let (uri, timestamp) = (self.place.uri.as_str(), self.place.timestamp);
+            OpenArray { uri, timestamp, threads }.reader(opened, Some((self.shape, data_type)))
+        });
+        match reader {
             Ok(reader) => Ok(Arc::new(reader)),
             Err(NotNative::Failed(error)) => Err(error),
             Err(NotNative::Unsupported(reason)) if choice == ReaderChoice::Auto => {

@@ -12,10 +12,10 @@ use crate::object::ObjectStorage;
 use crate::options::{Config, OpenedStorage};
 #[cfg(feature = "http")]
 use crate::storage::Storage as _;
-use crate::subfolder::Subfolder;
 
 /// The client of the files at an address. Storages of any folders below it share its connections,
-/// its threads and its limit of requests at once; of a local folder they share the open files.
+/// its threads and its limit of requests at once; of a local folder they share the limit of open
+/// files.
 ///
 /// ```
 /// use storage::{Client, Config, Storage};
@@ -75,8 +75,7 @@ impl Client {
     ) -> Result<OpenedStorage, Error> {
         match &self.base {
             Base::Folder(files) => {
-                let files = Subfolder::of(Arc::<LocalStorage>::clone(files), folder);
-                let storage = LimitedStorage::around(files, read_limit);
+                let storage = LimitedStorage::around(Arc::new(files.below(folder)), read_limit);
                 // Nothing of a folder is cached.
                 let _ = never_changes;
                 Ok(OpenedStorage { storage, cache: None })

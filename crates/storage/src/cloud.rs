@@ -27,7 +27,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::object::{ObjectOptions, ObjectStorage};
 use crate::options::{Config, OpenedStorage};
-use crate::settings::{Settings, refused};
+use crate::settings::{Limits, Settings, refused};
 use crate::storage::Storage;
 
 /// The cache's folder; without it nothing is cached.
@@ -45,7 +45,12 @@ pub(crate) fn open(
     let settings = Settings::new(address, config);
     let prefix = prefix(parsed.key).map_err(|reason| settings.unsupported(reason))?;
     let store = store(parsed, &settings, &Environment::of_process())?;
-    let mut asking = ObjectOptions::default();
+    let limits = limits(parsed.kind, &settings)?;
+    let mut asking = ObjectOptions {
+        list_tries: usize::try_from(limits.tries).unwrap_or(usize::MAX),
+        retry_limit: limits.retry_limit,
+        ..ObjectOptions::default()
+    };
     if let Some(most) = settings.number(max_requests(parsed.kind))? {
         asking.max_requests = most as usize;
     }
@@ -71,6 +76,21 @@ fn store(
             let _ = environment;
             Err(settings.unsupported("it has no client".to_owned()))
         }
+    }
+}
+
+/// The bounds on tries and times of requests to a store.
+fn limits(kind: Kind, settings: &Settings<'_>) -> Result<Limits, Error> {
+    match kind {
+        #[cfg(feature = "s3")]
+        Kind::S3 => s3::limits(settings),
+        #[cfg(feature = "gcs")]
+        Kind::Gcs => gcs::limits(settings),
+        #[cfg(feature = "azure")]
+        Kind::Azure => azure::limits(settings),
+        // Such a store has no client.
+        #[cfg(not(all(feature = "s3", feature = "gcs", feature = "azure")))]
+        _ => Limits::of(settings),
     }
 }
 

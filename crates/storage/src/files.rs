@@ -1,9 +1,15 @@
 //! Whole structures from a storage, with errors that name the file and the action.
 
+use std::io;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
 use crate::error::Error;
-use crate::storage::{Entry, Piece, Storage};
+use crate::storage::{Entry, Piece, Storage, zeroed};
+
+/// Reads of more bytes are compared with the sizes of the files before memory is allocated.
+const UNCHECKED_BYTES: u64 = 4 << 20;
 
 /// A storage whose errors name the file and the operation.
 #[derive(Debug, Clone)]
@@ -65,30 +71,56 @@ impl Files {
         sizes.map(|(size, file)| size.map_err(|source| self.error(action, file, source))).collect()
     }
 
-    /// Reads every piece into a buffer of its own. The caller makes sure that the files are long
-    /// enough: buffers are allocated before anything is read.
-    pub fn read_each(&self, pieces: &[Piece<'_>]) -> Result<Vec<Vec<u8>>, Error> {
-        let len = |piece: &Piece<'_>| (piece.range.end - piece.range.start) as usize;
-        let mut bytes = vec![0; pieces.iter().map(len).sum()];
-        self.read_into(pieces, &mut bytes)?;
-        let mut rest = bytes.as_slice();
+    /// Reads every piece. All of them are slices of one buffer.
+    ///
+    /// # Errors
+    /// Those of [`Files::read`].
+    pub fn read_each(&self, pieces: &[Piece<'_>]) -> Result<Vec<Bytes>, Error> {
+        let bytes = Bytes::from(self.read_pieces(pieces)?);
+        let mut start = 0;
         let each = pieces.iter().map(|piece| {
-            let (these, after) = rest.split_at(len(piece));
-            rest = after;
-            these.to_vec()
+            let end = bytes.len().min(start + piece_bytes(piece) as usize);
+            let these = bytes.slice(start..end);
+            start = end;
+            these
         });
         Ok(each.collect())
     }
 
-    /// Reads `len` bytes at `offset`. The caller makes sure that the file is long enough: the
-    /// buffer is allocated before anything is read.
+    /// Reads `len` bytes at `offset`. If they are many, the size of the file is asked for first, so
+    /// that a wrong length allocates nothing.
+    ///
+    /// # Errors
+    /// [`Error::File`]: with [`io::ErrorKind::UnexpectedEof`] if the file is too short, with
+    /// [`io::ErrorKind::OutOfMemory`] if there is too little memory, and those of
+    /// [`Storage::read`].
     pub fn read(&self, file: &str, offset: u64, len: usize) -> Result<Vec<u8>, Error> {
-        let mut bytes = vec![0; len];
-        self.read_into(
-            &[Piece { file, range: offset..offset.saturating_add(len as u64) }],
-            &mut bytes,
-        )?;
+        self.read_pieces(&[Piece { file, range: offset..offset.saturating_add(len as u64) }])
+    }
+
+    /// Reads pieces one after another into new memory.
+    fn read_pieces(&self, pieces: &[Piece<'_>]) -> Result<Vec<u8>, Error> {
+        let len = pieces.iter().map(piece_bytes).fold(0, u64::saturating_add);
+        if len > UNCHECKED_BYTES {
+            self.check_within(pieces)?;
+        }
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let mut bytes = zeroed(len).map_err(|source| self.read_error(pieces, source))?;
+        self.read_into(pieces, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Fails if a piece reaches beyond its file.
+    fn check_within(&self, pieces: &[Piece<'_>]) -> Result<(), Error> {
+        let files: Vec<&str> = pieces.iter().map(|piece| piece.file).collect();
+        for (piece, size) in pieces.iter().zip(self.sizes(&files)?) {
+            if piece.range.end > size {
+                let what = format!("the file has {size} bytes");
+                let source = io::Error::new(io::ErrorKind::UnexpectedEof, what);
+                return Err(self.read_error(std::slice::from_ref(piece), source));
+            }
+        }
+        Ok(())
     }
 
     /// Reads all bytes of a file.
@@ -104,29 +136,59 @@ impl Files {
 
     /// Reads every piece into its slice of `into`, like [`Storage::read`].
     pub fn read_into(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> Result<(), Error> {
-        self.storage.read(pieces, into).map_err(|source| match pieces {
-            [] => self.error("read", "", source),
-            [one] => {
-                let action = format!(
-                    "read {} bytes at {} of",
-                    one.range.end.saturating_sub(one.range.start),
-                    one.range.start
-                );
-                self.error(&action, one.file, source)
-            }
-            [first, ..] => self.error(
-                &format!(
-                    "read one of {} ranges, the first at {} of",
-                    pieces.len(),
-                    first.range.start
-                ),
-                first.file,
-                source,
-            ),
-        })
+        self.storage.read(pieces, into).map_err(|source| self.read_error(pieces, source))
     }
 
-    fn error(&self, action: &str, file: &str, source: std::io::Error) -> Error {
+    /// The error of a read.
+    fn read_error(&self, pieces: &[Piece<'_>], source: io::Error) -> Error {
+        match pieces {
+            [] => self.error("read", "", source),
+            [one] => {
+                let action = format!("read {} bytes at {} of", piece_bytes(one), one.range.start);
+                self.error(&action, one.file, source)
+            }
+            [first, ..] => {
+                let (n, at) = (pieces.len(), first.range.start);
+                let action = format!("read one of {n} ranges, the first at {at} of");
+                self.error(&action, first.file, source)
+            }
+        }
+    }
+
+    fn error(&self, action: &str, file: &str, source: io::Error) -> Error {
         Error::File { action: action.to_owned(), file: self.name(file), source }
+    }
+}
+
+fn piece_bytes(piece: &Piece<'_>) -> u64 {
+    piece.range.end.saturating_sub(piece.range.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LocalStorage;
+
+    /// If so many bytes were allocated first, the process would end.
+    #[test]
+    fn lengths_are_compared_with_the_file_before_memory_is_allocated() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a"), b"0123456789").unwrap();
+        let files = Files::new(Arc::new(LocalStorage::new(folder.path())));
+        assert_eq!(files.read("a", 2, 3).unwrap(), b"234");
+        let pieces = |end: u64| {
+            [(0, 4), (3, end)].map(|(start, end)| Piece { file: "a", range: start..end })
+        };
+        assert_eq!(files.read_each(&pieces(5)).unwrap(), [&b"0123"[..], b"34"]);
+        let long = 1 << 46;
+        let errors = [
+            files.read("a", 0, long).unwrap_err(),
+            files.read_each(&pieces(long as u64)).unwrap_err(),
+        ];
+        for error in errors {
+            let Error::File { file, source, .. } = error else { panic!("{error}") };
+            assert_eq!(source.kind(), io::ErrorKind::UnexpectedEof);
+            assert!(file.ends_with("/a") && source.to_string().contains("10 bytes"), "{source}");
+        }
     }
 }

@@ -7,18 +7,22 @@ use std::io;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use self::known::Known;
-use crate::storage::{Coalesce, Entry, FileVersion, ListedFile, Piece, Storage};
+use crate::storage::{
+    Coalesce, Entry, FailedPiece, FileVersion, ListedFile, Piece, Storage, zeroed,
+};
 
 /// A storage around another one that answers from what it gathered: listings, sizes, and the ends
 /// of files. Everything else it asks the storage behind.
 ///
 /// A reader that learns step by step what to read next waits for each step, tens of milliseconds
 /// from a store far away. Who knows the format gathers the files of all steps before, and the
-/// reader then finds them here. Gathering is never needed for a right answer: what could not be
-/// gathered is read when it is asked for, and fails then if it fails.
+/// reader then finds them here. Gathering is never needed for a right answer: what is missing, or
+/// refused, is asked for again when it is needed, and fails then. Any other error ends gathering at
+/// once, since a store that cannot be reached is not there for the next request either.
 ///
 /// What was gathered or listed once is not asked for again. So the data set looks as it did then,
-/// as far as names, sizes and gathered files go; files that are added later are not seen.
+/// as far as names, sizes and gathered files go. Files that are added later are not seen. To read
+/// one that was removed later is an error that says so: the data set has to be opened again.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -76,7 +80,8 @@ impl GatheredStorage {
     /// Lists those of `folders` that were not listed yet, many at a time.
     ///
     /// # Errors
-    /// The first error of a listing; the others are remembered all the same.
+    /// The first error of a listing, unless the folder is missing or refused; the others are
+    /// remembered all the same.
     pub fn gather_folders(&self, folders: &[&str]) -> io::Result<()> {
         let known = self.known();
         let mut missing: Vec<&str> =
@@ -84,49 +89,56 @@ impl GatheredStorage {
         drop(known);
         missing.sort_unstable();
         missing.dedup();
-        if missing.is_empty() {
-            return Ok(());
+        let listed = self.list_missing(&missing).into_iter().map(|entries| entries.map(drop));
+        first_error(listed)
+    }
+
+    /// Lists folders, and remembers them.
+    fn list_missing(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
+        if folders.is_empty() {
+            return Vec::new();
         }
-        let listed = self.inner.list_each(&missing);
-        let mut failed = None;
+        let listed = self.inner.list_each(folders);
         let mut known = self.known_mut();
-        for (folder, entries) in missing.into_iter().zip(listed) {
-            match entries {
-                Ok(entries) => known.learn_folder(folder, entries),
-                Err(error) => failed = failed.or(Some(error)),
+        for (folder, entries) in folders.iter().zip(&listed) {
+            if let Ok(entries) = entries {
+                known.learn_folder(folder, entries.clone());
             }
         }
-        failed.map_or(Ok(()), Err)
+        listed
     }
 
     /// Reads the last bytes of files, at most as many as the number with each, many files at a
-    /// time. Files of which something is remembered already are left alone; files whose size no
-    /// listing told are read whole.
+    /// time. Files of which something is remembered already are left alone. Sizes that no listing
+    /// gave are asked for first.
     ///
     /// # Errors
-    /// The first error of a read.
+    /// The first error of a request, unless a file is missing or refused.
     pub fn gather_ends(&self, files: &[(&str, u64)]) -> io::Result<()> {
         let known = self.known();
-        let (mut pieces, mut without_size) = (Vec::new(), Vec::new());
-        for &(file, most) in files {
-            match known.size(file) {
-                _ if known.has_end(file) => {}
-                Some(size) => pieces.push(Piece { file, range: size.saturating_sub(most)..size }),
-                None => without_size.push(file),
-            }
-        }
+        let files = files.iter().filter(|(file, _)| !known.has_end(file));
+        let mut sized: Vec<_> =
+            files.map(|&(file, most)| (file, most, known.size(file).map(Ok))).collect();
         drop(known);
-        let whole =
-            if without_size.is_empty() { Vec::new() } else { self.inner.read_files(&without_size) };
-        let mut failed = None;
-        for (file, bytes) in without_size.into_iter().zip(whole) {
-            match bytes {
-                Ok(bytes) => self.known_mut().learn_end(file, bytes.len() as u64, bytes.into()),
-                Err(error) => failed = failed.or(Some(error)),
+        let without: Vec<&str> =
+            sized.iter().filter(|(.., size)| size.is_none()).map(|(file, ..)| *file).collect();
+        if !without.is_empty() {
+            let mut sizes = self.inner.sizes(&without).into_iter();
+            for (.., size) in sized.iter_mut().filter(|(.., size)| size.is_none()) {
+                *size = sizes.next();
             }
         }
-        self.read_ends(&pieces)?;
-        failed.map_or(Ok(()), Err)
+        let mut pieces = Vec::new();
+        for (file, most, size) in sized {
+            match size {
+                Some(Ok(size)) => {
+                    pieces.push(Piece { file, range: size.saturating_sub(most)..size });
+                }
+                Some(Err(error)) if !may_wait(&error) => return Err(error),
+                Some(Err(_)) | None => {}
+            }
+        }
+        first_error([self.read_ends(&pieces)])
     }
 
     /// Reads pieces that each end with their file.
@@ -135,7 +147,7 @@ impl GatheredStorage {
             return Ok(());
         }
         let len = |piece: &Piece<'_>| (piece.range.end - piece.range.start) as usize;
-        let mut bytes = vec![0; pieces.iter().map(len).sum()];
+        let mut bytes = zeroed(pieces.iter().map(len).sum())?;
         self.inner.read(pieces, &mut bytes)?;
         let (mut known, mut rest) = (self.known_mut(), bytes.as_slice());
         for piece in pieces {
@@ -146,6 +158,11 @@ impl GatheredStorage {
         Ok(())
     }
 
+    /// The names in a folder, if it was listed before.
+    pub fn known_entries(&self, folder: &str) -> Option<Vec<Entry>> {
+        self.known().list(folder)
+    }
+
     /// Whether [`gather_all_names`](Self::gather_all_names) listed all files.
     pub fn knows_all_names(&self) -> bool {
         self.known().has_all()
@@ -154,6 +171,11 @@ impl GatheredStorage {
     /// Bytes of a file, if a listing or a read told them.
     pub fn known_size(&self, file: &str) -> Option<u64> {
         self.known().size(file)
+    }
+
+    /// Whether the end of a file is remembered.
+    pub fn is_gathered(&self, file: &str) -> bool {
+        self.known().has_end(file)
     }
 
     /// Bytes of the ends of files that are remembered.
@@ -178,9 +200,8 @@ impl Storage for GatheredStorage {
     }
 
     fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
-        // What failed is asked for again, for its own error.
-        drop(self.gather_folders(folders));
-        folders.iter().map(|folder| self.list(folder)).collect()
+        let known = folders.iter().map(|folder| self.known_entries(folder)).collect();
+        filled(folders, known, |missing| self.list_missing(missing))
     }
 
     fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
@@ -193,18 +214,18 @@ impl Storage for GatheredStorage {
     fn size(&self, file: &str) -> io::Result<u64> {
         match self.known_size(file) {
             Some(size) => Ok(size),
-            None => self.inner.size(file),
+            None => self.inner.size(file).map_err(gone),
         }
     }
 
     fn sizes(&self, files: &[&str]) -> Vec<io::Result<u64>> {
         let sizes = |known: &Known| files.iter().map(|file| known.size(file)).collect();
         let sizes = sizes(&self.known());
-        filled(files, sizes, |missing| self.inner.sizes(missing))
+        filled(files, sizes, |missing| each_gone(self.inner.sizes(missing)))
     }
 
     fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
-        self.inner.versions(files)
+        each_gone(self.inner.versions(files))
     }
 
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
@@ -213,7 +234,7 @@ impl Storage for GatheredStorage {
             pieces.iter().map(|piece| known.bytes(piece).is_some()).collect()
         };
         if !remembered.contains(&true) {
-            return self.inner.read(pieces, into);
+            return self.inner.read(pieces, into).map_err(gone);
         }
         let missing = pieces.iter().zip(&remembered).filter(|(_, is_known)| !**is_known);
         let missing: Vec<_> = missing.map(|(piece, _)| piece.clone()).collect();
@@ -228,9 +249,9 @@ impl Storage for GatheredStorage {
         if n_missing > into.len() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let mut bytes = vec![0; n_missing];
+        let mut bytes = zeroed(n_missing)?;
         if !missing.is_empty() {
-            self.inner.read(&missing, &mut bytes)?;
+            self.inner.read(&missing, &mut bytes).map_err(gone)?;
         }
         let known = self.known();
         let (mut rest, mut asked) = (into, bytes.as_slice());
@@ -254,7 +275,7 @@ impl Storage for GatheredStorage {
             files.iter().map(|file| known.whole(file).map(<[u8]>::to_vec)).collect()
         };
         let whole = whole(&self.known());
-        filled(files, whole, |missing| self.inner.read_files(missing))
+        filled(files, whole, |missing| each_gone(self.inner.read_files(missing)))
     }
 
     fn prefetch(&self, pieces: &[Piece<'_>]) {
@@ -272,6 +293,40 @@ impl Storage for GatheredStorage {
     fn requests(&self) -> Option<u64> {
         self.inner.requests()
     }
+}
+
+/// Whether an error may be left to the reader that needs the file or folder: it is missing, or the
+/// storage refuses it, or cannot name it.
+fn may_wait(error: &io::Error) -> bool {
+    let kinds =
+        [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidInput];
+    kinds.contains(&error.kind())
+}
+
+/// The first error that may not wait.
+fn first_error(results: impl IntoIterator<Item = io::Result<()>>) -> io::Result<()> {
+    let failed = results.into_iter().filter_map(Result::err).find(|error| !may_wait(error));
+    failed.map_or(Ok(()), Err)
+}
+
+/// The error of a file, with the reason that it may be missing although the reader knows it.
+fn gone(error: io::Error) -> io::Error {
+    const WHY: &str = "the names of files are those from when the data set was opened, and the file may have been removed since, for example by a vacuum: open the data set again";
+    if error.kind() != io::ErrorKind::NotFound {
+        return error;
+    }
+    match error.downcast::<FailedPiece>() {
+        // The file's name stays available to callers.
+        Ok(failed) => {
+            let error = io::Error::new(failed.error.kind(), format!("{}; {WHY}", failed.error));
+            io::Error::new(io::ErrorKind::NotFound, FailedPiece { error, ..failed })
+        }
+        Err(error) => io::Error::new(io::ErrorKind::NotFound, format!("{error}; {WHY}")),
+    }
+}
+
+fn each_gone<T>(results: Vec<io::Result<T>>) -> Vec<io::Result<T>> {
+    results.into_iter().map(|result| result.map_err(gone)).collect()
 }
 
 /// What is `known` of each of `files`, and for the others the answers of `ask`.

@@ -122,6 +122,7 @@ mod settings;
 mod storage;
 mod subfolder;
 
+pub use bytes::Bytes;
 pub use object_store;
 
 pub use address::local_path;

@@ -32,6 +32,7 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
 use self::ahead::{Ahead, Begun, Limits, Source};
+use self::listing::ListTries;
 use self::request::{Pending, Promise, promise};
 use self::versions::Versions;
 use crate::storage::{Coalesce, Entry, FailedPiece, FileVersion, ListedFile, Piece, Storage};
@@ -56,10 +57,15 @@ pub struct ObjectOptions {
     pub prefetch_bytes: u64,
     /// Threads that wait for the network, decrypt and copy.
     pub n_threads: usize,
+    /// Most tries of a list whose answer ends early. Other requests are repeated by the store.
+    pub list_tries: usize,
+    /// No try of a list begins later than this after the first.
+    pub retry_limit: Duration,
 }
 
 impl Default for ObjectOptions {
-    /// 32 requests of up to 8 MiB, gaps of 256 KiB, batches of 4 MiB, 64 MiB ahead, 2 threads.
+    /// 32 requests of up to 8 MiB, gaps of 256 KiB, batches of 4 MiB, 64 MiB ahead, 2 threads; 8
+    /// tries of a list within a minute.
     fn default() -> Self {
         Self {
             max_requests: 32,
@@ -68,6 +74,8 @@ impl Default for ObjectOptions {
             batch_bytes: 4 << 20,
             prefetch_bytes: 64 << 20,
             n_threads: 2,
+            list_tries: 8,
+            retry_limit: Duration::from_mins(1),
         }
     }
 }
@@ -98,6 +106,7 @@ struct Requests {
     ahead: Mutex<Ahead>,
     versions: Versions,
     n_sent: AtomicU64,
+    list_tries: ListTries,
     handle: Handle,
 }
 
@@ -203,7 +212,19 @@ impl Storage for ObjectStorage {
 
     fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
         let sent: Vec<_> = folders.iter().map(|folder| self.requests.begin_list(folder)).collect();
-        sent.into_iter().map(|sent| sent.pending.wait()).collect()
+        // A store that cannot be reached is waited for once: the other requests are cancelled.
+        let mut failed: Option<(io::ErrorKind, String)> = None;
+        let listed = sent.into_iter().map(|sent| {
+            if let Some((kind, text)) = &failed {
+                return Err(io::Error::new(*kind, text.clone()));
+            }
+            sent.pending.wait().inspect_err(|error| {
+                let is_of_folder = [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied]
+                    .contains(&error.kind());
+                failed = (!is_of_folder).then(|| (error.kind(), error.to_string()));
+            })
+        });
+        listed.collect()
     }
 
     fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
@@ -349,7 +370,8 @@ impl Requests {
         };
         let ahead = Mutex::new(Ahead::new(limits));
         let (versions, n_sent) = (Versions::default(), AtomicU64::new(0));
-        Self { store, prefix, permits, ahead, versions, n_sent, handle }
+        let list_tries = ListTries { most: options.list_tries, limit: options.retry_limit };
+        Self { store, prefix, permits, ahead, versions, n_sent, list_tries, handle }
     }
 
     fn ahead(&self) -> MutexGuard<'_, Ahead> {

@@ -108,14 +108,22 @@ pub(crate) fn read_files_by_size<S: Storage + ?Sized>(
 ) -> Vec<io::Result<Vec<u8>>> {
     let read = |(file, size): (&&str, io::Result<u64>)| {
         let size = size?;
-        let len = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        bytes.resize(len, 0);
+        let mut bytes = zeroed(usize::try_from(size).unwrap_or(usize::MAX))?;
         storage.read(&[Piece { file, range: 0..size }], &mut bytes)?;
         Ok(bytes)
     };
     files.iter().zip(storage.sizes(files)).map(read).collect()
+}
+
+/// Memory for bytes that are read, which may be more than there is.
+pub(crate) fn zeroed(len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| {
+        let what = format!("there is too little memory for {len} bytes");
+        io::Error::new(io::ErrorKind::OutOfMemory, what)
+    })?;
+    bytes.resize(len, 0);
+    Ok(bytes)
 }
 
 /// One name in a folder.
@@ -125,6 +133,8 @@ pub struct Entry {
     pub name: String,
     /// Whether it is a folder.
     pub is_folder: bool,
+    /// Bytes of the file, if the list gives them; `None` for a folder.
+    pub bytes: Option<u64>,
 }
 
 /// A file anywhere below the root.

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use storage::{Files, Piece};
+use storage::{Bytes, Files, Piece};
 use tiledb_schema::MetadataValue;
 
 use crate::cursor::Cursor;
@@ -36,7 +36,7 @@ pub(crate) fn load(files: &Files, timestamp: u64) -> Result<Vec<(String, Metadat
 }
 
 /// Reads files that are a generic tile each, all with two calls of the storage.
-pub(crate) fn read_all(files: &Files, paths: &[String]) -> Result<Vec<Vec<u8>>, Error> {
+pub(crate) fn read_all(files: &Files, paths: &[String]) -> Result<Vec<Bytes>, Error> {
     let names: Vec<&str> = paths.iter().map(String::as_str).collect();
     let sizes = files.sizes(&names)?;
     let mut n_bytes = 0_u64;

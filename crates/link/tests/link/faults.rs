@@ -9,6 +9,7 @@ use link::{LinkCounts, LinkFaults, LinkServer, ServeOptions};
 
 use crate::folder;
 use crate::plain::request;
+use crate::s3::open_with;
 
 fn serve(link: &str, faults: &str) -> (tempfile::TempDir, LinkServer) {
     let folder = folder(&[("a", 100_000)]);
@@ -87,6 +88,21 @@ fn bodies_are_cut_and_connections_closed() {
     assert!(answer.is_empty());
     let counts = LinkCounts::take(&server.address().to_string()).unwrap();
     assert_eq!((counts.requests, counts.connections, counts.faults), (1, 1, 1));
+}
+
+/// The client repeats other requests by itself.
+#[test]
+fn a_list_that_is_cut_is_tried_as_often_as_the_settings_say() {
+    for (setting, tries) in
+        [(("vfs.s3.connect_max_tries", "3"), 3), (("soma.retry_limit_ms", "1"), 1)]
+    {
+        let (_folder, server) = serve("0", "cut=1/1");
+        let storage = open_with(&server, "data", &[setting]);
+        assert!(storage.list("").is_err());
+        assert_eq!(server.counts().requests, tries, "{setting:?}");
+        assert!(storage.list_all(10).is_err());
+        assert_eq!(server.counts().requests, 2 * tries, "{setting:?}");
+    }
 }
 
 #[test]

@@ -8,7 +8,11 @@ use storage::{Config, OpenOptions, Piece, Storage};
 use crate::{folder, serve};
 
 pub(crate) fn open(server: &LinkServer, key: &str) -> Arc<dyn Storage> {
-    let config = Config::from(
+    open_with(server, key, &[])
+}
+
+pub(crate) fn open_with(server: &LinkServer, key: &str, more: &[(&str, &str)]) -> Arc<dyn Storage> {
+    let mut config = Config::from(
         [
             ("vfs.s3.endpoint_override", server.address().to_string().as_str()),
             ("vfs.s3.scheme", "http"),
@@ -17,6 +21,7 @@ pub(crate) fn open(server: &LinkServer, key: &str) -> Arc<dyn Storage> {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned())),
     );
+    config.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     storage::open(&format!("s3://{BUCKET}/{key}"), &OpenOptions::new(&config)).unwrap().storage
 }
 

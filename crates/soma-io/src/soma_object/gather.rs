@@ -25,7 +25,7 @@ pub(crate) fn experiment(place: &Place) -> Result<(), Error> {
     match gathered.gather_all_names(MOST_FILES) {
         Ok(true) => {
             let folders = way_to_x(gathered).map_err(|error| unreachable(place, error))?;
-            ahead(gathered, &folders);
+            ahead(place, gathered, &folders)?;
         }
         Ok(false) => {}
         // Whoever may not list everything, or has objects beside it with other keys, may still list
@@ -37,31 +37,42 @@ pub(crate) fn experiment(place: &Place) -> Result<(), Error> {
 }
 
 /// Reads ahead what the object at `place` needs.
-pub(crate) fn object(place: &Place) {
-    objects(place, std::slice::from_ref(&place.uri));
+///
+/// # Errors
+/// If the store cannot be reached.
+pub(crate) fn object(place: &Place) -> Result<(), Error> {
+    objects(place, std::slice::from_ref(&place.uri))
 }
 
 /// Reads ahead what the members of the collection at `place` need, by their names and URIs. Of a
 /// small experiment, members off the way to X wait until they are opened.
-pub(crate) fn members(place: &Place, members: &[(String, String)]) {
+///
+/// # Errors
+/// If the store cannot be reached.
+pub(crate) fn members(place: &Place, members: &[(String, String)]) -> Result<(), Error> {
     let is_small = place.gathered().is_some_and(|(gathered, _)| gathered.knows_all_names());
-    if members.len() <= MOST_MEMBERS && !is_small {
-        let uris: Vec<String> = members.iter().map(|(_, uri)| uri.clone()).collect();
-        objects(place, &uris);
+    if MOST_MEMBERS < members.len() || is_small {
+        return Ok(());
     }
+    let uris: Vec<String> = members.iter().map(|(_, uri)| uri.clone()).collect();
+    objects(place, &uris)
 }
 
-fn objects(place: &Place, uris: &[String]) {
-    let Some((gathered, _)) = place.gathered() else { return };
+fn objects(place: &Place, uris: &[String]) -> Result<(), Error> {
+    let Some((gathered, _)) = place.gathered() else { return Ok(()) };
     let places: Vec<Place> = uris.iter().map(|uri| place.at(uri)).collect();
     let folders = places.iter().filter_map(|place| Some(place.gathered()?.1.to_owned()));
-    ahead(gathered, &folders.collect::<Vec<_>>());
+    ahead(place, gathered, &folders.collect::<Vec<_>>())
 }
 
-/// Gathers `folders`. Errors are left to the reads that need the files.
-fn ahead(gathered: &GatheredStorage, folders: &[String]) {
+/// Gathers `folders`. What is missing or refused is left to the reads that need it.
+fn ahead(place: &Place, gathered: &GatheredStorage, folders: &[String]) -> Result<(), Error> {
     let folders: Vec<&str> = folders.iter().map(String::as_str).collect();
-    drop(tiledb_native::gather(gathered, &folders));
+    let failed = |source| {
+        let (action, file) = ("read what opens".to_owned(), place.uri.clone());
+        storage::Error::File { action, file, source }.into()
+    };
+    tiledb_native::gather(gathered, &folders).map_err(failed)
 }
 
 /// The folders of the experiment, of obs, and for each measurement of var, X and its layers, if all

@@ -1,7 +1,7 @@
 //! Objects that are read natively.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use storage::{Files, Storage};
 use tiledb_native::{ArrayDescription, Group, Table};
@@ -47,47 +47,74 @@ fn options(place: &Place) -> Result<tiledb_native::OpenOptions, Error> {
     Ok(tiledb_native::OpenOptions { timestamp, threads, ..options })
 }
 
+/// An array whose schema the native reader knows. What of it is beyond that reader although its
+/// schema is not is read through libtiledb, and noted.
+#[derive(Debug)]
+struct Partly {
+    place: Place,
+    /// The first part that libtiledb read, and why.
+    why_not_native: OnceLock<String>,
+}
+
+impl Partly {
+    fn new(place: &Place) -> Self {
+        Self { place: place.clone(), why_not_native: OnceLock::new() }
+    }
+
+    /// What `native` reads of the array, or `other` of the same array through libtiledb. `what` is
+    /// read.
+    fn read<T>(
+        &self,
+        what: &str,
+        native: impl FnOnce(Arc<dyn Storage>) -> Result<T, NotNative>,
+        other: impl FnOnce(&dyn StoredArray) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.place.open(native, |place, why| {
+            let noted = format!("{what}: {why}");
+            let read = other(&*through_libtiledb::array(place, why)?)?;
+            self.why_not_native.get_or_init(|| noted);
+            Ok(read)
+        })
+    }
+
+    fn metadata(&self, description: &ArrayDescription) -> Result<Metadata, Error> {
+        self.read("its metadata", |_| Ok(description.metadata()?), |array| array.metadata())
+    }
+
+    fn enumeration(
+        &self,
+        description: &ArrayDescription,
+        name: &str,
+    ) -> Result<Enumeration, Error> {
+        let what = format!("its enumeration {name}");
+        self.read(&what, |_| Ok(description.enumeration(name)?), |array| array.enumeration(name))
+    }
+
+    fn non_empty_domain(
+        &self,
+        description: &ArrayDescription,
+    ) -> Result<Option<Vec<(i128, i128)>>, Error> {
+        let native = |_| Ok(description.non_empty_domain()?);
+        self.read("its extent", native, |array| array.non_empty_domain())
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        self.why_not_native.get().map(String::as_str)
+    }
+}
+
 /// A sparse or dense array of any dimensions, of which no cell is read through this.
 #[derive(Debug)]
 pub(super) struct NativeArray {
     description: ArrayDescription,
-    place: Place,
+    partly: Partly,
 }
 
 impl NativeArray {
     pub(super) fn open(storage: Arc<dyn Storage>, place: &Place) -> Result<Self, NotNative> {
         let description = ArrayDescription::open(storage, place.timestamp)?;
-        Ok(Self { description, place: place.clone() })
+        Ok(Self { description, partly: Partly::new(place) })
     }
-}
-
-/// What `native` reads of the array at `place`, or `other` of the same array through libtiledb, if
-/// this part of it is beyond the native reader although its schema is not.
-fn read_or<T>(
-    place: &Place,
-    native: impl FnOnce() -> Result<T, NotNative>,
-    other: impl FnOnce(&dyn StoredArray) -> Result<T, Error>,
-) -> Result<T, Error> {
-    place.open(|_| native(), |place, why| other(&*through_libtiledb::array(place, why)?))
-}
-
-fn metadata(place: &Place, description: &ArrayDescription) -> Result<Metadata, Error> {
-    read_or(place, || Ok(description.metadata()?), |array| array.metadata())
-}
-
-fn enumeration(
-    place: &Place,
-    description: &ArrayDescription,
-    name: &str,
-) -> Result<Enumeration, Error> {
-    read_or(place, || Ok(description.enumeration(name)?), |array| array.enumeration(name))
-}
-
-fn non_empty_domain(
-    place: &Place,
-    description: &ArrayDescription,
-) -> Result<Option<Vec<(i128, i128)>>, Error> {
-    read_or(place, || Ok(description.non_empty_domain()?), |array| array.non_empty_domain())
 }
 
 impl StoredArray for NativeArray {
@@ -96,28 +123,28 @@ impl StoredArray for NativeArray {
     }
 
     fn metadata(&self) -> Result<Metadata, Error> {
-        metadata(&self.place, &self.description)
+        self.partly.metadata(&self.description)
     }
 
     fn enumeration(&self, name: &str) -> Result<Enumeration, Error> {
-        enumeration(&self.place, &self.description, name)
+        self.partly.enumeration(&self.description, name)
     }
 
     fn non_empty_domain(&self) -> Result<Option<Vec<(i128, i128)>>, Error> {
-        non_empty_domain(&self.place, &self.description)
+        self.partly.non_empty_domain(&self.description)
     }
 
     fn n_cells(&self) -> Result<u64, Error> {
         // The cells of an array whose schema is known may be beyond the native reader.
         let count = |files| {
-            let array = tiledb_native::Array::open(files, &options(&self.place)?)?;
+            let array = tiledb_native::Array::open(files, &options(&self.partly.place)?)?;
             Ok(array.n_values()?)
         };
-        self.place.open(count, |place, why| through_libtiledb::array(place, why)?.n_cells())
+        self.partly.read("the number of its cells", count, |array| array.n_cells())
     }
 
     fn why_not_native(&self) -> Option<&str> {
-        None
+        self.partly.why_not_native()
     }
 }
 
@@ -125,12 +152,21 @@ impl StoredArray for NativeArray {
 #[derive(Debug)]
 pub(super) struct NativeTable {
     table: Table,
-    place: Place,
+    partly: Partly,
 }
 
 impl NativeTable {
-    pub(super) fn open(storage: Arc<dyn Storage>, place: &Place) -> Result<Self, NotNative> {
-        Ok(Self { table: Table::open(storage, &options(place)?)?, place: place.clone() })
+    /// Opens the table at `place`, of which libtiledb read a part if `why_not_native` says so.
+    pub(super) fn open(
+        storage: Arc<dyn Storage>,
+        place: &Place,
+        why_not_native: Option<String>,
+    ) -> Result<Self, NotNative> {
+        let partly = Partly {
+            why_not_native: why_not_native.map(OnceLock::from).unwrap_or_default(),
+            ..Partly::new(place)
+        };
+        Ok(Self { table: Table::open(storage, &options(place)?)?, partly })
     }
 }
 
@@ -140,15 +176,15 @@ impl StoredArray for NativeTable {
     }
 
     fn metadata(&self) -> Result<Metadata, Error> {
-        metadata(&self.place, self.table.description())
+        self.partly.metadata(self.table.description())
     }
 
     fn enumeration(&self, name: &str) -> Result<Enumeration, Error> {
-        enumeration(&self.place, self.table.description(), name)
+        self.partly.enumeration(self.table.description(), name)
     }
 
     fn non_empty_domain(&self) -> Result<Option<Vec<(i128, i128)>>, Error> {
-        non_empty_domain(&self.place, self.table.description())
+        self.partly.non_empty_domain(self.table.description())
     }
 
     fn n_cells(&self) -> Result<u64, Error> {
@@ -156,7 +192,7 @@ impl StoredArray for NativeTable {
     }
 
     fn why_not_native(&self) -> Option<&str> {
-        None
+        self.partly.why_not_native()
     }
 }
 

@@ -133,7 +133,8 @@ impl Place {
         }
     }
 
-    /// The threads that decode, of all objects of the experiment.
+    /// The threads that decode, of all objects of the experiment on this machine, and of frames
+    /// anywhere.
     pub(crate) fn threads(&self) -> Result<Threads, Error> {
         if let Some(threads) = self.root.threads.get() {
             return Ok(threads.clone());
@@ -186,7 +187,11 @@ impl Place {
                     let reason = format!("the key {folder:?} is not supported");
                     return Err(NotNative::Unsupported(reason));
                 }
-                Ok(Subfolder::of(Arc::clone(&files.storage), folder))
+                // In a folder of this machine, reads need no path from the root.
+                match &files.gathered {
+                    Some(_) => Ok(Subfolder::of(Arc::clone(&files.storage), folder)),
+                    None => Ok(files.client.storage(folder, None, None)?.storage),
+                }
             }
             (_, None) => {
                 let client = Client::open(&self.uri, self.config())?;

@@ -21,7 +21,8 @@ pub(crate) trait StoredArray: Debug + Send + Sync {
     /// Number of cells that a read returns.
     fn n_cells(&self) -> Result<u64, Error>;
 
-    /// The reason why libtiledb reads the array; `None` if it is read natively.
+    /// The reason why libtiledb reads the array, or read a part of it so far; `None` if all is read
+    /// natively.
     fn why_not_native(&self) -> Option<&str>;
 }
 

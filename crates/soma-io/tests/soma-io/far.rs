@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use link::{BUCKET, LinkServer, LinkSpec};
+use link::{BUCKET, LinkServer, LinkSpec, ServeOptions};
 use soma_io::{
     Config, CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges,
 };
@@ -33,6 +33,20 @@ impl Far {
         LinkServer::start(self.folder.path(), "0".parse::<LinkSpec>().unwrap()).unwrap()
     }
 
+    fn serve_with(&self, link: &str, faults: &str) -> LinkServer {
+        let (spec, faults) = (link.parse().unwrap(), faults.parse().unwrap());
+        let options = ServeOptions { spec, faults, ..ServeOptions::default() };
+        LinkServer::start_with(self.folder.path(), &options).unwrap()
+    }
+
+    /// Adds files until the experiment is listed folder by folder.
+    fn enlarge(&self) {
+        fs::create_dir(self.root().join("other")).unwrap();
+        for idx in 0..1000 {
+            fs::write(self.root().join(format!("other/{idx}")), "").unwrap();
+        }
+    }
+
     /// Reads a column of each frame and the first rows of X, and returns the requests up to X's
     /// values, and all.
     fn read(&self, server: &LinkServer, more: &[(&str, &str)]) -> (u64, u64) {
@@ -55,6 +69,10 @@ impl Far {
 }
 
 fn open(server: &LinkServer, more: &[(&str, &str)]) -> Experiment {
+    try_open(server, more).unwrap()
+}
+
+fn try_open(server: &LinkServer, more: &[(&str, &str)]) -> Result<Experiment, soma_io::Error> {
     let address = server.address().to_string();
     let settings = [
         ("vfs.s3.endpoint_override", address.as_str()),
@@ -66,7 +84,13 @@ fn open(server: &LinkServer, more: &[(&str, &str)]) -> Experiment {
     let config: Config =
         settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let options = OpenOptions { config, reader: ReaderChoice::Native, ..OpenOptions::default() };
-    Experiment::open(&format!("s3://{BUCKET}/experiment"), &options).unwrap()
+    Experiment::open(&format!("s3://{BUCKET}/experiment"), &options)
+}
+
+/// An error and its causes.
+fn text(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Files that opening reads: below `root`, except for the values of fragments and for commits.
@@ -90,8 +114,9 @@ fn opening_lists_once_and_reads_each_file_once() {
     let server = far.serve();
     let n_files = n_files_of_opening(&far.root());
     let (opening, all) = far.read(&server, &[]);
-    // A listing, each file, and the values of two columns of the frames' three fragments each.
-    let frames = 2 * 3 * 2;
+    // A listing, each file, and the values of a column of the frames' three fragments each: of rows
+    // that are not asked for by their joinids, these are not read.
+    let frames = 2 * 3;
     assert!(opening <= 1 + n_files + frames, "{opening} requests, {n_files} files");
     // Three files of a fragment of X; the sizes are known.
     assert!(all - opening <= 3 * 3 + 3, "{all} - {opening}");
@@ -123,10 +148,7 @@ fn a_large_experiment_is_listed_folder_by_folder() {
     let far = Far::new();
     let server = far.serve();
     let (small, _) = far.read(&server, &[]);
-    fs::create_dir(far.root().join("other")).unwrap();
-    for idx in 0..1000 {
-        fs::write(far.root().join(format!("other/{idx}")), "").unwrap();
-    }
+    far.enlarge();
     let server = far.serve();
     let (large, _) = far.read(&server, &[]);
     // For each of eight objects six listings; the sizes of the fragments' files.
@@ -169,4 +191,91 @@ fn a_cache_keeps_each_file_once() {
     far.read(&server, &settings);
     assert_eq!(count(cache.path()), n_blocks);
     assert!(server.counts().bytes_sent - sent < sent);
+}
+
+/// As after a consolidation and a vacuum by another program: a fragment is replaced by one of
+/// another name.
+#[test]
+fn a_fragment_that_was_vacuumed_is_an_error_that_says_what_to_do() {
+    for is_large in [false, true] {
+        let far = Far::new();
+        if is_large {
+            far.enlarge();
+        }
+        let server = far.serve();
+        let experiment = open(&server, &[]);
+        let x = experiment.measurement("RNA").unwrap().x("raw").unwrap();
+        let reader = x.reader(ReaderChoice::Native).unwrap();
+        for array in ["obs", "ms/RNA/X/raw"] {
+            let [fragments, commits] =
+                ["__fragments", "__commits"].map(|name| far.root().join(array).join(name));
+            let names = fs::read_dir(&fragments).unwrap().map(|entry| entry.unwrap().file_name());
+            let old = names.min().unwrap().into_string().unwrap();
+            let uuid = old.split('_').find(|part| part.len() == 32).unwrap();
+            let new = old.replace(uuid, &"0".repeat(32));
+            fs::rename(fragments.join(&old), fragments.join(&new)).unwrap();
+            let commit = |name: &str| commits.join(format!("{name}.wrt"));
+            fs::rename(commit(&old), commit(&new)).unwrap();
+        }
+        let read_obs = |experiment: &Experiment| {
+            let obs = experiment.obs()?.read(Some(&["category"]), None)?;
+            assert_eq!(obs.column(0), far.small.obs.column_by_name("category").unwrap());
+            Ok(())
+        };
+        let read_x = |reader: &dyn soma_io::XReader| {
+            let (mut rows, some) = (CsrBuffers::new(), RowRanges::new(vec![0..30]).unwrap());
+            reader.read_csr(&some, &GeneSelection::All, &mut rows).map(drop)
+        };
+        for error in [read_obs(&experiment).unwrap_err(), read_x(&*reader).unwrap_err()] {
+            let error: soma_io::Error = error;
+            assert!(text(&error).contains("open the data set again"), "{}", text(&error));
+        }
+        let again = open(&server, &[]);
+        read_obs(&again).unwrap();
+        let x = again.measurement("RNA").unwrap().x("raw").unwrap();
+        read_x(&*x.reader(ReaderChoice::Native).unwrap()).unwrap();
+    }
+}
+
+/// Requests that fail are not sent again by the next step, which would fail as well.
+#[test]
+fn a_store_that_fails_is_asked_once() {
+    let far = Far::new();
+    far.enlarge();
+    // The first request lists the first thousand files. All later ones are refused.
+    let server = far.serve_with("0", "storm=1:1000000");
+    let tries = [("vfs.s3.connect_max_tries", "2")];
+    let error = text(&try_open(&server, &tries).unwrap_err());
+    assert!(error.contains("503"), "{error}");
+    let requests = server.counts().requests;
+    // Six lists of the root, each tried twice at most.
+    assert!((2..=1 + 6 * 2).contains(&requests), "{requests}");
+}
+
+/// With one thread to decode, so that no array could be read while that thread waits for another.
+#[test]
+fn arrays_wait_for_their_answers_at_the_same_time() {
+    let far = Far::new();
+    let server = far.serve_with("150ms", "seed=0");
+    let one_thread = [("sm.compute_concurrency_level", "1")];
+    let experiment = open(&server, &one_thread);
+    let measurement = experiment.measurement("RNA").unwrap();
+    let x = measurement.x("raw").unwrap();
+    let readers = [(); 3].map(|()| x.reader(ReaderChoice::Native).unwrap());
+    let rounds = |readers: &[std::sync::Arc<dyn soma_io::XReader>]| {
+        let before = server.counts().rounds;
+        std::thread::scope(|scope| {
+            for reader in readers {
+                scope.spawn(|| {
+                    let (mut rows, some) =
+                        (CsrBuffers::new(), RowRanges::new(vec![0..30]).unwrap());
+                    reader.read_csr(&some, &GeneSelection::All, &mut rows).unwrap();
+                });
+            }
+        });
+        server.counts().rounds - before
+    };
+    let alone = rounds(&readers[..1]);
+    let together = rounds(&readers[1..]);
+    assert!(2 <= alone && together <= alone + 1, "{together} rounds, {alone} of one array alone");
 }

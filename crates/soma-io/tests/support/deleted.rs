@@ -56,7 +56,12 @@ impl Deleted {
         read.read_csr(&all, &soma_io::GeneSelection::All, &mut cells)?;
         let nnz = read.nnz()?.unwrap();
         assert_eq!(nnz, cells.nnz() as u64, "{}", read.name());
-        Ok((obs.n_rows()?, var.n_rows()?, x.nnz()?, nnz))
+        assert_eq!(x.why_not_native(), None);
+        let counts = (obs.n_rows()?, var.n_rows()?, x.nnz()?, nnz);
+        // Only the number of cells is beyond the native reader, and that is noted.
+        let why = x.why_not_native().map(|why| why.starts_with("the number of its cells: "));
+        assert_eq!(why, timestamp.is_none().then_some(true));
+        Ok(counts)
     }
 
     /// With all cells, and with the remaining ones.

@@ -16,6 +16,15 @@ const SOURCES: [(&str, AzureConfigKey); 4] = [
     ("AZURE_FEDERATED_TOKEN_FILE", AzureConfigKey::FederatedTokenFile),
 ];
 
+/// The bounds on tries and times of requests.
+pub(super) fn limits(settings: &Settings<'_>) -> Result<Limits, Error> {
+    let mut limits = Limits::of(settings)?;
+    if let Some(retries) = settings.number("vfs.azure.max_retries")? {
+        limits.tries = retries.saturating_add(1);
+    }
+    Ok(limits)
+}
+
 /// The store of an address.
 pub(super) fn store(
     address: &Address<'_>,
@@ -34,10 +43,7 @@ pub(super) fn store(
             problem: "no storage account is named; set vfs.azure.storage_account_name".to_owned(),
         })?;
     let is_tls = endpoint.as_ref().is_none_or(|endpoint| !endpoint.starts_with("http:"));
-    let mut limits = Limits::of(settings)?;
-    if let Some(retries) = settings.number("vfs.azure.max_retries")? {
-        limits.tries = retries.saturating_add(1);
-    }
+    let limits = limits(settings)?;
     let http = Http::new(limits, None, settings.text("ssl.ca_file"), is_tls)
         .map_err(|error| settings.client_error(error))?;
     let mut builder = MicrosoftAzureBuilder::new()

@@ -8,6 +8,13 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::settings::{Limits, Settings};
 
+/// The bounds on tries and times of requests.
+pub(super) fn limits(settings: &Settings<'_>) -> Result<Limits, Error> {
+    let mut limits = Limits::of(settings)?;
+    settings.put(&mut limits.retry_limit, "vfs.gcs.request_timeout_ms")?;
+    Ok(limits)
+}
+
 /// The store of an address.
 pub(super) fn store(
     address: &Address<'_>,
@@ -20,8 +27,7 @@ pub(super) fn store(
         }
     }
     let endpoint = settings.text("vfs.gcs.endpoint");
-    let mut limits = Limits::of(settings)?;
-    settings.put(&mut limits.retry_limit, "vfs.gcs.request_timeout_ms")?;
+    let limits = limits(settings)?;
     let is_tls = endpoint.is_none_or(|endpoint| !endpoint.starts_with("http:"));
     let http = Http::new(limits, None, settings.text("ssl.ca_file"), is_tls)
         .map_err(|error| settings.client_error(error))?;

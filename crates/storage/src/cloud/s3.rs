@@ -73,7 +73,8 @@ fn check_known(settings: &Settings<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn limits(settings: &Settings<'_>) -> Result<Limits, Error> {
+/// The bounds on tries and times of requests.
+pub(super) fn limits(settings: &Settings<'_>) -> Result<Limits, Error> {
     let mut limits = Limits::of(settings)?;
     settings.put(&mut limits.connect, "vfs.s3.connect_timeout_ms")?;
     settings.put(&mut limits.stall, "vfs.s3.request_timeout_ms")?;

@@ -8,6 +8,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use super::disk::{is_there, remove, sync, sync_folder};
 use super::error::{DestinationError, file_error};
@@ -36,6 +38,11 @@ const PUBLISHED_TEXT: &str = "The new data has its name: `replaced` is not neede
 /// The note of versions with the [earlier marker](EARLIER_MARKER).
 const EARLIER_PUBLISHED_TEXT: &str =
     "The new experiment has its name: `replaced` is not needed any more.\n";
+
+/// Looks at a folder that other runs make and remove meanwhile, before giving up.
+const MOST_TRIES: usize = 100;
+/// The pause between two of them.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A folder with our marker, locked by this process. Dropping it removes the folder, unless it is
 /// [kept](Self::keep).
@@ -166,7 +173,7 @@ impl Drop for Holding {
 fn lock(target: &Path, folder: &Path) -> Result<(File, bool), DestinationError> {
     let path = folder.join(MARKER_FILE);
     let failed = |source| file_error("lock", &path)(source);
-    loop {
+    for _ in 0..MOST_TRIES {
         let was_there = make(folder)?;
         if was_there && !may_be_ours(folder)? {
             return Err(not_ours(target, folder));
@@ -174,7 +181,10 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), DestinationError> 
         let opened = OpenOptions::new().create(true).read(true).append(true).open(&path);
         let mut marker = match opened {
             // A run that has just ended removed the folder.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                thread::sleep(PAUSE);
+                continue;
+            }
             opened => opened.map_err(|source| {
                 if !was_there {
                     drop(fs::remove_dir(folder));
@@ -193,6 +203,7 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), DestinationError> 
         // file.
         let still_there = fs::symlink_metadata(&path).map(|there| there.ino());
         if still_there.ok() != Some(marker.metadata().map_err(failed)?.ino()) {
+            thread::sleep(PAUSE);
             continue;
         }
         let mut text = Vec::new();
@@ -213,6 +224,7 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), DestinationError> 
         }
         return Ok((marker, was_there));
     }
+    Err(failed(keeps_changing()))
 }
 
 /// Creates the folder. Returns whether it existed.
@@ -226,15 +238,28 @@ fn make(folder: &Path) -> Result<bool, DestinationError> {
 
 /// Whether the folder has a marker or is empty. Somebody else's folder must not even get a marker.
 fn may_be_ours(folder: &Path) -> Result<bool, DestinationError> {
-    loop {
-        match looks_like_ours(folder) {
+    may_be_ours_by(|| looks_like_ours(folder)).map_err(file_error("inspect", folder))
+}
+
+/// The first answer of `look`, which gives `None` if the folder changed meanwhile.
+fn may_be_ours_by(mut look: impl FnMut() -> io::Result<Option<bool>>) -> io::Result<bool> {
+    for _ in 0..MOST_TRIES {
+        match look() {
             Ok(Some(ours)) => return Ok(ours),
             // Another run came or went meanwhile.
-            Ok(None) => {}
+            Ok(None) => thread::sleep(PAUSE),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-            Err(error) => return Err(file_error("inspect", folder)(error)),
+            Err(error) => return Err(error),
         }
     }
+    Err(keeps_changing())
+}
+
+fn keeps_changing() -> io::Error {
+    let what = format!(
+        "it changed {MOST_TRIES} times while it was inspected: another program makes and removes it"
+    );
+    io::Error::other(what)
 }
 
 /// Looks once; `None` if the folder changed meanwhile.
@@ -284,4 +309,23 @@ fn mark(marker: &mut File, folder: &Path) -> io::Result<()> {
 
 fn not_ours(target: &Path, folder: &Path) -> DestinationError {
     DestinationError::NotOurs { target: target.to_owned(), path: folder.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_never_stops_changing_is_an_error() {
+        let mut n_looks = 0;
+        let error = may_be_ours_by(|| {
+            n_looks += 1;
+            Ok(None)
+        });
+        assert!(error.unwrap_err().to_string().contains("another program"));
+        assert_eq!(n_looks, MOST_TRIES);
+        let mut answers = [Ok(None), Ok(Some(false))].into_iter();
+        assert!(!may_be_ours_by(|| answers.next().unwrap()).unwrap());
+        assert!(may_be_ours_by(|| Err(io::ErrorKind::NotFound.into())).unwrap());
+    }
 }

@@ -38,33 +38,40 @@ fn within<'a>(folder: &str, path: &'a str) -> Option<&'a str> {
 impl Known {
     /// Remembers all files of the storage.
     pub(super) fn learn_all(&mut self, files: Vec<ListedFile>) {
-        let mut folders: HashMap<String, BTreeMap<String, bool>> = HashMap::new();
-        for ListedFile { path, .. } in &files {
-            let (mut rest, mut is_folder) = (path.as_str(), false);
+        // The bytes of files; folders have none.
+        let mut folders: HashMap<String, BTreeMap<String, Option<u64>>> = HashMap::new();
+        for ListedFile { path, bytes } in &files {
+            let (mut rest, mut bytes) = (path.as_str(), Some(*bytes));
             loop {
                 let (parent, name) = rest.rsplit_once('/').unwrap_or(("", rest));
                 let known = folders.entry(parent.to_owned()).or_default();
-                let before = known.insert(name.to_owned(), is_folder);
+                let before = known.insert(name.to_owned(), bytes);
                 // An empty object may stand in place of a folder.
-                if before == Some(true) {
-                    known.insert(name.to_owned(), true);
+                if before == Some(None) {
+                    known.insert(name.to_owned(), None);
                 }
-                if parent.is_empty() || before == Some(true) {
+                if parent.is_empty() || before == Some(None) {
                     break;
                 }
-                (rest, is_folder) = (parent, true);
+                (rest, bytes) = (parent, None);
             }
         }
-        let entries = |names: BTreeMap<String, bool>| {
-            names.into_iter().map(|(name, is_folder)| Entry { name, is_folder }).collect()
-        };
+        let entry =
+            |(name, bytes): (_, Option<_>)| Entry { name, is_folder: bytes.is_none(), bytes };
+        let entries = |names: BTreeMap<String, Option<u64>>| names.into_iter().map(entry).collect();
         self.folders = folders.into_iter().map(|(path, names)| (path, entries(names))).collect();
         self.sizes = files.into_iter().map(|file| (file.path, file.bytes)).collect();
         self.has_all = true;
     }
 
-    /// Remembers the names in a folder.
+    /// Remembers the names in a folder, and the sizes of its files.
     pub(super) fn learn_folder(&mut self, folder: &str, entries: Vec<Entry>) {
+        let path = |name: &str| match folder {
+            "" => name.to_owned(),
+            folder => format!("{folder}/{name}"),
+        };
+        let sizes = entries.iter().filter_map(|entry| Some((path(&entry.name), entry.bytes?)));
+        self.sizes.extend(sizes);
         self.folders.insert(folder.to_owned(), entries);
     }
 

@@ -8,11 +8,14 @@ use tempfile::TempDir;
 use super::*;
 use crate::LocalStorage;
 
-/// A folder that notes each call, and lists all files at once.
+/// A folder that notes each call, and lists all files at once. It may fail.
 #[derive(Debug)]
 struct Noted {
     folder: LocalStorage,
     calls: Mutex<Vec<String>>,
+    /// The error of all lists and sizes.
+    error: Mutex<Option<io::ErrorKind>>,
+    lists_sizes: bool,
 }
 
 impl Noted {
@@ -24,6 +27,14 @@ impl Noted {
     fn calls(&self) -> Vec<String> {
         std::mem::take(&mut self.calls.lock().unwrap())
     }
+
+    fn fail_with(&self, kind: io::ErrorKind) {
+        *self.error.lock().unwrap() = Some(kind);
+    }
+
+    fn fail(&self) -> io::Result<()> {
+        self.error.lock().unwrap().map_or(Ok(()), |kind| Err(kind.into()))
+    }
 }
 
 impl Storage for Noted {
@@ -33,7 +44,10 @@ impl Storage for Noted {
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         self.note("list", [folder]);
-        self.folder.list(folder)
+        self.fail()?;
+        let entries = self.folder.list(folder)?.into_iter();
+        let bytes = |bytes: Option<u64>| bytes.filter(|_| self.lists_sizes);
+        Ok(entries.map(|entry| Entry { bytes: bytes(entry.bytes), ..entry }).collect())
     }
 
     fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
@@ -48,6 +62,7 @@ impl Storage for Noted {
 
     fn size(&self, file: &str) -> io::Result<u64> {
         self.note("size", [file]);
+        self.fail()?;
         self.folder.size(file)
     }
 
@@ -67,14 +82,22 @@ impl Storage for Noted {
 }
 
 fn noted() -> (TempDir, Arc<Noted>, GatheredStorage) {
+    noted_with(true)
+}
+
+fn noted_with(lists_sizes: bool) -> (TempDir, Arc<Noted>, GatheredStorage) {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("x/y")).unwrap();
     fs::create_dir_all(folder.path().join("x/z")).unwrap();
     for (path, text) in [("a", "0123456789"), ("x/b", "abcde"), ("x/y/c", ""), ("x/z/d", "D")] {
         fs::write(folder.path().join(path), text).unwrap();
     }
-    let noted = Noted { folder: LocalStorage::new(folder.path()), calls: Mutex::default() };
-    let noted = Arc::new(noted);
+    let noted = Arc::new(Noted {
+        folder: LocalStorage::new(folder.path()),
+        calls: Mutex::default(),
+        error: Mutex::default(),
+        lists_sizes,
+    });
     let gathered = GatheredStorage::new(Arc::<Noted>::clone(&noted));
     (folder, noted, gathered)
 }
@@ -148,13 +171,69 @@ fn without_a_listing_of_all_each_folder_is_listed_once() {
     assert_eq!(names(&gathered, "x/z"), ["d"]);
     assert_eq!(names(&gathered, "x/z"), ["d"]);
     assert_eq!(noted.calls(), ["list x/z"]);
-    // Sizes are not known, so files are read whole.
+    // The lists gave sizes.
+    assert_eq!((gathered.known_size("x/b"), gathered.known_size("x/y")), (Some(5), None));
     gathered.gather_ends(&[("x/b", 2)]).unwrap();
-    assert_eq!(
-        (noted.calls(), gathered.known_size("x/b")),
-        (vec!["whole x/b".to_owned()], Some(5))
-    );
-    assert!(gathered.gather_ends(&[("absent", 2)]).is_err());
+    assert_eq!(noted.calls(), ["read x/b@3..5"]);
+}
+
+/// A file is never read whole before its size is known.
+#[test]
+fn sizes_that_no_list_gave_are_asked_for() {
+    let (_folder, noted, gathered) = noted_with(false);
+    gathered.gather_folders(&["x", ""]).unwrap();
+    assert_eq!(gathered.known_size("x/b"), None);
+    noted.calls();
+    gathered.gather_ends(&[("x/b", 2), ("absent", 2), ("a", 3)]).unwrap();
+    let calls = ["size x/b", "size absent", "size a", "read x/b@3..5 a@7..10"];
+    assert_eq!(noted.calls(), calls);
+    assert_eq!(gathered.remembered_bytes(), 5);
+    assert!(gathered.is_gathered("a") && !gathered.is_gathered("absent"));
+}
+
+#[test]
+fn only_what_is_missing_or_refused_waits() {
+    for kind in [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied] {
+        let (_folder, noted, gathered) = noted_with(false);
+        noted.fail_with(kind);
+        gathered.gather_folders(&["x"]).unwrap();
+        gathered.gather_ends(&[("a", 3)]).unwrap();
+        assert_eq!(noted.calls(), ["list x", "size a"]);
+        assert!(gathered.known_entries("x").is_none() && !gathered.is_gathered("a"));
+    }
+    let (_folder, noted, gathered) = noted_with(false);
+    noted.fail_with(io::ErrorKind::TimedOut);
+    let is_timeout = |result: io::Result<()>| result.unwrap_err().kind() == io::ErrorKind::TimedOut;
+    assert!(is_timeout(gathered.gather_folders(&["x"])));
+    assert!(is_timeout(gathered.gather_ends(&[("a", 3)])));
+    // Nothing is asked for twice.
+    noted.calls();
+    let listed = gathered.list_each(&["x", "x/y"]).into_iter().map(|entries| entries.map(drop));
+    assert!(listed.map(is_timeout).eq([true, true]));
+    assert_eq!(noted.calls(), ["list x", "list x/y"]);
+}
+
+#[test]
+fn a_file_that_is_gone_is_an_error_that_says_what_to_do() {
+    let (folder, _, gathered) = noted();
+    gathered.gather_all_names(9).unwrap();
+    fs::remove_file(folder.path().join("a")).unwrap();
+    let piece = Piece { file: "a", range: 0..4 };
+    let errors = [
+        gathered.read(&[piece.clone()], &mut [0; 4]).unwrap_err(),
+        gathered.read_files(&["a"]).pop().unwrap().unwrap_err(),
+        gathered.versions(&["a"]).pop().unwrap().unwrap_err(),
+        gone(FailedPiece::wrap(&piece, io::ErrorKind::NotFound.into())),
+    ];
+    for error in &errors {
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(error.to_string().contains("open the data set again"), "{error}");
+    }
+    // The file's name stays known.
+    let piece = errors[3].get_ref().and_then(|error| error.downcast_ref::<FailedPiece>());
+    assert_eq!(piece.unwrap().file, "a");
+    let other = gone(io::ErrorKind::TimedOut.into());
+    assert!(!other.to_string().contains("again"));
 }
 
 #[test]

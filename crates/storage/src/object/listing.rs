@@ -1,11 +1,15 @@
 //! Listings of an object store: the names in one folder, and all files.
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::TryStreamExt as _;
 use object_store::ListResult;
 use object_store::path::Path;
+use tokio::time::Sleep;
 
 use super::{Requests, request};
 use crate::storage::{Entry, ListedFile};
@@ -13,22 +17,33 @@ use crate::storage::{Entry, ListedFile};
 /// Keys in one answer of a store.
 const PAGE_KEYS: u64 = 1000;
 
-/// Tries of a list whose body is cut.
-const LIST_TRIES: usize = 5;
+/// The pause before the second try of a list; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause.
+const LAST_PAUSE: Duration = Duration::from_secs(15);
 
-/// The pause before the second of them; each further one is twice as long.
-const LIST_PAUSE: Duration = Duration::from_millis(50);
+/// How often a list is tried. The store's client repeats requests by the same settings, and the
+/// rest of an object whose body was cut, but not a list whose body was cut.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ListTries {
+    pub(super) most: usize,
+    /// No try begins later than this after the first.
+    pub(super) limit: Duration,
+}
 
 impl Requests {
     /// The names in `folder`. A folder that does not exist lists as empty; the store says "not
     /// found" of a whole bucket, which is an error.
     pub(super) async fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         let key = self.key(folder)?;
-        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
-        let mut tries = Tries::new();
+        let mut tries = Tries::new(self.list_tries).await;
         loop {
+            // Not while it waits for the next try.
+            let permit = self.permits.acquire().await.map_err(io::Error::other)?;
             self.count_sent(1);
-            match self.store.list_with_delimiter(Some(&key)).await {
+            let listed = self.store.list_with_delimiter(Some(&key)).await;
+            drop(permit);
+            match listed {
                 Ok(listed) => return Ok(entries(&key, &listed)),
                 Err(error) if tries.again(&error).await => {}
                 Err(error) => return Err(request::failure(&key, &error)),
@@ -38,10 +53,12 @@ impl Requests {
 
     /// All files, if they are at most `most`.
     pub(super) async fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
-        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
-        let mut tries = Tries::new();
+        let mut tries = Tries::new(self.list_tries).await;
         loop {
-            match self.list_below(most).await {
+            let permit = self.permits.acquire().await.map_err(io::Error::other)?;
+            let listed = self.list_below(most).await;
+            drop(permit);
+            match listed {
                 Err(error) if tries.again(&error).await => {}
                 found => return found.map_err(|error| request::failure(&self.prefix, &error)),
             }
@@ -70,27 +87,36 @@ impl Requests {
     }
 }
 
-/// The tries of one list. The client repeats requests, and the rest of an object whose body was
-/// cut, but not a list whose body was cut.
+/// The tries of one list.
 struct Tries {
     left: usize,
     pause: Duration,
+    /// Over when no further try may begin.
+    limit: Pin<Box<Sleep>>,
 }
 
 impl Tries {
-    fn new() -> Self {
-        Self { left: LIST_TRIES - 1, pause: LIST_PAUSE }
+    async fn new(tries: ListTries) -> Self {
+        let limit = Box::pin(tokio::time::sleep(tries.limit));
+        let mut tries = Self { left: tries.most.saturating_sub(1), pause: FIRST_PAUSE, limit };
+        // The time counts from the first poll on.
+        tries.is_late().await;
+        tries
+    }
+
+    async fn is_late(&mut self) -> bool {
+        poll_fn(|context| Poll::Ready(self.limit.as_mut().poll(context).is_ready())).await
     }
 
     /// Whether to list again after `error`; waits before.
     async fn again(&mut self, error: &object_store::Error) -> bool {
-        if self.left == 0 || !request::is_cut(error) {
+        if self.left == 0 || !request::is_cut(error) || self.is_late().await {
             return false;
         }
         tokio::time::sleep(self.pause).await;
         self.left -= 1;
-        self.pause *= 2;
-        true
+        self.pause = LAST_PAUSE.min(2 * self.pause);
+        !self.is_late().await
     }
 }
 
@@ -107,8 +133,10 @@ fn entries(folder: &Path, listed: &ListResult) -> Vec<Entry> {
     let name = |path: &Path| {
         path.prefix_match(folder).and_then(|mut parts| Some(parts.next()?.as_ref().to_owned()))
     };
-    let files = listed.objects.iter().filter_map(|object| name(&object.location));
+    let files = listed.objects.iter().filter_map(|object| {
+        let (name, bytes) = (name(&object.location)?, Some(object.size));
+        Some(Entry { name, is_folder: false, bytes })
+    });
     let folders = listed.common_prefixes.iter().filter_map(name);
-    let files = files.map(|name| Entry { name, is_folder: false });
-    files.chain(folders.map(|name| Entry { name, is_folder: true })).collect()
+    files.chain(folders.map(|name| Entry { name, is_folder: true, bytes: None })).collect()
 }

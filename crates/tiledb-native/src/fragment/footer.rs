@@ -118,7 +118,7 @@ impl RawFooter {
                 .map(|(file, &size)| Piece { file, range: size.saturating_sub(TAIL_BYTES)..size })
                 .collect();
             for ((folder, tail), size) in folders.iter().zip(files.read_each(&ends)?).zip(sizes) {
-                out.push(Self::load(files, folder, old_schema, (size, tail))?);
+                out.push(Self::load(files, folder, old_schema, (size, &tail))?);
             }
         }
         Ok(out)
@@ -129,7 +129,7 @@ impl RawFooter {
         files: &Files,
         folder: &FragmentFolder,
         old_schema: Option<&Schema>,
-        (size, tail): (u64, Vec<u8>),
+        (size, tail): (u64, &[u8]),
     ) -> Result<Self, Error> {
         let file = metadata_file(folder);
         let damaged = |what: String| Fault::new(what).in_file(files.name(&file), size);

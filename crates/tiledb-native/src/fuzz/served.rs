@@ -83,7 +83,12 @@ impl Storage for Served {
             })
             .collect();
         let entries = entries.into_iter();
-        Ok(entries.map(|(name, is_folder)| Entry { name: name.to_owned(), is_folder }).collect())
+        let entry = |(name, is_folder): (&str, bool)| Entry {
+            name: name.to_owned(),
+            is_folder,
+            bytes: None,
+        };
+        Ok(entries.map(entry).collect())
     }
 
     fn size(&self, file: &str) -> io::Result<u64> {

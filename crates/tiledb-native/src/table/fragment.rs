@@ -135,6 +135,22 @@ impl TableFragment {
         places.and_then(|places| places.var_sizes.get(tile).copied()).unwrap_or(0)
     }
 
+    /// Bytes of a field in tile `tile` once decoded: values, offsets and validity. Those of the
+    /// dimension if the fragment does not have the field.
+    pub(super) fn decoded_bytes(&self, field: usize, tile: usize) -> u64 {
+        let (field, stored) = match self.form.fields.get(field) {
+            Some(Some(stored)) => (field, stored),
+            _ => match &self.form.fields[DIMENSION] {
+                Some(dimension) => (DIMENSION, dimension),
+                None => return 0,
+            },
+        };
+        let n_cells = self.tile_cells(tile);
+        let main = main_bytes(stored.kind, n_cells as usize) as u64;
+        let validity = if stored.validity.is_some() { n_cells.into() } else { 0 };
+        main.saturating_add(self.var_size(field, tile)).saturating_add(validity)
+    }
+
     /// The fields among `wanted` that the fragment has and whose places are not loaded yet; the
     /// dimension if the fragment lacks any of them.
     pub(super) fn missing(&self, wanted: &[usize]) -> Vec<(usize, &StoredField)> {

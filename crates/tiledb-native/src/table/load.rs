@@ -13,8 +13,9 @@ use crate::schema;
 
 /// The most metadata of a fragment that is read in one piece.
 const HELD_BYTES: u64 = 8 << 20;
-/// Fragments whose tiles are read together.
+/// Fragments whose tiles are read together, as long as their metadata do not exceed the bytes.
 const AT_ONCE: usize = 32;
+const AT_ONCE_BYTES: u64 = 32 << 20;
 
 /// What one read has to load of a fragment. Listed once: another read of the same table may load
 /// some of it meanwhile, and sizes of files are assigned by this list.
@@ -94,7 +95,17 @@ impl TableFragment {
     pub(super) fn load(files: &Files, fragments: &[&Self], wanted: &[usize]) -> Result<(), Error> {
         let missing = fragments.iter().filter_map(|fragment| Missing::of(fragment, wanted));
         let missing: Vec<Missing<'_>> = missing.collect();
-        missing.chunks(AT_ONCE).try_for_each(|missing| load_together(files, missing))
+        let mut rest = missing.as_slice();
+        while !rest.is_empty() {
+            let bytes = rest.iter().map(|missing| {
+                let range = missing.metadata_range();
+                range.end - range.start
+            });
+            let (now, later) = rest.split_at(n_at_once(bytes));
+            load_together(files, now)?;
+            rest = later;
+        }
+        Ok(())
     }
 
     fn load_part(
@@ -144,6 +155,16 @@ impl TableFragment {
     }
 }
 
+/// How many of the fragments, whose metadata take these bytes, are loaded together; at least one.
+fn n_at_once(bytes: impl Iterator<Item = u64>) -> usize {
+    let mut sum = 0_u64;
+    let fit = bytes.take(AT_ONCE).take_while(|bytes| {
+        sum = sum.saturating_add(*bytes);
+        sum <= AT_ONCE_BYTES
+    });
+    fit.count().max(1)
+}
+
 /// Loads what is missing of some fragments: all sizes with one call of the storage, and all
 /// metadata with another.
 fn load_together(files: &Files, missing: &[Missing<'_>]) -> Result<(), Error> {
@@ -167,4 +188,18 @@ fn load_together(files: &Files, missing: &[Missing<'_>]) -> Result<(), Error> {
         missing.load(files, &source, &mut sizes)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_metadata_of_few_large_fragments_are_loaded_together() {
+        let n = |bytes: &[u64]| n_at_once(bytes.iter().copied());
+        assert_eq!(n(&[10; 100]), AT_ONCE);
+        assert_eq!(n(&[HELD_BYTES; 100]), 4);
+        assert_eq!(n(&[AT_ONCE_BYTES + 1, 1]), 1);
+        assert_eq!(n(&[1, AT_ONCE_BYTES, 1]), 1);
+    }
 }

@@ -15,6 +15,11 @@ use crate::error::Error;
 const WINDOW_CELLS: u64 = 1 << 16;
 /// Cells of a batch for each thread.
 const BATCH_CELLS: u64 = 1 << 18;
+/// Bytes of a batch for each thread and in all, once its columns are decoded: what a read takes
+/// beside its result, together with as many bytes as they have in the files. A tile is decoded as a
+/// whole, so a window with larger tiles is a batch of its own.
+const BATCH_BYTES: u64 = 16 << 20;
+const MOST_BATCH_BYTES: u64 = 128 << 20;
 
 /// A read that is planned: its tiles and windows.
 #[derive(Debug)]
@@ -62,7 +67,8 @@ impl<'a> Plan<'a> {
         let mut out: Vec<_> =
             columns.iter().map(|(_, column)| TableColumn::empty(column)).collect();
         let (mut buffer, mut runs) = (Vec::new(), Vec::new());
-        for batch in self.batches() {
+        let fields: Vec<usize> = columns.iter().map(|(field, _)| *field).collect();
+        for batch in self.batches(&fields) {
             runs.clear();
             self.select(batch, &mut buffer, &mut runs)?;
             let mut wanted: Vec<(u32, usize)> = Vec::new();
@@ -84,7 +90,7 @@ impl<'a> Plan<'a> {
     pub(super) fn n_rows(&self) -> Result<u64, Error> {
         let (mut buffer, mut runs) = (Vec::new(), Vec::new());
         let mut n_rows = 0_u64;
-        for batch in self.batches() {
+        for batch in self.batches(&[]) {
             runs.clear();
             self.select(batch, &mut buffer, &mut runs)?;
             n_rows +=
@@ -93,21 +99,26 @@ impl<'a> Plan<'a> {
         Ok(n_rows)
     }
 
-    /// Windows that are read together.
-    fn batches(&self) -> impl Iterator<Item = &[Window]> {
-        let target = BATCH_CELLS * rayon::current_num_threads() as u64;
-        let mut rest = self.windows.as_slice();
-        std::iter::from_fn(move || {
-            let mut n_cells = 0;
-            let full = |window: &Window| {
-                n_cells += window.n_cells;
-                n_cells >= target
-            };
-            let n_windows = rest.iter().position(full).map_or(rest.len(), |last| last + 1);
-            let (batch, after) = rest.split_at(n_windows);
-            rest = after;
-            (!batch.is_empty()).then_some(batch)
-        })
+    /// Windows of which `fields` are read together.
+    fn batches<'b>(&'b self, fields: &'b [usize]) -> impl Iterator<Item = &'b [Window]> {
+        let n_threads = rayon::current_num_threads() as u64;
+        let most = Size {
+            cells: BATCH_CELLS * n_threads,
+            bytes: MOST_BATCH_BYTES.min(BATCH_BYTES * n_threads),
+        };
+        let size = |window: &Window| Size {
+            cells: window.n_cells,
+            bytes: window.tiles.iter().map(|tile| self.decoded_bytes(*tile, fields)).sum(),
+        };
+        batches(&self.windows, most, size)
+    }
+
+    /// Bytes of `fields` in a tile once decoded.
+    fn decoded_bytes(&self, tile: u32, fields: &[usize]) -> u64 {
+        let wanted = &self.tiles[tile as usize];
+        let fragment = self.snapshot.fragment(wanted);
+        let bytes = |field: &usize| fragment.decoded_bytes(*field, wanted.tile as usize);
+        fields.iter().map(bytes).fold(0, u64::saturating_add)
     }
 
     /// Appends the selected cells of `batch`, by ascending coordinate.
@@ -142,5 +153,72 @@ impl<'a> Plan<'a> {
             .collect::<Result<_, _>>()?;
         runs.extend(selected.into_iter().flatten());
         Ok(())
+    }
+}
+
+/// The size of windows.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    cells: u64,
+    bytes: u64,
+}
+
+/// Splits windows into batches that exceed `most` by none, or by their only window.
+fn batches(
+    windows: &[Window],
+    most: Size,
+    size: impl Fn(&Window) -> Size,
+) -> impl Iterator<Item = &[Window]> {
+    let mut rest = windows;
+    std::iter::from_fn(move || {
+        let (mut cells, mut bytes) = (0_u64, 0_u64);
+        let fits = |window: &&Window| {
+            let size = size(window);
+            cells = cells.saturating_add(size.cells);
+            bytes = bytes.saturating_add(size.bytes);
+            cells <= most.cells && bytes <= most.bytes
+        };
+        let n_windows = rest.iter().take_while(fits).count().max(1);
+        let (batch, after) = rest.split_at_checked(n_windows)?;
+        rest = after;
+        Some(batch)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn batches_are_as_large_as_they_may_be(
+            sizes in prop::collection::vec((0_u64..20, 0_u64..200), 0..40),
+            cells in 0_u64..60,
+            bytes in 0_u64..600,
+        ) {
+            let windows: Vec<Window> = (0..)
+                .zip(&sizes)
+                .map(|(idx, (n_cells, _))| Window { bounds: (idx, idx), tiles: Vec::new(), n_cells: *n_cells })
+                .collect();
+            let size = |window: &Window| {
+                let (cells, bytes) = sizes[window.bounds.0 as usize];
+                Size { cells, bytes }
+            };
+            let fits = |batch: &[Window]| {
+                let sizes = batch.iter().map(size);
+                sizes.clone().map(|size| size.cells).sum::<u64>() <= cells
+                    && sizes.map(|size| size.bytes).sum::<u64>() <= bytes
+            };
+            let mut rest = windows.as_slice();
+            for batch in batches(&windows, Size { cells, bytes }, size) {
+                prop_assert!(batch.len() == 1 || fits(batch));
+                prop_assert!(batch.len() == rest.len() || !fits(&rest[..batch.len() + 1]));
+                prop_assert_eq!(batch, &rest[..batch.len()]);
+                rest = &rest[batch.len()..];
+            }
+            prop_assert!(rest.is_empty());
+        }
     }
 }

@@ -48,7 +48,8 @@ impl Storage for MemoryStorage {
                 None => (path.to_owned(), false),
             })
             .collect();
-        Ok(entries.into_iter().map(|(name, is_folder)| Entry { name, is_folder }).collect())
+        let entry = |(name, is_folder)| Entry { name, is_folder, bytes: None };
+        Ok(entries.into_iter().map(entry).collect())
     }
 
     fn size(&self, file: &str) -> io::Result<u64> {
