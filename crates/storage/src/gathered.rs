@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use self::known::Known;
-use crate::storage::{Coalesce, Entry, FileVersion, ListedFile, Piece, Storage};
+use crate::storage::{Coalesce, Entry, FileVersion, ListedFile, Piece, RequestCounts, Storage};
 
 /// A storage around another one that answers from what it gathered: listings, sizes, and the ends
 /// of files. Everything else it asks the storage behind.
@@ -271,6 +271,10 @@ impl Storage for GatheredStorage {
 
     fn requests(&self) -> Option<u64> {
         self.inner.requests()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.inner.request_counts()
     }
 }
 

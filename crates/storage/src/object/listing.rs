@@ -7,7 +7,8 @@ use futures_util::TryStreamExt as _;
 use object_store::ListResult;
 use object_store::path::Path;
 
-use super::{Requests, request};
+use super::request;
+use super::requests::Requests;
 use crate::storage::{Entry, ListedFile};
 
 /// Keys in one answer of a store.
@@ -24,11 +25,11 @@ impl Requests {
     /// found" of a whole bucket, which is an error.
     pub(super) async fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         let key = self.key(folder)?;
-        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
+        let _permit = self.client.turn().await?;
         let mut tries = Tries::new();
         loop {
             self.count_sent(1);
-            match self.store.list_with_delimiter(Some(&key)).await {
+            match self.client.store.list_with_delimiter(Some(&key)).await {
                 Ok(listed) => return Ok(entries(&key, &listed)),
                 Err(error) if tries.again(&error).await => {}
                 Err(error) => return Err(request::failure(&key, &error)),
@@ -38,7 +39,7 @@ impl Requests {
 
     /// All files, if they are at most `most`.
     pub(super) async fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
-        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
+        let _permit = self.client.turn().await?;
         let mut tries = Tries::new();
         loop {
             match self.list_below(most).await {
@@ -49,7 +50,7 @@ impl Requests {
     }
 
     async fn list_below(&self, most: usize) -> object_store::Result<Option<Vec<ListedFile>>> {
-        let mut listed = self.store.list(Some(&self.prefix));
+        let mut listed = self.client.store.list(Some(&self.prefix));
         let (mut files, mut n_keys) = (Vec::new(), 0);
         let found = loop {
             match listed.try_next().await {

@@ -143,7 +143,7 @@ pub(super) fn announce_all<'a>(
     reader: &Reader,
     fields: impl Iterator<Item = (&'a Planned, Field)>,
 ) -> Result<(), Error> {
-    if !reader.files.storage().coalesce().prefetch {
+    if !reader.files.storage().coalesce().prefetches() {
         return Ok(());
     }
     let mut pieces = Vec::new();

@@ -45,7 +45,7 @@ impl Storage for Recorded {
     }
 
     fn coalesce(&self) -> Coalesce {
-        Coalesce { gap_bytes: 100, batch_bytes: 2000, prefetch: true }
+        Coalesce { gap_bytes: 100, batch_bytes: 2000, prefetch_bytes: 1 << 20 }
     }
 }
 
