@@ -240,7 +240,8 @@ mod tests {
         one.complete(10);
         assert!(meter.measured().window.is_some());
         drop(other);
-        assert_eq!((meter.measured().under_way, meter.measured().window), (0, None));
+        let measured = meter.measured();
+        assert_eq!((measured.under_way, measured.window), (0, None));
     }
 
     proptest! {

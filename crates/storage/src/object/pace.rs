@@ -135,10 +135,15 @@ mod tests {
         // With gaps up to about 84 kB, 5,000 of 7,000, requests take as long as bytes.
         let near = pace(REFERENCE).gap_bytes(70_000_000, &gaps, 1.0);
         assert!((80_000..88_000).contains(&near), "{near}");
-        // At a tenth of that no gap is worth its bytes.
-        assert_eq!(pace(LAPTOP).gap_bytes(70_000_000, &gaps, 1.0), LEAST_GAP_BYTES);
-        // Nor if the reader takes no more than that.
-        assert_eq!(pace(REFERENCE).gap_bytes(70_000_000, &gaps, 0.1), LEAST_GAP_BYTES);
+        // With a slower link, or a reader that takes less, fewer gaps are worth their bytes.
+        let far = pace(LAPTOP).gap_bytes(70_000_000, &gaps, 1.0);
+        assert!((66_000..70_000).contains(&far), "{far}");
+        let slow = pace(REFERENCE).gap_bytes(70_000_000, &gaps, 0.1);
+        assert!((62_000..66_000).contains(&slow), "{slow}");
+        let most = pace(Link { total_rate: 1e12, ..REFERENCE }).gap_bytes(1000, &gaps, 1.0);
+        assert_eq!(most, gaps[gaps.len() - 1]);
+        let least = pace(Link { total_rate: 1e6, ..REFERENCE }).gap_bytes(1000, &gaps, 1.0);
+        assert_eq!(least, LEAST_GAP_BYTES);
     }
 
     fn links() -> impl Strategy<Value = Link> {

@@ -29,16 +29,15 @@ pub(super) fn plan(
     columns: &Columns,
 ) -> Result<(Vec<Planned>, ReadStats), Error> {
     load_tiles(reader, &tasks, columns)?;
-    announce_tiles(reader, &tasks, columns)?;
+    let announced = announce_tiles(reader, &tasks, columns)?;
     let planned: Result<Vec<_>, Error> = tasks
         .into_par_iter()
         .with_max_len(1)
         .map(|task| {
             Reader::timed(|stats| {
                 let found = candidates(reader, &task, columns)?;
-                reader.with_scratch(|scratch| {
-                    plan_one(reader, task, (found, columns), scratch, stats)
-                })
+                let found = (found, columns, &announced);
+                reader.with_scratch(|scratch| plan_one(reader, task, found, scratch, stats))
             })
         })
         .collect();
@@ -99,14 +98,15 @@ fn candidates(reader: &Reader, task: &Task, columns: &Columns) -> Result<Candida
 
 /// Tells a storage with prefetching which tiles without a row index will be read: first the row
 /// coordinates of all of them, then the tiles themselves. Of these a few may turn out to have none
-/// of the wanted rows, but to wait for the row coordinates first would cost another round.
+/// of the wanted rows, but to wait for the row coordinates first would cost another round. Returns
+/// the tiles announced.
 pub(super) fn announce_tiles(
     reader: &Reader,
     tasks: &[Task],
     columns: &Columns,
-) -> Result<(), Error> {
+) -> Result<BTreeSet<Key>, Error> {
     if !reader.files.storage().coalesce().prefetches() {
-        return Ok(());
+        return Ok(BTreeSet::new());
     }
     let found: Result<Vec<Candidates>, Error> =
         tasks.par_iter().with_max_len(1).map(|task| candidates(reader, task, columns)).collect();
@@ -121,7 +121,7 @@ pub(super) fn announce_tiles(
         .collect();
     let keys: BTreeSet<Key> = by_task.iter().flatten().copied().collect();
     let known = reader.indices.get_all(keys.iter().copied());
-    let mut unknown: BTreeSet<Key> = keys
+    let unknown: BTreeSet<Key> = keys
         .into_iter()
         .zip(known)
         .filter_map(|(key, known)| known.is_none().then_some(key))
@@ -135,9 +135,10 @@ pub(super) fn announce_tiles(
     for &key in &unknown {
         pieces.push(piece(key, Field::Rows)?);
     }
-    // In the order in which they will be read.
+    // In the order in which they will be read, each once.
+    let mut left = unknown.clone();
     for keys in by_task {
-        let keys: Vec<Key> = keys.into_iter().filter(|key| unknown.remove(key)).collect();
+        let keys: Vec<Key> = keys.into_iter().filter(|key| left.remove(key)).collect();
         for &field in announced_fields(columns) {
             for &key in &keys {
                 pieces.push(piece(key, field)?);
@@ -145,7 +146,7 @@ pub(super) fn announce_tiles(
         }
     }
     announce(&reader.files, &pieces);
-    Ok(())
+    Ok(unknown)
 }
 
 /// The fields that are read of every tile: if only some columns are wanted, they decide which
@@ -163,7 +164,8 @@ pub(super) fn known(reader: &Reader, task: Task, columns: &Columns) -> Result<Pl
             let Some(index) = index else { continue };
             let parts = parts(&task, &index);
             if !parts.is_empty() {
-                works.push(TileWork { fragment, tile, index, parts, kept: None });
+                let of_tile = (fragment, tile);
+                works.push(TileWork::new(of_tile, index, parts));
             }
         }
     }
@@ -173,7 +175,7 @@ pub(super) fn known(reader: &Reader, task: Task, columns: &Columns) -> Result<Pl
 fn plan_one(
     reader: &Reader,
     task: Task,
-    (candidates, columns): (Candidates, &Columns),
+    (candidates, columns, announced): (Candidates, &Columns, &BTreeSet<Key>),
     scratch: &mut Scratch,
     stats: &mut ReadStats,
 ) -> Result<Planned, Error> {
@@ -183,7 +185,10 @@ fn plan_one(
         for (tile, index) in wanted.into_iter().zip(indices) {
             let parts = parts(&task, &index);
             if !parts.is_empty() {
-                works.push(TileWork { fragment: fragment_idx, tile, index, parts, kept: None });
+                let key = (fragment_idx, tile);
+                let mut work = TileWork::new(key, index, parts);
+                work.is_announced = announced.contains(&key);
+                works.push(work);
             }
         }
     }
