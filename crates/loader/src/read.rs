@@ -83,9 +83,7 @@ impl BlockReader<'_> {
         }
         Ok(all)
     }
-}
 
-impl BlockReader<'_> {
     /// Announces the rows of the block after the one that is read next.
     fn announce(&self, rows: &[Range<u64>]) {
         if rows.is_empty() {

@@ -127,7 +127,8 @@ impl Drop for Reading<'_> {
 ///
 /// A folder is read in parts of one burst at most, each in its turn. For a storage far away each
 /// part would be a request, so a read waits until all of it is allowed and is then sent as it is.
-/// Nothing is fetched ahead ([`Coalesce::prefetch_bytes`]): those bytes would come beside the limit.
+/// Nothing is fetched ahead ([`Coalesce::prefetch_bytes`]): those bytes would come beside the
+/// limit.
 #[derive(Debug)]
 pub struct LimitedStorage {
     inner: Arc<dyn Storage>,

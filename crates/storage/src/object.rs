@@ -210,9 +210,9 @@ impl ObjectStorage {
         Ok((sent, answers))
     }
 
-    /// Requests `pieces`, several with one request or one with several. Calls `each` for each part
-    /// of a piece: with the piece's index, the bytes of it before the part, the request's index with
-    /// the bytes of it before the part, and the part's length.
+    /// Requests `pieces`, none of which is empty, several with one request or one with several.
+    /// Calls `each` for each part of a piece: with the piece's index, the bytes of it before the
+    /// part, the request's index with the bytes of it before the part, and the part's length.
     fn request(
         &self,
         pieces: &[Piece<'_>],

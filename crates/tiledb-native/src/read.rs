@@ -68,8 +68,8 @@ pub struct ReadStats {
     /// Tiles whose row index was built.
     pub tiles_indexed: u64,
     /// Requests sent to an object store, including those that fetch ahead and those that repeat a
-    /// late one, but not repetitions after a failure. The store counts the requests of all reads, so simultaneous reads count each
-    /// other's. `None` for a folder.
+    /// late one, but not repetitions after a failure. The store counts the requests of all reads,
+    /// so simultaneous reads count each other's. `None` for a folder.
     pub requests: Option<u64>,
 }
 
@@ -135,7 +135,8 @@ impl Reader {
 
     /// The most memory, in bytes, that a read of `nnz` cells takes in addition to its result: each
     /// thread's memory, row indices, ranges fetched ahead, and the rows of all tasks if they are
-    /// collected before they are merged. Repeated or unordered cells are known only after a read has found them.
+    /// collected before they are merged. Repeated or unordered cells are known only after a read
+    /// has found them.
     pub(crate) fn working_bytes(&self, nnz: u64, columns: &ColumnSelection, n_threads: u64) -> u64 {
         let n_cells = self.n_cells();
         // Row indices take less than an eighth of a byte per cell.

@@ -42,12 +42,6 @@ fn the_first_batch_takes_few_rounds() {
     epoch.next().unwrap().unwrap();
     let first = server.counts().rounds - opened - selected;
     assert!(first <= 1, "{first} rounds");
-    // Their rows are known now, and while they were decoded, those of the next block were fetched.
-    while let Some(batch) = epoch.next() {
-        batch.unwrap();
-    }
-    let rest = server.counts().rounds - opened - selected - first;
-    assert!(rest <= 1, "{rest} rounds");
 }
 
 #[test]
