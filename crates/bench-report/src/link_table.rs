@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Columns of the table.
-pub const LINK_HEADER: [&str; 10] = [
+pub const LINK_HEADER: [&str; 11] = [
     "method",
     "chunks × rows",
     "link",
@@ -20,15 +20,19 @@ pub const LINK_HEADER: [&str; 10] = [
     "epoch s",
     "floor s: bytes, latency",
     "server's cores used",
+    "planned requests, MB",
 ];
 
 /// Columns with words, from the first on.
 const N_WORDS: usize = 3;
+/// Columns of what the server counted, after those.
+const N_SERVED: usize = 7;
 
 /// A legend of the columns in a few lines.
 pub const LINK_LEGEND: &str = "what the link's server was asked for in an epoch, and before it by opening the data; needed are the stored bytes of X \
     that the delivered values take, each once (–: not known, because a loader's copy does not store X apart); the floors are the seconds of the needed bytes at the link's rate and of the requests' \
-    latency with always the most under way; the server's own CPU time is in cores, which the measured process shares unless the link says otherwise";
+    latency with always the most under way; the server's own CPU time is in cores, which the measured process shares unless the link says otherwise; planned are the requests and \
+    bytes that the loader itself counted, with the bytes between wanted ranges and without what was sent again after a fault";
 
 impl GridPoint {
     /// Describes the link, with its faults and its server's cores; `None` if there was none.
@@ -66,6 +70,10 @@ pub struct LinkSummary {
     pub bytes_floor_secs: Option<Spread>,
     /// Seconds of the requests' latency.
     pub latency_floor_secs: Option<Spread>,
+    /// Requests that the loader counted.
+    pub planned_requests: Option<Spread>,
+    /// Bytes that the loader counted.
+    pub planned_bytes: Option<Spread>,
     /// Seconds of an epoch.
     pub elapsed: Option<Spread>,
     /// CPU time of the server per time of the epoch.
@@ -92,13 +100,15 @@ impl LinkSummary {
             needed_bytes: count(|epoch| epoch.measured.link_needed_bytes),
             bytes_floor_secs: spread(|epoch| epoch.measured.link_bytes_floor_secs),
             latency_floor_secs: spread(|epoch| epoch.measured.link_latency_floor_secs),
+            planned_requests: count(|epoch| epoch.measured.requests),
+            planned_bytes: count(|epoch| epoch.measured.bytes_read),
             elapsed: spread(|epoch| epoch.measured.elapsed),
             server_cpu_share: spread(|epoch| epoch.measured.link_server_cpu_share),
         })
     }
 
     /// All figures by name.
-    pub(crate) fn figures(&self) -> [(&'static str, Option<Spread>); 10] {
+    pub(crate) fn figures(&self) -> [(&'static str, Option<Spread>); 12] {
         [
             ("requests", self.requests),
             ("open_requests", self.open_requests),
@@ -109,29 +119,33 @@ impl LinkSummary {
             ("needed_bytes", self.needed_bytes),
             ("bytes_floor_secs", self.bytes_floor_secs),
             ("latency_floor_secs", self.latency_floor_secs),
+            ("planned_requests", self.planned_requests),
+            ("planned_bytes", self.planned_bytes),
             ("server_cpu_share", self.server_cpu_share),
         ]
     }
 
-    /// The cells of [`LINK_HEADER`] after the link: medians.
-    pub fn cells(&self) -> [String; LINK_HEADER.len() - N_WORDS] {
-        let of = |spread: Option<Spread>, factor: f64, digits: usize| {
-            spread.map_or_else(|| "–".to_owned(), |one| decimal(one.median * factor, digits))
-        };
+    /// The cells of [`LINK_HEADER`] after the link that the server counted: medians.
+    pub fn cells(&self) -> [String; N_SERVED] {
         [
-            format!("{} ({})", of(self.requests, 1.0, 0), of(self.open_requests, 1.0, 0)),
-            of(self.most_under_way, 1.0, 0),
-            of(self.connections, 1.0, 0),
-            format!("{} ({})", of(self.bytes, 1e-6, 1), of(self.needed_bytes, 1e-6, 1)),
-            of(self.elapsed, 1.0, 2),
+            format!("{} ({})", median(self.requests, 1.0, 0), median(self.open_requests, 1.0, 0)),
+            median(self.most_under_way, 1.0, 0),
+            median(self.connections, 1.0, 0),
+            format!("{} ({})", median(self.bytes, 1e-6, 1), median(self.needed_bytes, 1e-6, 1)),
+            median(self.elapsed, 1.0, 2),
             format!(
                 "{}, {}",
-                of(self.bytes_floor_secs, 1.0, 2),
-                of(self.latency_floor_secs, 1.0, 2)
+                median(self.bytes_floor_secs, 1.0, 2),
+                median(self.latency_floor_secs, 1.0, 2)
             ),
-            of(self.server_cpu_share, 1.0, 2),
+            median(self.server_cpu_share, 1.0, 2),
         ]
     }
+}
+
+/// A median times a factor; a dash if nothing was measured.
+fn median(spread: Option<Spread>, factor: f64, digits: usize) -> String {
+    spread.map_or_else(|| "–".to_owned(), |one| decimal(one.median * factor, digits))
 }
 
 /// One row per grid point under [`LINK_HEADER`], medians over its epochs; none for a point that was
@@ -154,6 +168,7 @@ fn row(summary: &PointSummary, link: &LinkSummary) -> [String; LINK_HEADER.len()
         elapsed,
         floors,
         cpu,
+        format!("{}, {}", median(link.planned_requests, 1.0, 0), median(link.planned_bytes, 1e-6, 1)),
     ]
 }
 
@@ -185,6 +200,8 @@ mod tests {
         measured.link_needed_bytes = Some(530_000_000);
         measured.link_bytes_floor_secs = Some(0.53);
         measured.elapsed = Some(12.5);
+        measured.requests = Some(1150);
+        measured.bytes_read = Some(8_850_500_000);
         let points = summarize(&records);
         let rows = link_rows(&points);
         let [row] = rows.as_slice() else { panic!("{rows:?}") };
@@ -199,6 +216,7 @@ mod tests {
             "12.50",
             "0.53, –",
             "–",
+            "1,150, 8,850.5",
         ];
         assert_eq!(row, &expected);
         let text = link_markdown(&points);

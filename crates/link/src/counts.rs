@@ -23,7 +23,7 @@ const MOST_ANSWER_BYTES: u64 = 1 << 16;
 
 /// Counts of a server so far.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(deny_unknown_fields)]
 pub struct LinkCounts {
     /// Requests received.
     pub requests: u64,
@@ -53,8 +53,20 @@ impl LinkCounts {
     pub fn take(address: &str) -> Result<Self, Error> {
         let failed = |source| Error::Counts { address: address.to_owned(), source };
         let text = ask(address, COUNTS_PATH).map_err(failed)?;
-        let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        serde_json::from_str(body).map_err(|error| failed(io::Error::other(error)))
+        Self::of_answer(&text).map_err(|problem| failed(io::Error::other(problem)))
+    }
+
+    /// The counts in an HTTP answer, all of them and nothing else.
+    fn of_answer(text: &str) -> Result<Self, String> {
+        let (head, body) = text.split_once("\r\n\r\n").ok_or("the answer ends within its head")?;
+        let mut status = head.lines().next().unwrap_or_default().split_ascii_whitespace();
+        match (status.next(), status.next()) {
+            (Some(version), Some("200")) if version.starts_with("HTTP/1.") => {}
+            _ => {
+                return Err(format!("the answer is {:?}", head.lines().next().unwrap_or_default()));
+            }
+        }
+        serde_json::from_str(body).map_err(|error| format!("the answer has no counts: {error}"))
     }
 
     /// The counts of the time between `before` and these.
@@ -188,6 +200,27 @@ mod tests {
         assert_eq!(counters.counts().rounds, 1);
         counters.begin().1.answered();
         assert_eq!(counters.counts().rounds, 2);
+    }
+
+    #[test]
+    fn only_all_counts_are_counts() {
+        let counts = LinkCounts { requests: 7, cpu_secs: 0.5, ..LinkCounts::default() };
+        let body = serde_json::to_string(&counts).unwrap();
+        let ok = format!("HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n{body}");
+        assert_eq!(LinkCounts::of_answer(&ok), Ok(counts));
+        for other in [
+            ok.replace("200 OK", "404 Not Found"),
+            ok.replace("HTTP/1.1 ", "ICY "),
+            ok.replace("\r\n\r\n", "\r\n"),
+            ok.replace("\"faults\":0,", ""),
+            ok.replace("\"faults\":0", "\"faults\":0,\"more\":1"),
+            ok.replace("\"faults\":0", "\"faults\":-1"),
+            ok.replace(&body, "{}"),
+            ok.replace(&body, "[]"),
+            format!("{ok}{body}"),
+        ] {
+            assert!(LinkCounts::of_answer(&other).is_err(), "{other}");
+        }
     }
 
     #[test]

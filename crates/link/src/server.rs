@@ -115,9 +115,15 @@ impl LinkServer {
         self.spec
     }
 
-    /// Its counts so far; the most requests under way since [`LinkCounts::take`] was last called.
+    /// Its counts so far; the most requests under way since they were last taken.
     pub fn counts(&self) -> LinkCounts {
         self.service.counters.counts()
+    }
+
+    /// Its counts so far. The next counts have the most requests under way from now on, as after
+    /// [`LinkCounts::take`].
+    pub fn take_counts(&self) -> LinkCounts {
+        self.service.counters.take()
     }
 }
 

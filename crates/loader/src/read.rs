@@ -1,5 +1,6 @@
 //! Reads blocks of cells, in the form that the settings ask for.
 
+use std::ops::Range;
 use std::thread;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -53,6 +54,7 @@ impl BlockReader<'_> {
     ) -> Result<ReadStats, Error> {
         let (rows, place) = (wanted.ranges, wanted.place);
         let parts = self.dataset.parts(rows);
+        self.announce(wanted.next);
         block.rows.clear();
         block.rows.extend(rows.iter().cloned().flatten());
         let n_rows = block.rows.len();
@@ -80,6 +82,21 @@ impl BlockReader<'_> {
             all.add(&reader.read(self.form, into, columns, &mut buffers[0])?);
         }
         Ok(all)
+    }
+
+    /// Announces the rows of the block after the one that is read next.
+    fn announce(&self, rows: &[Range<u64>]) {
+        if rows.is_empty() {
+            return;
+        }
+        for part in self.dataset.parts(rows) {
+            // Rows that cannot be are the read's to report.
+            let Ok(ranges) = RowRanges::new(part.joinids) else { continue };
+            for matrix in self.dataset.matrices() {
+                let matrix = matrix.of_each[part.source];
+                matrix.reader.announce_next(&ranges, &matrix.columns.selection);
+            }
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! the plan's order, whichever is read first. Delivering a block never needs the lock, so a thread
 //! that waits for memory while it has the lock keeps no other from delivering.
 
+use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -93,7 +94,7 @@ impl Plans {
 /// The epoch whose blocks are being read.
 pub(crate) struct Current {
     /// Each block, with whether it is a piece of the first one.
-    blocks: Box<dyn Iterator<Item = (BlockPlan, bool)> + Send>,
+    blocks: Peekable<Box<dyn Iterator<Item = (BlockPlan, bool)> + Send>>,
     counters: Counters,
     epoch: u64,
     /// Rows still to deliver; blocks beyond them are not read.
@@ -106,8 +107,10 @@ impl Current {
     pub(crate) fn new(start: &EpochStart, mut plan: EpochPlan, first_rows: Option<u64>) -> Self {
         let first = first_rows.and_then(|first_rows| Some(pieces(plan.next()?, first_rows)));
         let first = first.into_iter().flatten().map(|piece| (piece, true));
+        let blocks: Box<dyn Iterator<Item = (BlockPlan, bool)> + Send> =
+            Box::new(first.chain(plan.map(|block| (block, false))));
         Self {
-            blocks: Box::new(first.chain(plan.map(|block| (block, false)))),
+            blocks: blocks.peekable(),
             counters: start.counters.clone(),
             epoch: start.from.epoch(),
             rows_left: start.n_rows,
@@ -121,6 +124,15 @@ impl Current {
         let (plan, is_piece) = plan.filter(|_| self.rows_left > 0)?;
         self.rows_left = self.rows_left.saturating_sub(plan.n_rows() as u64);
         Some((plan, is_piece))
+    }
+
+    /// The rows of the block after that.
+    fn rows_after(&mut self) -> Vec<Range<u64>> {
+        let start = worktime::now();
+        let next = if self.rows_left > 0 { self.blocks.peek() } else { None };
+        let rows = next.map_or_else(Vec::new, |(plan, _)| plan.chunks.clone());
+        self.counters.shuffled(worktime::now() - start);
+        rows
     }
 }
 
@@ -162,6 +174,8 @@ pub(crate) struct Dispatch<B, E> {
 /// A block to read.
 struct Work<B, E> {
     plan: BlockPlan,
+    /// The rows of the block after it.
+    next: Vec<Range<u64>>,
     is_piece: bool,
     epoch: u64,
     counters: Counters,
@@ -245,8 +259,10 @@ impl<S: Source> Reading<S> {
                 continue;
             };
             let (done, block) = bounded(1);
+            let next = epoch.rows_after();
             let work = self.memory().map(|memory| Work {
                 plan,
+                next,
                 is_piece,
                 epoch: epoch.epoch,
                 counters: epoch.counters.clone(),
@@ -280,12 +296,12 @@ impl<S: Source> Reading<S> {
         work: &mut Work<S::Block, S::Error>,
         scratch: &mut S::Scratch,
     ) -> Result<Option<()>, S::Error> {
-        let Work { plan, is_piece, epoch, counters, memory, .. } = work;
+        let Work { plan, next, is_piece, epoch, counters, memory, .. } = work;
         let block_idx = plan.block_idx;
         memory.place = BlockPlace { epoch: *epoch, block_idx };
         memory.order = std::mem::take(&mut plan.order);
         let Carried { block, place, order, .. } = memory;
-        let rows = BlockRows { place: *place, ranges: &plan.chunks, order };
+        let rows = BlockRows { place: *place, ranges: &plan.chunks, order, next };
         let start = worktime::now();
         let read = self.source.read(&rows, block, scratch, &self.stop);
         let spent = worktime::now() - start;

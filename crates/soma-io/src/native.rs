@@ -224,6 +224,10 @@ impl XReader for NativeReader {
         self.array.decoded_bytes()
     }
 
+    fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
+        self.array.announce_next(rows.ranges(), &columns(genes));
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,

@@ -110,6 +110,10 @@ pub trait XReader: Send + Sync + Debug {
         0
     }
 
+    /// Names the rows that the read after the next one will want, so that a reader of X far away
+    /// can request them while the next one is decoded. The results of reads do not change.
+    fn announce_next(&self, _rows: &RowRanges, _genes: &GeneSelection) {}
+
     /// Reads rows as CSR: one row per joinid of `rows`, even if it has no values; columns are
     /// numbered by `genes` and ascend within a row. Replaces the contents of `out`, its number of
     /// columns included.

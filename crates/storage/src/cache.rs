@@ -34,7 +34,7 @@ use self::plan::{Known, Plan, Wanted, runs};
 use self::stats::Counters;
 use self::store::{BlockStore, KeepOutcome, Lookup};
 use crate::storage::{
-    Coalesce, Entry, FileVersion, ListedFile, Piece, Storage, read_files_by_size,
+    Coalesce, Entry, FileVersion, ListedFile, Piece, RequestCounts, Storage, read_files_by_size,
 };
 
 pub use self::stats::{CacheStats, CacheUse};
@@ -470,5 +470,9 @@ impl Storage for CachedStorage {
 
     fn requests(&self) -> Option<u64> {
         self.inner.requests()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.inner.request_counts()
     }
 }

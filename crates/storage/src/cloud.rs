@@ -36,6 +36,9 @@ const CACHE_FOLDER: &str = "soma.cache_folder";
 const CACHE_LIMIT: &str = "soma.cache_limit_bytes";
 const DEFAULT_CACHE_LIMIT_BYTES: u64 = 32 << 30;
 
+/// The most requests sent in a second.
+const MAX_REQUESTS_PER_SEC: &str = "soma.max_requests_per_sec";
+
 /// Opens the objects at an address, without a cache and a limit.
 pub(crate) fn open(
     address: &str,
@@ -53,6 +56,9 @@ pub(crate) fn open(
     };
     if let Some(most) = settings.number(max_requests(parsed.kind))? {
         asking.max_requests = most as usize;
+    }
+    if let Some(most) = settings.number(MAX_REQUESTS_PER_SEC)? {
+        asking.max_requests_per_sec = u32::try_from(most).unwrap_or(u32::MAX);
     }
     ObjectStorage::new(store, prefix, address, asking)
         .map_err(|source| settings.client_error(source))

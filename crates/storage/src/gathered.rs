@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use self::known::Known;
 use crate::storage::{
-    Coalesce, Entry, FailedPiece, FileVersion, ListedFile, Piece, Storage, zeroed,
+    Coalesce, Entry, FailedPiece, FileVersion, ListedFile, Piece, RequestCounts, Storage, zeroed,
 };
 
 /// A storage around another one that answers from what it gathered: listings, sizes, and the ends
@@ -292,6 +292,10 @@ impl Storage for GatheredStorage {
 
     fn requests(&self) -> Option<u64> {
         self.inner.requests()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.inner.request_counts()
     }
 }
 

@@ -137,5 +137,7 @@ pub use local::LocalStorage;
 pub use object::{ObjectOptions, ObjectStorage};
 pub use open::{complete_config, environment_secrets, open};
 pub use options::{Config, OpenOptions, OpenedStorage};
-pub use storage::{Coalesce, Entry, FailedPiece, FileVersion, ListedFile, Piece, Storage};
+pub use storage::{
+    Coalesce, Entry, FailedPiece, FileVersion, ListedFile, Piece, RequestCounts, Storage,
+};
 pub use subfolder::Subfolder;

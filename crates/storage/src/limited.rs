@@ -15,7 +15,7 @@ use std::time::Duration;
 use self::bucket::TokenBucket;
 use self::clock::{Clock, SystemClock};
 use crate::storage::{
-    Coalesce, Entry, FileVersion, ListedFile, Piece, Storage, read_files_by_size,
+    Coalesce, Entry, FileVersion, ListedFile, Piece, RequestCounts, Storage, read_files_by_size,
 };
 
 /// This part of the bytes per second may come at once after a pause.
@@ -127,7 +127,8 @@ impl Drop for Reading<'_> {
 ///
 /// A folder is read in parts of one burst at most, each in its turn. For a storage far away each
 /// part would be a request, so a read waits until all of it is allowed and is then sent as it is.
-/// Nothing is fetched ahead ([`Coalesce::prefetch`]): those bytes would come beside the limit.
+/// Nothing is fetched ahead ([`Coalesce::prefetch_bytes`]): those bytes would come beside the
+/// limit.
 #[derive(Debug)]
 pub struct LimitedStorage {
     inner: Arc<dyn Storage>,
@@ -138,7 +139,7 @@ pub struct LimitedStorage {
 impl LimitedStorage {
     /// `inner`, limited by `limit`, which other storages may share.
     pub fn new(inner: Arc<dyn Storage>, limit: Arc<ReadLimit>) -> Self {
-        let in_parts = !inner.coalesce().prefetch;
+        let in_parts = !inner.coalesce().prefetches();
         Self { inner, limit, in_parts }
     }
 
@@ -217,7 +218,7 @@ impl Storage for LimitedStorage {
     fn prefetch(&self, _pieces: &[Piece<'_>]) {}
 
     fn coalesce(&self) -> Coalesce {
-        Coalesce { prefetch: false, ..self.inner.coalesce() }
+        Coalesce { prefetch_bytes: 0, ..self.inner.coalesce() }
     }
 
     fn keeps_versions(&self) -> bool {
@@ -226,6 +227,10 @@ impl Storage for LimitedStorage {
 
     fn requests(&self) -> Option<u64> {
         self.inner.requests()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.inner.request_counts()
     }
 }
 

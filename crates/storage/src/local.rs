@@ -147,6 +147,6 @@ impl Storage for LocalStorage {
     }
 
     fn coalesce(&self) -> Coalesce {
-        Coalesce { gap_bytes: 4 << 10, batch_bytes: 512 << 10, prefetch: false }
+        Coalesce { gap_bytes: 4 << 10, batch_bytes: 512 << 10, prefetch_bytes: 0 }
     }
 }

@@ -3,8 +3,12 @@
 //!
 //! Requests run on a runtime of the storage's own, whose few named threads do nothing but wait and
 //! copy. Callers block outside of it, so a call works from any thread, including those of another
-//! runtime, and decoding stays with the caller. Every range is a request of its own, at most
-//! [`ObjectOptions::max_requests`] at once. Announced ranges are fetched ahead ([`ahead`]).
+//! runtime, and decoding stays with the caller. Announced ranges are fetched ahead ([`ahead`]).
+//!
+//! The storage measures latency and rates of its own requests ([`meter`]). From these it decides,
+//! within [`ObjectOptions`], how many are under way, where long ranges are split, and which ranges
+//! are read as one ([`pace`], [`join`]). A request that is late by the measured times is repeated;
+//! the first answer counts, and the other request is cancelled ([`late`]).
 //!
 //! Every answer is checked to come from the version of its object that was read first
 //! ([`versions`]). An object that is replaced while its data set is open is an error; bytes of two
@@ -14,46 +18,56 @@
 //! encoding would miss those files.
 
 mod ahead;
+mod clock;
+mod join;
+mod late;
 mod listing;
+mod meter;
+mod pace;
+mod ranges;
 mod request;
+mod requests;
+mod throttle;
 mod versions;
 
 use std::io;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use object_store::ObjectStore;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt};
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::sync::Semaphore;
-use tokio::task::AbortHandle;
 
-use self::ahead::{Ahead, Begun, Limits, Source};
-use self::listing::ListTries;
-use self::request::{Pending, Promise, promise};
-use self::versions::Versions;
-use crate::storage::{Coalesce, Entry, FailedPiece, FileVersion, ListedFile, Piece, Storage};
+use self::ahead::Source;
+use self::join::join;
+use self::request::Pending;
+use self::requests::{Client, Requests, SentRequest};
+use crate::storage::{
+    Coalesce, Entry, FailedPiece, FileVersion, ListedFile, Piece, RequestCounts, Storage,
+};
 
 /// How long a dropped storage waits for its threads. Requests end as soon as they next wait for the
 /// network.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How an [`ObjectStorage`] sends requests.
+/// Bounds within which an [`ObjectStorage`] sends requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectOptions {
-    /// Most requests for bytes at once.
+    /// Most requests under way at once.
     pub max_requests: usize,
+    /// Most requests sent in a second, apart from short bursts. S3 allows 5,500 reads a second
+    /// for each prefix, at least, and asks clients to slow down beyond that.
+    pub max_requests_per_sec: u32,
     /// Most bytes of one request; longer ranges are requested in parts.
     pub request_bytes: u64,
-    /// Ranges of one file are read as one if at most this many bytes lie between them: as many as
-    /// could be sent in the time of another request.
+    /// Ranges of one file are never read as one if more than this many bytes lie between them.
     pub gap_bytes: u64,
     /// Target bytes per call, which are decoded together.
     pub batch_bytes: u64,
-    /// Most memory for ranges that are fetched ahead; 0 fetches nothing ahead.
+    /// Most memory for ranges that are fetched ahead; 0 fetches nothing ahead. A read that needs
+    /// more at once has it for its own time.
     pub prefetch_bytes: u64,
     /// Threads that wait for the network, decrypt and copy.
     pub n_threads: usize,
@@ -64,15 +78,16 @@ pub struct ObjectOptions {
 }
 
 impl Default for ObjectOptions {
-    /// 32 requests of up to 8 MiB, gaps of 256 KiB, batches of 4 MiB, 64 MiB ahead, 2 threads; 8
-    /// tries of a list within a minute.
+    /// 256 requests of up to 8 MiB at once, 5,500 in a second, gaps up to 1 MiB, batches of 4 MiB,
+    /// 128 MiB ahead, 2 threads; 8 tries of a list within a minute.
     fn default() -> Self {
         Self {
-            max_requests: 32,
+            max_requests: 256,
+            max_requests_per_sec: 5500,
             request_bytes: 8 << 20,
-            gap_bytes: 256 << 10,
+            gap_bytes: 1 << 20,
             batch_bytes: 4 << 20,
-            prefetch_bytes: 64 << 20,
+            prefetch_bytes: 128 << 20,
             n_threads: 2,
             list_tries: 8,
             retry_limit: Duration::from_mins(1),
@@ -97,17 +112,22 @@ struct Threads {
     runtime: Option<Runtime>,
 }
 
-/// Shared by the storage and its requests under way.
+/// The source of `len` bytes at `at` of a read.
 #[derive(Debug)]
-struct Requests {
-    store: Arc<dyn ObjectStore>,
-    prefix: Path,
-    permits: Arc<Semaphore>,
-    ahead: Mutex<Ahead>,
-    versions: Versions,
-    n_sent: AtomicU64,
-    list_tries: ListTries,
-    handle: Handle,
+struct Answer {
+    at: usize,
+    len: usize,
+    /// The first of the bytes in the source.
+    skip: usize,
+    from: Origin,
+}
+
+#[derive(Debug)]
+enum Origin {
+    /// A request of the read, by its index.
+    Sent(usize),
+    /// `range` of the file of a piece was fetched ahead.
+    Ahead { piece: usize, range: Range<u64>, pending: Arc<Pending<Bytes>> },
 }
 
 impl ObjectStorage {
@@ -127,15 +147,14 @@ impl ObjectStorage {
             .thread_name("storage-io")
             .enable_all()
             .build()?;
-        let permits = Arc::new(Semaphore::new(max_requests(&options)));
-        let handle = runtime.handle().clone();
-        let requests = Arc::new(Requests::new(store, prefix, permits, handle, &options));
+        let client = Arc::new(Client::new(store, runtime.handle().clone(), options));
+        let requests = Arc::new(Requests::new(client, prefix));
         let threads = Arc::new(Threads { runtime: Some(runtime) });
         Ok(Self { place: place.into(), options, requests, threads })
     }
 
-    /// The files in `folder`, with the same client, threads and limit of requests at once, and with
-    /// counts, versions and ranges fetched ahead of their own.
+    /// The files in `folder`, with the same client: its threads, bounds, measurements and versions
+    /// of objects. Counts and ranges fetched ahead are their own.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if the store cannot name `folder`.
@@ -146,29 +165,20 @@ impl ObjectStorage {
             "" => self.place.clone(),
             folder => format!("{}/{folder}", self.place.trim_end_matches('/')),
         };
-        let Requests { store, permits, handle, .. } = &*self.requests;
-        let (store, permits, handle) = (Arc::clone(store), Arc::clone(permits), handle.clone());
-        let requests = Arc::new(Requests::new(store, prefix, permits, handle, &self.options));
+        let requests = Arc::new(Requests::new(Arc::clone(&self.requests.client), prefix));
         Ok(Self { place, options: self.options, requests, threads: Arc::clone(&self.threads) })
     }
 
-    /// Requests `range`, in parts if it is long, for place `at`.
-    fn request(&self, file: &str, range: Range<u64>, mut at: usize, into: &mut Vec<Answer>) {
-        let mut start = range.start;
-        while start < range.end {
-            let end = range.end.min(start.saturating_add(self.options.request_bytes.max(1)));
-            let direct = self.requests.begin(file, start..end);
-            let len = (end - start) as usize;
-            into.push(Answer { at, len, from: Origin::Sent(direct) });
-            (start, at) = (end, at + len);
-        }
-    }
-
-    /// The requests, and the ranges fetched ahead, that fill `pieces`, which lie one after another
-    /// in `len` bytes.
-    fn sources(&self, pieces: &[Piece<'_>], len: usize) -> io::Result<Vec<Answer>> {
-        let mut holes = Vec::new();
-        let mut answers = Vec::new();
+    /// Requests what of `pieces` was not fetched ahead. Returns the requests, and the sources that
+    /// fill `pieces`, which lie one after another in `len` bytes.
+    fn sources(
+        &self,
+        pieces: &[Piece<'_>],
+        len: usize,
+    ) -> io::Result<(Vec<SentRequest<Bytes>>, Vec<Answer>)> {
+        // Pieces that were not fetched ahead, and their places.
+        let (mut holes, mut places) = (Vec::new(), Vec::new());
+        let (mut answers, mut begun) = (Vec::new(), Vec::new());
         let mut at = 0_usize;
         {
             let mut ahead = self.requests.ahead();
@@ -180,24 +190,58 @@ impl ObjectStorage {
                     .and_then(|len| usize::try_from(len).ok())
                     .filter(|&piece_len| piece_len <= len - at)
                     .ok_or(io::ErrorKind::InvalidInput)?;
-                for source in ahead.take(piece.file, &piece.range) {
+                for source in ahead.take(piece.file, &piece.range, &mut begun) {
                     let at = at + (source.range().start - piece.range.start) as usize;
                     match source {
-                        Source::Hole(range) => holes.push((idx, range, at)),
+                        Source::Hole(range) => {
+                            holes.push(Piece { file: piece.file, range });
+                            places.push(at);
+                        }
                         Source::Ahead { range, pending, skip } => answers.push(Answer {
                             at,
                             len: (range.end - range.start) as usize,
-                            from: Origin::Ahead { piece: idx, range, pending, skip },
+                            skip,
+                            from: Origin::Ahead { piece: idx, range, pending },
                         }),
                     }
                 }
                 at += piece_len;
             }
         }
-        for (idx, range, at) in holes {
-            self.request(pieces[idx].file, range, at, &mut answers);
+        self.requests.fetch_ahead(begun);
+        let sent = self.request(&holes, &mut |hole, skipped, (request, skip), len| {
+            let at = places[hole] + skipped;
+            answers.push(Answer { at, len, skip, from: Origin::Sent(request) });
+        });
+        Ok((sent, answers))
+    }
+
+    /// Requests `pieces`, none of which is empty, several with one request or one with several.
+    /// Calls `each` for each part of a piece: with the piece's index, the bytes of it before the
+    /// part, the request's index with the bytes of it before the part, and the part's length.
+    fn request(
+        &self,
+        pieces: &[Piece<'_>],
+        each: &mut dyn FnMut(usize, usize, (usize, usize), usize),
+    ) -> Vec<SentRequest<Bytes>> {
+        let pace = (&self.requests.pace(), 1.0, u64::MAX);
+        let joined = join(pieces, pace, |_, _| false);
+        let mut n_unwanted = 0;
+        let (mut piece, mut sent) = (0, Vec::with_capacity(joined.len()));
+        for request in joined {
+            n_unwanted += request.range.end - request.range.start;
+            for part in request.wanted {
+                let skipped = (part.start - pieces[piece].range.start) as usize;
+                let skip = (part.start - request.range.start) as usize;
+                let len = part.end - part.start;
+                each(piece, skipped, (sent.len(), skip), len as usize);
+                n_unwanted -= len;
+                piece += usize::from(part.end == pieces[piece].range.end);
+            }
+            sent.push(self.requests.begin(request.file, request.range));
         }
-        Ok(answers)
+        self.requests.count_unwanted(n_unwanted);
+        sent
     }
 }
 
@@ -207,7 +251,7 @@ impl Storage for ObjectStorage {
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
-        self.requests.begin_list(folder).pending.wait()
+        self.requests.begin_list(folder).wait()
     }
 
     fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
@@ -218,7 +262,7 @@ impl Storage for ObjectStorage {
             if let Some((kind, text)) = &failed {
                 return Err(io::Error::new(*kind, text.clone()));
             }
-            sent.pending.wait().inspect_err(|error| {
+            sent.wait().inspect_err(|error| {
                 let is_of_folder = [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied]
                     .contains(&error.kind());
                 failed = (!is_of_folder).then(|| (error.kind(), error.to_string()));
@@ -228,11 +272,11 @@ impl Storage for ObjectStorage {
     }
 
     fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
-        self.requests.begin_list_all(most).pending.wait()
+        self.requests.begin_list_all(most).wait()
     }
 
     fn size(&self, file: &str) -> io::Result<u64> {
-        Ok(self.requests.begin_version(file).pending.wait()?.size)
+        Ok(self.requests.begin_version(file).wait()?.size)
     }
 
     fn sizes(&self, files: &[&str]) -> Vec<io::Result<u64>> {
@@ -241,30 +285,24 @@ impl Storage for ObjectStorage {
 
     fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
         let sent: Vec<_> = files.iter().map(|file| self.requests.begin_version(file)).collect();
-        sent.into_iter().map(|sent| sent.pending.wait()).collect()
+        sent.into_iter().map(|sent| sent.wait()).collect()
     }
 
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
-        let answers = self.sources(pieces, into.len())?;
+        let (sent, answers) = self.sources(pieces, into.len())?;
         // The ranges taken have made room.
         self.requests.begin_ahead();
-        for Answer { at, len, from } in answers {
-            let (sent, skip) = match from {
-                Origin::Sent(sent) => (sent.pending.wait(), 0),
-                Origin::Ahead { piece, range, pending, skip } => {
-                    // Nobody sent for fetching ahead, so its failure is no error until the read
-                    // itself has tried.
-                    let again = |_| {
-                        let again = self.requests.begin(pieces[piece].file, range);
-                        Ok((again.pending.wait()?, 0))
-                    };
-                    match pending.wait().map(|bytes| (bytes, skip)).or_else(again) {
-                        Ok((bytes, skip)) => (Ok(bytes), skip),
-                        Err(error) => (Err(error), 0),
-                    }
-                }
+        for Answer { at, len, skip, from } in answers {
+            let (bytes, skip) = match from {
+                Origin::Sent(idx) => (sent[idx].wait(), skip),
+                // Nobody waited for fetching ahead, so its failure is no error until the read
+                // itself has tried.
+                Origin::Ahead { piece, range, pending } => match pending.wait() {
+                    Ok(bytes) => (Ok(bytes), skip),
+                    Err(_) => (self.requests.begin(pieces[piece].file, range).wait(), 0),
+                },
             };
-            let bytes = sent.map_err(|error| match piece_at(pieces, at) {
+            let bytes = bytes.map_err(|error| match piece_at(pieces, at) {
                 Some(piece) => FailedPiece::wrap(piece, error),
                 None => error,
             })?;
@@ -281,22 +319,19 @@ impl Storage for ObjectStorage {
         let firsts: Vec<_> =
             files.iter().map(|file| self.requests.begin_first(file, most)).collect();
         let begun = files.iter().zip(firsts).map(|(file, first)| {
-            let (bytes, size) = first.pending.wait()?;
-            let mut rest = Vec::new();
-            self.request(file, bytes.len() as u64..size, bytes.len(), &mut rest);
-            Ok((bytes, size, rest))
+            let (bytes, size) = first.wait()?;
+            let rest = Piece { file, range: bytes.len() as u64..size };
+            Ok((bytes, size, self.request(&[rest], &mut |_, _, _, _| {})))
         });
         let begun: Vec<io::Result<_>> = begun.collect();
-        let whole = |begun: io::Result<(Bytes, u64, Vec<Answer>)>| {
+        let whole = |begun: io::Result<(Bytes, u64, Vec<SentRequest<Bytes>>)>| {
             let (first, size, rest) = begun?;
             let len = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
             let mut bytes = Vec::new();
             bytes.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
             bytes.extend_from_slice(&first);
-            for Answer { from, .. } in rest {
-                if let Origin::Sent(sent) = from {
-                    bytes.extend_from_slice(&sent.pending.wait()?);
-                }
+            for sent in rest {
+                bytes.extend_from_slice(&sent.wait()?);
             }
             Ok(bytes)
         };
@@ -305,17 +340,16 @@ impl Storage for ObjectStorage {
 
     fn prefetch(&self, pieces: &[Piece<'_>]) {
         if self.options.prefetch_bytes > 0 {
-            self.requests.ahead().announce(pieces);
+            let n_unwanted = self.requests.ahead().announce(pieces, &self.requests.pace());
+            self.requests.count_unwanted(n_unwanted);
             self.requests.begin_ahead();
         }
     }
 
+    /// Readers need not bridge gaps: the storage does.
     fn coalesce(&self) -> Coalesce {
-        Coalesce {
-            gap_bytes: self.options.gap_bytes,
-            batch_bytes: self.options.batch_bytes,
-            prefetch: self.options.prefetch_bytes > 0,
-        }
+        let ObjectOptions { batch_bytes, prefetch_bytes, .. } = self.options;
+        Coalesce { gap_bytes: 0, batch_bytes, prefetch_bytes }
     }
 
     /// Each answer is compared with the version that was read first.
@@ -323,8 +357,8 @@ impl Storage for ObjectStorage {
         true
     }
 
-    fn requests(&self) -> Option<u64> {
-        Some(self.requests.n_sent.load(Ordering::Relaxed))
+    fn request_counts(&self) -> Option<RequestCounts> {
+        Some(self.requests.counts())
     }
 }
 
@@ -348,182 +382,4 @@ impl Drop for Threads {
             }
         }
     }
-}
-
-/// Most requests at once.
-fn max_requests(options: &ObjectOptions) -> usize {
-    options.max_requests.clamp(1, Semaphore::MAX_PERMITS)
-}
-
-impl Requests {
-    fn new(
-        store: Arc<dyn ObjectStore>,
-        prefix: Path,
-        permits: Arc<Semaphore>,
-        handle: Handle,
-        options: &ObjectOptions,
-    ) -> Self {
-        let limits = Limits {
-            bytes: options.prefetch_bytes,
-            part_bytes: options.request_bytes.min(options.prefetch_bytes).max(1),
-            requests: max_requests(options),
-        };
-        let ahead = Mutex::new(Ahead::new(limits));
-        let (versions, n_sent) = (Versions::default(), AtomicU64::new(0));
-        let list_tries = ListTries { most: options.list_tries, limit: options.retry_limit };
-        Self { store, prefix, permits, ahead, versions, n_sent, list_tries, handle }
-    }
-
-    fn ahead(&self) -> MutexGuard<'_, Ahead> {
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn key(&self, file: &str) -> io::Result<Path> {
-        if file.is_empty() {
-            return Ok(self.prefix.clone());
-        }
-        Path::parse(format!("{}/{file}", self.prefix))
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
-    }
-
-    async fn get(&self, file: &str, range: Range<u64>) -> io::Result<Bytes> {
-        let key = self.key(file)?;
-        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
-        self.count_sent(1);
-        let (bytes, found) = request::get(&*self.store, &key, range).await?;
-        self.versions.check(&key, &found)?;
-        Ok(bytes)
-    }
-
-    /// The first `most` bytes of a file, or all if it is shorter, and its size.
-    async fn first(&self, file: &str, most: u64) -> io::Result<(Bytes, u64)> {
-        let key = self.key(file)?;
-        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
-        self.count_sent(1);
-        let (bytes, found) = request::get_first(&*self.store, &key, most).await?;
-        self.versions.check(&key, &found)?;
-        Ok((bytes, found.size))
-    }
-
-    async fn version(&self, file: &str) -> io::Result<FileVersion> {
-        let key = self.key(file)?;
-        let _permit = self.permits.acquire().await.map_err(io::Error::other)?;
-        self.count_sent(1);
-        let found = self.store.head(&key).await;
-        let found = found.map_err(|error| request::failure(&key, &error))?;
-        self.versions.check(&key, &found)?;
-        Ok(versions::file_version(&found))
-    }
-
-    /// Counts requests.
-    fn count_sent(&self, n_requests: u64) {
-        self.n_sent.fetch_add(n_requests, Ordering::Relaxed);
-    }
-
-    /// Runs `work` on the threads.
-    fn send<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = io::Result<T>> + Send + 'static,
-    ) -> SentRequest<T> {
-        let (promise, pending) = promise();
-        let task = self.handle.spawn(async move { promise.keep(work.await) });
-        SentRequest { pending, task: task.abort_handle() }
-    }
-
-    /// Requests `range`.
-    fn begin(self: &Arc<Self>, file: &str, range: Range<u64>) -> SentRequest<Bytes> {
-        let (requests, file) = (Arc::clone(self), file.to_owned());
-        self.send(async move { requests.get(&file, range).await })
-    }
-
-    /// Requests the first `most` bytes of a file.
-    fn begin_first(self: &Arc<Self>, file: &str, most: u64) -> SentRequest<(Bytes, u64)> {
-        let (requests, file) = (Arc::clone(self), file.to_owned());
-        self.send(async move { requests.first(&file, most).await })
-    }
-
-    /// Requests the size and version of a file.
-    fn begin_version(self: &Arc<Self>, file: &str) -> SentRequest<FileVersion> {
-        let (requests, file) = (Arc::clone(self), file.to_owned());
-        self.send(async move { requests.version(&file).await })
-    }
-
-    /// Requests the names in a folder.
-    fn begin_list(self: &Arc<Self>, folder: &str) -> SentRequest<Vec<Entry>> {
-        let (requests, folder) = (Arc::clone(self), folder.to_owned());
-        self.send(async move { requests.list(&folder).await })
-    }
-
-    /// Requests all files, if they are at most `most`.
-    fn begin_list_all(self: &Arc<Self>, most: usize) -> SentRequest<Option<Vec<ListedFile>>> {
-        let requests = Arc::clone(self);
-        self.send(async move { requests.list_all(most).await })
-    }
-
-    /// Requests announced ranges while there is room.
-    fn begin_ahead(self: &Arc<Self>) {
-        let begun = self.ahead().begin();
-        for Begun { id, file, range, promise } in begun {
-            let mut running =
-                Running { requests: Arc::clone(self), id, promise: Some(promise), arrived: false };
-            drop(self.handle.spawn(async move {
-                let answer = running.requests.get(&file, range).await;
-                running.arrived = answer.is_ok();
-                if let Some(promise) = running.promise.take() {
-                    promise.keep(answer);
-                }
-                let requests = Arc::clone(&running.requests);
-                drop(running);
-                requests.begin_ahead();
-            }));
-        }
-    }
-}
-
-/// A request ahead; however it ends, it is counted as ended.
-#[derive(Debug)]
-struct Running {
-    requests: Arc<Requests>,
-    id: u64,
-    promise: Option<Promise<Bytes>>,
-    arrived: bool,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.requests.ahead().ended(self.id, self.arrived);
-    }
-}
-
-/// A request of a read, cancelled if the read no longer waits for it.
-#[derive(Debug)]
-struct SentRequest<T> {
-    pending: Arc<Pending<T>>,
-    task: AbortHandle,
-}
-
-impl<T> Drop for SentRequest<T> {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// The source of `len` bytes at `at` of a read.
-#[derive(Debug)]
-struct Answer {
-    at: usize,
-    len: usize,
-    from: Origin,
-}
-
-#[derive(Debug)]
-enum Origin {
-    Sent(SentRequest<Bytes>),
-    /// A range fetched ahead: `range` of the file of a piece begins `skip` bytes into it.
-    Ahead {
-        piece: usize,
-        range: Range<u64>,
-        pending: Arc<Pending<Bytes>>,
-        skip: usize,
-    },
 }

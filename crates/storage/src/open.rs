@@ -24,7 +24,8 @@ use crate::profile;
 /// | `vfs.s3.connect_timeout_ms` | time for a connection | 10,800 |
 /// | `vfs.s3.request_timeout_ms` | time without a byte arriving | 10,000 (libtiledb: 3,000) |
 /// | `vfs.s3.connect_max_tries` | tries of one request | 8 (libtiledb: 3) |
-/// | `vfs.s3.max_parallel_ops` | requests at once | 32 (libtiledb: the machine's threads) |
+/// | `vfs.s3.max_parallel_ops` | most requests at once; how many there are follows from the latency and rates that were measured | 256 (libtiledb: the machine's threads) |
+/// | `soma.max_requests_per_sec` | most requests sent in a second | 5,500 |
 /// | `soma.retry_limit_ms` | no try begins later than this after the first | 60,000 |
 /// | `soma.request_limit_ms` | time of one try, until its last byte; one asks for 8 MiB at most | 120,000 |
 /// | `soma.cache_folder` | folder of this machine that keeps what was read, for later reads and processes | nothing is kept |

@@ -79,7 +79,7 @@ pub trait Storage: Debug + Send + Sync {
 
     /// Announces pieces that will probably be read soon, in about this order. A storage far away
     /// may begin to fetch them, within the memory that it allows itself. Called only if
-    /// [`Coalesce::prefetch`] is set.
+    /// the storage [prefetches](Coalesce::prefetches).
     fn prefetch(&self, pieces: &[Piece<'_>]) {
         let _ = pieces;
     }
@@ -96,6 +96,11 @@ pub trait Storage: Debug + Send + Sync {
     /// Requests sent so far, for bytes, sizes and listings; `None` for a storage without requests,
     /// such as a folder.
     fn requests(&self) -> Option<u64> {
+        Some(self.request_counts()?.sent)
+    }
+
+    /// Counts of the requests so far; `None` for a storage without requests.
+    fn request_counts(&self) -> Option<RequestCounts> {
         None
     }
 }
@@ -155,6 +160,18 @@ pub struct FileVersion {
     pub tag: Option<String>,
 }
 
+/// Counts of the requests of a storage far away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestCounts {
+    /// Requests sent, for bytes, sizes and listings, without those that a client repeats after a
+    /// failure.
+    pub sent: u64,
+    /// Those of them that repeated a request because its answer was late.
+    pub repeated: u64,
+    /// Bytes that nobody wanted, fetched because they lie between wanted ones.
+    pub unwanted_bytes: u64,
+}
+
 /// The piece that made a read of several pieces fail. A storage that reads them at the same time
 /// puts it into its [`io::Error`] ([`io::Error::get_ref`]); it reads like the error of the piece.
 #[derive(Debug)]
@@ -200,11 +217,20 @@ pub struct Piece<'a> {
 /// How reads are best put to a storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Coalesce {
-    /// Ranges of one file are read as one if at most this many bytes lie between them.
+    /// Ranges of one file are read as one if at most this many bytes lie between them. 0 for a
+    /// storage that joins ranges itself.
     pub gap_bytes: u64,
     /// Target bytes per call: enough to keep the storage busy, few enough to stay in a cache.
     pub batch_bytes: u64,
+    /// Most memory for ranges that are announced and not read yet; 0 for storages to which ranges
+    /// are not announced.
+    pub prefetch_bytes: u64,
+}
+
+impl Coalesce {
     /// Whether [`Storage::prefetch`] is worth a call: true for storages that answer late but many
     /// requests at a time.
-    pub prefetch: bool,
+    pub fn prefetches(&self) -> bool {
+        self.prefetch_bytes > 0
+    }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::storage::{Coalesce, Entry, FailedPiece, FileVersion, Piece, Storage};
+use crate::storage::{Coalesce, Entry, FailedPiece, FileVersion, Piece, RequestCounts, Storage};
 
 /// The files below a folder of another storage. They share its client, its cache and its limits.
 ///
@@ -111,6 +111,10 @@ impl Storage for Subfolder {
 
     fn requests(&self) -> Option<u64> {
         self.storage.requests()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.storage.request_counts()
     }
 }
 

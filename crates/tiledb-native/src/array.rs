@@ -118,6 +118,7 @@ impl Array {
             crop,
             has_floats: AtomicBool::new(false),
             is_collected: AtomicBool::new(false),
+            next: std::sync::Mutex::default(),
             scratch: std::sync::Mutex::default(),
         };
         Ok(Self { reader, pool })
@@ -221,6 +222,13 @@ impl Array {
     /// its result. More if cells repeat or are unordered, which is known only after a first read.
     pub fn working_bytes(&self, nnz: u64, columns: &ColumnSelection) -> u64 {
         self.reader.working_bytes(nnz, columns, self.pool.current_num_threads() as u64)
+    }
+
+    /// Names the rows that the read after the next one will want. The next read then has a storage
+    /// far away fetch them once it has requested its own, within the memory for fetching ahead. Of
+    /// a local array nothing is read ahead. Results do not change.
+    pub fn announce_next(&self, rows: &[Range<u64>], columns: &ColumnSelection) {
+        self.reader.set_next(rows, columns);
     }
 
     /// Number of fragments that count at the opening time.

@@ -71,6 +71,11 @@ impl Fragment {
         })
     }
 
+    /// Whether the tiles' places and bounds were read.
+    pub(crate) fn knows_tiles(&self) -> bool {
+        self.tiles.get().is_some()
+    }
+
     /// Reads the tiles of those of `fragments` that are without, with few calls of the storage for
     /// all.
     pub(crate) fn load_tiles(files: &Files, fragments: &[&Self]) -> Result<(), Error> {

@@ -17,6 +17,7 @@ mod count;
 mod direct;
 pub(crate) mod fetch;
 mod kept;
+mod next;
 mod output;
 mod plan;
 mod staged;
@@ -38,6 +39,7 @@ use crate::index_cache::IndexCache;
 use crate::request::{ColumnSelection, Columns, Rows};
 use crate::schema::Layout;
 use direct::Outcome;
+pub(crate) use next::NextRead;
 pub(crate) use output::Output;
 use storage::Files;
 use storage::Piece;
@@ -54,7 +56,8 @@ pub struct ReadStats {
     /// Cells whose columns were decoded, without those taken from the cache. Usually more than were
     /// wanted, since a chunk is decoded as a whole.
     pub cells_decoded: u64,
-    /// Bytes read from storage, including those between coalesced ranges.
+    /// Bytes read from storage, including those between ranges that are read as one. An object
+    /// store counts these for all reads, so simultaneous reads count each other's.
     pub bytes_read: u64,
     /// Bytes after the filters, of all fields.
     pub bytes_decoded: u64,
@@ -64,9 +67,9 @@ pub struct ReadStats {
     pub times: ReadTimes,
     /// Tiles whose row index was built.
     pub tiles_indexed: u64,
-    /// Requests sent to an object store, including those that fetch ahead but not repetitions after
-    /// a failure. The store counts the requests of all reads, so simultaneous reads count each
-    /// other's. `None` for a folder.
+    /// Requests sent to an object store, including those that fetch ahead and those that repeat a
+    /// late one, but not repetitions after a failure. The store counts the requests of all reads,
+    /// so simultaneous reads count each other's. `None` for a folder.
     pub requests: Option<u64>,
 }
 
@@ -97,6 +100,8 @@ pub(crate) struct Reader {
     /// Whether a read had to collect cells instead of writing them in place; later reads then
     /// collect at once.
     pub(crate) is_collected: AtomicBool,
+    /// The rows to announce once the present read has announced its own.
+    pub(crate) next: Mutex<Option<NextRead>>,
     /// Buffers left by the threads of earlier reads.
     pub(crate) scratch: Mutex<Vec<Scratch>>,
 }
@@ -129,8 +134,9 @@ impl Reader {
     }
 
     /// The most memory, in bytes, that a read of `nnz` cells takes in addition to its result: each
-    /// thread's memory, row indices, and the rows of all tasks if they are collected before they
-    /// are merged. Repeated or unordered cells are known only after a read has found them.
+    /// thread's memory, row indices, ranges fetched ahead, and the rows of all tasks if they are
+    /// collected before they are merged. Repeated or unordered cells are known only after a read
+    /// has found them.
     pub(crate) fn working_bytes(&self, nnz: u64, columns: &ColumnSelection, n_threads: u64) -> u64 {
         let n_cells = self.n_cells();
         // Row indices take less than an eighth of a byte per cell.
@@ -144,14 +150,17 @@ impl Reader {
             let at_once = nnz.min(task_cells).saturating_mul(staged::COLLECTED_CELL_BYTES);
             nnz.saturating_mul(staged::TASK_CELL_BYTES).saturating_add(at_once)
         };
-        collected.saturating_add(indices).saturating_add(n_threads.saturating_mul(THREAD_BYTES))
+        [indices, self.files.storage().coalesce().prefetch_bytes]
+            .into_iter()
+            .fold(collected, u64::saturating_add)
+            .saturating_add(n_threads.saturating_mul(THREAD_BYTES))
     }
 
     /// Whether cells of all columns, or of a range, are written straight to their place, as far as
     /// is known. From a storage that is told in advance what will be read, a range is collected
     /// like a list.
     fn is_direct(&self, is_all: bool, is_range: bool) -> bool {
-        let is_announced = self.files.storage().coalesce().prefetch;
+        let is_announced = self.files.storage().coalesce().prefetches();
         (is_all || (is_range && !is_announced))
             && !self.is_by_time()
             && self.crop.is_none()
@@ -190,7 +199,7 @@ impl Reader {
         let rows = Rows::new(rows, self.layout.shape[0].1)?;
         let (columns, n_columns) = Columns::new(selection, self.layout.shape[1])?;
         out.keep_counts(!self.has_floats.load(Ordering::Relaxed));
-        let before = self.files.storage().requests();
+        let before = self.files.storage().request_counts();
         let read = match &rows.copies {
             None => self.read_distinct(&rows, &columns, out.reborrow()),
             Some(copies) => {
@@ -207,8 +216,11 @@ impl Reader {
         let cell_bytes: usize =
             [rows, columns, values].map(|stored| stored.number.size()).iter().sum();
         stats.bytes_needed = stats.nnz * cell_bytes as u64;
-        let after = self.files.storage().requests();
-        stats.requests = after.zip(before).map(|(after, before)| after.saturating_sub(before));
+        let after = self.files.storage().request_counts();
+        if let Some((after, before)) = after.zip(before) {
+            stats.requests = Some(after.sent.saturating_sub(before.sent));
+            stats.bytes_read += after.unwanted_bytes.saturating_sub(before.unwanted_bytes);
+        }
         Ok(stats)
     }
 

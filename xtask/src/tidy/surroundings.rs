@@ -41,9 +41,10 @@ const CLOCK: Surroundings = Surroundings {
         // TileDB's timestamps.
         "crates/soma-io/src/writer/store.rs",
         "crates/tiledb-native/src/write/new_file.rs",
-        // The age of files in a cache; the rate of reads.
+        // The age of files in a cache; the rate of reads; how late answers come.
         "crates/storage/src/cache/store.rs",
         "crates/storage/src/limited/clock.rs",
+        "crates/storage/src/object/clock.rs",
     ],
 };
 

@@ -78,7 +78,7 @@ fn a_part_of_a_chunk_is_checked_as_the_whole() {
     fs::write(&chunk, changed).unwrap();
     let samples = open(folder.path(), "a/fields").unwrap();
     let (mut block, mut scratch) = Default::default();
-    let rows = BlockRows { place: BlockPlace::default(), ranges: &[2..3], order: &[0] };
+    let rows = BlockRows { place: BlockPlace::default(), ranges: &[2..3], order: &[0], next: &[] };
     let read = samples.read(&rows, &mut block, &mut scratch, &Stop::default());
     assert!(chain(&read.unwrap_err()).contains("chunk [1, 0]"));
 }

@@ -337,11 +337,17 @@ mod tests {
 
     #[test]
     fn a_peers_counts_of_the_link_become_those_of_the_epoch() {
-        let line = LINE.replace(
-            "\"something\": \"new\"",
-            r#""link": {"start": {"requests": 5}, "before": {"requests": 25, "cpu_secs": 1.0},
-                "after": {"requests": 125, "bytes_sent": 900, "most_under_way": 8, "cpu_secs": 4.375}}"#,
-        );
+        let start = LinkCounts { requests: 5, ..LinkCounts::default() };
+        let before = LinkCounts { requests: 25, cpu_secs: 1.0, ..LinkCounts::default() };
+        let after = LinkCounts {
+            requests: 125,
+            bytes_sent: 900,
+            most_under_way: 8,
+            cpu_secs: 4.375,
+            ..LinkCounts::default()
+        };
+        let link = serde_json::to_string(&PeerLink { start, before, after }).unwrap();
+        let line = LINE.replace("\"something\": \"new\"", &format!("\"link\": {link}"));
         let epoch = epoch(&line);
         let link = LinkAccess {
             link: "30ms,1kB/s".into(),

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bench_run::evict;
-use storage::{Coalesce, Entry, FileVersion, ListedFile, Piece, Storage};
+use storage::{Coalesce, Entry, FileVersion, ListedFile, Piece, RequestCounts, Storage};
 
 /// A folder of this machine whose files leave the page cache after each read.
 #[derive(Debug)]
@@ -92,6 +92,10 @@ impl Storage for EvictingStorage {
 
     fn requests(&self) -> Option<u64> {
         self.inner.requests()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.inner.request_counts()
     }
 }
 

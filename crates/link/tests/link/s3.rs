@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use link::{BUCKET, LinkServer};
+use link::{BUCKET, LinkServer, ServeOptions};
 use storage::{Config, OpenOptions, Piece, Storage};
 
 use crate::{folder, serve};
@@ -107,4 +107,27 @@ fn a_replaced_file_is_another_version() {
     std::fs::rename(folder.path().join("b"), folder.path().join("a")).unwrap();
     let error = storage.read(&[Piece { file: "a", range: 0..10 }], &mut [0; 10]).unwrap_err();
     assert!(error.to_string().contains("a was replaced"), "{error}");
+}
+
+#[test]
+fn requests_that_are_late_are_repeated() {
+    let folder = folder(&[("data/a", 400_000)]);
+    let options = ServeOptions {
+        spec: "5ms".parse().unwrap(),
+        faults: "slow=1/25:1s,seed=3".parse().unwrap(),
+        name: String::new(),
+    };
+    let server = LinkServer::start_with(folder.path(), &options).unwrap();
+    let storage = open(&server, "data");
+    let on_disk = std::fs::read(folder.path().join("data/a")).unwrap();
+    for idx in 0..200 {
+        let (mut read, start) = ([0; 100], idx * 2000);
+        storage.read(&[Piece { file: "a", range: start..start + 100 }], &mut read).unwrap();
+        assert_eq!(read, on_disk[start as usize..start as usize + 100]);
+    }
+    let counts = storage.request_counts().unwrap();
+    assert_eq!(counts.sent, 200 + counts.repeated);
+    // At most one in twenty, and one.
+    assert!((1..=11).contains(&counts.repeated), "{counts:?}");
+    assert_eq!(server.counts().requests, counts.sent);
 }

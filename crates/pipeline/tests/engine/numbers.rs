@@ -1,5 +1,6 @@
 //! Samples that are their own row numbers, from a source that can be slow and can fail.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub(crate) struct Numbers {
     pub(crate) n_at_once: AtomicUsize,
     pub(crate) most_at_once: AtomicUsize,
     pub(crate) kept: AtomicU64,
+    /// The rows of each block that was read, with those that were to be read after it.
+    pub(crate) blocks: Mutex<Vec<[Vec<Range<u64>>; 2]>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +77,7 @@ impl Source for Numbers {
     ) -> Result<ReadStats, NumbersError> {
         self.n_started.fetch_add(1, Ordering::SeqCst);
         drop(self.gate.lock().unwrap());
+        self.blocks.lock().unwrap().push([rows.ranges.to_vec(), rows.next.to_vec()]);
         let at_once = self.n_at_once.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_at_once.fetch_max(at_once, Ordering::SeqCst);
         let BlockPlace { epoch, block_idx } = rows.place;

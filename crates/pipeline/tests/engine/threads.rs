@@ -182,3 +182,18 @@ fn an_epoch_can_be_dropped_anywhere() {
         }
     });
 }
+
+#[test]
+fn each_block_names_the_rows_of_the_next() {
+    for (read_threads, in_order) in [(0, false), (1, false), (1, true)] {
+        let order = if in_order { Order::InOrder } else { Order::Shuffled };
+        let pipeline = pipeline(of(100), PipelineSpec { read_threads, order, ..spec() });
+        assert!(!batches(&pipeline, 2).is_empty());
+        let blocks = pipeline.source().blocks.lock().unwrap();
+        assert!(2 < blocks.len());
+        for pair in blocks.windows(2) {
+            assert_eq!(pair[0][1], pair[1][0]);
+        }
+        assert!(blocks[blocks.len() - 1][1].is_empty());
+    }
+}

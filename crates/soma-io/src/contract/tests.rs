@@ -126,6 +126,10 @@ impl XReader for Flawed {
         if self.is(Wrong::Kept) { 1 } else { self.inner.decoded_bytes() }
     }
 
+    fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
+        self.inner.announce_next(rows, genes);
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,

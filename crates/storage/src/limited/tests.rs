@@ -347,7 +347,7 @@ impl Storage for Far {
     }
 
     fn coalesce(&self) -> Coalesce {
-        Coalesce { gap_bytes: 7, batch_bytes: 8, prefetch: true }
+        Coalesce { gap_bytes: 7, batch_bytes: 8, prefetch_bytes: 9 }
     }
 
     fn requests(&self) -> Option<u64> {
@@ -365,7 +365,7 @@ fn a_storage_far_away_is_asked_once_and_for_nothing_ahead() {
     storage.read(&pieces, &mut vec![0; 110_000]).unwrap();
     assert_eq!(*far.reads.lock().unwrap(), [2]);
     assert_eq!(clock.nanos(), 100_000_000);
-    let coalesce = Coalesce { gap_bytes: 7, batch_bytes: 8, prefetch: false };
+    let coalesce = Coalesce { gap_bytes: 7, batch_bytes: 8, prefetch_bytes: 0 };
     assert_eq!((storage.coalesce(), storage.requests()), (coalesce, Some(9)));
 }
 

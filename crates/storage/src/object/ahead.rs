@@ -2,13 +2,16 @@
 //! and which make room for others.
 //!
 //! Reads need not match announcements: a range announced at once may be read in parts, by several
-//! threads. So announced ranges are cut into *parts* that do not overlap, and a read takes from all
-//! parts that it meets. It requests the rest itself. A part is removed when all of it was taken.
+//! threads. So announced ranges are joined and split into *parts* that do not overlap, and a read
+//! takes from all parts that it meets. It requests the rest itself. A part is removed when all
+//! announced bytes of it were taken; bytes between them are not waited for.
 //!
-//! Parts are requested in the order announced while they fit into the memory allowed. After that
-//! the oldest part is removed that has been read from (its rest mostly lies between two wanted
-//! ranges) or that was not read a few announcements later. An untouched part of a read in progress
-//! stays; otherwise a large announcement would drive out its own beginning.
+//! Parts are requested in the order announced while they fit into the memory allowed. A read that
+//! needs a part which waits for room has it requested at once. Parts that were not read a few
+//! announcements later are removed, the oldest first, when their room is needed.
+//!
+//! If reads find nearly all bytes there already, the reader is slower than the link, and bytes
+//! between wanted ranges only cost it time: fewer gaps are then bridged ([`Ahead::rate_share`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -16,38 +19,51 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::join::{Joined, join};
+use super::pace::Pace;
+use super::ranges::Ranges;
 use super::request::{Pending, Promise, promise};
 use crate::storage::Piece;
 
-/// Announcements after which an earlier one is not expected to be read any more. A read makes two,
-/// and a few reads may run at once.
-const RECENT_CALLS: u64 = 8;
+/// Announcements after which an earlier one is not expected to be read any more. A read makes a
+/// few, and a few reads may run at once.
+const RECENT_CALLS: u64 = 12;
 
-/// Bounds on fetching ahead.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    /// Most bytes of all parts that are under way or have arrived.
-    pub(super) bytes: u64,
-    /// Most bytes of one part.
-    pub(super) part_bytes: u64,
-    /// Most parts under way.
-    pub(super) requests: usize,
-}
+/// A part takes at most this share of the memory, if that is more than the least bytes.
+const PART_SHARE: u64 = 8;
+const LEAST_PART_BYTES: u64 = 1 << 20;
+
+/// Bytes read after which the reader is compared with the link.
+const JUDGED_BYTES: u64 = 4 << 20;
+/// Shares of bytes that were there when they were read: above the first the reader is slower than
+/// the link, below the second the link is slower.
+const MOSTLY_THERE: f64 = 0.8;
+const MOSTLY_AWAITED: f64 = 0.5;
+/// The step of the share of the link's rate, and the least one.
+const STEP: f64 = 0.8;
+const LEAST_RATE_SHARE: f64 = 0.1;
 
 /// The parts of announced ranges.
 #[derive(Debug)]
 pub(super) struct Ahead {
-    limits: Limits,
+    /// Most bytes of all parts that are under way or have arrived.
+    most_bytes: u64,
     /// By number; numbers ascend in the order of announcement.
     parts: HashMap<u64, Part>,
     /// For each file the numbers of its parts, by where they begin.
     places: HashMap<Arc<str>, BTreeMap<u64, u64>>,
     waiting: BTreeSet<u64>,
+    waiting_bytes: u64,
     begun: BTreeSet<u64>,
     held_bytes: u64,
     under_way: usize,
     n_calls: u64,
     n_parts: u64,
+    /// Share of the link's rate that the reader uses.
+    rate_share: f64,
+    /// Bytes that were read since that was last judged, and those of them that were there.
+    read_bytes: u64,
+    there_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -56,8 +72,8 @@ struct Part {
     range: Range<u64>,
     /// The latest announcement that named it.
     call: u64,
-    /// Bytes not taken yet.
-    left: u64,
+    /// Announced bytes not taken yet.
+    wanted: Ranges,
     state: State,
 }
 
@@ -104,91 +120,132 @@ impl Part {
 }
 
 impl Ahead {
-    pub(super) fn new(limits: Limits) -> Self {
+    /// Keeps at most `most_bytes` that were fetched ahead.
+    pub(super) fn new(most_bytes: u64) -> Self {
         Self {
-            limits,
+            most_bytes,
             parts: HashMap::new(),
             places: HashMap::new(),
             waiting: BTreeSet::new(),
+            waiting_bytes: 0,
             begun: BTreeSet::new(),
             held_bytes: 0,
             under_way: 0,
             n_calls: 0,
             n_parts: 0,
+            rate_share: 1.0,
+            read_bytes: 0,
+            there_bytes: 0,
         }
     }
 
-    /// Adds announced pieces; ranges that are there already are not added again.
-    pub(super) fn announce(&mut self, pieces: &[Piece<'_>]) {
+    /// Adds announced pieces; ranges that are there already are not added again. Returns the bytes
+    /// between announced ranges that will be fetched with them.
+    pub(super) fn announce(&mut self, pieces: &[Piece<'_>], pace: &Pace) -> u64 {
         self.n_calls += 1;
+        self.judge();
+        let mut seen: HashMap<&str, Ranges> = HashMap::new();
+        let mut missing = Vec::new();
         for piece in pieces {
             let mut start = piece.range.start;
+            let mut add = |range: Range<u64>| {
+                let fresh = seen.entry(piece.file).or_default().add(range);
+                missing.extend(fresh.into_iter().map(|range| Piece { file: piece.file, range }));
+            };
             for id in self.meeting(piece.file, &piece.range) {
                 let Some(part) = self.parts.get_mut(&id) else { continue };
                 let again = part.overlap(&piece.range);
                 part.call = self.n_calls;
-                part.left = part.len().min(part.left + (again.end - again.start));
-                self.add(piece.file, start..again.start);
+                part.wanted.add(again.clone());
+                add(start..again.start);
                 start = again.end;
             }
-            self.add(piece.file, start..piece.range.end);
+            add(start..piece.range.end);
         }
+        let is_taken = |file: &str, gap: &Range<u64>| {
+            seen.get(file).is_some_and(|seen| seen.meets(gap))
+                || !self.meeting(file, gap).is_empty()
+        };
+        let most = (self.most_bytes / PART_SHARE).max(LEAST_PART_BYTES).min(self.most_bytes);
+        let joined = join(&missing, (pace, self.rate_share, most), is_taken);
+        joined.into_iter().map(|joined| self.add(joined)).sum()
     }
 
-    fn add(&mut self, file: &str, range: Range<u64>) {
-        let mut start = range.start;
-        while start < range.end {
-            let end = range.end.min(start.saturating_add(self.limits.part_bytes));
-            let file = match self.places.get_key_value(file) {
-                Some((file, _)) => Arc::clone(file),
-                None => Arc::from(file),
-            };
-            let id = self.n_parts;
-            self.n_parts += 1;
-            self.places.entry(Arc::clone(&file)).or_default().insert(start, id);
-            self.waiting.insert(id);
-            let part = Part {
-                file,
-                range: start..end,
-                call: self.n_calls,
-                left: end - start,
-                state: State::Waiting,
-            };
-            self.parts.insert(id, part);
-            start = end;
+    /// Adds a part; returns its bytes between announced ranges.
+    fn add(&mut self, joined: Joined<'_>) -> u64 {
+        let file = match self.places.get_key_value(joined.file) {
+            Some((file, _)) => Arc::clone(file),
+            None => Arc::from(joined.file),
+        };
+        let id = self.n_parts;
+        self.n_parts += 1;
+        self.places.entry(Arc::clone(&file)).or_default().insert(joined.range.start, id);
+        self.waiting.insert(id);
+        let mut wanted = Ranges::default();
+        let mut n_wanted = 0;
+        for range in joined.wanted {
+            n_wanted += range.end - range.start;
+            wanted.add(range);
         }
+        let (call, state) = (self.n_calls, State::Waiting);
+        let part = Part { file, range: joined.range, call, wanted, state };
+        let len = part.len();
+        self.waiting_bytes += len;
+        self.parts.insert(id, part);
+        len - n_wanted
     }
 
-    /// Marks parts as under way, and returns them to be requested.
-    pub(super) fn begin(&mut self) -> Vec<Begun> {
+    /// Compares the reader with the link, by what was there when it was read.
+    fn judge(&mut self) {
+        if self.read_bytes < JUDGED_BYTES {
+            return;
+        }
+        let there = self.there_bytes as f64 / self.read_bytes as f64;
+        if there > MOSTLY_THERE {
+            self.rate_share = (self.rate_share * STEP).max(LEAST_RATE_SHARE);
+        } else if there < MOSTLY_AWAITED {
+            self.rate_share = (self.rate_share / STEP).min(1.0);
+        }
+        (self.read_bytes, self.there_bytes) = (0, 0);
+    }
+
+    /// Marks parts as under way, and returns them to be requested; and whether others wait only
+    /// because as many are under way as `pace` wants.
+    pub(super) fn begin(&mut self, pace: &Pace) -> (Vec<Begun>, bool) {
         let mut out = Vec::new();
-        while self.under_way < self.limits.requests
-            && let Some(&id) = self.waiting.first()
+        let mean_bytes = self.waiting_bytes as f64 / self.waiting.len().max(1) as f64;
+        let most_requests = pace.requests(mean_bytes);
+        while let Some(&id) = self.waiting.first()
             && let Some(part) = self.parts.get(&id)
         {
             if self.is_late(part) {
                 self.remove(id);
                 continue;
             }
-            let len = part.len();
-            if !self.make_room(len) {
+            if self.under_way >= most_requests {
+                return (out, true);
+            }
+            if !self.make_room(part.len()) {
                 break;
             }
-            let Some(part) = self.parts.get_mut(&id) else { break };
-            let (promise, pending) = promise();
-            part.state = State::UnderWay(pending);
-            out.push(Begun {
-                id,
-                file: Arc::clone(&part.file),
-                range: part.range.clone(),
-                promise,
-            });
-            self.waiting.remove(&id);
-            self.begun.insert(id);
-            self.held_bytes += len;
-            self.under_way += 1;
+            out.extend(self.begin_part(id).map(|(begun, _)| begun));
         }
-        out
+        (out, false)
+    }
+
+    /// Marks a waiting part as under way.
+    fn begin_part(&mut self, id: u64) -> Option<(Begun, Arc<Pending<Bytes>>)> {
+        let part = self.parts.get_mut(&id)?;
+        let (promise, pending) = promise();
+        part.state = State::UnderWay(Arc::clone(&pending));
+        let (file, range) = (Arc::clone(&part.file), part.range.clone());
+        if self.waiting.remove(&id) {
+            self.waiting_bytes -= part.len();
+        }
+        self.begun.insert(id);
+        self.held_bytes += part.len();
+        self.under_way += 1;
+        Some((Begun { id, file, range, promise }, pending))
     }
 
     /// Notes that a part is no longer under way. A part that failed is removed, so that the read
@@ -204,25 +261,36 @@ impl Ahead {
         }
     }
 
-    /// Takes the bytes of `range`: their sources, in order and without gaps. A part without bytes
-    /// left is removed.
-    pub(super) fn take(&mut self, file: &str, range: &Range<u64>) -> Vec<Source> {
+    /// Takes the bytes of `range`: their sources, in order and without gaps. Parts that waited are
+    /// added to `begun`, to be requested whether or not there is room. A part without wanted bytes
+    /// is removed.
+    pub(super) fn take(
+        &mut self,
+        file: &str,
+        range: &Range<u64>,
+        begun: &mut Vec<Begun>,
+    ) -> Vec<Source> {
         let mut sources = Vec::new();
         let mut start = range.start;
         for id in self.meeting(file, range) {
             let Some(part) = self.parts.get_mut(&id) else { continue };
             let taken = part.overlap(range);
+            let skip = (taken.start - part.range.start) as usize;
+            part.wanted.remove(&taken);
+            let is_empty = part.wanted.is_empty();
+            self.read_bytes += taken.end - taken.start;
             let pending = match &part.state {
-                State::UnderWay(pending) | State::Arrived(pending) => Arc::clone(pending),
-                // The read must not wait until there is room for it.
+                State::Arrived(pending) => {
+                    self.there_bytes += taken.end - taken.start;
+                    Arc::clone(pending)
+                }
+                State::UnderWay(pending) => Arc::clone(pending),
                 State::Waiting => {
-                    self.remove(id);
-                    continue;
+                    let Some((one, pending)) = self.begin_part(id) else { continue };
+                    begun.push(one);
+                    pending
                 }
             };
-            part.left = part.left.saturating_sub(taken.end - taken.start);
-            let skip = (taken.start - part.range.start) as usize;
-            let is_empty = part.left == 0;
             if start < taken.start {
                 sources.push(Source::Hole(start..taken.start));
             }
@@ -257,11 +325,10 @@ impl Ahead {
 
     /// Removes parts until `len` more bytes are allowed. Returns whether they are.
     fn make_room(&mut self, len: u64) -> bool {
-        while self.held_bytes + len > self.limits.bytes {
+        while self.held_bytes + len > self.most_bytes {
             let may_go = |id: &&u64| {
                 self.parts.get(*id).is_some_and(|part| {
-                    matches!(part.state, State::Arrived(_))
-                        && (part.left < part.len() || self.is_late(part))
+                    matches!(part.state, State::Arrived(_)) && self.is_late(part)
                 })
             };
             let Some(&oldest) = self.begun.iter().find(may_go) else { return false };
@@ -278,7 +345,9 @@ impl Ahead {
                 self.places.remove(&part.file);
             }
         }
-        self.waiting.remove(&id);
+        if self.waiting.remove(&id) {
+            self.waiting_bytes -= part.len();
+        }
         if self.begun.remove(&id) {
             self.held_bytes -= part.len();
         }
@@ -286,107 +355,4 @@ impl Ahead {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ahead(bytes: u64) -> Ahead {
-        Ahead::new(Limits { bytes, part_bytes: 100, requests: 4 })
-    }
-
-    fn piece(range: Range<u64>) -> Piece<'static> {
-        Piece { file: "a", range }
-    }
-
-    fn ranges(begun: &[Begun]) -> Vec<Range<u64>> {
-        begun.iter().map(|begun| begun.range.clone()).collect()
-    }
-
-    fn arrive(ahead: &mut Ahead, begun: Vec<Begun>) {
-        for begun in begun {
-            ahead.ended(begun.id, true);
-            begun.promise.keep(Ok(Bytes::new()));
-        }
-    }
-
-    /// The ranges to ask for, and those that were asked for.
-    fn taken(ahead: &mut Ahead, range: Range<u64>) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
-        let sources = ahead.take("a", &range);
-        assert_eq!(sources.first().map_or(range.start, |first| first.range().start), range.start);
-        for pair in sources.windows(2) {
-            assert_eq!(pair[0].range().end, pair[1].range().start);
-        }
-        assert_eq!(sources.last().map_or(range.end, |last| last.range().end), range.end);
-        let (holes, found): (Vec<_>, Vec<_>) =
-            sources.iter().partition(|source| matches!(source, Source::Hole(_)));
-        let ranges =
-            |sources: Vec<&Source>| sources.iter().map(|one| one.range().clone()).collect();
-        (ranges(holes), ranges(found))
-    }
-
-    #[test]
-    fn nothing_is_asked_for_twice() {
-        let mut ahead = ahead(1000);
-        ahead.announce(&[piece(0..150), piece(300..350)]);
-        ahead.announce(&[piece(100..320)]);
-        assert_eq!(ranges(&ahead.begin()), [0..100, 100..150, 300..350, 150..250]);
-        assert_eq!(taken(&mut ahead, 90..160), (vec![], vec![90..100, 100..150, 150..160]));
-        assert_eq!(taken(&mut ahead, 340..400), (vec![350..400], vec![340..350]));
-    }
-
-    #[test]
-    fn what_was_taken_makes_room() {
-        let mut ahead = ahead(200);
-        ahead.announce(&[piece(0..500)]);
-        let begun = ahead.begin();
-        assert_eq!(ranges(&begun), [0..100, 100..200]);
-        arrive(&mut ahead, begun);
-        assert!(ahead.begin().is_empty());
-        assert_eq!(taken(&mut ahead, 0..100), (vec![], vec![0..100]));
-        assert_eq!(ranges(&ahead.begin()), [200..300]);
-        // What waits for room is asked for by the read, and no longer waits.
-        assert_eq!(taken(&mut ahead, 300..400), (vec![300..400], vec![]));
-        taken(&mut ahead, 100..200);
-        assert_eq!(ranges(&ahead.begin()), [400..500]);
-    }
-
-    #[test]
-    fn the_oldest_unused_parts_go_first() {
-        let mut ahead = ahead(300);
-        ahead.announce(&[piece(0..300)]);
-        let begun = ahead.begin();
-        arrive(&mut ahead, begun);
-        // Of this one something is left.
-        taken(&mut ahead, 120..150);
-        ahead.announce(&[piece(1000..1100)]);
-        let begun = ahead.begin();
-        assert_eq!(ranges(&begun), [1000..1100]);
-        arrive(&mut ahead, begun);
-        assert_eq!(taken(&mut ahead, 150..200), (vec![150..200], vec![]));
-        // Untouched ones stay for a while.
-        ahead.announce(&[piece(2000..2100)]);
-        assert!(ahead.begin().is_empty());
-        for _ in 2..RECENT_CALLS {
-            ahead.announce(&[]);
-        }
-        assert_eq!(ranges(&ahead.begin()), [2000..2100]);
-        assert_eq!(taken(&mut ahead, 0..100), (vec![0..100], vec![]));
-        assert_eq!(taken(&mut ahead, 200..300), (vec![], vec![200..300]));
-    }
-
-    #[test]
-    fn few_requests_at_once_and_failures_are_forgotten() {
-        let mut ahead = ahead(10_000);
-        ahead.announce(&[piece(0..1000)]);
-        let begun = ahead.begin();
-        assert_eq!(begun.len(), 4);
-        for begun in begun {
-            ahead.ended(begun.id, false);
-        }
-        assert_eq!((ahead.held_bytes, ahead.under_way), (0, 0));
-        assert_eq!(taken(&mut ahead, 0..300), (vec![0..300], vec![]));
-        assert_eq!(ranges(&ahead.begin()), [400..500, 500..600, 600..700, 700..800]);
-        // Taken while it is under way: ends without a trace.
-        taken(&mut ahead, 400..1000);
-        assert_eq!((ahead.held_bytes, ahead.parts.len(), ahead.under_way), (0, 0, 4));
-    }
-}
+mod tests;

@@ -11,7 +11,8 @@ use object_store::ListResult;
 use object_store::path::Path;
 use tokio::time::Sleep;
 
-use super::{Requests, request};
+use super::request;
+use super::requests::Requests;
 use crate::storage::{Entry, ListedFile};
 
 /// Keys in one answer of a store.
@@ -36,12 +37,12 @@ impl Requests {
     /// found" of a whole bucket, which is an error.
     pub(super) async fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         let key = self.key(folder)?;
-        let mut tries = Tries::new(self.list_tries).await;
+        let mut tries = Tries::new(self.client.list_tries()).await;
         loop {
             // Not while it waits for the next try.
-            let permit = self.permits.acquire().await.map_err(io::Error::other)?;
+            let permit = self.client.turn().await?;
             self.count_sent(1);
-            let listed = self.store.list_with_delimiter(Some(&key)).await;
+            let listed = self.client.store.list_with_delimiter(Some(&key)).await;
             drop(permit);
             match listed {
                 Ok(listed) => return Ok(entries(&key, &listed)),
@@ -53,9 +54,9 @@ impl Requests {
 
     /// All files, if they are at most `most`.
     pub(super) async fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
-        let mut tries = Tries::new(self.list_tries).await;
+        let mut tries = Tries::new(self.client.list_tries()).await;
         loop {
-            let permit = self.permits.acquire().await.map_err(io::Error::other)?;
+            let permit = self.client.turn().await?;
             let listed = self.list_below(most).await;
             drop(permit);
             match listed {
@@ -66,7 +67,7 @@ impl Requests {
     }
 
     async fn list_below(&self, most: usize) -> object_store::Result<Option<Vec<ListedFile>>> {
-        let mut listed = self.store.list(Some(&self.prefix));
+        let mut listed = self.client.store.list(Some(&self.prefix));
         let (mut files, mut n_keys) = (Vec::new(), 0);
         let found = loop {
             match listed.try_next().await {

@@ -6,8 +6,11 @@ use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use bytes::Bytes;
+use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 use object_store::{Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt};
+
+use super::meter::Meter;
 
 /// An answer that will come, or has come. Any number of threads may wait for it.
 #[derive(Debug)]
@@ -67,6 +70,7 @@ impl<T> Drop for Promise<T> {
 /// Bytes of an object, all of them or an error, and the object's metadata when they were read.
 pub(super) async fn get(
     store: &dyn ObjectStore,
+    meter: &Meter,
     key: &Path,
     range: Range<u64>,
 ) -> io::Result<(Bytes, ObjectMeta)> {
@@ -75,13 +79,7 @@ pub(super) async fn get(
         io::Error::new(io::ErrorKind::UnexpectedEof, what)
     };
     let wanted = range.end.saturating_sub(range.start);
-    let options = GetOptions::new().with_range(Some(range.clone()));
-    let answer = async {
-        let found = store.get_opts(key, options).await?;
-        let meta = found.meta.clone();
-        Ok((found.bytes().await?, meta))
-    };
-    match answer.await {
+    match answer(store, meter, key, range.clone()).await {
         Ok((bytes, meta)) if bytes.len() as u64 == wanted => Ok((bytes, meta)),
         Ok((bytes, _)) if (bytes.len() as u64) < wanted => {
             Err(beyond(range.start + bytes.len() as u64))
@@ -106,16 +104,11 @@ pub(super) async fn get(
 /// The first `most` bytes of an object, or all if it is shorter, and the object's metadata.
 pub(super) async fn get_first(
     store: &dyn ObjectStore,
+    meter: &Meter,
     key: &Path,
     most: u64,
 ) -> io::Result<(Bytes, ObjectMeta)> {
-    let options = GetOptions::new().with_range(Some(0..most));
-    let answer = async {
-        let found = store.get_opts(key, options).await?;
-        let meta = found.meta.clone();
-        Ok((found.bytes().await?, meta))
-    };
-    match answer.await {
+    match answer(store, meter, key, 0..most).await {
         Ok((bytes, meta)) if bytes.len() as u64 == meta.size.min(most) => Ok((bytes, meta)),
         Ok((bytes, meta)) => {
             let (wanted, n) = (meta.size.min(most), bytes.len());
@@ -133,6 +126,43 @@ pub(super) async fn get_first(
             Err(failure(key, &error))
         }
     }
+}
+
+/// The metadata of an object.
+pub(super) async fn head(
+    store: &dyn ObjectStore,
+    meter: &Meter,
+    key: &Path,
+) -> io::Result<ObjectMeta> {
+    let mut measure = meter.send();
+    let found = store.head(key).await.map_err(|error| failure(key, &error))?;
+    measure.first_byte();
+    measure.complete(0);
+    Ok(found)
+}
+
+/// Requests a range, and measures the answer.
+async fn answer(
+    store: &dyn ObjectStore,
+    meter: &Meter,
+    key: &Path,
+    range: Range<u64>,
+) -> object_store::Result<(Bytes, ObjectMeta)> {
+    let wanted = range.end.saturating_sub(range.start);
+    let mut measure = meter.send();
+    let found = store.get_opts(key, GetOptions::new().with_range(Some(range))).await?;
+    measure.first_byte();
+    let meta = found.meta.clone();
+    let len = found.range.end.saturating_sub(found.range.start).min(wanted);
+    // In memory of its own: a piece of the client's buffer would keep all of that buffer.
+    let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0));
+    let mut body = found.into_stream();
+    while let Some(piece) = body.try_next().await? {
+        measure.arrived(piece.len());
+        bytes.extend_from_slice(&piece);
+    }
+    measure.complete(bytes.len());
+    Ok((bytes.into(), meta))
 }
 
 /// Whether the body of an answer was cut. Errors of requests, which the client has repeated, have

@@ -143,7 +143,7 @@ pub(super) fn announce_all<'a>(
     reader: &Reader,
     fields: impl Iterator<Item = (&'a Planned, Field)>,
 ) -> Result<(), Error> {
-    if !reader.files.storage().coalesce().prefetch {
+    if !reader.files.storage().coalesce().prefetches() {
         return Ok(());
     }
     let mut pieces = Vec::new();
@@ -151,7 +151,9 @@ pub(super) fn announce_all<'a>(
     let mut seen = HashSet::new();
     for (planned, field) in fields {
         let wishes = wishes(reader, &planned.works, &[field])?;
-        let of = wishes.iter().map(|wish| piece(reader, &planned.works, wish));
+        let is_new =
+            |wish: &&Wish| wish.chunks.is_some() || !planned.works[wish.work].is_announced;
+        let of = wishes.iter().filter(is_new).map(|wish| piece(reader, &planned.works, wish));
         pieces.extend(of.filter(|piece| seen.insert((piece.file, piece.range.clone()))));
     }
     announce(&reader.files, &pieces);

@@ -58,6 +58,7 @@ pub(super) fn read(
     let (unordered, unfit) = (AtomicBool::new(false), AtomicBool::new(false));
     let (jobs, row_offsets) = jobs(reader, planned, &mut out);
     chunks::announce_all(reader, jobs.iter().map(|job| (job.planned, job.target.field())))?;
+    reader.announce_next();
     let first_column = columns.range().map_or(0, |range| range.start);
     // Unlike a parallel iterator over a slice, a bridge hands out the jobs in order.
     let done: Result<Vec<ReadStats>, Error> = jobs
@@ -111,7 +112,7 @@ fn jobs<'a>(
         .collect();
     // The longest jobs come first, so that all threads end together. A remote storage is faster if
     // neighbouring jobs run together.
-    if !reader.files.storage().coalesce().prefetch {
+    if !reader.files.storage().coalesce().prefetches() {
         jobs.sort_by_cached_key(|job| {
             Reverse((job.target.field() == Field::Values, job.planned.n_cells()))
         });

@@ -64,7 +64,7 @@ pub(crate) fn fetch(
 /// Tells a storage with prefetching that `wanted` will be fetched soon.
 pub(super) fn announce(files: &Files, wanted: &[Piece<'_>]) {
     let coalesce = files.storage().coalesce();
-    if coalesce.prefetch && !wanted.is_empty() {
+    if coalesce.prefetches() && !wanted.is_empty() {
         files.storage().prefetch(&join(wanted, coalesce.gap_bytes).reads);
     }
 }

@@ -29,16 +29,15 @@ pub(super) fn plan(
     columns: &Columns,
 ) -> Result<(Vec<Planned>, ReadStats), Error> {
     load_tiles(reader, &tasks, columns)?;
-    announce_rows(reader, &tasks, columns)?;
+    let announced = announce_tiles(reader, &tasks, columns)?;
     let planned: Result<Vec<_>, Error> = tasks
         .into_par_iter()
         .with_max_len(1)
         .map(|task| {
             Reader::timed(|stats| {
                 let found = candidates(reader, &task, columns)?;
-                reader.with_scratch(|scratch| {
-                    plan_one(reader, task, (found, columns), scratch, stats)
-                })
+                let found = (found, columns, &announced);
+                reader.with_scratch(|scratch| plan_one(reader, task, found, scratch, stats))
             })
         })
         .collect();
@@ -97,34 +96,86 @@ fn candidates(reader: &Reader, task: &Task, columns: &Columns) -> Result<Candida
     Ok(found)
 }
 
-/// Tells a storage with prefetching which row coordinates will be read.
-fn announce_rows(reader: &Reader, tasks: &[Task], columns: &Columns) -> Result<(), Error> {
-    if !reader.files.storage().coalesce().prefetch {
-        return Ok(());
+/// Tells a storage with prefetching which tiles without a row index will be read: first the row
+/// coordinates of all of them, then the tiles themselves. Of these a few may turn out to have none
+/// of the wanted rows, but to wait for the row coordinates first would cost another round. Returns
+/// the tiles announced.
+pub(super) fn announce_tiles(
+    reader: &Reader,
+    tasks: &[Task],
+    columns: &Columns,
+) -> Result<BTreeSet<Key>, Error> {
+    if !reader.files.storage().coalesce().prefetches() {
+        return Ok(BTreeSet::new());
     }
     let found: Result<Vec<Candidates>, Error> =
         tasks.par_iter().with_max_len(1).map(|task| candidates(reader, task, columns)).collect();
-    let keys = found?;
-    let keys = keys
-        .iter()
-        .flatten()
-        .flat_map(|(fragment, tiles)| tiles.iter().map(|&tile| (*fragment, tile)));
-    let keys: BTreeSet<Key> = keys.collect();
+    let by_task: Vec<Vec<Key>> = found?
+        .into_iter()
+        .map(|found| {
+            let of_fragment = |(fragment, tiles): (usize, Vec<usize>)| {
+                tiles.into_iter().map(move |tile| (fragment, tile))
+            };
+            found.into_iter().flat_map(of_fragment).collect()
+        })
+        .collect();
+    let keys: BTreeSet<Key> = by_task.iter().flatten().copied().collect();
     let known = reader.indices.get_all(keys.iter().copied());
-    let mut pieces = Vec::new();
-    for ((fragment, tile), _) in keys.into_iter().zip(known).filter(|(_, known)| known.is_none()) {
+    let unknown: BTreeSet<Key> = keys
+        .into_iter()
+        .zip(known)
+        .filter_map(|(key, known)| known.is_none().then_some(key))
+        .collect();
+    let piece = |(fragment, tile): Key, field: Field| {
         let fragment = &reader.fragments[fragment];
-        let range = fragment.tiles(&reader.files)?.bytes(Field::Rows, tile);
-        pieces.push(Piece { file: &fragment.files[Field::Rows.idx()], range });
+        let range = fragment.tiles(&reader.files)?.bytes(field, tile);
+        Ok::<_, Error>(Piece { file: &fragment.files[field.idx()], range })
+    };
+    let mut pieces = Vec::new();
+    for &key in &unknown {
+        pieces.push(piece(key, Field::Rows)?);
+    }
+    // In the order in which they will be read, each once.
+    let mut left = unknown.clone();
+    for keys in by_task {
+        let keys: Vec<Key> = keys.into_iter().filter(|key| left.remove(key)).collect();
+        for &field in announced_fields(columns) {
+            for &key in &keys {
+                pieces.push(piece(key, field)?);
+            }
+        }
     }
     announce(&reader.files, &pieces);
-    Ok(())
+    Ok(unknown)
+}
+
+/// The fields that are read of every tile: if only some columns are wanted, they decide which
+/// tiles' values are.
+pub(super) fn announced_fields(columns: &Columns) -> &'static [Field] {
+    if columns.is_all() { &[Field::Columns, Field::Values] } else { &[Field::Columns] }
+}
+
+/// The tiles of a task whose row indices are known, without reading anything.
+pub(super) fn known(reader: &Reader, task: Task, columns: &Columns) -> Result<Planned, Error> {
+    let mut works = Vec::new();
+    for (fragment, tiles) in candidates(reader, &task, columns)? {
+        let indices = reader.indices.get_all(tiles.iter().map(|&tile| (fragment, tile)));
+        for (tile, index) in tiles.into_iter().zip(indices) {
+            let Some(index) = index else { continue };
+            let parts = parts(&task, &index);
+            if !parts.is_empty() {
+                let of_tile = (fragment, tile);
+                works.push(TileWork::new(of_tile, index, parts));
+            }
+        }
+    }
+    Ok(Planned { task, works, counts: Vec::new(), is_counted: false })
 }
 
 fn plan_one(
     reader: &Reader,
     task: Task,
-    (candidates, columns): (Candidates, &Columns),
+    (candidates, columns, announced): (Candidates, &Columns, &BTreeSet<Key>),
     scratch: &mut Scratch,
     stats: &mut ReadStats,
 ) -> Result<Planned, Error> {
@@ -134,7 +185,10 @@ fn plan_one(
         for (tile, index) in wanted.into_iter().zip(indices) {
             let parts = parts(&task, &index);
             if !parts.is_empty() {
-                works.push(TileWork { fragment: fragment_idx, tile, index, parts, kept: None });
+                let key = (fragment_idx, tile);
+                let mut work = TileWork::new(key, index, parts);
+                work.is_announced = announced.contains(&key);
+                works.push(work);
             }
         }
     }

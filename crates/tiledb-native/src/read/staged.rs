@@ -7,6 +7,7 @@ use std::cmp::Reverse;
 use rayon::prelude::*;
 
 use super::chunks;
+use super::plan::announced_fields;
 use super::work::{Planned, TileWork};
 use super::{Output, ReadStats, Reader, Scratch};
 use crate::error::Error;
@@ -47,12 +48,11 @@ pub(super) fn read(
     columns: &Columns,
     mut out: Output<'_>,
 ) -> Result<ReadStats, Error> {
-    // Only the columns tell which tiles' values are wanted.
-    let fields: &[Field] =
-        if columns.is_all() { &[Field::Columns, Field::Values] } else { &[Field::Columns] };
+    let fields = announced_fields(columns);
     let announced =
         planned.iter().flat_map(|planned| fields.iter().map(move |&field| (planned, field)));
     chunks::announce_all(reader, announced)?;
+    reader.announce_next();
     let done: Result<Vec<_>, Error> = planned
         .par_iter()
         .with_max_len(1)

@@ -17,9 +17,20 @@ pub(super) struct TileWork {
     /// The wanted cells of each row, if only some of the tile's columns are wanted and those cells
     /// were determined.
     pub(super) kept: Option<Kept>,
+    /// Whether the storage was told of the whole tile already.
+    pub(super) is_announced: bool,
 }
 
 impl TileWork {
+    /// These parts of a tile, in all columns, not announced yet.
+    pub(super) fn new(
+        (fragment, tile): (usize, usize),
+        index: Arc<TileIndex>,
+        parts: Vec<Part>,
+    ) -> Self {
+        Self { fragment, tile, index, parts, kept: None, is_announced: false }
+    }
+
     /// Calls `each` for every row of a part that has wanted cells among `cells`, with the row's
     /// index in the part and those cells. All of `cells` belong to the part.
     pub(super) fn rows(

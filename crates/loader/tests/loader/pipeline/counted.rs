@@ -100,6 +100,10 @@ impl XReader for CountedReader {
         self.inner.decoded_bytes()
     }
 
+    fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
+        self.inner.announce_next(rows, genes);
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,

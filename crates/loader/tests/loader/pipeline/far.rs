@@ -1,17 +1,12 @@
 //! The first batch of an experiment behind a link: how many requests come before it.
 
 use link::{BUCKET, LinkServer, LinkSpec};
-use loader::{Dataset, Loader};
+use loader::{Dataset, Loader, LoaderSpec};
 use soma_io::{Config, Experiment, OpenOptions};
 
 use crate::pipeline::{experiment, sample};
 
-#[test]
-fn the_first_batch_takes_few_requests() {
-    let folder = tempfile::tempdir().unwrap();
-    experiment::write(folder.path().join("experiment").to_str().unwrap());
-    let link: LinkSpec = "0".parse().unwrap();
-    let server = LinkServer::start(folder.path(), link).unwrap();
+fn open(server: &LinkServer) -> Experiment {
     let address = server.address().to_string();
     let settings = [
         ("vfs.s3.endpoint_override", address.as_str()),
@@ -22,7 +17,40 @@ fn the_first_batch_takes_few_requests() {
     let config: Config =
         settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect();
     let options = OpenOptions { config, ..OpenOptions::default() };
-    let experiment = Experiment::open(&format!("s3://{BUCKET}/experiment"), &options).unwrap();
+    Experiment::open(&format!("s3://{BUCKET}/experiment"), &options).unwrap()
+}
+
+/// The latency is longer than it takes to send what is sent at once, so that requests of which each
+/// follows from an answer are told from others.
+#[test]
+fn the_first_batch_takes_few_rounds() {
+    let folder = tempfile::tempdir().unwrap();
+    experiment::write(folder.path().join("experiment").to_str().unwrap());
+    let link: LinkSpec = "300ms".parse().unwrap();
+    let server = LinkServer::start(folder.path(), link).unwrap();
+    let experiment = open(&server);
+    let opened = server.counts().rounds;
+    // The names of all files; the groups, schemas and footers.
+    assert!(opened <= 2, "{opened} rounds");
+    let dataset = Dataset::from_experiment(&experiment, &experiment::selection()).unwrap();
+    // The columns of obs that select, and the joinids of var.
+    let selected = server.counts().rounds - opened;
+    assert!(selected <= 2, "{selected} rounds");
+    // Rows, columns and values of the first block's tiles.
+    let spec = LoaderSpec { read_threads: 0, ..sample::spec() };
+    let mut epoch = Loader::new(dataset, spec).unwrap().epoch(0).unwrap();
+    epoch.next().unwrap().unwrap();
+    let first = server.counts().rounds - opened - selected;
+    assert!(first <= 1, "{first} rounds");
+}
+
+#[test]
+fn the_first_batch_takes_few_requests() {
+    let folder = tempfile::tempdir().unwrap();
+    experiment::write(folder.path().join("experiment").to_str().unwrap());
+    let link: LinkSpec = "0".parse().unwrap();
+    let server = LinkServer::start(folder.path(), link).unwrap();
+    let experiment = open(&server);
     let opened = server.counts().requests;
     // One listing; two files for each of five groups; two and a fragment's for each of three
     // arrays.

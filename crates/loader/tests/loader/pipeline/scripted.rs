@@ -141,6 +141,10 @@ impl XReader for ScriptedReader {
         self.inner.decoded_bytes()
     }
 
+    fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
+        self.inner.announce_next(rows, genes);
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,

@@ -38,6 +38,8 @@ enum Behaviour {
     Together(Barrier),
     /// Waits a little, so that requests pile up.
     Slow,
+    /// Waits a little, and never answers one request, of this number.
+    Forget(usize),
     /// Fails this many times for keys with this ending.
     Fail(&'static str, AtomicUsize),
     Never,
@@ -59,6 +61,15 @@ impl fmt::Display for Watched {
     }
 }
 
+/// A request under way, until it is answered or cancelled.
+struct InFlight<'a>(&'a AtomicUsize);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 impl Watched {
     fn new(files: &MemoryStorage, behaviour: Behaviour) -> Arc<Self> {
         let inner = InMemory::new();
@@ -74,7 +85,7 @@ impl Watched {
         self.n_gets.load(Ordering::SeqCst)
     }
 
-    async fn wait(&self, location: &Path) -> Result<()> {
+    async fn wait(&self, location: &Path, n_before: usize) -> Result<()> {
         let generic = |text: &str| object_store::Error::Generic {
             store: "Watched",
             source: text.to_owned().into(),
@@ -85,7 +96,8 @@ impl Watched {
                 let all = tokio::time::timeout(Duration::from_secs(20), barrier.wait()).await;
                 all.map(drop).map_err(|_late| generic("the others did not come"))
             }
-            Behaviour::Slow => {
+            Behaviour::Forget(number) if *number == n_before => std::future::pending().await,
+            Behaviour::Slow | Behaviour::Forget(_) => {
                 tokio::time::sleep(Duration::from_millis(2)).await;
                 Ok(())
             }
@@ -122,12 +134,11 @@ impl ObjectStore for Watched {
 
     async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
         if !options.head {
-            self.n_gets.fetch_add(1, Ordering::SeqCst);
+            let n_before = self.n_gets.fetch_add(1, Ordering::SeqCst);
             let now = self.in_flight.fetch_add(1, Ordering::SeqCst) + 1;
             self.most_in_flight.fetch_max(now, Ordering::SeqCst);
-            let waited = self.wait(location).await;
-            self.in_flight.fetch_sub(1, Ordering::SeqCst);
-            waited?;
+            let _in_flight = InFlight(&self.in_flight);
+            self.wait(location, n_before).await?;
         }
         self.inner.get_opts(location, options).await
     }
@@ -186,6 +197,11 @@ fn all_options() -> [ObjectOptions; 4] {
         ObjectOptions { prefetch_bytes: 2000, max_requests: 3, ..small },
         ObjectOptions { prefetch_bytes: 300, max_requests: 1, n_threads: 1, ..small },
     ]
+}
+
+/// Ranges that lie apart are requested apart.
+fn apart_options() -> ObjectOptions {
+    ObjectOptions { gap_bytes: 0, ..ObjectOptions::default() }
 }
 
 #[test]
@@ -270,17 +286,17 @@ fn ranges_beyond_the_end_are_told_from_failures() {
 fn many_pieces_are_asked_for_at_once() {
     let apart = || pieces((0..32).map(|idx| idx * 1000..idx * 1000 + 10));
     let store = Watched::new(&one_file(), Behaviour::Together(Barrier::new(32)));
-    let told = storage(&store, ObjectOptions::default());
+    let told = storage(&store, apart_options());
     check_read(&told, &apart());
     // Also the parts of a long range, and announced ranges.
-    let parts = ObjectOptions { request_bytes: 1000, ..ObjectOptions::default() };
+    let parts = ObjectOptions { request_bytes: 1000, ..apart_options() };
     check_read(&storage(&store, parts), &pieces([0..32_000]));
     told.prefetch(&apart());
     check_read(&told, &apart());
     assert_eq!(store.most_in_flight.load(Ordering::SeqCst), 32);
 
     let store = Watched::new(&one_file(), Behaviour::Slow);
-    let few = ObjectOptions { max_requests: 3, ..ObjectOptions::default() };
+    let few = ObjectOptions { max_requests: 3, ..apart_options() };
     let storage = storage(&store, few);
     storage.prefetch(&apart()[16..]);
     check_read(&storage, &apart());
@@ -290,7 +306,7 @@ fn many_pieces_are_asked_for_at_once() {
 #[test]
 fn what_was_fetched_ahead_is_not_asked_for_again() {
     let store = Watched::new(&one_file(), Behaviour::Slow);
-    let storage = storage(&store, ObjectOptions::default());
+    let storage = storage(&store, apart_options());
     storage.prefetch(&pieces([0..5000, 9000..10_000]));
     check_read(&storage, &pieces([0..2000, 2000..5000]));
     check_read(&storage, &pieces([9000..10_000]));
@@ -313,7 +329,7 @@ fn what_is_fetched_ahead_goes_on_within_its_bound() {
         }
     };
     let store = Watched::new(&one_file(), Behaviour::Slow);
-    let few = ObjectOptions { max_requests: 2, ..ObjectOptions::default() };
+    let few = ObjectOptions { max_requests: 2, ..apart_options() };
     let told = storage(&store, few);
     let apart = pieces((0..20).map(|idx| idx * 1000..idx * 1000 + 10));
     told.prefetch(&apart);
@@ -350,6 +366,36 @@ fn a_failure_ahead_is_tried_again_by_the_read() {
     told.prefetch(&pieces([0..100]));
     let error = told.read(&pieces([0..100]), &mut [0; 100]).unwrap_err();
     assert!(error.to_string().contains("the disk is on fire"), "{error}");
+}
+
+/// It would never end without the repetition.
+#[test]
+fn a_request_that_is_late_is_repeated_and_cancelled() {
+    let store = Watched::new(&one_file(), Behaviour::Forget(60));
+    let told = storage(&store, apart_options());
+    for idx in 0..100 {
+        check_read(&told, &pieces([idx * 300..idx * 300 + 100]));
+    }
+    let counts = told.request_counts().unwrap();
+    assert_eq!(counts.sent, 100 + counts.repeated);
+    // A busy machine may be late itself.
+    assert!((1..=6).contains(&counts.repeated), "{counts:?}");
+    assert_eq!(store.in_flight.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn ranges_near_each_other_are_read_as_one() {
+    let store = Watched::new(&one_file(), Behaviour::Answer);
+    let near = ObjectOptions { gap_bytes: 90, ..ObjectOptions::default() };
+    let near = storage(&store, near);
+    let ranges = || pieces([0..10, 100..110, 300..310, 250..260, 350..360]);
+    check_read(&near, &ranges());
+    assert_eq!(store.n_gets(), 4);
+    assert_eq!(near.request_counts().unwrap().unwanted_bytes, 90);
+    near.prefetch(&ranges());
+    check_read(&near, &ranges());
+    assert_eq!(store.n_gets(), 8);
+    assert_eq!(near.request_counts().unwrap().unwanted_bytes, 180);
 }
 
 #[test]
@@ -444,8 +490,9 @@ fn nothing_there_is_not_an_array() {
 #[test]
 fn a_dropped_storage_gives_its_requests_up() {
     let store = Watched::new(&one_file(), Behaviour::Never);
-    let told = storage(&store, ObjectOptions::default());
+    let told = storage(&store, apart_options());
     told.prefetch(&pieces((0..100).map(|idx| idx * 300..idx * 300 + 10)));
+    assert_eq!(told.request_counts().unwrap().unwanted_bytes, 0);
     drop(told);
     // No thread that uses the store is left.
     assert_eq!(Arc::strong_count(&store), 1);

@@ -70,6 +70,6 @@ impl Storage for MemoryStorage {
     }
 
     fn coalesce(&self) -> Coalesce {
-        Coalesce { gap_bytes: 64, batch_bytes: 4096, prefetch: false }
+        Coalesce { gap_bytes: 64, batch_bytes: 4096, prefetch_bytes: 0 }
     }
 }

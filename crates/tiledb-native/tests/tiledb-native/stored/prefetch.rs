@@ -45,7 +45,7 @@ impl Storage for Recorded {
     }
 
     fn coalesce(&self) -> Coalesce {
-        Coalesce { gap_bytes: 100, batch_bytes: 2000, prefetch: true }
+        Coalesce { gap_bytes: 100, batch_bytes: 2000, prefetch_bytes: 1 << 20 }
     }
 }
 
@@ -74,5 +74,46 @@ fn what_is_read_was_announced() {
             });
             assert!(!again, "{file} {range:?} was announced twice for {rows:?}");
         }
+    }
+}
+
+#[test]
+fn the_next_rows_are_announced_after_the_present_ones() {
+    let files = stored("format-22-consolidated");
+    let storage = Arc::new(Recorded { files, announced: Mutex::default(), read: Mutex::default() });
+    let array = Array::open(Arc::<Recorded>::clone(&storage), &OpenOptions::new(2)).unwrap();
+    let mut out = CsrBuffers::new();
+    let clear = || {
+        storage.announced.lock().unwrap().clear();
+        storage.read.lock().unwrap().clear();
+    };
+    let mut read = |rows: std::ops::Range<u64>| {
+        array.read_csr(&[rows], &ColumnSelection::All, &mut out).unwrap();
+    };
+    let covers = |announced: &[Named], (file, range): &Named| {
+        announced.iter().any(|(name, of)| {
+            name == file && of.start <= range.start && of.end >= range.end
+        })
+    };
+    // Of the first, the next rows' tiles are not known yet.
+    for (present, next) in [(0..5, 90..100), (3..20, 60..70), (0..100, 30..40), (5..9, 90..100)] {
+        read(present.clone());
+        clear();
+        read(present.clone());
+        let alone = storage.announced.lock().unwrap().clone();
+        assert!(!alone.is_empty());
+        array.announce_next(std::slice::from_ref(&next), &ColumnSelection::All);
+        clear();
+        read(present.clone());
+        let both = storage.announced.lock().unwrap().clone();
+        assert_eq!(both[..alone.len()], alone, "{present:?} comes first");
+        clear();
+        read(next.clone());
+        for wanted in storage.read.lock().unwrap().iter() {
+            assert!(covers(&both, wanted), "{wanted:?} was not announced before {next:?}");
+        }
+        clear();
+        read(present);
+        assert_eq!(*storage.announced.lock().unwrap(), alone, "{next:?} was announced once");
     }
 }

@@ -47,6 +47,23 @@ fn bytes_of_two_versions_are_not_mixed() {
 }
 
 #[test]
+fn storages_of_one_client_compare_their_versions() {
+    let store = Arc::new(InMemory::new());
+    put(&store, "X/a", vec![1; 1000]);
+    let whole = storage(&store);
+    let [inner, later] = [(); 2].map(|()| whole.below("X").unwrap());
+    whole.read(&[Piece { file: "X/a", range: 990..1000 }], &mut [0; 10]).unwrap();
+    inner.read(&[Piece { file: "a", range: 0..10 }], &mut [0; 10]).unwrap();
+    put(&store, "X/a", vec![2; 1000]);
+    for storage in [inner, later] {
+        let read = storage.read(&[Piece { file: "a", range: 0..100 }], &mut [0; 100]);
+        let error = read.unwrap_err().to_string();
+        assert!(error.contains("array/X/a was replaced"), "{error}");
+        assert!(storage.read_files(&["a"])[0].is_err());
+    }
+}
+
+#[test]
 fn an_array_written_anew_has_to_be_opened_anew() {
     let files = stored("format-22");
     let store = Arc::new(InMemory::new());

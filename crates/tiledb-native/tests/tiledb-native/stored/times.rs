@@ -40,7 +40,7 @@ impl Storage for Slow {
     }
 
     fn coalesce(&self) -> Coalesce {
-        Coalesce { gap_bytes: 100, batch_bytes: 2000, prefetch: false }
+        Coalesce { gap_bytes: 100, batch_bytes: 2000, prefetch_bytes: 0 }
     }
 }
 

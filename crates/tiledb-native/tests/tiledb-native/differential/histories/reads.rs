@@ -57,7 +57,11 @@ impl Storage for SmallBatches {
     }
 
     fn coalesce(&self) -> Coalesce {
-        Coalesce { gap_bytes: 50, batch_bytes: 300, prefetch: self.prefetch }
+        Coalesce {
+            gap_bytes: 50,
+            batch_bytes: 300,
+            prefetch_bytes: if self.prefetch { 1 << 20 } else { 0 },
+        }
     }
 }
 

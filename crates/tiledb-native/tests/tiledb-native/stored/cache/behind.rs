@@ -152,6 +152,6 @@ impl Storage for Behind {
     }
 
     fn coalesce(&self) -> Coalesce {
-        Coalesce { gap_bytes: 5000, batch_bytes: 20_000, prefetch: true }
+        Coalesce { gap_bytes: 5000, batch_bytes: 20_000, prefetch_bytes: 1 << 20 }
     }
 }
