@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::parts::{Parts, Shares, WHOLE};
 use super::rounding::round_lines;
-use super::{deal, empty_splits};
-use crate::Error;
+use super::{deal, empty_splits, finished};
 use crate::random::{SplitDecision, split_generator};
+use crate::{Error, RowSet};
 
 /// Splits the rows `0..labels.len()` by `fractions`, and the rows of each label by the same
 /// fractions.
@@ -25,11 +25,11 @@ use crate::random::{SplitDecision, split_generator};
 /// // Twenty rows of label 3, then ten of label 7.
 /// let labels: Vec<u32> = (0..30).map(|row| if row < 20 { 3 } else { 7 }).collect();
 /// let splits = stratified(&labels, &[0.8, 0.2], 42)?;
-/// let of_label_7 = splits[1].iter().filter(|row| labels[**row as usize] == 7);
+/// let of_label_7 = splits[1].iter().filter(|row| labels[*row as usize] == 7);
 /// assert_eq!((splits[1].len(), of_label_7.count()), (6, 2));
 /// # Ok::<(), shuffle::Error>(())
 /// ```
-pub fn stratified(labels: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<Vec<u64>>, Error> {
+pub fn stratified(labels: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<RowSet>, Error> {
     let parts = Parts::new(fractions)?;
     let mut label_rows: BTreeMap<u32, u64> = BTreeMap::new();
     // Neighbouring rows often have the same label, so look up each run once.
@@ -37,21 +37,17 @@ pub fn stratified(labels: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<Ve
         *label_rows.entry(run[0]).or_default() += run.len() as u64;
     }
     let mut places = sizes(&parts, label_rows, seed);
-    let mut totals = vec![0; parts.n_splits()];
-    for sizes in places.values() {
-        totals.iter_mut().zip(sizes).for_each(|(total, size)| *total += size);
-    }
-    let mut splits = empty_splits(&totals)?;
+    let mut splits = empty_splits(labels.len() as u64, parts.n_splits())?;
     let mut generator = split_generator(seed, SplitDecision::Rows);
     let mut row = 0;
     for run in labels.chunk_by(|a, b| a == b) {
         let places = places.entry(run[0]).or_default();
         for _ in run {
-            splits[deal(&mut generator, places)].push(row);
+            splits[deal(&mut generator, places)].add_row(row);
             row += 1;
         }
     }
-    Ok(splits)
+    Ok(finished(splits))
 }
 
 /// Rows of each label in each split.
