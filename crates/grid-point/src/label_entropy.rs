@@ -175,7 +175,7 @@ impl Label {
             self.keys(obs_column(dataset, &self.column)?, &mut codes);
         } else {
             let encoded = dataset.codes_of(&self.column).context("an encoder gave no codes")?;
-            codes.extend(encoded.iter().map(|code| *code as u32));
+            codes.extend(encoded.map(|code| code as u32));
         }
         Ok(codes)
     }
@@ -189,8 +189,15 @@ impl Label {
             codes.extend(std::iter::repeat_n(null, array.len()));
             return;
         }
-        let keys = dictionary.normalized_keys().into_iter().enumerate();
-        codes.extend(keys.map(|(row, key)| if array.is_null(row) { null } else { key as u32 }));
+        // Arrow makes keys of 8 bytes, so it gets some rows at a time.
+        for first in (0..array.len()).step_by(WINDOW_ROWS) {
+            let window = array.slice(first, WINDOW_ROWS.min(array.len() - first));
+            let Some(dictionary) = window.as_any_dictionary_opt() else { return };
+            let keys = dictionary.normalized_keys().into_iter().enumerate();
+            codes.extend(keys.map(|(row, key)| {
+                if window.is_null(row) { null } else { key as u32 }
+            }));
+        }
     }
 
     fn expected(

@@ -158,6 +158,27 @@ impl RowSet {
         builder.finish()
     }
 
+    /// The rows of a range, counted from its start.
+    ///
+    /// ```
+    /// use shuffle::RowSet;
+    ///
+    /// let rows = RowSet::from_ascending([2, 3, 4, 9])?;
+    /// assert!(rows.between(3..9).iter().eq([0, 1]));
+    /// # Ok::<(), shuffle::Error>(())
+    /// ```
+    #[must_use]
+    pub fn between(&self, range: Range<u64>) -> Self {
+        if range.is_empty() {
+            return Self::default();
+        }
+        let mut builder = RowSetBuilder::default();
+        for rows in self.ranges_at(self.n_below(range.start)..self.n_below(range.end)) {
+            builder.add(rows.start - range.start..rows.end - range.start);
+        }
+        builder.finish()
+    }
+
     /// Bytes of memory that the set takes.
     pub fn memory_bytes(&self) -> usize {
         let members = self.pieces.iter().map(|piece| piece.members.memory_bytes());

@@ -110,6 +110,12 @@ pub trait XReader: Send + Sync + Debug {
         0
     }
 
+    /// Bytes of memory of what the reader remembers of where rows are stored. It grows with the rows
+    /// that were read, up to a limit of the reader.
+    fn index_bytes(&self) -> u64 {
+        0
+    }
+
     /// Reads rows as CSR: one row per joinid of `rows`, even if it has no values; columns are
     /// numbered by `genes` and ascend within a row. Replaces the contents of `out`, its number of
     /// columns included.

@@ -42,6 +42,8 @@ proptest! {
         let of_places = &rows[(from as usize).min(rows.len())..(to as usize).min(rows.len())];
         prop_assert!(set.ranges_at(from..to).eq(ranges_of(of_places)));
         prop_assert!(set.memory_bytes() <= 2 * rows.len() + 56 * rows.len().min(24));
+        let between = rows.iter().filter(|row| (from..to).contains(row)).map(|row| row - from);
+        prop_assert_eq!(set.between(from..to), RowSet::from_ascending(between).unwrap());
         // However the rows were added.
         let mut builder = RowSetBuilder::default();
         for range in ranges_of(&rows) {

@@ -68,8 +68,13 @@ proptest! {
         let split = split::by_fraction(both.n_rows(), &[0.5, 0.3, 0.2], Method::Multinomial, seed);
         let mut seen = Vec::new();
         for rows in split.unwrap() {
-            let part = both.rows(&rows).unwrap();
-            prop_assert_eq!(part.n_rows(), rows.len() as u64);
+            let part = both.part(&rows).unwrap();
+            prop_assert_eq!(part.n_rows(), rows.len());
+            let rows: Vec<u64> = rows.iter().collect();
+            // A list of the same rows gives the same.
+            let of_list = both.rows(&rows).unwrap();
+            prop_assert_eq!(of_list.obs(), part.obs());
+            prop_assert!((0..2).all(|idx| of_list.cells(idx) == part.cells(idx)));
             prop_assert_eq!(part.n_experiments(), 2);
             for (place, row) in rows.iter().enumerate() {
                 prop_assert_eq!(part.origin(place as u64), both.origin(*row));
@@ -99,7 +104,7 @@ fn groups_are_those_of_the_columns_and_stay_on_one_side() {
     let parts = split::by_group(&groups, &[0.6, 0.4], 1).unwrap();
     let donors: Vec<BTreeSet<Option<String>>> = parts
         .iter()
-        .map(|rows| delivered(&dataset.rows(rows).unwrap()).into_iter().map(donor).collect())
+        .map(|rows| delivered(&dataset.part(rows).unwrap()).into_iter().map(donor).collect())
         .collect();
     assert_eq!(
         (donors[0].len() + donors[1].len(), donors[0].intersection(&donors[1]).count()),
