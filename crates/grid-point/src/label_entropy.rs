@@ -23,6 +23,9 @@ use crate::block_spec::BlockSpec;
 /// Column that is measured by default, if obs has it.
 const DEFAULT_COLUMN: &str = "cell_type";
 
+/// Rows whose keys are listed at once.
+const WINDOW_ROWS: usize = 1 << 20;
+
 /// Epochs for simulations, outside the range of measured epochs.
 const SIMULATED_EPOCHS: std::ops::Range<u64> = 1 << 40..1 << 41;
 
