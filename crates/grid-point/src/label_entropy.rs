@@ -197,9 +197,11 @@ impl Label {
             let window = array.slice(first, WINDOW_ROWS.min(array.len() - first));
             let Some(dictionary) = window.as_any_dictionary_opt() else { return };
             let keys = dictionary.normalized_keys().into_iter().enumerate();
-            codes.extend(keys.map(|(row, key)| {
-                if window.is_null(row) { null } else { key as u32 }
-            }));
+            codes.extend(keys.map(
+                |(row, key)| {
+                    if window.is_null(row) { null } else { key as u32 }
+                },
+            ));
         }
     }
 

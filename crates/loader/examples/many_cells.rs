@@ -86,9 +86,8 @@ fn write(folder: &str, n_cells: u64) -> Result<(), Box<dyn Error>> {
         config: Config::new(),
     };
     let mut writer = ExperimentWriter::create(folder, spec)?;
-    let genes: ArrayRef = Arc::new(StringArray::from_iter_values(
-        (0..N_GENES).map(|gene| format!("gene {gene}")),
-    ));
+    let genes: ArrayRef =
+        Arc::new(StringArray::from_iter_values((0..N_GENES).map(|gene| format!("gene {gene}"))));
     writer.write_var(&RecordBatch::try_from_iter([("feature_id", genes)])?)?;
     for first in (0..n_cells).step_by(PIECE_CELLS as usize) {
         let cells = first..n_cells.min(first + PIECE_CELLS);
@@ -100,7 +99,9 @@ fn write(folder: &str, n_cells: u64) -> Result<(), Box<dyn Error>> {
             (0..=n_values as usize).step_by(VALUES_PER_CELL as usize).collect();
         let step = N_GENES / VALUES_PER_CELL;
         let columns: Vec<u32> = cells
-            .flat_map(|cell| (0..VALUES_PER_CELL).map(move |n| (n * step + (cell + n) % step) as u32))
+            .flat_map(|cell| {
+                (0..VALUES_PER_CELL).map(move |n| (n * step + (cell + n) % step) as u32)
+            })
             .collect();
         let values: Vec<f32> = columns.iter().map(|column| (column % 7 + 1) as f32).collect();
         writer.write_x("raw", &offsets, &columns, &values)?;
@@ -150,7 +151,9 @@ fn read(folder: &str, cells: AxisQuery) -> Result<(), Box<dyn Error>> {
     // The whole data set, its three parts and the sets of their rows are all in memory.
     let mut bytes_of: Vec<(&str, u64)> = vec![("sets of a split", 0)];
     bytes_of[0].1 = splits.iter().map(|rows| rows.memory_bytes() as u64).sum();
-    for (name, of) in ["whole: ", "part: ", "part: ", "part: "].iter().zip([&dataset].into_iter().chain(&parts)) {
+    for (name, of) in
+        ["whole: ", "part: ", "part: ", "part: "].iter().zip([&dataset].into_iter().chain(&parts))
+    {
         bytes_of.push((name, of.cell_memory().bytes() - of.cell_memory().index));
     }
     for (name, bytes) in loader.cell_memory().parts() {

@@ -298,7 +298,9 @@ pub enum Error {
         n_rows: u64,
     },
     /// A row was added to a set of rows out of order.
-    #[error("row {row} cannot be added: rows of a set ascend, and the next must be {least} or more, below 2^64 - 1")]
+    #[error(
+        "row {row} cannot be added: rows of a set ascend, and the next must be {least} or more, below 2^64 - 1"
+    )]
     RowOrder {
         /// The row.
         row: u64,

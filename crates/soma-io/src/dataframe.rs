@@ -214,8 +214,10 @@ impl DataFrame {
         n_rows: usize,
     ) -> Result<RecordBatch, Error> {
         let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
-        RecordBatch::try_new_with_options(schema, arrays, &options).map_err(|source| {
-            Error::Arrow { uri: self.uri().to_owned(), what: "the columns".into(), source }
+        RecordBatch::try_new_with_options(schema, arrays, &options).map_err(|source| Error::Arrow {
+            uri: self.uri().to_owned(),
+            what: "the columns".into(),
+            source,
         })
     }
 

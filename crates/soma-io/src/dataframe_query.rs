@@ -85,9 +85,8 @@ impl DataFrame {
     /// The joinids that are kept.
     fn kept(&self, joinids: &[i64], keep: Option<&BooleanBuffer>) -> Result<Vec<u64>, Error> {
         let number = |joinid: i64| {
-            u64::try_from(joinid).map_err(|_| {
-                broken(self.uri(), JOINID, format!("{joinid} is below 0"))
-            })
+            u64::try_from(joinid)
+                .map_err(|_| broken(self.uri(), JOINID, format!("{joinid} is below 0")))
         };
         match keep {
             Some(keep) => keep.set_indices().map(|row| number(joinids[row])).collect(),

@@ -40,11 +40,8 @@ impl Mapping {
     pub(super) fn extend(&self, arrays: &[&ArrayRef]) -> Result<Self, Error> {
         let found = sorted_classes(&self.name, &self.columns, arrays, self.rules)?;
         self.check_kinds(found.kinds(), arrays)?;
-        let found: Vec<Vec<Label<&str>>> = found
-            .keys()
-            .iter()
-            .map(|key| key.iter().map(Label::borrowed).collect())
-            .collect();
+        let found: Vec<Vec<Label<&str>>> =
+            found.keys().iter().map(|key| key.iter().map(Label::borrowed).collect()).collect();
         Ok(Self { classes: self.classes.with(found.iter()), ..self.clone() })
     }
 
@@ -166,7 +163,8 @@ fn sorted_classes(
             Some(classes) => classes,
             None => Classes::new(name, keys.kinds.clone(), Vec::new())?,
         };
-        let is_new = |key: &&Vec<Label<&str>>| is_class(key, rules) && before.code_of(key).is_none();
+        let is_new =
+            |key: &&Vec<Label<&str>>| is_class(key, rules) && before.code_of(key).is_none();
         let new: Vec<_> = keys.distinct.iter().filter(is_new).collect();
         classes = Some(if new.is_empty() { before } else { before.with(new.into_iter()) });
     }

@@ -69,7 +69,10 @@ impl NarrowCodes {
     }
 
     fn widen(&mut self, width: usize) {
-        fn copied<Narrow: Copy, Wide: From<Narrow>>(narrow: &[Narrow], capacity: usize) -> Vec<Wide> {
+        fn copied<Narrow: Copy, Wide: From<Narrow>>(
+            narrow: &[Narrow],
+            capacity: usize,
+        ) -> Vec<Wide> {
             let mut wide = Vec::with_capacity(capacity);
             wide.extend(narrow.iter().map(|code| Wide::from(*code)));
             wide
@@ -148,8 +151,8 @@ fn of_types(codes: &RecordBatch, types: &[DataType]) -> Result<RecordBatch, Arro
         .map(|(column, data_type)| arrow_cast::cast(column, data_type))
         .collect::<Result<_, _>>()?;
     let fields = codes.schema_ref().fields().iter().zip(types);
-    let fields = fields
-        .map(|(field, data_type)| field.as_ref().clone().with_data_type(data_type.clone()));
+    let fields =
+        fields.map(|(field, data_type)| field.as_ref().clone().with_data_type(data_type.clone()));
     let options = RecordBatchOptions::new().with_row_count(Some(codes.num_rows()));
     let schema = Schema::new(fields.collect::<Vec<_>>());
     RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)

@@ -118,7 +118,10 @@ fn rows_of_several_batches_are_those_of_the_formulas() {
         n_var: 1,
         obs: vec![ColumnSpec {
             nullable: true,
-            ..ColumnSpec::new("class", ColumnKind::Categorical { values: classes.clone(), ordered: false })
+            ..ColumnSpec::new(
+                "class",
+                ColumnKind::Categorical { values: classes.clone(), ordered: false },
+            )
         }],
         var: vec![ColumnSpec::new("name", ColumnKind::Text)],
         measurement: "RNA".to_owned(),
@@ -135,7 +138,8 @@ fn rows_of_several_batches_are_those_of_the_formulas() {
     for first in (0..N).step_by(200_000) {
         let codes: Int16Array = (first..first + 200_000).map(key).collect();
         let rows = DictionaryArray::try_new(codes, Arc::clone(&categories) as _).unwrap();
-        let rows = RecordBatch::try_from_iter_with_nullable([("class", Arc::new(rows) as ArrayRef, true)]);
+        let rows =
+            RecordBatch::try_from_iter_with_nullable([("class", Arc::new(rows) as ArrayRef, true)]);
         writer.write_obs(&rows.unwrap()).unwrap();
     }
     let names = Arc::new(StringArray::from(vec!["gene"])) as ArrayRef;
@@ -143,7 +147,8 @@ fn rows_of_several_batches_are_those_of_the_formulas() {
     writer.finish().unwrap();
 
     // Batches are larger with more threads.
-    let config = [("sm.compute_concurrency_level".to_owned(), "2".to_owned())].into_iter().collect();
+    let config =
+        [("sm.compute_concurrency_level".to_owned(), "2".to_owned())].into_iter().collect();
     let options = OpenOptions { config, ..OpenOptions::default() };
     let obs = Experiment::open(&uri, &options).unwrap().obs().unwrap();
     let filter = "class in ['class 5', 'class 260'] and soma_joinid >= 100000";

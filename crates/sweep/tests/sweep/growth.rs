@@ -43,7 +43,10 @@ fn each_size_is_generated_swept_and_told() {
     assert!(fs::read_to_string(folder.join("out/growth-parts.svg")).unwrap().contains("<svg"));
     let memory = |row: &bench_report::EpochRecord| {
         // A code of cell_type has one byte, and the order one number.
-        (row.measured.joinid_bytes, row.measured.obs_bytes.map(|bytes| bytes >= row.data.total_rows))
+        (
+            row.measured.joinid_bytes,
+            row.measured.obs_bytes.map(|bytes| bytes >= row.data.total_rows),
+        )
     };
     assert!(rows.iter().all(|row| memory(row) == (Some(0), Some(true))));
     assert!(rows.iter().all(|row| 0 < row.measured.order_bytes.unwrap()));

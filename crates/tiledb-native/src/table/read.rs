@@ -110,9 +110,10 @@ impl<'a> Plan<'a> {
             wanted.extend(tiles.iter().map(|tile| (*tile, *field)));
         }
         let fetched = Fetched::read(self.snapshot, &self.tiles, &wanted, buffer)?;
-        out.par_iter_mut().zip(columns).with_max_len(1).try_for_each(|(out, (field, column))| {
-            out.append((column, *field), runs, &fetched)
-        })
+        out.par_iter_mut()
+            .zip(columns)
+            .with_max_len(1)
+            .try_for_each(|(out, (field, column))| out.append((column, *field), runs, &fetched))
     }
 
     /// Number of rows.
