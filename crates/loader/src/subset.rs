@@ -161,9 +161,9 @@ impl Dataset {
     }
 
     /// The code of each selected cell by one encoder; `None` if there is no encoder of this name.
-    pub fn codes_of(&self, encoder: &str) -> Option<impl ExactSizeIterator<Item = i64> + '_> {
+    pub fn codes_of(&self, encoder: &str) -> Option<impl ExactSizeIterator<Item = i64>> {
         let codes = self.codes.column_by_name(encoder)?;
-        Some((0..codes.len()).map(|row| crate::encode::code_at(codes, row)))
+        Some((0..codes.len()).map(move |row| crate::encode::code_at(codes, row)))
     }
 
     /// The first row of each source, then the number of rows.

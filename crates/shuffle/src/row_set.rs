@@ -12,7 +12,7 @@ use std::fmt;
 use std::ops::Range;
 
 use members::{Collected, Members};
-pub(crate) use ranges::Ranges;
+use ranges::Ranges;
 
 use crate::Error;
 

@@ -16,7 +16,7 @@ fn rows() -> impl Strategy<Value = Vec<u64>> {
             rows
         })
     };
-    prop_oneof![runs(4, 8, 20), runs(70_000, 4, 20), runs(6, 6, 30_000), runs(100_000, 150_000, 4)]
+    prop_oneof![runs(4, 8, 20), runs(70_000, 4, 20), runs(6, 6, 6_000), runs(100_000, 150_000, 4)]
 }
 
 fn ranges_of(rows: &[u64]) -> Vec<std::ops::Range<u64>> {

@@ -110,6 +110,7 @@ impl<'a> Plan<'a> {
             wanted.extend(tiles.iter().map(|tile| (*tile, *field)));
         }
         let fetched = Fetched::read(self.snapshot, &self.tiles, &wanted, buffer)?;
+        let runs: &[Run] = runs;
         out.par_iter_mut()
             .zip(columns)
             .with_max_len(1)
