@@ -139,7 +139,7 @@ fn rows_of_several_batches_are_those_of_the_formulas() {
         let codes: Int16Array = (first..first + 200_000).map(key).collect();
         let rows = DictionaryArray::try_new(codes, Arc::clone(&categories) as _).unwrap();
         let rows =
-            RecordBatch::try_from_iter_with_nullable([("class", Arc::new(rows) as ArrayRef, true)]);
+            RecordBatch::try_from_iter_with_nullable([("kind", Arc::new(rows) as ArrayRef, true)]);
         writer.write_obs(&rows.unwrap()).unwrap();
     }
     let names = Arc::new(StringArray::from(vec!["gene"])) as ArrayRef;
@@ -151,7 +151,7 @@ fn rows_of_several_batches_are_those_of_the_formulas() {
         [("sm.compute_concurrency_level".to_owned(), "2".to_owned())].into_iter().collect();
     let options = OpenOptions { config, ..OpenOptions::default() };
     let obs = Experiment::open(&uri, &options).unwrap().obs().unwrap();
-    let filter = "class in ['class 5', 'class 260'] and soma_joinid >= 100000";
+    let filter = "kind in ['class 5', 'class 260'] and soma_joinid >= 100000";
     let list: Vec<u64> = (0..N).filter(|row| row % 5 == 0).collect();
     for (query, is_wanted) in [
         (AxisQuery::default(), (|_, _| true) as fn(u64, Option<i16>) -> bool),
@@ -162,7 +162,7 @@ fn rows_of_several_batches_are_those_of_the_formulas() {
     ] {
         let expected: Vec<u64> = (0..N).filter(|row| is_wanted(*row, key(*row))).collect();
         let (mut joinids, mut n_batches) = (Vec::new(), 0);
-        let selected = obs.select(Some(&["class"]), &query, &mut |batch| {
+        let selected = obs.select(Some(&["kind"]), &query, &mut |batch| {
             joinids.extend_from_slice(batch);
             n_batches += 1;
         });
@@ -171,7 +171,7 @@ fn rows_of_several_batches_are_those_of_the_formulas() {
         assert!(n_batches > 1, "a single batch");
         let found = selected.column(0).as_dictionary::<Int16Type>().keys();
         assert!(found.iter().eq(expected.iter().map(|row| key(*row))));
-        assert_eq!(obs.query(Some(&["class"]), &query).unwrap(), selected);
+        assert_eq!(obs.query(Some(&["kind"]), &query).unwrap(), selected);
     }
     // Joinids far apart are in different batches, and each must be there.
     let two = obs.query(Some(&[]), &AxisQuery::list([N - 1, 3])).unwrap();
