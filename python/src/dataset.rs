@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
-use loader::{Cells, DatasetSpec, Genes, ReaderChoice, encode};
+use loader::{Cells, DatasetSpec, Genes, ReaderChoice, RowSet, encode};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use soma_io::{AxisQuery, CsrBuffers, Joinids, XReader};
@@ -28,7 +28,6 @@ pub(crate) struct Dataset {
     /// Plain memory, which a forked process may read, too.
     obs: RecordBatch,
     var: RecordBatch,
-    codes: RecordBatch,
     cells: Vec<Cells>,
     shape: (u64, usize),
     reader: String,
@@ -64,7 +63,6 @@ impl Dataset {
             sources,
             obs: dataset.obs().clone(),
             var: dataset.var().clone(),
-            codes: dataset.codes().clone(),
             cells: (0..n_experiments).filter_map(|idx| dataset.cells(idx)).cloned().collect(),
             shape: (dataset.n_rows(), dataset.n_columns()),
             reader: dataset.reader_name(),
@@ -234,8 +232,9 @@ impl Dataset {
         ArrowTable::new(self.var.clone())
     }
 
-    fn codes(&self) -> ArrowTable {
-        ArrowTable::new(self.codes.clone())
+    fn codes(&self) -> PyResult<ArrowTable> {
+        let codes = self.here.with_memory(loader::Dataset::codes)?.or_exception()?;
+        Ok(ArrowTable::new(codes))
     }
 
     fn joinids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -260,7 +259,7 @@ impl Dataset {
         let selected = interruptible(py, move || match rows {
             // A range far beyond the end is an error, not an allocation.
             Rows::Range(start, stop) => {
-                dataset.rows(&(start..stop.min(n_rows.saturating_add(1))).collect::<Vec<_>>())
+                dataset.part(&RowSet::from_range(start..stop.min(n_rows.saturating_add(1))))
             }
             Rows::List(rows) => dataset.rows(&rows),
         })?;

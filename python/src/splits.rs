@@ -1,7 +1,7 @@
 //! Splits of rows, and samplings: which rows an epoch has.
 
 use loader::sample::{Replacement, Sampling as Drawn};
-use loader::split;
+use loader::{RowSet, split};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -11,8 +11,8 @@ use crate::waiting::detached;
 
 type Splits<'py> = PyResult<Vec<Bound<'py, PyAny>>>;
 
-fn arrays(py: Python<'_>, splits: Vec<Vec<u64>>) -> Splits<'_> {
-    splits.into_iter().map(|rows| array_of(py, rows)).collect()
+fn arrays(py: Python<'_>, splits: Vec<RowSet>) -> Splits<'_> {
+    splits.into_iter().map(|rows| array_of(py, rows.iter().collect::<Vec<u64>>())).collect()
 }
 
 /// Splits rows by fractions.

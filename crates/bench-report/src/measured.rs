@@ -148,6 +148,19 @@ column_group! {
         /// Bytes of values kept decoded when the epoch ended, including those of earlier epochs.
         /// Kept values are not decoded again.
         pub kept_decoded_bytes: Option<u64>,
+        /// Bytes of memory of which cells are selected, when the epoch ended. This and the next five
+        /// grow with the number of cells; null for other loaders.
+        pub joinid_bytes: Option<u64>,
+        /// Bytes of memory of the obs columns.
+        pub obs_bytes: Option<u64>,
+        /// Bytes of memory of the codes of labels.
+        pub code_bytes: Option<u64>,
+        /// Bytes of memory of the totals by which values are scaled.
+        pub total_bytes: Option<u64>,
+        /// Bytes of memory of the order of one epoch.
+        pub order_bytes: Option<u64>,
+        /// Bytes of memory of what the readers remember of where rows are stored, up to a limit.
+        pub index_bytes: Option<u64>,
         /// Bytes decoded to deliver the requested cells: their rows, columns and values.
         pub bytes_decoded: Option<u64>,
         /// Decoded bytes of the requested cells alone.

@@ -23,6 +23,9 @@ use crate::block_spec::BlockSpec;
 /// Column that is measured by default, if obs has it.
 const DEFAULT_COLUMN: &str = "cell_type";
 
+/// Rows whose keys are listed at once.
+const WINDOW_ROWS: usize = 1 << 20;
+
 /// Epochs for simulations, outside the range of measured epochs.
 const SIMULATED_EPOCHS: std::ops::Range<u64> = 1 << 40..1 << 41;
 
@@ -175,7 +178,7 @@ impl Label {
             self.keys(obs_column(dataset, &self.column)?, &mut codes);
         } else {
             let encoded = dataset.codes_of(&self.column).context("an encoder gave no codes")?;
-            codes.extend(encoded.iter().map(|code| *code as u32));
+            codes.extend(encoded.map(|code| code as u32));
         }
         Ok(codes)
     }
@@ -189,8 +192,17 @@ impl Label {
             codes.extend(std::iter::repeat_n(null, array.len()));
             return;
         }
-        let keys = dictionary.normalized_keys().into_iter().enumerate();
-        codes.extend(keys.map(|(row, key)| if array.is_null(row) { null } else { key as u32 }));
+        // Arrow makes keys of 8 bytes, so it gets some rows at a time.
+        for first in (0..array.len()).step_by(WINDOW_ROWS) {
+            let window = array.slice(first, WINDOW_ROWS.min(array.len() - first));
+            let Some(dictionary) = window.as_any_dictionary_opt() else { return };
+            let keys = dictionary.normalized_keys().into_iter().enumerate();
+            codes.extend(keys.map(
+                |(row, key)| {
+                    if window.is_null(row) { null } else { key as u32 }
+                },
+            ));
+        }
     }
 
     fn expected(

@@ -9,7 +9,7 @@ use bench_run::{
     Cold, ConsumedEpoch, LimitMeter, LinkMeter, Order, PageCache, Reporter, consume_epoch, cool,
 };
 use jiff::Timestamp;
-use loader::{Dataset, EpochStats, StageTimes};
+use loader::{CellMemory, Dataset, EpochStats, StageTimes};
 use soma_io::{CacheUse, ReadLimit};
 use torch_feed::{TensorEpoch, TensorLoader};
 
@@ -160,6 +160,7 @@ impl Measuring<'_> {
             link.enter(used, share, &mut measured);
         }
         measured.kept_decoded_bytes = Some(dataset.decoded_bytes());
+        enter_memory(&mut measured, &self.loader.loader().cell_memory());
         for cache in caches(dataset) {
             *measured.cache_hits.get_or_insert(0) += cache.stats.hits;
             *measured.cache_misses.get_or_insert(0) += cache.stats.misses;
@@ -222,6 +223,16 @@ fn cooled(
 /// Returns the use of each cache in front of an object store.
 fn caches(dataset: &Dataset) -> impl Iterator<Item = CacheUse> + '_ {
     dataset.readers().filter_map(|reader| reader.cache())
+}
+
+/// Copies the memory that grows with the cells into `measured`.
+fn enter_memory(measured: &mut Measured, memory: &CellMemory) {
+    measured.joinid_bytes = Some(memory.joinids);
+    measured.obs_bytes = Some(memory.obs);
+    measured.code_bytes = Some(memory.codes);
+    measured.total_bytes = Some(memory.totals);
+    measured.order_bytes = Some(memory.order);
+    measured.index_bytes = Some(memory.index);
 }
 
 /// Copies the loader's statistics into `measured`. The loader counts values by block, so their

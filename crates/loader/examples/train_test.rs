@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let parts = split::by_group(&dataset.groups(&[groups])?, &[0.8, 0.2], 42)?;
     for (name, rows) in ["train", "test"].iter().zip(&parts) {
-        let part = dataset.rows(rows)?;
+        let part = dataset.part(rows)?;
         let n_cells = part.n_rows();
         let (mut n_batches, mut highest) = (0, 0);
         for batch in

@@ -65,7 +65,9 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         let gathered = |of: &RecordBatch| {
             take_record_batch(of, &rows).map_err(|source| Error::Obs { batch_idx, source })
         };
-        let (obs, codes) = (gathered(self.dataset.obs())?, gathered(self.dataset.codes())?);
+        let (obs, codes) = (gathered(self.dataset.obs())?, gathered(&self.dataset.codes)?);
+        let codes =
+            crate::encode::widened(&codes).map_err(|source| Error::Obs { batch_idx, source })?;
         let x = self.x.finish(&*self.buffers, x)?;
         let (layers, obsm) = self.finish_beside(beside)?;
         Ok(Batch { batch_idx, x, layers, obsm, obs, codes, joinids, experiments, n_padding })

@@ -1,25 +1,32 @@
 //! The selected cells of an experiment: the joinid of each row.
 
 use std::fmt;
+use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
+use shuffle::{RowSet, RowSetBuilder};
 
 use crate::error::Error;
 
 pub(crate) const JOINID: &str = "soma_joinid";
 
 /// The joinids of the selected cells, strictly ascending. Row `i` of the selection is the `i`-th.
-#[derive(Clone, PartialEq, Eq)]
+///
+/// Two selections are equal if they have the same joinids, in whatever form.
+#[derive(Clone)]
 #[non_exhaustive]
 pub enum Cells {
     /// All joinids of a range.
     Range(Range<u64>),
-    /// A list of joinids.
+    /// A list of joinids: 8 bytes per cell.
     List(Arc<[u64]>),
+    /// A set of joinids: at most 2 bytes per cell, and mostly far less. Filters and parts of splits
+    /// have this form.
+    Set(Arc<RowSet>),
 }
 
 impl Cells {
@@ -28,6 +35,7 @@ impl Cells {
         match self {
             Self::Range(range) => range.end.saturating_sub(range.start),
             Self::List(joinids) => joinids.len() as u64,
+            Self::Set(joinids) => joinids.len(),
         }
     }
 
@@ -36,12 +44,32 @@ impl Cells {
     /// # Panics
     /// If `row_idx` is not below [`n_rows`](Self::n_rows).
     pub fn joinid(&self, row_idx: u64) -> u64 {
+        assert!(row_idx < self.n_rows(), "row {row_idx} of {} cells", self.n_rows());
+        match self {
+            Self::Range(range) => range.start + row_idx,
+            Self::List(joinids) => joinids[row_idx as usize],
+            // There is a joinid: the row is below their number.
+            Self::Set(joinids) => joinids.get(row_idx).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Bytes of memory of the joinids.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Range(_) => 0,
+            Self::List(joinids) => size_of_val(&**joinids),
+            Self::Set(joinids) => joinids.memory_bytes(),
+        }
+    }
+
+    /// The joinids as ranges of consecutive ones, in order.
+    pub(crate) fn ranges(&self) -> Box<dyn Iterator<Item = Range<u64>> + '_> {
         match self {
             Self::Range(range) => {
-                assert!(row_idx < self.n_rows(), "row {row_idx} of {} cells", self.n_rows());
-                range.start + row_idx
+                Box::new(iter::once(range.clone()).filter(|range| !range.is_empty()))
             }
-            Self::List(joinids) => joinids[row_idx as usize],
+            Self::List(joinids) => Box::new(runs(joinids)),
+            Self::Set(joinids) => Box::new(joinids.ranges()),
         }
     }
 
@@ -60,6 +88,7 @@ impl Cells {
                         .iter()
                         .for_each(|&id| push(id..id + 1));
                 }
+                Self::Set(joinids) => joinids.ranges_at(rows.clone()).for_each(&mut push),
             }
         }
         ranges
@@ -78,19 +107,40 @@ impl Cells {
         if joinids.null_count() > 0 {
             return Err(problem("it has nulls"));
         }
-        let negative = |id: &i64| problem(&format!("it has {id}, but joinids are not negative"));
-        let ids = joinids.values().iter().map(|id| u64::try_from(*id).map_err(|_| negative(id)));
-        Ok(Self::of(ids.collect::<Result<_, _>>()?))
+        let joinids = joinids.values();
+        if let Some(id) = joinids.iter().find(|id| **id < 0) {
+            return Err(problem(&format!("it has {id}, but joinids are not negative")));
+        }
+        Ok(Self::of(joinids.iter().map(|id| *id as u64).collect()))
+    }
+
+    /// The cells with these joinids; a range if there are no gaps. What does not ascend stays a
+    /// list, which the data set reports.
+    fn of(joinids: Vec<u64>) -> Self {
+        match RowSet::from_ascending(joinids.iter().copied()) {
+            Ok(set) => Self::of_set(set),
+            Err(_) => Self::List(joinids.into()),
+        }
     }
 
     /// The cells with these joinids; a range if there are no gaps.
-    pub(crate) fn of(joinids: Vec<u64>) -> Self {
-        let consecutive = joinids.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
-        match (joinids.first(), joinids.last()) {
-            (Some(first), Some(last)) if consecutive && *last < u64::MAX => {
-                Self::Range(*first..last + 1)
+    pub(crate) fn of_set(joinids: RowSet) -> Self {
+        let only = {
+            let mut ranges = joinids.ranges();
+            ranges.next().filter(|_| ranges.next().is_none())
+        };
+        only.map_or_else(|| Self::Set(Arc::new(joinids)), Self::Range)
+    }
+
+    /// The cells at these rows of the selection. Rows past the last have none.
+    pub(crate) fn at(&self, rows: &RowSet) -> Self {
+        match self {
+            Self::Range(range) => Self::of_set(RowSet::from_range(range.clone()).at(rows)),
+            Self::Set(joinids) => Self::of_set(joinids.at(rows)),
+            Self::List(joinids) => {
+                let at = rows.iter().map_while(|row| joinids.get(row as usize));
+                Self::of(at.copied().collect())
             }
-            _ => Self::List(joinids.into()),
         }
     }
 
@@ -118,15 +168,65 @@ impl Cells {
         match self {
             Self::Range(range) => Some(range.start.max(x_rows)),
             Self::List(joinids) => Some(joinids[joinids.partition_point(|&id| id < x_rows)]),
+            Self::Set(joinids) => joinids.get(joinids.n_below(x_rows)),
         }
     }
 }
+
+/// Runs of consecutive joinids.
+fn runs(joinids: &[u64]) -> impl Iterator<Item = Range<u64>> + '_ {
+    let runs = joinids.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    runs.map(|run| run[0]..run[0].saturating_add(run.len() as u64))
+}
+
+impl PartialEq for Cells {
+    fn eq(&self, other: &Self) -> bool {
+        self.n_rows() == other.n_rows() && self.ranges().eq(other.ranges())
+    }
+}
+
+impl Eq for Cells {}
 
 impl fmt::Debug for Cells {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Range(range) => write!(f, "Cells({range:?})"),
-            Self::List(joinids) => write!(f, "Cells({} joinids)", joinids.len()),
+            Self::List(_) | Self::Set(_) => write!(f, "Cells({} joinids)", self.n_rows()),
         }
+    }
+}
+
+/// Collects the joinids of selected cells, which come batch by batch.
+#[derive(Debug, Default)]
+pub(crate) struct CollectedCells {
+    joinids: RowSetBuilder,
+    n_rows: usize,
+    last: u64,
+    /// The first problem; what comes after it is not collected.
+    problem: Option<Error>,
+}
+
+impl CollectedCells {
+    pub(crate) fn add(&mut self, joinids: &[u64]) {
+        for run in runs(joinids) {
+            if self.problem.is_some() {
+                return;
+            }
+            let n_rows = (run.end - run.start) as usize;
+            if self.joinids.push_range(run.clone()).is_err() {
+                let (row_idx, joinid, before) = (self.n_rows, run.start, self.last);
+                self.problem = Some(Error::CellsNotAscending { row_idx, joinid, before });
+            }
+            self.n_rows += n_rows;
+            self.last = run.end.saturating_sub(1);
+        }
+    }
+
+    /// The cells with all joinids.
+    ///
+    /// # Errors
+    /// The joinids do not ascend.
+    pub(crate) fn finish(self) -> Result<Cells, Error> {
+        self.problem.map_or_else(|| Ok(Cells::of_set(self.joinids.finish())), Err)
     }
 }

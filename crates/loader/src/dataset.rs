@@ -28,7 +28,7 @@ pub struct Dataset {
     /// The first row of each source, then the number of rows.
     pub(crate) starts: Arc<[u64]>,
     pub(crate) obs: RecordBatch,
-    /// One column per encoder.
+    /// One column per encoder, of the narrowest integers that have all its codes.
     pub(crate) codes: RecordBatch,
     /// One row per batch column.
     pub(crate) var: RecordBatch,
@@ -159,7 +159,9 @@ impl Dataset {
         }
         let parts = |of: fn(&Self) -> &RecordBatch| datasets.iter().map(of).collect::<Vec<_>>();
         let obs = crate::obs::concat(&parts(|dataset| &dataset.obs))?;
-        let codes = crate::obs::concat(&parts(|dataset| &dataset.codes))?;
+        let codes = crate::encode::unified(&parts(|dataset| &dataset.codes))
+            .map_err(|source| Error::Columns { of: "the codes", source })?;
+        let codes = crate::obs::concat(&codes.iter().collect::<Vec<_>>())?;
         let sources: Arc<[Selected]> =
             datasets.iter().flat_map(|dataset| dataset.sources.iter().cloned()).collect();
         let totals: Option<Vec<&[f64]>> = datasets.iter().map(Self::totals).collect();
@@ -223,12 +225,6 @@ impl Dataset {
         self.n_columns
     }
 
-    /// Bytes of memory of the obs columns and codes, which live as long as the data set and the
-    /// loaders made from it.
-    pub fn obs_bytes(&self) -> usize {
-        self.obs.get_array_memory_size() + self.codes.get_array_memory_size()
-    }
-
     /// The experiment of a row, as its index from 0, and the row's joinid in it.
     ///
     /// # Panics
@@ -240,19 +236,13 @@ impl Dataset {
         (idx, self.sources[idx].cells.joinid(row_idx - self.starts[idx]))
     }
 
-    /// A hash of the selected cells of each experiment, the same for a range and an equal list, and
-    /// of the names and numbers of columns of the matrices beside X.
+    /// A hash of the selected cells of each experiment, the same for equal cells in any form, and of the names and numbers of columns of the matrices beside X.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hash = XxHash3_64::new();
         for Selected { cells, .. } in self.sources.iter() {
             hash.write(&cells.n_rows().to_le_bytes());
-            match cells {
-                Cells::Range(range) => write_run(&mut hash, range.start, cells.n_rows()),
-                Cells::List(joinids) => {
-                    for run in joinids.chunk_by(|a, b| a.checked_add(1) == Some(*b)) {
-                        write_run(&mut hash, run[0], run.len() as u64);
-                    }
-                }
+            for run in cells.ranges() {
+                write_run(&mut hash, run.start, run.end - run.start);
             }
         }
         for beside in self.beside.iter() {
@@ -294,12 +284,10 @@ pub(crate) fn genes_error(x_columns: u64) -> impl FnOnce(soma_io::Error) -> Erro
 }
 
 fn write_run(hash: &mut XxHash3_64, first: u64, n: u64) {
-    if n > 0 {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&first.to_le_bytes());
-        bytes[8..].copy_from_slice(&n.to_le_bytes());
-        hash.write(&bytes);
-    }
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&first.to_le_bytes());
+    bytes[8..].copy_from_slice(&n.to_le_bytes());
+    hash.write(&bytes);
 }
 
 impl fmt::Debug for Dataset {

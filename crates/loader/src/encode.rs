@@ -46,6 +46,7 @@ mod keys;
 mod label;
 mod label_encoder;
 mod mapping;
+mod narrow;
 mod saved;
 mod set;
 
@@ -57,6 +58,7 @@ use serde::{Deserialize, Serialize};
 pub use batch_key::BatchKeyEncoder;
 pub use error::Error;
 pub use label_encoder::LabelEncoder;
+pub(crate) use narrow::{code_at, unified, widened, windows};
 pub use set::Encoders;
 
 /// The code of a label that an encoder does not know, with [`Unseen::Code`].

@@ -14,6 +14,7 @@ use crate::cell_source::CellSource;
 use crate::dataset::Dataset;
 use crate::epoch::{Epoch, Epochs};
 use crate::error::Error;
+use crate::memory::CellMemory;
 use crate::spec::{BlockForm, LoaderSpec, Totals};
 
 /// Delivers the cells of a data set in batches, epoch by epoch.
@@ -84,6 +85,31 @@ impl<B: BatchBuffers> Loader<B> {
     /// Number of batches in each epoch; all ranks have the same number.
     pub fn n_batches(&self) -> u64 {
         self.pipeline.n_batches()
+    }
+
+    /// Bytes of memory of the parts that grow with the number of cells, at this moment.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use arrow_array::{ArrayRef, Int32Array, RecordBatch};
+    /// # use loader::{Cells, Dataset, GeneSelection, Loader, LoaderSpec};
+    /// # use soma_io::{CsrBuffers, MemoryReader};
+    /// # let x = MemoryReader::new(CsrBuffers {
+    /// #     row_offsets: vec![0, 1, 1], columns: vec![0], values: vec![1.0], n_columns: 2,
+    /// # })?;
+    /// # let donors: ArrayRef = Arc::new(Int32Array::from(vec![7, 8]));
+    /// # let obs = RecordBatch::try_from_iter([("donor", donors)])?;
+    /// # let dataset = Dataset::new(Arc::new(x), Cells::Range(0..2), obs, GeneSelection::All)?;
+    /// let loader = Loader::new(dataset, LoaderSpec::default())?;
+    /// for (part, bytes) in loader.cell_memory().parts() {
+    ///     println!("{part}: {} bytes per cell", bytes / loader.dataset().n_rows());
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn cell_memory(&self) -> CellMemory {
+        let dataset = self.dataset();
+        let order = self.spec().pipeline().order_bytes(dataset.n_rows());
+        CellMemory { order, ..dataset.cell_memory() }
     }
 
     /// Starts an epoch. The same number gives the same batches again; every number has its own

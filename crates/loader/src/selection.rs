@@ -10,7 +10,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, 
 use arrow_schema::{ArrowError, DataType, Schema};
 use soma_io::{AxisQuery, DataFrame, Experiment, Joinids, Measurement, ReaderChoice, XReader};
 
-use crate::cells::{Cells, JOINID};
+use crate::cells::{CollectedCells, JOINID};
 use crate::dataset::{Dataset, genes_error};
 use crate::error::{Error, open_error};
 use crate::selected::{ColumnPlaces, Selected};
@@ -111,12 +111,19 @@ impl Dataset {
         let x = open_layer(&measurement, &spec.layer, spec.reader)?;
 
         let requested: Vec<&str> = spec.obs_columns.iter().map(String::as_str).collect();
-        let mut needed = with_joinid(&requested);
+        let mut needed = requested.clone();
         needed.extend(spec.totals.as_deref());
-        let obs = experiment.obs().and_then(|obs| obs.query(Some(&needed), &spec.cells)).map_err(
-            open_error(format!("obs columns {} of the selected cells", needed.join(", "))),
-        )?;
-        let cells = Cells::from_obs(&obs)?;
+        let mut cells = CollectedCells::default();
+        let obs = experiment
+            .obs()
+            .and_then(|obs| {
+                obs.select(Some(&needed), &spec.cells, &mut |joinids| cells.add(joinids))
+            })
+            .map_err(open_error(format!(
+                "obs columns {} of the selected cells",
+                with_joinid(&needed).join(", ")
+            )))?;
+        let cells = cells.finish()?;
         let totals = spec.totals.as_deref().map(|column| numbers(&obs, column)).transpose()?;
         let obs =
             project(&obs, &requested).map_err(|source| Error::Columns { of: "obs", source })?;

@@ -3,19 +3,38 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Array as _, RecordBatch, UInt64Array};
-use arrow_schema::DataType;
-use arrow_select::take::take_record_batch;
+use arrow_array::types::Float64Type;
+use arrow_array::{Array as _, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_buffer::BooleanBufferBuilder;
+use arrow_schema::{ArrowError, DataType};
+use arrow_select::filter::FilterBuilder;
+use shuffle::RowSet;
 
-use crate::cells::Cells;
 use crate::dataset::Dataset;
 use crate::encode::{BatchKeyEncoder, Encoder as _, Encoders, Nulls, Rules};
 use crate::error::Error;
 use crate::selected::Selected;
 
 impl Dataset {
-    /// A data set of only these rows, in ascending order: a part of a [split](crate::split).
+    /// A data set of only these rows, in ascending order.
+    ///
+    /// # Errors
+    /// The rows do not ascend, or go beyond the data set.
+    pub fn rows(&self, rows: &[u64]) -> Result<Self, Error> {
+        if let Some([row, next]) = rows.array_windows().find(|[row, next]| row >= next) {
+            return Err(Error::Rows { row: *next, problem: format!("stands after {row}") });
+        }
+        self.check_last(rows.last().copied())?;
+        let set = RowSet::from_ascending(rows.iter().copied());
+        // Rows that ascend and are in the data set form a set.
+        self.part(&set.map_err(|error| Error::Rows {
+            row: rows.last().copied().unwrap_or(0),
+            problem: error.to_string(),
+        })?)
+    }
+
+    /// A data set of only these rows: a part of a [split](crate::split). Takes the memory of the
+    /// part's obs columns and codes, and at most 2 bytes for each of its rows, mostly far less.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -32,45 +51,47 @@ impl Dataset {
     /// let groups = dataset.groups(&["donor_id"])?;
     /// let [train, test] = &loader::split::by_group(&groups, &[0.75, 0.25], 42)?[..]
     /// else { panic!("two fractions give two parts") };
-    /// let (train, test) = (dataset.rows(train)?, dataset.rows(test)?);
+    /// let (train, test) = (dataset.part(train)?, dataset.part(test)?);
     /// assert_eq!((train.n_rows(), test.n_rows()), (3, 1));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// The rows do not ascend, or go beyond the data set.
-    pub fn rows(&self, rows: &[u64]) -> Result<Self, Error> {
-        if let Some([row, next]) = rows.array_windows().find(|[row, next]| row >= next) {
-            return Err(Error::Rows { row: *next, problem: format!("stands after {row}") });
-        }
-        if let Some(row) = rows.last().filter(|row| **row >= self.n_rows()) {
-            let problem = format!("is outside the data set of {} rows", self.n_rows());
-            return Err(Error::Rows { row: *row, problem });
-        }
+    /// The rows go beyond the data set.
+    pub fn part(&self, rows: &RowSet) -> Result<Self, Error> {
+        self.check_last(rows.last())?;
         let mut sources = Vec::with_capacity(self.sources.len());
-        for (idx, source) in self.sources.iter().enumerate() {
-            let (start, end) = (self.starts[idx], self.starts[idx + 1]);
-            let from = rows.partition_point(|row| *row < start);
-            let to = rows.partition_point(|row| *row < end);
-            let joinids = rows[from..to].iter().map(|row| source.cells.joinid(row - start));
-            sources.push(Selected { cells: Cells::of(joinids.collect()), ..source.clone() });
+        for (source, bounds) in self.sources.iter().zip(self.starts.windows(2)) {
+            let cells = source.cells.at(&rows.between(bounds[0]..bounds[1]));
+            sources.push(Selected { cells, ..source.clone() });
         }
-        let places = UInt64Array::from(rows.to_vec());
-        let taken = |of, batch| {
-            take_record_batch(batch, &places).map_err(|source| Error::Columns { of, source })
+        let mask = mask(rows, self.n_rows() as usize);
+        let filtered = |of, batch: &RecordBatch| {
+            filtered(batch, &mask).map_err(|source| Error::Columns { of, source })
         };
         let totals = self
             .totals
             .as_ref()
-            .map(|totals| rows.iter().map(|row| totals[*row as usize]).collect());
+            .map(|totals| rows.iter().map(|row| totals[row as usize]).collect());
         Ok(Self {
             starts: Self::starts_of(&sources),
             sources: sources.into(),
-            obs: taken("obs", &self.obs)?,
-            codes: taken("the codes", &self.codes)?,
+            obs: filtered("obs", &self.obs)?,
+            codes: filtered("the codes", &self.codes)?,
             totals,
             ..self.clone()
         })
+    }
+
+    /// Fails if the last of some rows is outside the data set.
+    fn check_last(&self, last: Option<u64>) -> Result<(), Error> {
+        match last.filter(|row| *row >= self.n_rows()) {
+            Some(row) => {
+                let problem = format!("is outside the data set of {} rows", self.n_rows());
+                Err(Error::Rows { row, problem })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Numbers the rows so that two rows have the same number if they agree in all these obs
@@ -84,9 +105,12 @@ impl Dataset {
     pub fn groups(&self, columns: &[&str]) -> Result<Vec<u32>, Error> {
         let rules = Rules { nulls: Nulls::Class, ..Rules::default() };
         let encoder = BatchKeyEncoder::fit("groups", columns, &self.obs, rules)?;
-        let codes = encoder.encode(&self.obs)?;
-        // Every group has a row, and `fit` fails from 2^32 rows on.
-        Ok(codes.values().iter().map(|code| *code as u32).collect())
+        let mut groups = Vec::with_capacity(self.obs.num_rows());
+        for (_, obs) in crate::encode::windows(&self.obs) {
+            // Every group has a row, and `fit` fails from 2^32 rows on.
+            groups.extend(encoder.encode(&obs)?.values().iter().map(|code| *code as u32));
+        }
+        Ok(groups)
     }
 
     /// The weight of each row, from an obs column of numbers or booleans, plain or a dictionary,
@@ -123,18 +147,23 @@ impl Dataset {
     /// # Errors
     /// The data set lacks a column; an encoder has no code for a label.
     pub fn with_encoders(self, encoders: &Encoders) -> Result<Self, Error> {
-        Ok(Self { codes: encoders.encode(&self.obs)?, ..self })
+        Ok(Self { codes: encoders.encode_narrow(&self.obs)?, ..self })
     }
 
-    /// The codes: one row per selected cell, one Int64 column per encoder.
-    pub fn codes(&self) -> &RecordBatch {
-        &self.codes
+    /// The codes: one row per selected cell, one Int64 column per encoder. Makes the columns, of 8
+    /// bytes per cell; the data set has them in the narrowest integers that have all codes.
+    ///
+    /// # Errors
+    /// Arrow cannot make the columns.
+    pub fn codes(&self) -> Result<RecordBatch, Error> {
+        let widened = crate::encode::widened(&self.codes);
+        widened.map_err(|source| Error::Columns { of: "the codes", source })
     }
 
     /// The code of each selected cell by one encoder; `None` if there is no encoder of this name.
-    pub fn codes_of(&self, encoder: &str) -> Option<&[i64]> {
-        let codes = self.codes.column_by_name(encoder)?.as_primitive_opt::<Int64Type>()?;
-        Some(codes.values())
+    pub fn codes_of(&self, encoder: &str) -> Option<impl ExactSizeIterator<Item = i64>> {
+        let codes = self.codes.column_by_name(encoder)?;
+        Some((0..codes.len()).map(move |row| crate::encode::code_at(codes, row)))
     }
 
     /// The first row of each source, then the number of rows.
@@ -147,4 +176,30 @@ impl Dataset {
         }
         starts.into()
     }
+}
+
+/// For each of `n_rows` rows whether it is in the set.
+fn mask(rows: &RowSet, n_rows: usize) -> BooleanArray {
+    let mut mask = BooleanBufferBuilder::new(n_rows);
+    for range in rows.ranges() {
+        mask.append_n(range.start as usize - mask.len(), false);
+        mask.append_n((range.end - range.start) as usize, true);
+    }
+    mask.append_n(n_rows - mask.len(), false);
+    BooleanArray::new(mask.finish(), None)
+}
+
+/// The rows that are true in `mask`, column by column. Arrow's filter of a whole batch would list
+/// the places of these rows, in 8 bytes for each.
+fn filtered(batch: &RecordBatch, mask: &BooleanArray) -> Result<RecordBatch, ArrowError> {
+    let n_rows = mask.true_count();
+    if n_rows == 0 {
+        // Arrow's filter would lose the categories of an empty column.
+        return Ok(batch.slice(0, 0));
+    }
+    let filter = FilterBuilder::new(mask).build();
+    let columns = batch.columns().iter().map(|column| filter.filter(column));
+    let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
 }

@@ -124,6 +124,18 @@ impl PipelineSpec {
         self.sampling.as_ref().map_or(n_rows, Sampling::n_samples)
     }
 
+    /// Bytes of memory of the order of an epoch over `n_rows` rows: 4 for each chunk of a shuffled
+    /// order, and 4 for each row that a sampling draws.
+    pub fn order_bytes(&self, n_rows: u64) -> u64 {
+        let n_rows = self.epoch_rows(n_rows);
+        let n_chunks = match self.order {
+            Order::Shuffled => n_rows.div_ceil(self.chunk_rows.max(1)),
+            Order::InOrder | Order::Listed => 0,
+        };
+        let n_drawn = if self.sampling.is_some() { n_rows } else { 0 };
+        n_chunks.saturating_add(n_drawn).saturating_mul(size_of::<u32>() as u64)
+    }
+
     /// Number of rows in a rank's largest block, given `n_rows` rows and the number of lanes.
     ///
     /// # Errors

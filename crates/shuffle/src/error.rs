@@ -294,8 +294,18 @@ pub enum Error {
     /// The rows of a split do not fit into memory.
     #[error("no memory for the {n_rows} rows of a split: split fewer rows")]
     SplitTooLarge {
-        /// Rows of the split.
+        /// Rows of all splits together.
         n_rows: u64,
+    },
+    /// A row was added to a set of rows out of order.
+    #[error(
+        "row {row} cannot be added: rows of a set ascend, and the next must be {least} or more, below 2^64 - 1"
+    )]
+    RowOrder {
+        /// The row.
+        row: u64,
+        /// The least row that could have been added.
+        least: u64,
     },
     /// A label's code is not below the number of classes.
     #[error(

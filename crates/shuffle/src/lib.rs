@@ -3,6 +3,7 @@
 //!
 //! The crate does no I/O and starts no threads. Its other parts:
 //! - [`split`] divides rows into training, validation and test sets before any plan is made;
+//! - [`RowSet`] is a set of rows in little memory, for example a part of a split;
 //! - [`sample`] draws the rows of an epoch if they do not come once each, or composes its batches;
 //! - [`storage_order`] is the order of rows that are shuffled once, on storage;
 //! - [`entropy`] measures and predicts how random an order is;
@@ -52,6 +53,7 @@ mod epoch_plan;
 mod error;
 mod plan;
 mod random;
+mod row_set;
 pub mod sample;
 mod sequence;
 pub mod split;
@@ -64,5 +66,6 @@ pub use batch_spec::{BatchSpec, Remainder};
 pub use epoch_plan::{BlockPlan, EpochPlan};
 pub use error::Error;
 pub use plan::{Order, PlanSpec};
+pub use row_set::{RowSet, RowSetBuilder};
 pub use storage_order::storage_order;
 pub use windows::ramp_chunks;

@@ -103,10 +103,11 @@ fn keyed(seed: u64, epoch: u64, domain: [u8; 16], stream: u64) -> ChaCha8Rng {
 /// Takes the high half of a product and rejects the surplus: Lemire, "Fast Random Integer
 /// Generation in an Interval" (2019).
 pub(crate) fn below(generator: &mut ChaCha8Rng, bound: u64) -> u64 {
-    let surplus = bound.wrapping_neg() % bound;
     loop {
         let product = u128::from(generator.next_u64()) * u128::from(bound);
-        if product as u64 >= surplus {
+        // The surplus is below the bound, so that it is seldom computed.
+        let low = product as u64;
+        if low >= bound || low >= bound.wrapping_neg() % bound {
             return (product >> 64) as u64;
         }
     }

@@ -11,11 +11,14 @@
 //! | [`by_group`] | no group is in two splits; sizes are as near to the fractions as whole groups allow |
 //! | [`by_group_stratified`] | no group is in two splits; sizes and labels are as near as whole groups allow |
 //!
-//! Each returns one list of rows per fraction, in the order of the fractions. The lists ascend, and
-//! each row is in exactly one. Fractions are numbers from 0 to 1 whose sum is 1, to within 1e-9.
-//! Each is rounded to 12 decimals and the rest goes to the largest (the first of equals), so that
-//! everything after is integer arithmetic. A split whose fraction is 0 gets no row. To split a
-//! split again, map the result through its list: row `i` of the second split is `rows[i as usize]`.
+//! Each returns one [`RowSet`] per fraction, in the order of the fractions; each row is in exactly
+//! one. Fractions are numbers from 0 to 1 whose sum is 1, to within 1e-9. Each is rounded to 12
+//! decimals and the rest goes to the largest (the first of equals), so that everything after is
+//! integer arithmetic. A split whose fraction is 0 gets no row. To split a split again, map the
+//! result through it by [`RowSet::at`].
+//!
+//! All splits together take at most 2 bytes per row; three of them at most 3/8 byte, one bit per
+//! row in each.
 
 mod fraction;
 mod group;
@@ -29,20 +32,24 @@ pub use stratified::stratified;
 
 use rand_chacha::ChaCha8Rng;
 
-use crate::Error;
 use crate::random::below;
+use crate::{Error, RowSet, RowSetBuilder};
 
-/// One empty list of rows per split, with capacity for its expected size.
-fn empty_splits(sizes: &[u64]) -> Result<Vec<Vec<u64>>, Error> {
-    let list = |n_rows: &u64| {
-        let mut rows = Vec::new();
-        usize::try_from(*n_rows)
-            .ok()
-            .and_then(|n| rows.try_reserve_exact(n).ok())
-            .ok_or(Error::SplitTooLarge { n_rows: *n_rows })?;
-        Ok(rows)
-    };
-    sizes.iter().map(list).collect()
+/// One empty set of rows per split; fails if `n_rows` cannot fit into memory.
+fn empty_splits(n_rows: u64, n_splits: usize) -> Result<Vec<RowSetBuilder>, Error> {
+    // A bit for each row, at least, unless they are a few ranges.
+    let is_possible = usize::try_from(n_rows / 8)
+        .is_ok_and(|n_bytes| Vec::<u8>::new().try_reserve_exact(n_bytes).is_ok());
+    if is_possible {
+        Ok((0..n_splits).map(|_| RowSetBuilder::default()).collect())
+    } else {
+        Err(Error::SplitTooLarge { n_rows })
+    }
+}
+
+/// The sets of rows.
+fn finished(splits: Vec<RowSetBuilder>) -> Vec<RowSet> {
+    splits.into_iter().map(RowSetBuilder::finish).collect()
 }
 
 /// Assigns the next row: returns its split, drawn in proportion to the places left in each, and

@@ -15,7 +15,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 use tiledb_schema::{Attribute, Datatype, Enumeration, EnumerationValues};
 
 use crate::Error;
-use crate::soma_object::StoredColumn;
+use crate::collected::ColumnParts;
 
 /// The Arrow type for values of a TileDB datatype, as in tiledbsoma.
 pub(crate) fn data_type(datatype: Datatype, var_sized: bool) -> Option<DataType> {
@@ -74,11 +74,12 @@ pub(crate) fn field(
     })
 }
 
-/// Converts a column to an Arrow array of the type of `field`.
+/// Converts a column to an Arrow array of the type of `field`. `categories` are the values of its
+/// enumeration.
 pub(crate) fn column_array(
-    column: StoredColumn,
+    column: ColumnParts,
     field: &Field,
-    enumeration: Option<&Enumeration>,
+    categories: Option<&ArrayRef>,
     uri: &str,
 ) -> Result<ArrayRef, Error> {
     let broken = |problem: String| Error::BrokenColumn {
@@ -86,12 +87,11 @@ pub(crate) fn column_array(
         column: field.name().clone(),
         problem,
     };
-    let nulls = column.validity.map(|valid| NullBuffer::new(BooleanBuffer::from(valid)));
+    let nulls = column.nulls;
     let bytes = Buffer::from_vec(column.bytes);
-    match (field.data_type(), enumeration) {
-        (DataType::Dictionary(keys, values), Some(enumeration)) => {
-            let values = enumeration_values(enumeration, values, &broken)?;
-            dictionary(keys, bytes, nulls, values, &broken)
+    match (field.data_type(), categories) {
+        (DataType::Dictionary(keys, _), Some(categories)) => {
+            dictionary(keys, bytes, nulls, Arc::clone(categories), &broken)
         }
         (DataType::LargeUtf8 | DataType::LargeBinary, _) => {
             let offsets =

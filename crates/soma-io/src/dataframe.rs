@@ -3,14 +3,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use tiledb_schema::{Datatype, Enumeration};
+use tiledb_schema::{Attribute, Datatype, Enumeration};
 
 use crate::arrow::{column_array, field};
+use crate::collected::{CollectedColumn, broken};
 use crate::columns::JOINID;
 use crate::soma_object::{Place, StoredColumn, StoredTable, open_table};
 use crate::{ColumnKind, ColumnSpec, Error, RowRanges};
+
+/// Chooses rows of a batch: from its joinids and its tested columns to the rows that are kept, or
+/// `None` for all.
+pub(crate) type Choose<'a> =
+    dyn FnMut(&[i64], &RecordBatch) -> Result<Option<BooleanBuffer>, Error> + 'a;
 
 /// A `SOMADataFrame` whose rows are indexed by `soma_joinid`.
 ///
@@ -112,32 +119,125 @@ impl DataFrame {
         rows: Option<&RowRanges>,
     ) -> Result<RecordBatch, Error> {
         let schema = self.project(columns)?;
+        self.collect(schema, rows, &[], &mut |_, _| Ok(None))
+    }
+
+    /// Reads `rows` batch by batch, and collects the columns of `schema` of those that `choose`
+    /// keeps; `None` keeps all. `choose` gets the joinids of a batch and its columns `tested`.
+    ///
+    /// Takes the memory of the result, and that of one batch.
+    pub(crate) fn collect(
+        &self,
+        schema: Schema,
+        rows: Option<&RowRanges>,
+        tested: &[&str],
+        choose: &mut Choose<'_>,
+    ) -> Result<RecordBatch, Error> {
         if let Some(rows) = rows {
             rows.check_within(self.uri(), self.extent())?;
         }
-        let no_rows = rows.is_some_and(|rows| rows.n_rows() == 0);
-        let ranges = rows.map(RowRanges::inclusive).unwrap_or_default();
-        let mut names: Vec<&str> =
-            schema.fields().iter().map(|field| field.name().as_str()).collect();
-        // It counts the rows if no column is selected.
-        if names.is_empty() {
-            names.push(JOINID);
+        let wanted = schema.fields().iter().map(|field| field.name().as_str());
+        // The joinid is always read: it counts the rows if no other column is selected.
+        let mut names = vec![JOINID];
+        for name in wanted.chain(tested.iter().copied()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
         }
-        let columns = if no_rows {
-            names.iter().map(|name| self.no_values(name)).collect()
-        } else {
-            self.table.read(&names, &ranges)?
+        let categories = self.categories(&names)?;
+        let mut collected: Vec<Option<CollectedColumn>> = names
+            .iter()
+            .map(|name| {
+                let is_wanted = schema.index_of(name).is_ok();
+                is_wanted.then(|| CollectedColumn::new(self.attribute(name)))
+            })
+            .collect();
+        let tested = self.project(Some(tested))?;
+        let mut n_rows = 0;
+        let mut each = |columns: Vec<StoredColumn>| -> Result<(), Error> {
+            let joinids: Vec<i64> = columns.first().map_or_else(Vec::new, joinids);
+            let n_of_batch = joinids.len();
+            let of_test = self.tested(&tested, &names, &columns, (&categories, n_of_batch))?;
+            let keep = choose(&joinids, &of_test)?;
+            n_rows += keep.as_ref().map_or(n_of_batch, BooleanBuffer::count_set_bits);
+            for ((collected, column), name) in collected.iter_mut().zip(&columns).zip(&names) {
+                let Some(collected) = collected else { continue };
+                let appended = collected.append(column, n_of_batch, keep.as_ref());
+                appended.map_err(|problem| broken(&self.uri, name, problem))?;
+            }
+            Ok(())
         };
-        let n_joinids = columns.first().map_or(0, |joinids| joinids.bytes.len() / size_of::<i64>());
-        let arrays = schema.fields().iter().zip(columns).map(|(field, column)| {
-            column_array(column, field, self.enumerations.get(field.name()), &self.uri)
-        });
-        let arrays: Vec<_> = arrays.collect::<Result<_, _>>()?;
-        let n_rows = arrays.first().map_or(n_joinids, |array| array.len());
+        // A read of no range would be one of all rows.
+        if rows.is_none_or(|rows| rows.n_rows() > 0) {
+            let ranges = rows.map(RowRanges::inclusive).unwrap_or_default();
+            self.table.read_each(&names, &ranges, &mut each)?;
+        }
+        let mut arrays = HashMap::new();
+        for (name, column) in names.iter().zip(collected) {
+            if let (Some(column), Ok(field)) = (column, schema.field_with_name(name)) {
+                let categories = categories.get(name);
+                let array = column_array(column.finish(), field, categories, &self.uri)?;
+                arrays.insert(*name, array);
+            }
+        }
+        let arrays = schema
+            .fields()
+            .iter()
+            .filter_map(|field| arrays.remove(field.name().as_str()))
+            .collect();
+        self.batch(schema.into(), arrays, n_rows)
+    }
+
+    /// The columns of `schema` of one batch, which are among those with these names.
+    fn tested(
+        &self,
+        schema: &Schema,
+        names: &[&str],
+        columns: &[StoredColumn],
+        (categories, n_rows): (&HashMap<&str, ArrayRef>, usize),
+    ) -> Result<RecordBatch, Error> {
+        let mut arrays = Vec::with_capacity(schema.fields().len());
+        for field in schema.fields() {
+            let name = field.name().as_str();
+            let column = names.iter().position(|known| *known == name);
+            if let Some(column) = column.and_then(|idx| columns.get(idx)) {
+                let categories = categories.get(name);
+                arrays.push(column_array(column.clone().into(), field, categories, &self.uri)?);
+            }
+        }
+        self.batch(Arc::new(schema.clone()), arrays, n_rows)
+    }
+
+    fn batch(
+        &self,
+        schema: SchemaRef,
+        arrays: Vec<ArrayRef>,
+        n_rows: usize,
+    ) -> Result<RecordBatch, Error> {
         let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
-        RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options).map_err(|source| {
-            Error::Arrow { uri: self.uri().to_owned(), what: "the columns".into(), source }
+        RecordBatch::try_new_with_options(schema, arrays, &options).map_err(|source| Error::Arrow {
+            uri: self.uri().to_owned(),
+            what: "the columns".into(),
+            source,
         })
+    }
+
+    /// The values of the enumerations of columns, made once for all batches.
+    fn categories<'a>(&self, names: &[&'a str]) -> Result<HashMap<&'a str, ArrayRef>, Error> {
+        let mut categories = HashMap::new();
+        for name in names {
+            let (Some(enumeration), Ok(field)) =
+                (self.enumerations.get(*name), self.schema.field_with_name(name))
+            else {
+                continue;
+            };
+            if let DataType::Dictionary(_, values) = field.data_type() {
+                let failed = |problem| broken(&self.uri, name, problem);
+                let values = crate::arrow::enumeration_values(enumeration, values, &failed)?;
+                categories.insert(*name, values);
+            }
+        }
+        Ok(categories)
     }
 
     /// The upper bound of joinids, exclusive.
@@ -148,7 +248,8 @@ impl DataFrame {
         u64::try_from(last + 1).unwrap_or(0)
     }
 
-    fn project(&self, columns: Option<&[&str]>) -> Result<Schema, Error> {
+    /// The columns with these names, each once; `None` means all.
+    pub(crate) fn project(&self, columns: Option<&[&str]>) -> Result<Schema, Error> {
         let Some(columns) = columns else { return Ok(self.schema.as_ref().clone()) };
         let mut fields: Vec<Field> = Vec::with_capacity(columns.len());
         for name in columns {
@@ -164,16 +265,15 @@ impl DataFrame {
         Ok(Schema::new(fields))
     }
 
-    /// A column without rows.
-    fn no_values(&self, name: &str) -> StoredColumn {
-        let attributes = &self.table.schema().attributes;
-        let attribute = attributes.iter().find(|attribute| attribute.name == name);
-        StoredColumn {
-            bytes: Vec::new(),
-            offsets: attribute.filter(|attribute| attribute.var_sized).map(|_| vec![0]),
-            validity: attribute.filter(|attribute| attribute.nullable).map(|_| Vec::new()),
-        }
+    /// The attribute of a column; `None` for the joinid.
+    fn attribute(&self, name: &str) -> Option<&Attribute> {
+        self.table.schema().attributes.iter().find(|attribute| attribute.name == name)
     }
+}
+
+/// The joinids of a column.
+fn joinids(column: &StoredColumn) -> Vec<i64> {
+    column.bytes.as_chunks::<8>().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect()
 }
 
 /// Fails unless rows are indexed by joinid alone.

@@ -1,10 +1,10 @@
 //! Reads the rows of a data frame that a query selects.
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use arrow_array::{BooleanArray, RecordBatch};
+use arrow_array::RecordBatch;
+use arrow_buffer::BooleanBuffer;
 
 use crate::axis_query::{AxisQuery, Joinids};
+use crate::collected::broken;
 use crate::columns::JOINID;
 use crate::{DataFrame, Error, RowRanges, ValueFilter};
 
@@ -22,7 +22,24 @@ impl DataFrame {
     /// A column does not exist, here or in the filter; a list has a joinid twice, or one that no
     /// row has; a range extends beyond the data frame.
     pub fn query(&self, columns: Option<&[&str]>, query: &AxisQuery) -> Result<RecordBatch, Error> {
-        if let Some(filter) = &query.value_filter {
+        self.select(columns, query, &mut |_| {})
+    }
+
+    /// Reads the rows of a query like [`query`](Self::query), and gives their joinids, ascending, to
+    /// `each`, batch by batch. So the joinids of 10^8 rows need not be in memory at once: the
+    /// result has no more than `columns`.
+    ///
+    /// # Errors
+    /// Those of [`query`](Self::query); a joinid is below 0.
+    pub fn select(
+        &self,
+        columns: Option<&[&str]>,
+        query: &AxisQuery,
+        each: &mut dyn FnMut(&[u64]),
+    ) -> Result<RecordBatch, Error> {
+        let schema = self.project(columns)?;
+        let filter = query.value_filter.as_ref();
+        if let Some(filter) = filter {
             filter.check(self.schema())?;
         }
         let list = match &query.joinids {
@@ -35,38 +52,46 @@ impl DataFrame {
             (_, Some(joinids)) => Some(few_ranges(joinids)?),
             _ => None,
         };
-        let Some(columns) = columns else {
-            let batch = self.read(None, rows.as_ref())?;
-            return self.pick(&batch, query, list.as_deref());
-        };
-        // The columns of the filter are read in addition.
-        let mut needed = columns.to_vec();
-        if list.is_some() {
-            needed.push(JOINID);
+        let mut list = list.map(|list| List { list, n_found: 0 });
+        let tested = filter.map_or_else(Vec::new, ValueFilter::columns);
+        let selected = self.collect(schema, rows.as_ref(), &tested, &mut |joinids, tested| {
+            let wanted = match &mut list {
+                Some(list) => list.among(joinids).map_err(|joinid| self.absent(joinid))?,
+                None => None,
+            };
+            let matches = filter.map(|filter| filter.evaluate(tested)).transpose()?;
+            let matches = matches.map(|matches| matches.values().clone());
+            let keep = match (wanted, matches) {
+                (Some(wanted), Some(matches)) => Some(&wanted & &matches),
+                (wanted, matches) => wanted.or(matches),
+            };
+            each(&self.kept(joinids, keep.as_ref())?);
+            Ok(keep)
+        })?;
+        match list.and_then(|list| list.list.get(list.n_found).copied()) {
+            Some(joinid) => Err(self.absent(joinid)),
+            None => Ok(selected),
         }
-        needed.extend(query.value_filter.iter().flat_map(ValueFilter::columns));
-        let batch = self.read(Some(&needed), rows.as_ref())?;
-        let picked = self.pick(&batch, query, list.as_deref())?;
-        let mut wanted: Vec<usize> = Vec::with_capacity(columns.len());
-        for name in columns {
-            let position = picked.schema_ref().index_of(name);
-            let position = position.map_err(|source| self.arrow_error("its columns", source))?;
-            if !wanted.contains(&position) {
-                wanted.push(position);
-            }
-        }
-        picked.project(&wanted).map_err(|source| self.arrow_error("its columns", source))
     }
 
     /// The joinids of the matching rows, ascending. Reads only the columns that the filter names.
     pub fn joinids(&self, filter: &ValueFilter) -> Result<Vec<u64>, Error> {
         let query = AxisQuery { joinids: Joinids::All, value_filter: Some(filter.clone()) };
-        let batch = self.query(Some(&[JOINID]), &query)?;
-        let broken = |joinid: &i64| self.joinid_error(format!("{joinid} is below 0"));
-        self.joinid_column(&batch)?
-            .iter()
-            .map(|joinid| u64::try_from(*joinid).map_err(|_| broken(joinid)))
-            .collect()
+        let mut joinids = Vec::new();
+        self.select(Some(&[]), &query, &mut |batch| joinids.extend(batch))?;
+        Ok(joinids)
+    }
+
+    /// The joinids that are kept.
+    fn kept(&self, joinids: &[i64], keep: Option<&BooleanBuffer>) -> Result<Vec<u64>, Error> {
+        let number = |joinid: i64| {
+            u64::try_from(joinid)
+                .map_err(|_| broken(self.uri(), JOINID, format!("{joinid} is below 0")))
+        };
+        match keep {
+            Some(keep) => keep.set_indices().map(|row| number(joinids[row])).collect(),
+            None => joinids.iter().map(|joinid| number(*joinid)).collect(),
+        }
     }
 
     /// Sorts a list of joinids. Fails if one occurs twice.
@@ -86,55 +111,39 @@ impl DataFrame {
         Error::Joinid { uri: self.uri().to_owned(), joinid, problem }
     }
 
-    /// Keeps the rows of `batch` that match `list` and the filter.
-    fn pick(
-        &self,
-        batch: &RecordBatch,
-        query: &AxisQuery,
-        list: Option<&[u64]>,
-    ) -> Result<RecordBatch, Error> {
-        let mut picked = batch.clone();
-        let filter = |batch: &RecordBatch, wanted: &BooleanArray| {
-            if wanted.true_count() == 0 {
-                // Arrow's filter would lose the categories of an empty column.
-                return Ok(batch.slice(0, 0));
+    /// The error of a listed joinid that no row has.
+    fn absent(&self, joinid: u64) -> Error {
+        self.list_error(joinid, ABSENT)
+    }
+}
+
+/// A sorted list of joinids, each of which some row must have. Rows come by ascending joinid.
+#[derive(Debug)]
+struct List {
+    list: Vec<u64>,
+    /// Number of joinids of the list, from the first, that rows have had so far.
+    n_found: usize,
+}
+
+impl List {
+    /// Which rows of the next batch are in the list; `None` if all are. Fails with the first joinid
+    /// of the list that no row has.
+    fn among(&mut self, joinids: &[i64]) -> Result<Option<BooleanBuffer>, u64> {
+        let mut wanted = Vec::with_capacity(joinids.len());
+        for joinid in joinids {
+            // Joinids below 0 are in no list.
+            let joinid = u64::try_from(*joinid).ok();
+            let next = self.list.get(self.n_found).copied();
+            let before = self.n_found.checked_sub(1).map(|last| self.list[last]);
+            let is_next = joinid.is_some() && joinid == next;
+            if let Some(next) = next.filter(|next| joinid.is_some_and(|joinid| *next < joinid)) {
+                return Err(next);
             }
-            arrow_select::filter::filter_record_batch(batch, wanted)
-                .map_err(|source| self.arrow_error("the selected rows", source))
-        };
-        if let Some(list) = list {
-            let found = self.joinid_column(&picked)?;
-            if let Some(joinid) =
-                list.iter().find(|joinid| found.binary_search(&(**joinid as i64)).is_err())
-            {
-                return Err(self.list_error(*joinid, ABSENT));
-            }
-            if found.len() != list.len() {
-                let among = |joinid: &i64| list.binary_search(&(*joinid as u64)).is_ok();
-                let wanted = found.iter().map(|joinid| Some(among(joinid))).collect();
-                picked = filter(&picked, &wanted)?;
-            }
+            self.n_found += usize::from(is_next);
+            // A row that was written twice may come twice.
+            wanted.push(is_next || (joinid.is_some() && joinid == before));
         }
-        match &query.value_filter {
-            Some(condition) => filter(&picked, &condition.evaluate(&picked)?),
-            None => Ok(picked),
-        }
-    }
-
-    fn joinid_column<'a>(&self, batch: &'a RecordBatch) -> Result<&'a [i64], Error> {
-        batch
-            .column_by_name(JOINID)
-            .and_then(|column| column.as_primitive_opt::<Int64Type>())
-            .map(|column| column.values().as_ref())
-            .ok_or_else(|| self.joinid_error("it is not a column of 64-bit integers".to_owned()))
-    }
-
-    fn joinid_error(&self, problem: String) -> Error {
-        Error::BrokenColumn { uri: self.uri().to_owned(), column: JOINID.to_owned(), problem }
-    }
-
-    fn arrow_error(&self, what: &str, source: arrow_schema::ArrowError) -> Error {
-        Error::Arrow { uri: self.uri().to_owned(), what: what.to_owned(), source }
+        Ok(wanted.contains(&false).then(|| BooleanBuffer::from(wanted)))
     }
 }
 

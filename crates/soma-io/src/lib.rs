@@ -44,6 +44,7 @@
 mod arrow;
 mod axis_query;
 mod census;
+mod collected;
 mod columns;
 pub mod contract;
 mod dataframe;

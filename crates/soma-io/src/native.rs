@@ -220,6 +220,10 @@ impl XReader for NativeReader {
         self.array.keep_decoded(allowed.values().copied().fold(0, u64::saturating_add));
     }
 
+    fn index_bytes(&self) -> u64 {
+        self.array.index_bytes() as u64
+    }
+
     fn decoded_bytes(&self) -> u64 {
         self.array.decoded_bytes()
     }

@@ -110,6 +110,12 @@ pub trait XReader: Send + Sync + Debug {
         0
     }
 
+    /// Bytes of memory of what the reader remembers of where rows are stored. It grows with the rows
+    /// that were read, up to a limit of the reader.
+    fn index_bytes(&self) -> u64 {
+        0
+    }
+
     /// Names the rows that the read after the next one will want, so that a reader of X far away
     /// can request them while the next one is decoded. The results of reads do not change.
     fn announce_next(&self, _rows: &RowRanges, _genes: &GeneSelection) {}

@@ -81,10 +81,10 @@ pub use {arrow_array, arrow_schema};
 pub use {images, slots};
 
 pub use loader::{
-    AxisQuery, Batch, BatchForm, BlockForm, Budget, Cells, Dataset, DatasetSpec, Epoch, EpochStats,
-    Epochs, Error, GeneJoin, GeneSelection, Genes, Joinids, Loader, LoaderSpec, LoaderState,
-    Matrix, Order, ReaderChoice, Remainder, Totals, Transform, ValueFilter, World, encode, sample,
-    split,
+    AxisQuery, Batch, BatchForm, BlockForm, Budget, CellMemory, Cells, Dataset, DatasetSpec, Epoch,
+    EpochStats, Epochs, Error, GeneJoin, GeneSelection, Genes, Joinids, Loader, LoaderSpec,
+    LoaderState, Matrix, Order, ReaderChoice, Remainder, RowSet, Totals, Transform, ValueFilter,
+    World, encode, sample, split,
 };
 pub use pipeline;
 #[cfg(feature = "sequences")]

@@ -1,12 +1,13 @@
 //! The command `growth`: measures how the cost grows with the number of cells.
 //!
 //! Generates an experiment of each size, sweeps it into one results folder, and relates time per
-//! cell and memory to size.
+//! cell and memory to size. The memory that grows with the cells is shown part by part.
 //!
 //! It starts `generate` and `sweep` as a user would. An existing experiment is used again.
 
 mod args;
 mod line;
+mod parts;
 mod report;
 
 use std::ffi::OsString;
@@ -26,6 +27,9 @@ pub(crate) use args::GrowthArgs;
 
 /// Name of the report in the results folder, beside the sweep's README.
 const REPORT: &str = "growth.md";
+
+/// Name of the picture of memory by part in the results folder.
+const PARTS_PICTURE: &str = "growth-parts.svg";
 
 /// Runs the command and prints the table.
 pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
@@ -186,7 +190,12 @@ impl Growth<'_> {
             .into_iter()
             .filter(|row| row.data.n_cols != 0 && self.is_of(&row.data.uri, sizes))
             .collect();
-        let tables = report::tables(&rows);
+        let points = report::points(&rows);
+        let mut tables = format!("{}\n\n{}", report::tables(&points), parts::table(&points));
+        if let Some(svg) = parts::picture(&points)? {
+            write_text(&self.folder.path, PARTS_PICTURE, &svg)?;
+            tables.push_str(&format!("\n![bytes of memory per cell by part]({PARTS_PICTURE})\n"));
+        }
         let host = rows.first().map_or_else(String::new, |row| row.host.host.clone());
         let text = format!(
             "# How the cost grows\n\n- command: {}\n- machine: {host}\n\n{tables}\n",

@@ -10,7 +10,8 @@
 //! 4. All columns of the batch's tiles are fetched at once ([`fetched`]), decoded, and appended to
 //!    the result ([`column`]).
 //!
-//! Besides the result a read takes the memory of one batch.
+//! Besides the result a read takes the memory of one batch. [`Table::read_each`] gives the result
+//! batch by batch.
 
 mod column;
 mod fetched;
@@ -32,7 +33,7 @@ use crate::array::{self, OpenOptions};
 use crate::description::ArrayDescription;
 use crate::error::Error;
 pub use column::TableColumn;
-use read::Plan;
+use read::{Memory, Plan};
 use snapshot::{Column, Snapshot};
 use window::joined;
 
@@ -93,11 +94,30 @@ impl Table {
         columns: &[&str],
         ranges: Option<&[Range<u64>]>,
     ) -> Result<Vec<TableColumn>, Error> {
-        let columns = columns.iter().map(|name| self.column(name));
-        let columns: Vec<(usize, &Column)> = columns.collect::<Result<_, _>>()?;
+        let columns = self.columns(columns)?;
+        self.pool.install(|| self.plan(&columns, ranges)?.read(&columns))
+    }
+
+    /// Reads like [`read`](Self::read), and gives `each` the columns of some 2^18 rows per thread at
+    /// a time, in order. Takes the memory of these rows, not that of the whole columns.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read), and the first error of `each`, after which it is not called
+    /// again.
+    pub fn read_each<E: From<Error>>(
+        &self,
+        columns: &[&str],
+        ranges: Option<&[Range<u64>]>,
+        mut each: impl FnMut(Vec<TableColumn>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let columns = self.columns(columns)?;
+        let plan = self.pool.install(|| self.plan(&columns, ranges))?;
+        let mut memory = Memory::default();
         let fields: Vec<usize> = columns.iter().map(|(field, _)| *field).collect();
-        let ranges = joined(ranges, self.snapshot.current);
-        self.pool.install(|| Plan::new(&self.snapshot, ranges, &fields)?.read(&columns))
+        for batch in plan.batches(&fields, self.pool.current_num_threads()) {
+            each(self.pool.install(|| plan.read_batch(batch, &columns, &mut memory))?)?;
+        }
+        Ok(())
     }
 
     /// Number of rows. Reads coordinates only where the metadata of fragments do not settle it:
@@ -112,6 +132,21 @@ impl Table {
         }
         let ranges = joined(None, self.snapshot.current);
         self.pool.install(|| Plan::new(&self.snapshot, ranges, &[])?.n_rows())
+    }
+
+    /// Plans to read columns of the rows in `ranges`.
+    fn plan(
+        &self,
+        columns: &[(usize, &Column)],
+        ranges: Option<&[Range<u64>]>,
+    ) -> Result<Plan<'_>, Error> {
+        let fields: Vec<usize> = columns.iter().map(|(field, _)| *field).collect();
+        Plan::new(&self.snapshot, joined(ranges, self.snapshot.current), &fields)
+    }
+
+    /// The columns with these names, and the indices of their fields.
+    fn columns(&self, names: &[&str]) -> Result<Vec<(usize, &Column)>, Error> {
+        names.iter().map(|name| self.column(name)).collect()
     }
 
     /// The column with this name, and the index of its field.

@@ -105,7 +105,7 @@ impl Dataset {
     }
 
     /// Each reader once, with its weight over all its uses.
-    fn distinct_readers(&self) -> impl Iterator<Item = (u128, &Arc<dyn XReader>)> {
+    pub(crate) fn distinct_readers(&self) -> impl Iterator<Item = (u128, &Arc<dyn XReader>)> {
         let is_known = |(_, matrix): (_, &SelectedMatrix)| {
             // A reader that cannot count its values reports the error when it reads.
             matches!(matrix.reader.nnz(), Ok(Some(_)))

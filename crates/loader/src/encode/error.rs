@@ -271,6 +271,16 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// The error of rows that begin at `first` of all rows, with the row counted from the first.
+    pub(super) fn in_window(mut self, first: usize) -> Self {
+        if let Self::UnseenLabel { row_idx, .. } = &mut self {
+            *row_idx += first;
+        }
+        self
+    }
+}
+
 fn listed(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

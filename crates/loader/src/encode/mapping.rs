@@ -8,7 +8,8 @@ use arrow_select::take::take;
 use super::classes::Classes;
 use super::error::Error;
 use super::keys::Keys;
-use super::label::{Label, format_key};
+use super::label::{Kind, Label, format_key};
+use super::narrow;
 use super::{Nulls, Rules, UNSEEN_CODE, Unseen};
 
 /// Number of known labels that an error lists.
@@ -31,25 +32,23 @@ impl Mapping {
         arrays: &[&ArrayRef],
         rules: Rules,
     ) -> Result<Self, Error> {
-        let keys = keys(&columns, arrays)?;
-        let none = Classes::new(&name, keys.kinds.clone(), Vec::new())?;
-        let classes = none.with(keys.distinct.iter().filter(|key| is_class(key, rules)));
+        let classes = sorted_classes(&name, &columns, arrays, rules)?;
         Ok(Self { name, columns, rules, classes })
     }
 
     /// Adds new keys after the existing ones.
     pub(super) fn extend(&self, arrays: &[&ArrayRef]) -> Result<Self, Error> {
-        let keys = keys(&self.columns, arrays)?;
-        self.check_kinds(&keys, arrays)?;
-        let classes =
-            self.classes.with(keys.distinct.iter().filter(|key| is_class(key, self.rules)));
-        Ok(Self { classes, ..self.clone() })
+        let found = sorted_classes(&self.name, &self.columns, arrays, self.rules)?;
+        self.check_kinds(found.kinds(), arrays)?;
+        let found: Vec<Vec<Label<&str>>> =
+            found.keys().iter().map(|key| key.iter().map(Label::borrowed).collect()).collect();
+        Ok(Self { classes: self.classes.with(found.iter()), ..self.clone() })
     }
 
     /// The code of each row.
     pub(super) fn encode(&self, arrays: &[&ArrayRef]) -> Result<Int64Array, Error> {
         let keys = keys(&self.columns, arrays)?;
-        self.check_kinds(&keys, arrays)?;
+        self.check_kinds(&keys.kinds, arrays)?;
         let code = |key: &Vec<Label<&str>>| {
             self.classes.code_of(key).map_or(UNSEEN_CODE, |code| code as i64)
         };
@@ -94,9 +93,9 @@ impl Mapping {
         columns_of(&self.name, &self.columns, obs)
     }
 
-    fn check_kinds(&self, keys: &Keys<'_>, arrays: &[&ArrayRef]) -> Result<(), Error> {
+    fn check_kinds(&self, found: &[Kind], arrays: &[&ArrayRef]) -> Result<(), Error> {
         let fitted = self.classes.kinds();
-        match fitted.iter().zip(&keys.kinds).position(|(fitted, found)| fitted != found) {
+        match fitted.iter().zip(found).position(|(fitted, found)| fitted != found) {
             Some(idx) => Err(Error::KindChanged {
                 encoder: self.name.clone(),
                 column: self.columns[idx].clone(),
@@ -142,6 +141,36 @@ pub(super) fn columns_of<'a>(
         })
     };
     columns.iter().map(column).collect()
+}
+
+/// The classes of all rows, sorted by key. Inspects the rows in windows.
+fn sorted_classes(
+    name: &str,
+    columns: &[String],
+    arrays: &[&ArrayRef],
+    rules: Rules,
+) -> Result<Classes, Error> {
+    let n_rows = arrays.first().map_or(0, |array| array.len());
+    // Codes of groups have 32 bits, and each group has a row.
+    if u32::try_from(n_rows).is_err() {
+        return Err(Error::TooManyRows { n_rows });
+    }
+    let mut classes: Option<Classes> = None;
+    for (first, n_rows) in narrow::bounds(n_rows) {
+        let window: Vec<ArrayRef> = arrays.iter().map(|array| array.slice(first, n_rows)).collect();
+        let keys = keys(columns, &window.iter().collect::<Vec<_>>())?;
+        let before = match classes {
+            Some(classes) => classes,
+            None => Classes::new(name, keys.kinds.clone(), Vec::new())?,
+        };
+        let is_new =
+            |key: &&Vec<Label<&str>>| is_class(key, rules) && before.code_of(key).is_none();
+        let new: Vec<_> = keys.distinct.iter().filter(is_new).collect();
+        classes = Some(if new.is_empty() { before } else { before.with(new.into_iter()) });
+    }
+    let found = classes.map_or_else(|| Classes::new(name, Vec::new(), Vec::new()), Ok)?;
+    let sorted = found.first_sorted(found.len()).cloned().collect();
+    Classes::new(name, found.kinds().to_vec(), sorted)
 }
 
 fn keys<'a>(columns: &[String], arrays: &[&'a ArrayRef]) -> Result<Keys<'a>, Error> {

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{Field, Schema};
 
 use super::Encoder;
 use super::error::Error;
 use super::mapping::columns_of;
+use super::narrow::{NarrowCodes, windows};
 
 /// A set of encoders with distinct names. Cheap to clone.
 ///
@@ -76,6 +77,28 @@ impl Encoders {
     /// obs lacks a column that an encoder needs; an encoder fails, or does not return one code for
     /// each row.
     pub fn encode(&self, obs: &RecordBatch) -> Result<RecordBatch, Error> {
+        self.encode_each(obs, |encoder| Ok(Arc::new(codes_of(encoder, obs)?)))
+    }
+
+    /// The codes like [`encode`](Self::encode), in the narrowest integers that have all codes of an
+    /// encoder. Takes the memory of these, and what the encoders need for one window of rows.
+    pub(crate) fn encode_narrow(&self, obs: &RecordBatch) -> Result<RecordBatch, Error> {
+        self.encode_each(obs, |encoder| {
+            let mut narrow = NarrowCodes::new(obs.num_rows());
+            for (first, window) in windows(obs) {
+                let codes = codes_of(encoder, &window).map_err(|error| error.in_window(first))?;
+                narrow.append(codes.values());
+            }
+            Ok(narrow.finish())
+        })
+    }
+
+    /// One column for each encoder.
+    fn encode_each(
+        &self,
+        obs: &RecordBatch,
+        codes_of: impl Fn(&dyn Encoder) -> Result<ArrayRef, Error>,
+    ) -> Result<RecordBatch, Error> {
         // Checked first, so that no encoder works in vain.
         for encoder in self.iter() {
             columns_of(encoder.name(), encoder.columns(), obs)?;
@@ -83,17 +106,9 @@ impl Encoders {
         let mut fields = Vec::with_capacity(self.encoders.len());
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.encoders.len());
         for encoder in self.iter() {
-            let codes = encoder.encode(obs)?;
-            if codes.len() != obs.num_rows() || codes.null_count() > 0 {
-                return Err(Error::CodeCount {
-                    encoder: encoder.name().to_owned(),
-                    found: codes.len(),
-                    n_nulls: codes.null_count(),
-                    n_rows: obs.num_rows(),
-                });
-            }
-            fields.push(Field::new(encoder.name(), DataType::Int64, false));
-            columns.push(Arc::new(codes));
+            let codes = codes_of(&**encoder)?;
+            fields.push(Field::new(encoder.name(), codes.data_type().clone(), false));
+            columns.push(codes);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(obs.num_rows()));
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).map_err(
@@ -111,4 +126,18 @@ impl Encoders {
     pub fn inverse(&self, name: &str, codes: &Int64Array) -> Result<ArrayRef, Error> {
         self.get(name)?.inverse(codes)
     }
+}
+
+/// The codes of an encoder, after checking that there is one for each row.
+fn codes_of(encoder: &dyn Encoder, obs: &RecordBatch) -> Result<Int64Array, Error> {
+    let codes = encoder.encode(obs)?;
+    if codes.len() == obs.num_rows() && codes.null_count() == 0 {
+        return Ok(codes);
+    }
+    Err(Error::CodeCount {
+        encoder: encoder.name().to_owned(),
+        found: codes.len(),
+        n_nulls: codes.null_count(),
+        n_rows: obs.num_rows(),
+    })
 }

@@ -5,9 +5,9 @@ use std::str::FromStr;
 use rand_chacha::ChaCha8Rng;
 
 use super::parts::{Parts, Shares, WHOLE};
-use super::{deal, empty_splits};
-use crate::Error;
+use super::{deal, empty_splits, finished};
 use crate::random::{SplitDecision, below, split_generator};
+use crate::{Error, RowSet};
 
 /// How the fractions become sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,7 +48,7 @@ impl FromStr for Method {
 
 /// Splits the rows `0..n_rows` by `fractions`.
 ///
-/// All divisions into splits of the resulting sizes are equally likely. Takes 8 bytes per row.
+/// All divisions into splits of the resulting sizes are equally likely.
 ///
 /// # Errors
 /// A fraction is outside 0 to 1; the fractions do not sum to 1; the rows do not fit into memory.
@@ -58,7 +58,7 @@ impl FromStr for Method {
 ///
 /// let splits = by_fraction(10, &[0.7, 0.3], Method::Deterministic, 42)?;
 /// assert_eq!([splits[0].len(), splits[1].len()], [7, 3]);
-/// assert!(splits[1].is_sorted() && splits[1].iter().all(|row| !splits[0].contains(row)));
+/// assert!(splits[1].iter().all(|row| !splits[0].contains(row)));
 /// # Ok::<(), shuffle::Error>(())
 /// ```
 pub fn by_fraction(
@@ -66,7 +66,7 @@ pub fn by_fraction(
     fractions: &[f64],
     method: Method,
     seed: u64,
-) -> Result<Vec<Vec<u64>>, Error> {
+) -> Result<Vec<RowSet>, Error> {
     let parts = Parts::new(fractions)?;
     let shares = parts.shares(n_rows);
     let mut places = match method {
@@ -74,23 +74,18 @@ pub fn by_fraction(
         Method::StochasticRounding => {
             rounded_at_random(&mut split_generator(seed, SplitDecision::Sizes), shares)
         }
-        Method::Multinomial => return multinomial(n_rows, &parts, &shares.rows, seed),
+        Method::Multinomial => return multinomial(n_rows, &parts, seed),
     };
-    let mut splits = empty_splits(&places)?;
+    let mut splits = empty_splits(n_rows, places.len())?;
     let mut generator = split_generator(seed, SplitDecision::Rows);
     for row in 0..n_rows {
-        splits[deal(&mut generator, &mut places)].push(row);
+        splits[deal(&mut generator, &mut places)].add_row(row);
     }
-    Ok(splits)
+    Ok(finished(splits))
 }
 
-fn multinomial(
-    n_rows: u64,
-    parts: &Parts,
-    expected: &[u64],
-    seed: u64,
-) -> Result<Vec<Vec<u64>>, Error> {
-    let mut splits = empty_splits(expected)?;
+fn multinomial(n_rows: u64, parts: &Parts, seed: u64) -> Result<Vec<RowSet>, Error> {
+    let mut splits = empty_splits(n_rows, parts.n_splits())?;
     let mut generator = split_generator(seed, SplitDecision::Rows);
     for row in 0..n_rows {
         let mut draw = below(&mut generator, WHOLE);
@@ -99,9 +94,9 @@ fn multinomial(
             draw -= parts.as_slice()[split_idx];
             split_idx += 1;
         }
-        splits[split_idx].push(row);
+        splits[split_idx].add_row(row);
     }
-    Ok(splits)
+    Ok(finished(splits))
 }
 
 /// The shares with one more row for the largest remainders.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::empty_splits;
 use super::parts::{Parts, WHOLE};
-use crate::Error;
+use super::{empty_splits, finished};
 use crate::random::{SplitDecision, permute, split_generator};
+use crate::{Error, RowSet};
 
 /// Largest number of passes over all groups to improve their places. A few are enough, because each
 /// pass takes the best move of every group.
@@ -30,11 +30,11 @@ const MAX_ROUNDS: usize = 32;
 /// let donors = [4, 4, 4, 9, 9, 2, 2, 2, 2, 7, 7, 7];
 /// let splits = by_group(&donors, &[0.75, 0.25], 42)?;
 /// assert_eq!([splits[0].len(), splits[1].len()], [9, 3]);
-/// let test_donor = donors[splits[1][0] as usize];
-/// assert!(splits[0].iter().all(|row| donors[*row as usize] != test_donor));
+/// let test_donor = donors[splits[1].iter().next().expect("three rows") as usize];
+/// assert!(splits[0].iter().all(|row| donors[row as usize] != test_donor));
 /// # Ok::<(), shuffle::Error>(())
 /// ```
-pub fn by_group(groups: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<Vec<u64>>, Error> {
+pub fn by_group(groups: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<RowSet>, Error> {
     split(groups, None, fractions, seed)
 }
 
@@ -53,7 +53,7 @@ pub fn by_group(groups: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<Vec<
 /// let donors: Vec<u32> = (0..80).map(|row| row / 10).collect();
 /// let types: Vec<u32> = donors.iter().map(|donor| donor % 2).collect();
 /// let splits = by_group_stratified(&donors, &types, &[0.75, 0.25], 42)?;
-/// let of_type_1 = splits[1].iter().filter(|row| types[**row as usize] == 1);
+/// let of_type_1 = splits[1].iter().filter(|row| types[*row as usize] == 1);
 /// assert_eq!((splits[1].len(), of_type_1.count()), (20, 10));
 /// # Ok::<(), shuffle::Error>(())
 /// ```
@@ -62,7 +62,7 @@ pub fn by_group_stratified(
     labels: &[u32],
     fractions: &[f64],
     seed: u64,
-) -> Result<Vec<Vec<u64>>, Error> {
+) -> Result<Vec<RowSet>, Error> {
     if groups.len() != labels.len() {
         return Err(Error::LabelsLength { n_groups: groups.len(), n_labels: labels.len() });
     }
@@ -74,7 +74,7 @@ fn split(
     labels: Option<&[u32]>,
     fractions: &[f64],
     seed: u64,
-) -> Result<Vec<Vec<u64>>, Error> {
+) -> Result<Vec<RowSet>, Error> {
     let parts = Parts::new(fractions)?;
     let counted = Groups::count(groups, labels);
     let n_filled = parts.as_slice().iter().filter(|part| **part > 0).count();
@@ -92,14 +92,14 @@ fn split(
     assignment.improve(&order);
     assignment.fill_empty(&parts, &order);
 
-    let mut splits = empty_splits(&assignment.sizes())?;
+    let mut splits = empty_splits(groups.len() as u64, fractions.len())?;
     let mut row = 0;
     for run in groups.chunk_by(|a, b| a == b) {
         let split_idx = assignment.split_of[counted.idx_of(run[0])];
-        splits[split_idx].extend(row..row + run.len() as u64);
+        splits[split_idx].add(row..row + run.len() as u64);
         row += run.len() as u64;
     }
-    Ok(splits)
+    Ok(finished(splits))
 }
 
 /// A kind of rows: kind 0 is all rows, each label is one more kind.
@@ -256,15 +256,6 @@ impl<'a> Assignment<'a> {
         self.shift(group_idx, self.split_of[group_idx as usize], -1);
         self.shift(group_idx, to, 1);
         self.split_of[group_idx as usize] = to;
-    }
-
-    /// The rows of each split.
-    fn sizes(&self) -> Vec<u64> {
-        let mut sizes = vec![0; self.excess.len()];
-        for (group_idx, split_idx) in self.split_of.iter().enumerate() {
-            sizes[*split_idx] += self.groups.n_rows(group_idx as u32);
-        }
-        sizes
     }
 }
 

@@ -1,12 +1,12 @@
 //! Splits that give each label its share.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use super::parts::{Parts, Shares, WHOLE};
 use super::rounding::round_lines;
-use super::{deal, empty_splits};
-use crate::Error;
+use super::{deal, empty_splits, finished};
 use crate::random::{SplitDecision, split_generator};
+use crate::{Error, RowSet};
 
 /// Splits the rows `0..labels.len()` by `fractions`, and the rows of each label by the same
 /// fractions.
@@ -25,39 +25,73 @@ use crate::random::{SplitDecision, split_generator};
 /// // Twenty rows of label 3, then ten of label 7.
 /// let labels: Vec<u32> = (0..30).map(|row| if row < 20 { 3 } else { 7 }).collect();
 /// let splits = stratified(&labels, &[0.8, 0.2], 42)?;
-/// let of_label_7 = splits[1].iter().filter(|row| labels[**row as usize] == 7);
+/// let of_label_7 = splits[1].iter().filter(|row| labels[*row as usize] == 7);
 /// assert_eq!((splits[1].len(), of_label_7.count()), (6, 2));
 /// # Ok::<(), shuffle::Error>(())
 /// ```
-pub fn stratified(labels: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<Vec<u64>>, Error> {
+pub fn stratified(labels: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<RowSet>, Error> {
     let parts = Parts::new(fractions)?;
-    let mut label_rows: BTreeMap<u32, u64> = BTreeMap::new();
+    let numbers = LabelNumbers::of(labels);
+    let mut label_rows = vec![0_u64; numbers.distinct.len()];
     // Neighbouring rows often have the same label, so look up each run once.
     for run in labels.chunk_by(|a, b| a == b) {
-        *label_rows.entry(run[0]).or_default() += run.len() as u64;
+        label_rows[numbers.of_label(run[0])] += run.len() as u64;
     }
-    let mut places = sizes(&parts, label_rows, seed);
-    let mut totals = vec![0; parts.n_splits()];
-    for sizes in places.values() {
-        totals.iter_mut().zip(sizes).for_each(|(total, size)| *total += size);
-    }
-    let mut splits = empty_splits(&totals)?;
+    let mut places = sizes(&parts, &label_rows, seed);
+    let mut splits = empty_splits(labels.len() as u64, parts.n_splits())?;
     let mut generator = split_generator(seed, SplitDecision::Rows);
     let mut row = 0;
     for run in labels.chunk_by(|a, b| a == b) {
-        let places = places.entry(run[0]).or_default();
+        let places = &mut places[numbers.of_label(run[0])];
         for _ in run {
-            splits[deal(&mut generator, places)].push(row);
+            splits[deal(&mut generator, places)].add_row(row);
             row += 1;
         }
     }
-    Ok(splits)
+    Ok(finished(splits))
+}
+
+/// Labels below this have their numbers in a table.
+const TABLE_LEN: u32 = 1 << 20;
+
+/// The distinct labels, numbered in ascending order.
+struct LabelNumbers {
+    distinct: Vec<u32>,
+    /// The number of each label; empty if some label is too large for a table.
+    table: Vec<u32>,
+}
+
+impl LabelNumbers {
+    fn of(labels: &[u32]) -> Self {
+        let most = labels.iter().copied().max().unwrap_or(0);
+        if most >= TABLE_LEN {
+            let distinct: BTreeSet<u32> =
+                labels.chunk_by(|a, b| a == b).map(|run| run[0]).collect();
+            return Self { distinct: distinct.into_iter().collect(), table: Vec::new() };
+        }
+        let mut is_there = vec![false; most as usize + 1];
+        labels.iter().for_each(|label| is_there[*label as usize] = true);
+        let distinct: Vec<u32> = (0..=most).filter(|label| is_there[*label as usize]).collect();
+        // Of labels that are not there, no number is asked for.
+        let mut table = vec![0; most as usize + 1];
+        for (number, label) in (0..).zip(&distinct) {
+            table[*label as usize] = number;
+        }
+        Self { distinct, table }
+    }
+
+    /// The number of one of the labels.
+    fn of_label(&self, label: u32) -> usize {
+        match self.table.get(label as usize) {
+            Some(number) => *number as usize,
+            None => self.distinct.partition_point(|other| *other < label),
+        }
+    }
 }
 
 /// Rows of each label in each split.
-fn sizes(parts: &Parts, label_rows: BTreeMap<u32, u64>, seed: u64) -> BTreeMap<u32, Vec<u64>> {
-    let (labels, shares): (Vec<u32>, Vec<Shares>) =
-        label_rows.into_iter().map(|(label, n_rows)| (label, parts.shares(n_rows))).unzip();
+fn sizes(parts: &Parts, label_rows: &[u64], seed: u64) -> Vec<Vec<u64>> {
+    let shares: Vec<Shares> = label_rows.iter().map(|n_rows| parts.shares(*n_rows)).collect();
     // One more line makes the columns whole; its rounding decides whether a split's total is
     // rounded up or down.
     let mut missing = vec![0; parts.n_splits()];
@@ -72,5 +106,5 @@ fn sizes(parts: &Parts, label_rows: BTreeMap<u32, u64>, seed: u64) -> BTreeMap<u
     let sizes = shares.into_iter().zip(rounded).map(|(shares, is_up)| {
         shares.rows.into_iter().zip(is_up).map(|(rows, is_up)| rows + u64::from(is_up)).collect()
     });
-    labels.into_iter().zip(sizes).collect()
+    sizes.collect()
 }

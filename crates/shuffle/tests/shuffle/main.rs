@@ -8,6 +8,7 @@ mod entropy;
 mod hierarchical;
 mod listed;
 mod plans;
+mod row_set;
 mod samples;
 mod samples_of_groups;
 mod splits;

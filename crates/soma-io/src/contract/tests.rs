@@ -122,6 +122,10 @@ impl XReader for Flawed {
         self.inner.keep_decoded(holder, limit_bytes);
     }
 
+    fn index_bytes(&self) -> u64 {
+        self.inner.index_bytes()
+    }
+
     fn decoded_bytes(&self) -> u64 {
         if self.is(Wrong::Kept) { 1 } else { self.inner.decoded_bytes() }
     }

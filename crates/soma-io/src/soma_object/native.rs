@@ -197,16 +197,22 @@ impl StoredArray for NativeTable {
 }
 
 impl StoredTable for NativeTable {
-    fn read(&self, names: &[&str], ranges: &[(i64, i64)]) -> Result<Vec<StoredColumn>, Error> {
+    fn read_each(
+        &self,
+        names: &[&str],
+        ranges: &[(i64, i64)],
+        each: &mut dyn FnMut(Vec<StoredColumn>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let ranges: Vec<Range<u64>> =
             ranges.iter().map(|(first, last)| *first as u64..*last as u64 + 1).collect();
         let ranges = (!ranges.is_empty()).then_some(ranges.as_slice());
-        let columns = self.table.read(names, ranges)?.into_iter();
-        let columns = columns.map(|column| StoredColumn {
-            bytes: column.bytes,
-            offsets: column.offsets,
-            validity: column.validity,
-        });
-        Ok(columns.collect())
+        self.table.read_each(names, ranges, |columns| {
+            let columns = columns.into_iter().map(|column| StoredColumn {
+                bytes: column.bytes,
+                offsets: column.offsets,
+                validity: column.validity,
+            });
+            each(columns.collect())
+        })
     }
 }

@@ -29,8 +29,14 @@ pub(crate) trait StoredArray: Debug + Send + Sync {
 /// A table: an array of one dimension, whose columns can be read.
 pub(crate) trait StoredTable: StoredArray {
     /// Reads columns by name, the dimension's among them, of the cells in `ranges` (both ends
-    /// included; all cells if there is no range), by ascending coordinate.
-    fn read(&self, names: &[&str], ranges: &[(i64, i64)]) -> Result<Vec<StoredColumn>, Error>;
+    /// included; all cells if there is no range), by ascending coordinate. `each` gets the columns
+    /// of a batch of cells at a time; its first error ends the read.
+    fn read_each(
+        &self,
+        names: &[&str],
+        ranges: &[(i64, i64)],
+        each: &mut dyn FnMut(Vec<StoredColumn>) -> Result<(), Error>,
+    ) -> Result<(), Error>;
 }
 
 /// The values of a column.

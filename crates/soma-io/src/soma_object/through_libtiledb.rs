@@ -80,43 +80,31 @@ impl StoredArray for LibtiledbArray {
 }
 
 impl StoredTable for LibtiledbArray {
-    fn read(&self, names: &[&str], ranges: &[(i64, i64)]) -> Result<Vec<StoredColumn>, Error> {
-        let attributes = &self.array.schema().attributes;
-        let mut columns: Vec<StoredColumn> = names
-            .iter()
-            .map(|name| {
-                let attribute = attributes.iter().find(|attribute| attribute.name == *name);
-                let var_sized = attribute.is_some_and(|attribute| attribute.var_sized);
-                let nullable = attribute.is_some_and(|attribute| attribute.nullable);
-                StoredColumn {
-                    bytes: Vec::new(),
-                    offsets: var_sized.then(|| vec![0]),
-                    validity: nullable.then(Vec::new),
-                }
-            })
-            .collect();
+    fn read_each(
+        &self,
+        names: &[&str],
+        ranges: &[(i64, i64)],
+        each: &mut dyn FnMut(Vec<StoredColumn>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut query =
             ReadQuery::new(&self.array, Layout::RowMajor, &[ranges], names, BUFFER_BYTES)?;
         while let Some(piece) = query.next_piece()? {
-            for (column_idx, column) in columns.iter_mut().enumerate() {
-                extend(column, piece.column(column_idx));
-            }
+            each((0..names.len()).map(|idx| stored(piece.column(idx))).collect())?;
         }
-        Ok(columns)
+        Ok(())
     }
 }
 
-/// Appends the cells of a piece to a column.
-fn extend(column: &mut StoredColumn, piece: tiledb::Column<'_>) {
-    if let (Some(offsets), Some(starts)) = (&mut column.offsets, piece.offsets()) {
-        let n_before = column.bytes.len() as i64;
-        let ends = starts.iter().skip(1).copied().chain([piece.bytes().len() as u64]);
-        offsets.extend(ends.map(|end| n_before + end as i64));
+/// A copy of a column of a piece.
+fn stored(column: tiledb::Column<'_>) -> StoredColumn {
+    let n_bytes = column.bytes().len() as u64;
+    StoredColumn {
+        bytes: column.bytes().to_vec(),
+        offsets: column.offsets().map(|starts| {
+            starts.iter().copied().chain([n_bytes]).map(|start| start as i64).collect()
+        }),
+        validity: column.validity().map(|valid| valid.iter().map(|valid| *valid != 0).collect()),
     }
-    if let (Some(validity), Some(valid)) = (&mut column.validity, piece.validity()) {
-        validity.extend(valid.iter().map(|valid| *valid != 0));
-    }
-    column.bytes.extend_from_slice(piece.bytes());
 }
 
 /// Estimates the number of cells of an array, for the sizes of buffers and batches: the sum over

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
-use soma_io::{AxisQuery, DataFrame, Experiment, Joinids, OpenOptions, ValueFilter};
+use arrow_array::types::{Int16Type, Int64Type};
+use arrow_array::{ArrayRef, DictionaryArray, Int16Array, RecordBatch, StringArray};
+use soma_io::{
+    AxisQuery, ColumnKind, ColumnSpec, DataFrame, Experiment, ExperimentSpec, ExperimentWriter,
+    Extent, Joinids, OpenOptions, ValueFilter, XLayout,
+};
 
 use crate::small::Small;
 
@@ -99,4 +103,77 @@ fn rows_that_are_not_there_are_an_error() {
     }
     let told = obs.query(Some(&["nope"]), &AxisQuery::default()).unwrap_err().to_string();
     assert!(told.contains("nope") && told.contains("count_or_none"), "{told}");
+}
+
+/// More rows than one batch of a read.
+#[test]
+fn rows_of_several_batches_are_those_of_the_formulas() {
+    const N: u64 = 1_400_000;
+    let folder = tempfile::tempdir().unwrap();
+    let uri = folder.path().join("many").to_str().unwrap().to_owned();
+    let classes: Vec<String> = (0..300).map(|class| format!("class {class}")).collect();
+    let class = |row: u64| row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    let spec = ExperimentSpec {
+        n_obs: N,
+        n_var: 1,
+        obs: vec![ColumnSpec {
+            nullable: true,
+            ..ColumnSpec::new(
+                "class",
+                ColumnKind::Categorical { values: classes.clone(), ordered: false },
+            )
+        }],
+        var: vec![ColumnSpec::new("name", ColumnKind::Text)],
+        measurement: "RNA".to_owned(),
+        layers: vec![],
+        extent: Extent::default(),
+        x_layout: XLayout::census(1),
+        fragment_rows: None,
+        consolidate: false,
+        config: soma_io::Config::new(),
+    };
+    let mut writer = ExperimentWriter::create(&uri, spec).unwrap();
+    let categories = Arc::new(StringArray::from(classes));
+    let key = |row: u64| (row % 7 != 3).then(|| (class(row) % 300) as i16);
+    for first in (0..N).step_by(200_000) {
+        let codes: Int16Array = (first..first + 200_000).map(key).collect();
+        let rows = DictionaryArray::try_new(codes, Arc::clone(&categories) as _).unwrap();
+        let rows =
+            RecordBatch::try_from_iter_with_nullable([("kind", Arc::new(rows) as ArrayRef, true)]);
+        writer.write_obs(&rows.unwrap()).unwrap();
+    }
+    let names = Arc::new(StringArray::from(vec!["gene"])) as ArrayRef;
+    writer.write_var(&RecordBatch::try_from_iter([("name", names)]).unwrap()).unwrap();
+    writer.finish().unwrap();
+
+    // Batches are larger with more threads.
+    let config =
+        [("sm.compute_concurrency_level".to_owned(), "2".to_owned())].into_iter().collect();
+    let options = OpenOptions { config, ..OpenOptions::default() };
+    let obs = Experiment::open(&uri, &options).unwrap().obs().unwrap();
+    let filter = "kind in ['class 5', 'class 260'] and soma_joinid >= 100000";
+    let list: Vec<u64> = (0..N).filter(|row| row % 5 == 0).collect();
+    for (query, is_wanted) in [
+        (AxisQuery::default(), (|_, _| true) as fn(u64, Option<i16>) -> bool),
+        (AxisQuery::filter(filter).unwrap(), |row, key| {
+            row >= 100_000 && matches!(key, Some(5 | 260))
+        }),
+        (AxisQuery::list(list), |row, _| row % 5 == 0),
+    ] {
+        let expected: Vec<u64> = (0..N).filter(|row| is_wanted(*row, key(*row))).collect();
+        let (mut joinids, mut n_batches) = (Vec::new(), 0);
+        let selected = obs.select(Some(&["kind"]), &query, &mut |batch| {
+            joinids.extend_from_slice(batch);
+            n_batches += 1;
+        });
+        let selected = selected.unwrap();
+        assert_eq!(joinids, expected);
+        assert!(n_batches > 1, "a single batch");
+        let found = selected.column(0).as_dictionary::<Int16Type>().keys();
+        assert!(found.iter().eq(expected.iter().map(|row| key(*row))));
+        assert_eq!(obs.query(Some(&["kind"]), &query).unwrap(), selected);
+    }
+    // Joinids far apart are in different batches, and each must be there.
+    let two = obs.query(Some(&[]), &AxisQuery::list([N - 1, 3])).unwrap();
+    assert_eq!(two.num_rows(), 2);
 }

@@ -1,7 +1,5 @@
 //! Tables of a growth run: time per cell and memory of each point by size, and fitted lines.
 
-use std::collections::BTreeMap;
-
 use bench_report::{EpochRecord, Spread, Status};
 use bench_run::grouped;
 use comfy_table::{CellAlignment, Table, presets};
@@ -19,38 +17,54 @@ const HEADER: [&str; 8] = [
     "peak MB",
 ];
 
+/// A point of the grid, on data of several sizes.
+pub(super) struct Point<'a> {
+    /// The settings in which points of a run differ.
+    pub(super) name: String,
+    /// Chunks and rows of a block, for labels.
+    pub(super) block: String,
+    /// By ascending number of cells.
+    pub(super) sizes: Vec<Sized<'a>>,
+}
+
 /// The epochs of one point on data of one size.
-struct Sized<'a> {
-    n_cells: u64,
+pub(super) struct Sized<'a> {
+    pub(super) n_cells: u64,
     rows: Vec<&'a EpochRecord>,
+}
+
+/// Groups rows by point, in the order of their first rows, and by size.
+pub(super) fn points(rows: &[EpochRecord]) -> Vec<Point<'_>> {
+    let mut points: Vec<Point<'_>> = Vec::new();
+    for row in rows {
+        let (name, n_cells) = (name(row), row.data.total_rows);
+        let at = points.iter().position(|known| known.name == name).unwrap_or_else(|| {
+            let block = format!("{}x{}", row.point.chunks_per_block, row.point.chunk_size);
+            points.push(Point { name, block, sizes: Vec::new() });
+            points.len() - 1
+        });
+        let sizes = &mut points[at].sizes;
+        match sizes.binary_search_by_key(&n_cells, |size| size.n_cells) {
+            Ok(size) => sizes[size].rows.push(row),
+            Err(size) => sizes.insert(size, Sized { n_cells, rows: vec![row] }),
+        }
+    }
+    points
 }
 
 /// Formats a table of each point's sizes, and the lines through time and memory.
 ///
 /// Figures are medians over epochs. A point without a successful epoch shows its status.
-pub(crate) fn tables(rows: &[EpochRecord]) -> String {
-    let mut points: BTreeMap<(usize, String), BTreeMap<u64, Vec<&EpochRecord>>> = BTreeMap::new();
-    let mut names: Vec<String> = Vec::new();
-    for row in rows {
-        let name = name(row);
-        // Points keep the order of their first rows.
-        let at = names.iter().position(|known| *known == name).unwrap_or_else(|| {
-            names.push(name.clone());
-            names.len() - 1
-        });
-        points.entry((at, name)).or_default().entry(row.data.total_rows).or_default().push(row);
-    }
+pub(super) fn tables(points: &[Point<'_>]) -> String {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
     table.set_header(HEADER);
     let mut lines = String::new();
-    for ((_, name), sizes) in points {
-        let sizes: Vec<Sized<'_>> =
-            sizes.into_iter().map(|(n_cells, rows)| Sized { n_cells, rows }).collect();
-        for size in &sizes {
-            table.add_row(size.cells(&name));
+    for Point { name, sizes } in points {
+        for size in sizes {
+            table.add_row(size.cells(name));
         }
-        lines.push_str(&told_lines(&name, &sizes));
+        lines.push_str(&told_lines(name, sizes));
     }
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -69,7 +83,7 @@ fn name(row: &EpochRecord) -> String {
 }
 
 impl Sized<'_> {
-    fn median(&self, figure: impl Fn(&EpochRecord) -> Option<f64>) -> Option<f64> {
+    pub(super) fn median(&self, figure: impl Fn(&EpochRecord) -> Option<f64>) -> Option<f64> {
         let well = self.rows.iter().filter(|row| row.measured.status == Status::Ok);
         Spread::of(well.filter_map(|row| figure(row))).map(|spread| spread.median)
     }
@@ -140,11 +154,11 @@ fn told_lines(name: &str, sizes: &[Sized<'_>]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use bench_report::Measured;
 
-    fn row(n_cells: u64, secs: f64, bytes: u64) -> EpochRecord {
+    pub(in crate::growth) fn row(n_cells: u64, secs: f64, bytes: u64) -> EpochRecord {
         let mut row = EpochRecord::default();
         row.point.chunk_method = "native".into();
         (row.point.chunks_per_block, row.point.chunk_size, row.point.batch_size) = (8, 64, 16);
@@ -164,7 +178,7 @@ mod tests {
             row(100_000, 3.0, 510_000_000),
             row(100_000, 3.0, 510_000_000),
         ];
-        let text = tables(&rows);
+        let text = tables(&points(&rows));
         let of = |cells: &str| {
             let line = text.lines().find(|line| line.contains(&format!(" {cells} |"))).unwrap();
             line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>()
@@ -182,8 +196,9 @@ mod tests {
     fn what_failed_says_so_and_has_no_line() {
         let mut failed = row(500, 1.0, 1);
         failed.measured = Measured::failed(Status::Oom, "no memory".to_owned());
-        let text = tables(&[row(100, 1.0, 1_000_000), failed]);
+        let rows = [row(100, 1.0, 1_000_000), failed];
+        let text = tables(&points(&rows));
         assert!(text.contains("oom") && !text.contains("per cell;"), "{text}");
-        assert!(tables(&[]).contains("µs per cell"));
+        assert!(tables(&points(&[])).contains("µs per cell"));
     }
 }

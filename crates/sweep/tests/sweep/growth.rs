@@ -35,7 +35,21 @@ fn each_size_is_generated_swept_and_told() {
     for expect in ["--cells 600,200,400", "| native 4x16 b32 dense, native, warm", "µs per cell"] {
         assert!(report.contains(expect), "{expect}: {report}");
     }
-    assert_eq!(report.lines().filter(|line| line.starts_with("| native")).count(), 6);
+    // One line for time and peak, one for the parts of memory.
+    assert_eq!(report.lines().filter(|line| line.starts_with("| native")).count(), 12);
+    for part in ["joinids", "row index", "all parts", "growth-parts.svg"] {
+        assert!(report.contains(part), "{part}: {report}");
+    }
+    assert!(fs::read_to_string(folder.join("out/growth-parts.svg")).unwrap().contains("<svg"));
+    let memory = |row: &bench_report::EpochRecord| {
+        // A code of cell_type has one byte, and the order one number.
+        (
+            row.measured.joinid_bytes,
+            row.measured.obs_bytes.map(|bytes| bytes >= row.data.total_rows),
+        )
+    };
+    assert!(rows.iter().all(|row| memory(row) == (Some(0), Some(true))));
+    assert!(rows.iter().all(|row| 0 < row.measured.order_bytes.unwrap()));
     assert_eq!(report.matches("the sizes lie within").count(), 4);
     let kept = || fs::read_dir(folder.join("data")).unwrap().count();
     assert_eq!(kept(), 3);

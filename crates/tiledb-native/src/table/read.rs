@@ -30,6 +30,19 @@ pub(super) struct Plan<'a> {
     windows: Vec<Window>,
 }
 
+/// Memory that the batches of a read use one after another.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// Filtered bytes.
+    buffer: Vec<u8>,
+    /// The selected cells.
+    runs: Vec<Run>,
+}
+
+fn empty(columns: &[(usize, &Column)]) -> Vec<TableColumn> {
+    columns.iter().map(|(_, column)| TableColumn::empty(column)).collect()
+}
+
 impl<'a> Plan<'a> {
     /// Plans to read the rows in `ranges`, which are sorted and disjoint, all bounds included; also
     /// loads the places of `fields`.
@@ -64,33 +77,57 @@ impl<'a> Plan<'a> {
 
     /// Reads columns: of each the index of its field, and the column itself.
     pub(super) fn read(&self, columns: &[(usize, &Column)]) -> Result<Vec<TableColumn>, Error> {
-        let mut out: Vec<_> =
-            columns.iter().map(|(_, column)| TableColumn::empty(column)).collect();
-        let (mut buffer, mut runs) = (Vec::new(), Vec::new());
+        let mut out = empty(columns);
+        let mut memory = Memory::default();
         let fields: Vec<usize> = columns.iter().map(|(field, _)| *field).collect();
-        for batch in self.batches(&fields) {
-            runs.clear();
-            self.select(batch, &mut buffer, &mut runs)?;
-            let mut wanted: Vec<(u32, usize)> = Vec::new();
-            let mut tiles: Vec<u32> = runs.iter().map(|run| run.tile).collect();
-            tiles.sort_unstable();
-            tiles.dedup();
-            for (field, _) in columns {
-                wanted.extend(tiles.iter().map(|tile| (*tile, *field)));
-            }
-            let fetched = Fetched::read(self.snapshot, &self.tiles, &wanted, &mut buffer)?;
-            out.par_iter_mut().zip(columns).with_max_len(1).try_for_each(
-                |(out, (field, column))| out.append((column, *field), &runs, &fetched),
-            )?;
+        for batch in self.batches(&fields, rayon::current_num_threads()) {
+            self.append(batch, columns, &mut memory, &mut out)?;
         }
         Ok(out)
+    }
+
+    /// Reads the columns of a batch.
+    pub(super) fn read_batch(
+        &self,
+        batch: &[Window],
+        columns: &[(usize, &Column)],
+        memory: &mut Memory,
+    ) -> Result<Vec<TableColumn>, Error> {
+        let mut out = empty(columns);
+        self.append(batch, columns, memory, &mut out)?;
+        Ok(out)
+    }
+
+    /// Appends the rows of a batch to columns.
+    fn append(
+        &self,
+        batch: &[Window],
+        columns: &[(usize, &Column)],
+        Memory { buffer, runs }: &mut Memory,
+        out: &mut [TableColumn],
+    ) -> Result<(), Error> {
+        runs.clear();
+        self.select(batch, buffer, runs)?;
+        let mut wanted: Vec<(u32, usize)> = Vec::new();
+        let mut tiles: Vec<u32> = runs.iter().map(|run| run.tile).collect();
+        tiles.sort_unstable();
+        tiles.dedup();
+        for (field, _) in columns {
+            wanted.extend(tiles.iter().map(|tile| (*tile, *field)));
+        }
+        let fetched = Fetched::read(self.snapshot, &self.tiles, &wanted, buffer)?;
+        let runs: &[Run] = runs;
+        out.par_iter_mut()
+            .zip(columns)
+            .with_max_len(1)
+            .try_for_each(|(out, (field, column))| out.append((column, *field), runs, &fetched))
     }
 
     /// Number of rows.
     pub(super) fn n_rows(&self) -> Result<u64, Error> {
         let (mut buffer, mut runs) = (Vec::new(), Vec::new());
         let mut n_rows = 0_u64;
-        for batch in self.batches(&[]) {
+        for batch in self.batches(&[], rayon::current_num_threads()) {
             runs.clear();
             self.select(batch, &mut buffer, &mut runs)?;
             n_rows +=
@@ -99,9 +136,13 @@ impl<'a> Plan<'a> {
         Ok(n_rows)
     }
 
-    /// Windows of which `fields` are read together.
-    fn batches<'b>(&'b self, fields: &'b [usize]) -> impl Iterator<Item = &'b [Window]> {
-        let n_threads = rayon::current_num_threads() as u64;
+    /// Windows of which `fields` are read together, by `n_threads` threads.
+    pub(super) fn batches<'b>(
+        &'b self,
+        fields: &'b [usize],
+        n_threads: usize,
+    ) -> impl Iterator<Item = &'b [Window]> {
+        let n_threads = n_threads as u64;
         let most = Size {
             cells: BATCH_CELLS * n_threads,
             bytes: MOST_BATCH_BYTES.min(BATCH_BYTES * n_threads),

@@ -70,6 +70,6 @@ impl Labeled {
         let labels = self.dataset.groups(&[&self.label])?;
         let parts = split::stratified(&labels, &[1.0 - held_out, held_out], seed)?;
         let [train, held_out] = &parts[..] else { return Err("two shares give two parts".into()) };
-        Ok(Parts { train: self.dataset.rows(train)?, held_out: self.dataset.rows(held_out)? })
+        Ok(Parts { train: self.dataset.part(train)?, held_out: self.dataset.part(held_out)? })
     }
 }

@@ -61,6 +61,10 @@ impl XReader for Typed {
         self.inner.keep_decoded(holder, limit_bytes);
     }
 
+    fn index_bytes(&self) -> u64 {
+        self.inner.index_bytes()
+    }
+
     fn decoded_bytes(&self) -> u64 {
         self.inner.decoded_bytes()
     }

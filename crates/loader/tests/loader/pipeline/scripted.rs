@@ -137,6 +137,10 @@ impl XReader for ScriptedReader {
         self.inner.keep_decoded(holder, limit_bytes);
     }
 
+    fn index_bytes(&self) -> u64 {
+        self.inner.index_bytes()
+    }
+
     fn decoded_bytes(&self) -> u64 {
         self.inner.decoded_bytes()
     }

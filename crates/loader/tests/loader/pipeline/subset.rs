@@ -10,6 +10,7 @@ use loader::encode::{BatchKeyEncoder, Encoders, LabelEncoder, Rules, Unseen};
 use loader::split::{self, Method};
 use loader::{Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec};
 use proptest::prelude::*;
+use soma_io::{CsrBuffers, MemoryReader};
 
 use crate::pipeline::sample::{self, WAYS};
 
@@ -68,8 +69,13 @@ proptest! {
         let split = split::by_fraction(both.n_rows(), &[0.5, 0.3, 0.2], Method::Multinomial, seed);
         let mut seen = Vec::new();
         for rows in split.unwrap() {
-            let part = both.rows(&rows).unwrap();
-            prop_assert_eq!(part.n_rows(), rows.len() as u64);
+            let part = both.part(&rows).unwrap();
+            prop_assert_eq!(part.n_rows(), rows.len());
+            let rows: Vec<u64> = rows.iter().collect();
+            // A list of the same rows gives the same.
+            let of_list = both.rows(&rows).unwrap();
+            prop_assert_eq!(of_list.obs(), part.obs());
+            prop_assert!((0..2).all(|idx| of_list.cells(idx) == part.cells(idx)));
             prop_assert_eq!(part.n_experiments(), 2);
             for (place, row) in rows.iter().enumerate() {
                 prop_assert_eq!(part.origin(place as u64), both.origin(*row));
@@ -99,7 +105,7 @@ fn groups_are_those_of_the_columns_and_stay_on_one_side() {
     let parts = split::by_group(&groups, &[0.6, 0.4], 1).unwrap();
     let donors: Vec<BTreeSet<Option<String>>> = parts
         .iter()
-        .map(|rows| delivered(&dataset.rows(rows).unwrap()).into_iter().map(donor).collect())
+        .map(|rows| delivered(&dataset.part(rows).unwrap()).into_iter().map(donor).collect())
         .collect();
     assert_eq!(
         (donors[0].len() + donors[1].len(), donors[0].intersection(&donors[1]).count()),
@@ -155,4 +161,39 @@ fn rows_that_are_not_there_are_refused() {
         assert!(matches!(error, Error::Rows { .. }), "{error}");
     }
     assert_eq!(dataset.rows(&[]).unwrap().n_rows(), 0);
+}
+
+/// More rows than one window, by which labels are fitted and encoded.
+#[test]
+fn codes_of_several_windows_are_those_of_all_rows() {
+    const N: u64 = (1 << 20) + 5_000;
+    // The last labels come in the second window only.
+    let label = |row: u64| if row < 1 << 20 { (row * 7 % 400) as i32 } else { -((row % 3) as i32) };
+    let labels: ArrayRef = Arc::new(Int32Array::from_iter_values((0..N).map(label)));
+    let obs = RecordBatch::try_from_iter([("label", Arc::clone(&labels))]).unwrap();
+    let csr =
+        CsrBuffers { row_offsets: vec![0; N as usize + 1], n_columns: 1, ..CsrBuffers::default() };
+    let x = Arc::new(MemoryReader::new(csr).unwrap());
+    let dataset = Dataset::new(x, Cells::Range(0..N), obs, GeneSelection::All).unwrap();
+
+    let distinct: BTreeSet<i32> = (0..N).map(label).collect();
+    let code_of: BTreeMap<i32, i64> = distinct.iter().copied().zip(0..).collect();
+    let encoder = LabelEncoder::fit("label", &labels, Rules::default()).unwrap();
+    let known = LabelEncoder::fit("label", &labels.slice(0, 400), Rules::default()).unwrap();
+    assert_eq!(encoder.classes().len(), distinct.len());
+    let encoders = Encoders::new(vec![Arc::new(encoder)]).unwrap();
+    let whole = encoders.encode(dataset.obs()).unwrap();
+    let encoded = dataset.clone().with_encoders(&encoders).unwrap();
+    assert_eq!(encoded.codes().unwrap(), whole);
+    assert!(encoded.codes_of("label").unwrap().eq((0..N).map(|row| code_of[&label(row)])));
+    // Two bytes for each row are enough.
+    assert!((2 * N..2 * N + 4096).contains(&encoded.cell_memory().codes));
+    let groups = dataset.groups(&["label"]).unwrap();
+    assert!(groups.iter().copied().map(i64::from).eq((0..N).map(|row| code_of[&label(row)])));
+
+    // Rows of errors are counted from the first row of all.
+    let error = dataset.with_encoders(&Encoders::new(vec![Arc::new(known)]).unwrap()).unwrap_err();
+    let message = format!("{error}");
+    let first_unknown = (0..N).find(|row| label(*row) < 0).unwrap();
+    assert!(message.contains(&format!("{first_unknown}")), "{message}");
 }

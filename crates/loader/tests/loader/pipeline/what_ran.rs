@@ -189,6 +189,6 @@ fn cells_and_genes_outside_x_are_refused() {
 fn a_data_set_says_its_sizes() {
     let dataset = sample::whole(20, 3);
     assert_eq!((dataset.n_rows(), dataset.n_columns()), (20, 3));
-    assert!(20 * 8 <= dataset.obs_bytes());
+    assert!(20 * 8 <= dataset.cell_memory().obs);
     assert_eq!(dataset.cells(0), Some(&Cells::Range(0..20)));
 }
