@@ -51,9 +51,10 @@ DType: TypeAlias = Literal["stored", "float32"]
 | `"stored"` | of the type in which they are stored; float32 once they are transformed |
 | `"float32"` | the nearest float32 |
 
-Values are read as float32, so `"stored"` is a ValueError wherever float32 may have changed a value:
-for float64 when the data set is made, for integers of 32 and 64 bits at the first batch with one of
-2^24 or more.
+Values are read as float32. `"stored"` is exact: a value that float32 does not have (0.1 of float64,
+2^24 + 1 of an integer) is a ValueError that names the cell and the gene, when the block with it is
+read. Counts stored as float64 come as float64. Several experiments whose types differ give float32,
+exact as well.
 """
 
 ObsForm: TypeAlias = Literal["pandas", "arrow", "codes"]
@@ -128,6 +129,8 @@ def import_packages(form: str, obs_form: str, return_sparse_X: bool) -> None:
         required("torch", f"form={form!r}")
     if obs_form == "pandas":
         required("pandas", "obs_form='pandas'")
+    if obs_form == "arrow":
+        required("pyarrow", "obs_form='arrow'")
 
 
 Values: TypeAlias = native.Batch | native.Matrix

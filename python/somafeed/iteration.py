@@ -52,9 +52,31 @@ class Place:
         if version != _VERSION:
             raise ValueError(f"the state has version {version!r}, this release reads {_VERSION}")
         try:
-            return cls(**fields)
+            place = cls(**fields)
         except TypeError as error:
             raise ValueError(f"this is not the state of an ExperimentDataset: {error}") from error
+        problem = place._problem()
+        if problem is not None:
+            raise ValueError(f"this is not the state of an ExperimentDataset: {problem}")
+        return place
+
+    def _problem(self) -> str | None:
+        """What is wrong with the values of a saved place; None if nothing is."""
+        numbers = {"epoch": self.epoch, "seed": self.seed}
+        if self.lanes is not None:
+            numbers["lanes"] = self.lanes
+        for name, number in numbers.items():
+            if type(number) is not int or not 0 <= number < 1 << 64:
+                return f"{name} is {number!r:.100}"
+        if self.lanes == 0:
+            return "lanes is 0"
+        if self.loader is not None and not isinstance(self.loader, str):
+            return f"loader is {self.loader!r:.100}"
+        worker = () if self.worker is None else self.worker
+        is_worker = isinstance(worker, list | tuple) and len(worker) in (0, 3)
+        if not is_worker or any(type(number) is not int for number in worker):
+            return f"worker is {self.worker!r:.100}"
+        return None
 
 
 class Progress:

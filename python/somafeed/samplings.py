@@ -130,6 +130,17 @@ class AtMostPerClass:
         return native.Sampling.at_most_per_class(cells.groups(_names(self.columns)), self.most)
 
 
+def checked_sample(sample: Sample | None) -> Sample | None:
+    """The sample, if it is one.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if sample is None or isinstance(sample, native.Sampling) or callable(getattr(sample, "of", None)):
+        return sample
+    raise TypeError(f"sampling must be a sample like WithReplacement(1000), not {sample!r:.200}")
+
+
 def _names(columns: str | Sequence[str]) -> Sequence[str]:
     return (columns,) if isinstance(columns, str) else tuple(columns)
 

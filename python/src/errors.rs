@@ -182,6 +182,8 @@ fn of_soma(error: &soma_io::Error) -> Kind {
         | E::Address { .. }
         | E::Census { .. }
         | E::NotNative { .. }
+        | E::Inexact { .. }
+        | E::NotExact { .. }
         | E::UnknownReader { .. } => Kind::Value,
         E::Destination(error) => of_destination(error),
         E::Storage(error) => of_storage(error),

@@ -1,6 +1,7 @@
 //! The contract check rejects readers that each break one rule.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
@@ -124,6 +125,10 @@ impl XReader for Flawed {
 
     fn decoded_bytes(&self) -> u64 {
         if self.is(Wrong::Kept) { 1 } else { self.inner.decoded_bytes() }
+    }
+
+    fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
+        self.inner.exact()
     }
 
     fn read_csr(

@@ -65,6 +65,10 @@ impl XReader for Typed {
         self.inner.decoded_bytes()
     }
 
+    fn exact(&self) -> Result<Arc<dyn XReader>, ReadError> {
+        self.inner.exact()
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,

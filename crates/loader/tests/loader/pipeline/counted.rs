@@ -1,7 +1,7 @@
 //! A reader in memory that counts its calls.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::RecordBatch;
@@ -98,6 +98,10 @@ impl XReader for CountedReader {
 
     fn decoded_bytes(&self) -> u64 {
         self.inner.decoded_bytes()
+    }
+
+    fn exact(&self) -> Result<Arc<dyn XReader>, soma_io::Error> {
+        self.inner.exact()
     }
 
     fn read_csr(

@@ -141,6 +141,10 @@ impl XReader for ScriptedReader {
         self.inner.decoded_bytes()
     }
 
+    fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
+        self.inner.exact()
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,
