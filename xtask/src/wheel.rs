@@ -181,7 +181,9 @@ fn wheel_in(folder: &Path) -> anyhow::Result<PathBuf> {
 
 /// Puts the wheel for users into the environment of an interpreter, in place of an earlier one.
 pub(crate) fn install(python: &Path) -> anyhow::Result<()> {
-    let Ok(wheel) = build(RELEASE, Systems::OfUsers)? else { bail!("cargo could not build the wheel") };
+    let Ok(wheel) = build(RELEASE, Systems::OfUsers)? else {
+        bail!("cargo could not build the wheel")
+    };
     let script = "import sysconfig; print(sysconfig.get_path('purelib'), end='')";
     let ran = Command::new(python).args(["-c", script]).output();
     let output = ran.with_context(|| format!("cannot run {}", python.display()))?;
@@ -230,7 +232,9 @@ mod unit_tests {
         }
         let page = fs::read_to_string(cargo::workspace_root().join("docs/python.md")).unwrap();
         let glibc = OLDEST_GLIBC.trim_start_matches("manylinux_").replace('_', ".");
-        assert!(page.contains(&format!("`{OLDEST_GLIBC}`")) && page.contains(&format!("glibc {glibc}")));
+        assert!(
+            page.contains(&format!("`{OLDEST_GLIBC}`")) && page.contains(&format!("glibc {glibc}"))
+        );
         // Tests need no zig, and nor does another system.
         assert!(!Systems::LikeThis.needs_zig());
         assert_eq!(Systems::OfUsers.needs_zig(), cfg!(target_os = "linux"));

@@ -87,7 +87,10 @@ mod tests {
                 let error = error.unwrap_err();
                 assert!(matches!(error, Error::Inexact { cell: 10, gene: g, .. } if g == gene));
                 let text = error.to_string();
-                assert!(text.contains(&format!("float64 value of cell 10 and gene {gene}")), "{text}");
+                assert!(
+                    text.contains(&format!("float64 value of cell 10 and gene {gene}")),
+                    "{text}"
+                );
             }
             request.check_csr(&exact).unwrap();
             request.check_packed(&PackedCsr::pack(&exact).unwrap()).unwrap();

@@ -237,8 +237,7 @@ impl XReader for LibtiledbReader {
 
     fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
         let kind = (self.shape, self.data_type.clone());
-        let opened =
-            Self::open(&self.place, kind, self.buffer_bytes, self.why_not_native.clone())?;
+        let opened = Self::open(&self.place, kind, self.buffer_bytes, self.why_not_native.clone())?;
         let is_within = is_within_f32(&self.data_type);
         let narrowing = if is_within { Narrowing::Nearest } else { Narrowing::Exact };
         Ok(Arc::new(Self { narrowing, ..opened }))

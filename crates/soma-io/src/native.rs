@@ -312,8 +312,7 @@ impl XReader for NativeReader {
             }
             let end = first + cells.len();
             let start = worktime::now();
-            let genes =
-                csr.columns[first..end].iter().map(|column| genes.joinid(*column) as i64);
+            let genes = csr.columns[first..end].iter().map(|column| genes.joinid(*column) as i64);
             let piece = coo_batch(
                 &self.uri,
                 Int64Array::from(std::mem::take(&mut cells)),

@@ -116,7 +116,8 @@ fn check_exact(reader: &dyn XReader, cells: &Value, all: &CsrBuffers) {
     let exact = reader.exact().unwrap();
     let n_rows = all.n_rows() as u64;
     let ranges = [0..n_rows, 7..8, 12..13, 300..420, 1203..1204];
-    let genes = [GeneSelection::All, GeneSelection::Range(3..1500), GeneSelection::List(vec![9, 4])];
+    let genes =
+        [GeneSelection::All, GeneSelection::Range(3..1500), GeneSelection::List(vec![9, 4])];
     for (range, genes) in ranges.iter().flat_map(|range| genes.iter().map(move |of| (range, of))) {
         let is_read = |(cell, gene): &&(u64, u64)| {
             let is_selected = match genes {
