@@ -92,7 +92,7 @@ def check_forms(form: str, dtype: str, obs_form: str, return_sparse_X: bool) -> 
     for name, value, known in (
         ("form", form, NATIVE_FORMS), ("dtype", dtype, DTYPES), ("obs_form", obs_form, OBS_FORMS)
     ):
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise ValueError(f"unknown {name} {value!r}; there are {', '.join(known)}")
     if dtype == "stored" and form != "numpy":
         raise ValueError(f"dtype='stored' is for form='numpy', but form is {form!r}")
@@ -113,7 +113,8 @@ def required(module: str, needed_for: str) -> Any:
         if error.name is None or error.name.partition(".")[0] != package:
             raise
         raise ModuleNotFoundError(
-            f"{needed_for} needs {package}, which is not installed", name=package
+            f"{needed_for} needs {package}, which is not installed: pip install {package}",
+            name=package,
         ) from error
 
 

@@ -207,7 +207,8 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         self.remainder: Remainder | None = remainder
         self._world = None if world is None else checked_world(world)
         self.form: Form = form
-        self.dtype: DType = dtype or ("stored" if form == "numpy" else "float32")
+        default: DType = "stored" if form == "numpy" else "float32"
+        self.dtype: DType = default if dtype is None else dtype
         self.obs_form: ObsForm = obs_form
         check_forms(form, self.dtype, obs_form, self.return_sparse_X)
         import_packages(form, obs_form, self.return_sparse_X)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from somafeed.cells import Cells
-from somafeed.settings import checked_seed
+from somafeed.settings import checked_seed, names_of
 from somafeed.samplings import Sample, checked_sample
 from somafeed.sources import Concat, check_same_genes
 from somafeed.splits import (
@@ -72,7 +72,9 @@ class Parts:
         Raises:
             ValueError: Like `random_split`, or there is no such column.
         """
-        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        names = (columns,) if isinstance(columns, str) else names_of("columns", columns)
+        if not names:
+            raise ValueError("name at least one column of obs by which cells are grouped")
         split = GroupSplit(names, checked_fractions(fracs), self._split_seed(seed), label)
         return self._parts(split)
 
@@ -104,9 +106,15 @@ class Parts:
         Raises:
             ValueError: There is none; their genes or obs columns differ; `experiment_column` is
                 already a column of obs.
+            TypeError: They are not data sets.
         """
+        if isinstance(datasets, Parts) or not isinstance(datasets, Sequence):
+            raise TypeError(f"concat takes a list of data sets, not {datasets!r:.200}")
         if not datasets:
             raise ValueError("there is no data set to concatenate")
+        other_kind = [one for one in datasets if not isinstance(one, Parts)]
+        if other_kind:
+            raise TypeError(f"concat takes data sets, not {other_kind[0]!r:.200}")
         first = datasets[0]
         if experiment_column is None:
             experiment_column = first.experiment_column

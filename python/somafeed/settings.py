@@ -94,5 +94,7 @@ def bytes_of(memory: int | str | None) -> int | None:
         unit = found and {**_UNITS, **_BINARY_UNITS}.get(found[2])
         if found is None or unit is None:
             raise ValueError(f'memory must be bytes, like 2000000000 or "2GiB", not {memory!r}')
+        if len(found[1]) > 30:
+            raise ValueError(f"memory must be below 2^63 bytes, not {memory:.60}")
         memory = int(float(found[1]) * unit)
     return positive("memory", memory)

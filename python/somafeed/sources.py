@@ -271,6 +271,24 @@ def parameters(config: Any) -> dict[str, str]:
     return {str(key): str(value) for key, value in config.items()}
 
 
+def checked_address(uri: Any) -> str:
+    """An address as text.
+
+    Raises:
+        TypeError: It is neither a text nor a path.
+        ValueError: It is not UTF-8, as addresses of TileDB are.
+    """
+    address = os.fsdecode(uri)
+    try:
+        address.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"the address {address!r} is not UTF-8, which addresses of TileDB must be: give the "
+            "folder another name, or a link to it"
+        ) from None
+    return address
+
+
 def checked_genes(genes: Any) -> tuple[str, tuple[str, ...]]:
     """A var column, and names in it.
 
@@ -352,12 +370,15 @@ def source_of(
     if sum(ways) != 1:
         raise ValueError(_WAYS)
     if uri is not None:
-        return Selection(uri=os.fspath(uri), layer=layer_name or "raw", **selected)
+        layer = "raw" if layer_name is None else layer_name
+        return Selection(uri=checked_address(uri), layer=layer, **selected)
     of_all = {name: selected.pop(name) for name in ("layers", "obsm", "reader")}
     given = [name for name, value in selected.items() if value not in (None, {}, "RNA")]
     if given:
         raise ValueError(f"{given[0]}= is for uri=, and there is none; {_WAYS}")
     if dataset is not None:
+        if not isinstance(dataset, native.Dataset):
+            raise TypeError(f"dataset must be a somafeed.Dataset, not {dataset!r:.200}")
         if any(of_all[name] for name in ("layers", "obsm")):
             raise ValueError("an opened data set has its layers and arrays of obsm already")
         return Opened(dataset)

@@ -234,6 +234,7 @@ fn of_loader(error: &loader::Error) -> Kind {
         }
         E::OutOfMemory { .. } | E::Buffer { .. } => Kind::Memory,
         E::SparseFromDense
+        | E::Matrix(_)
         | E::Transform { .. }
         | E::Total { .. }
         | E::TotalsLength { .. }

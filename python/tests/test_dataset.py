@@ -1,5 +1,7 @@
 """`ExperimentDataset` in one process: its batches, their order, and what it refuses."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from somafeed import ExperimentDataset
 
 def dataset(board, **options):
     """All cells of an experiment, in their order unless shuffled."""
-    return ExperimentDataset(uri=board.uri, **{"shuffle": False, "batch_size": 3, **options})
+    return ExperimentDataset(**{"uri": board.uri, "shuffle": False, "batch_size": 3, **options})
 
 
 def numbers(batches):
@@ -341,6 +343,11 @@ def test_representation(experiment):
         ({"world": (2, 2)}, "rank"),
         ({"encoders": ["no_such_column"]}, "no_such_column"),
         ({"totals": "label"}, "label"),
+        ({"form": []}, "form"),
+        ({"dtype": []}, "dtype"),
+        ({"memory": "9" * 400}, "memory"),
+        ({"layers": ["raw", "raw"]}, "already beside X"),
+        ({"uri": os.fsdecode(b"not-\xff-utf-8")}, "not UTF-8"),
     ],
 )
 def test_wrong_arguments(experiment, options, message):
@@ -369,6 +376,8 @@ def test_wrong_arguments(experiment, options, message):
         ({"sampling": 3}, "WithReplacement"),
         ({"timestamp": 1.5}, "timestamp"),
         ({"obs_filter": 3}, "obs_filter"),
+        ({"obs_form": "codes", "encoders": [3]}, "names of columns or encoders"),
+        ({"uri": 3}, "not int"),
     ],
 )
 def test_arguments_of_a_wrong_type(experiment, options, message):
@@ -401,6 +410,15 @@ def test_cells_are_named_in_one_way(experiment):
     for options in ({}, {"layer_name": "raw"}, {"uri": experiment.uri, "x_locator": object()}):
         with pytest.raises(ValueError, match="xor"):
             ExperimentDataset(**options)
+
+
+def test_what_is_not_concatenated(experiment):
+    ds = dataset(experiment)
+    for wrong in (3, ds, [3], [ds, None]):
+        with pytest.raises(TypeError, match="concat takes"):
+            ExperimentDataset.concat(wrong)
+    with pytest.raises(TypeError, match="somafeed.Dataset"):
+        ExperimentDataset(dataset=3)
 
 
 def test_what_is_not_an_experiment(tmp_path):
