@@ -141,7 +141,8 @@ def checked_sample(sample: Sample | None) -> Sample | None:
     Raises:
         TypeError: It is something else.
     """
-    if sample is None or isinstance(sample, native.Sampling) or callable(getattr(sample, "of", None)):
+    is_recipe = callable(getattr(sample, "of", None))
+    if sample is None or is_recipe or isinstance(sample, native.Sampling):
         return sample
     raise TypeError(f"sampling must be a sample like WithReplacement(1000), not {sample!r:.200}")
 
