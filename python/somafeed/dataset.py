@@ -164,8 +164,8 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
                 selected cells. For `obs_form="codes"`; None means one for each column.
             sampling: Which cells an epoch has, if not each once: `WithReplacement`, `Weighted`,
                 `ClassBalanced`, `Stratified` or `AtMostPerClass`.
-            ramp_blocks: Blocks at the start of an epoch that are smaller, so that the first batch is
-                there sooner: each has half as many cells as the next, and the first full one has
+            ramp_blocks: Number of smaller blocks at the start of an epoch, so that the first batch
+                is there sooner: each has half as many cells as the next, and the first full one has
                 `io_batch_size`. The first batches are drawn from fewer cells.
             target_sum: Scales the values of each cell to this sum.
             totals: The obs column whose numbers are the cells' sums for `target_sum`, for example
