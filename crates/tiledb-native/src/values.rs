@@ -277,7 +277,7 @@ impl<'a> Values<'a> {
                     .for_each(|(to, word)| *to = f32::from_le_bytes(*word));
             }
             Self::Planes(planes, n, conversion) => {
-                convert_planes(planes, n, conversion, range, out)
+                convert_planes(planes, n, conversion, range, out);
             }
             Self::Counts(counts) => counts.unpack(range, |to, counts| {
                 out[to].iter_mut().zip(counts).for_each(|(to, count)| *to = *count as f32);
