@@ -181,8 +181,7 @@ class Dataset:
     def stored_dtype(self) -> str:
         """numpy's name of the type that `Loader(dtype="stored")` gives X's values.
 
-        Experiments that differ give float32, if it has all of their values. Raises ValueError if
-        the loader's float32 may not have them: for float64, and for other differences.
+        Experiments that differ give float32.
         """
     def obs(self) -> ArrowTable:
         """The requested obs columns: one row per selected cell."""
@@ -368,14 +367,15 @@ class Loader:
         """Checks the settings.
 
         `memory` is in bytes, without the data set itself; None means no limit. `order` replaces
-        `shuffle`. `ramp_blocks` blocks at the start of an epoch grow to the full size. `keep_decoded` is the cache for decoded values across blocks and epochs, in
-        bytes; None means the rest of `memory`, or nothing without a limit. `read_threads` must be
-        at least 1.
+        `shuffle`. `ramp_blocks` blocks at the start of an epoch grow to the full size, so that the
+        first batch is there sooner. `keep_decoded` is the cache for decoded values across blocks
+        and epochs, in bytes; None means the rest of `memory`, or nothing without a limit.
+        `read_threads` must be at least 1.
 
         `dtype="stored"` gives X's values the type in which they are stored, unless a transform
-        makes others of them. The loader itself has float32, so a batch with a value that float32
-        may have rounded (whole numbers from 2^24 on) is a ValueError, and so is a data set of
-        float64.
+        makes others of them. The loader itself has float32, so a value that float32 does not have
+        (for example 0.1 of float64, or 2^24 + 1) is a ValueError that names its cell and gene,
+        when the block with it is read. `dtype="float32"` takes the nearest.
 
         Raises ValueError for settings that do not fit together, MemoryError if `memory` is too
         small for one block and its batches.

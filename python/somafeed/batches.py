@@ -51,9 +51,10 @@ DType: TypeAlias = Literal["stored", "float32"]
 | `"stored"` | of the type in which they are stored; float32 once they are transformed |
 | `"float32"` | the nearest float32 |
 
-Values are read as float32, so `"stored"` is a ValueError wherever float32 may have changed a value:
-for float64 when the data set is made, for integers of 32 and 64 bits at the first batch with one of
-2^24 or more.
+Values are read as float32. `"stored"` is exact: a value that float32 does not have (0.1 of float64,
+2^24 + 1 of an integer) is a ValueError that names the cell and the gene, when the block with it is
+read. Counts stored as float64 come as float64. Several experiments whose types differ give float32,
+exact as well.
 """
 
 ObsForm: TypeAlias = Literal["pandas", "arrow", "codes"]
@@ -91,7 +92,7 @@ def check_forms(form: str, dtype: str, obs_form: str, return_sparse_X: bool) -> 
     for name, value, known in (
         ("form", form, NATIVE_FORMS), ("dtype", dtype, DTYPES), ("obs_form", obs_form, OBS_FORMS)
     ):
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise ValueError(f"unknown {name} {value!r}; there are {', '.join(known)}")
     if dtype == "stored" and form != "numpy":
         raise ValueError(f"dtype='stored' is for form='numpy', but form is {form!r}")
@@ -112,7 +113,8 @@ def required(module: str, needed_for: str) -> Any:
         if error.name is None or error.name.partition(".")[0] != package:
             raise
         raise ModuleNotFoundError(
-            f"{needed_for} needs {package}, which is not installed", name=package
+            f"{needed_for} needs {package}, which is not installed: pip install {package}",
+            name=package,
         ) from error
 
 
@@ -128,6 +130,8 @@ def import_packages(form: str, obs_form: str, return_sparse_X: bool) -> None:
         required("torch", f"form={form!r}")
     if obs_form == "pandas":
         required("pandas", "obs_form='pandas'")
+    if obs_form == "arrow":
+        required("pyarrow", "obs_form='arrow'")
 
 
 Values: TypeAlias = native.Batch | native.Matrix

@@ -37,7 +37,14 @@ class Cells:
         encoders: Sequence[Encoder | str],
         totals: str | None,
     ) -> None:
-        """Opens the cells, and fits the encoders that are given as the names of columns."""
+        """Opens the cells, and fits the encoders that are given as the names of columns.
+
+        Raises:
+            TypeError: An encoder is something else.
+        """
+        for one in encoders:
+            if not isinstance(one, str | native.LabelEncoder | native.BatchKeyEncoder):
+                raise TypeError(f"encoders must be names of columns or encoders, not {one!r:.200}")
         self.source = source
         self._columns = tuple(columns)
         self._totals = totals

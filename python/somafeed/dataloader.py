@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from torch.utils.data import DataLoader
-
+from somafeed.batches import required
 from somafeed.dataset import ExperimentDataset
+
+if TYPE_CHECKING:
+    from torch.utils.data import DataLoader
+else:
+    try:
+        from torch.utils.data import DataLoader
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+
+        class DataLoader(Generic[TypeVar("T")]):
+            """Stands in for torch's class where torch is not installed."""
+
 
 _T = TypeVar("_T")
 
@@ -44,7 +56,12 @@ def experiment_dataloader(ds: ExperimentDataset, **dataloader_kwargs: Any) -> Da
     Raises:
         ValueError: `shuffle`, `batch_size`, `sampler` or `batch_sampler` is given; these are
             settings of `ds`.
+        TypeError: `ds` is something else.
+        ModuleNotFoundError: torch is not installed.
     """
+    required("torch", "experiment_dataloader")
+    if not isinstance(ds, ExperimentDataset):
+        raise TypeError(f"experiment_dataloader takes an ExperimentDataset, not {ds!r:.200}")
     refused = [name for name in _REFUSED if name in dataloader_kwargs]
     if refused:
         raise ValueError(

@@ -15,9 +15,9 @@ from somafeed.iteration import ExperimentIterator, Place
 from somafeed.joinids import Joinids
 from somafeed.loaders import Loaders, Remainder, remainder_of
 from somafeed.parts import Parts
-from somafeed.samplings import Sample
-from somafeed.settings import bytes_of, checked_seed, positive
-from somafeed.sources import JOINID, source_of
+from somafeed.samplings import Sample, checked_sample
+from somafeed.settings import at_least_0, bytes_of, checked_seed, names_of, positive
+from somafeed.sources import JOINID, checked_genes, parameters, source_of
 from somafeed.world import checked_world, current_worker, current_world
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         obs_form: ObsForm = "pandas",
         encoders: Sequence[Encoder | str] | None = None,
         sampling: Sample | None = None,
+        ramp_blocks: int = 0,
         target_sum: float | None = None,
         totals: str | None = None,
         log1p: bool = False,
@@ -163,6 +164,9 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
                 selected cells. For `obs_form="codes"`; None means one for each column.
             sampling: Which cells an epoch has, if not each once: `WithReplacement`, `Weighted`,
                 `ClassBalanced`, `Stratified` or `AtMostPerClass`.
+            ramp_blocks: Number of smaller blocks at the start of an epoch, so that the first batch
+                is there sooner: each has half as many cells as the next, and the first full one has
+                `io_batch_size`. The first batches are drawn from fewer cells.
             target_sum: Scales the values of each cell to this sum.
             totals: The obs column whose numbers are the cells' sums for `target_sum`, for example
                 `raw_sum`; None means the sum over the selected genes.
@@ -172,12 +176,13 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         Raises:
             ValueError: Arguments that do not fit together; a measurement, layer, column or joinid
                 that is not there; a filter that does not parse.
+            TypeError: An argument of another type.
             ModuleNotFoundError: A package that batches of this form need is not installed.
             FileNotFoundError: Nothing is at the address.
             OSError: The storage cannot be read.
         """
         super().__init__()
-        self.obs_column_names = list(obs_column_names)
+        self.obs_column_names = list(names_of("obs_column_names", obs_column_names))
         if not self.obs_column_names:
             raise ValueError("Must specify at least one value in `obs_column_names`")
         twice = [c for c in self.obs_column_names if self.obs_column_names.count(c) > 1]
@@ -202,11 +207,13 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         self.remainder: Remainder | None = remainder
         self._world = None if world is None else checked_world(world)
         self.form: Form = form
-        self.dtype: DType = dtype or ("stored" if form == "numpy" else "float32")
+        default: DType = "stored" if form == "numpy" else "float32"
+        self.dtype: DType = default if dtype is None else dtype
         self.obs_form: ObsForm = obs_form
         check_forms(form, self.dtype, obs_form, self.return_sparse_X)
         import_packages(form, obs_form, self.return_sparse_X)
-        self.sampling = sampling
+        self.sampling = checked_sample(sampling)
+        self.ramp_blocks = at_least_0("ramp_blocks", ramp_blocks, bits=32)
         self.experiment_column: str | None = None
         self.transform = {
             "target_sum": target_sum,
@@ -222,25 +229,29 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
             dataset,
             uri=uri,
             measurement=measurement_name,
-            config={str(key): str(value) for key, value in (config or {}).items()},
+            config=parameters(config or {}),
             timestamp=timestamp,
             obs_joinids=None if obs_joinids is None else Joinids(obs_joinids).ascending(),
             obs_filter=obs_filter,
             var_joinids=None if var_joinids is None else Joinids(var_joinids),
             var_filter=var_filter,
-            genes=None if genes is None else (genes[0], tuple(genes[1])),
-            layers=tuple(layers),
-            obsm=tuple(obsm),
+            genes=None if genes is None else checked_genes(genes),
+            layers=names_of("layers", layers),
+            obsm=names_of("obsm", obsm),
             reader=reader,
         )
         if encoders is None and obs_form == "codes":
             encoders = [name for name in self.obs_column_names if name != JOINID]
+        if isinstance(encoders, str):
+            encoders = names_of("encoders", encoders)
         columns = () if obs_form == "codes" else self.obs_column_names
         self._cells = Cells(source, columns, encoders or (), totals)
         if self.dtype == "stored" and target_sum is None and not log1p and clip is None:
             self.dataset.stored_dtype()
         self._parent_world: tuple[int, tuple[int, int]] | None = None
         self._loaders = Loaders()
+        # Now, so that the first batch need not wait for imports.
+        self._loaders.batch_maker(self)
 
     # What is selected
 
@@ -339,7 +350,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
 
         Without this call, an epoch follows each one that was iterated to its end.
         """
-        self._epochs.set(checked_seed(epoch))
+        self._epochs.set(at_least_0("epoch", epoch))
 
     def __iter__(self) -> ExperimentIterator:
         """The batches of an epoch. Nothing is read before the first `next`."""

@@ -88,6 +88,8 @@ def _converter(
                 as_types[field.name] = "float64"
             elif types.is_boolean(field.type):
                 as_types[field.name] = "object"
+    # Has pyarrow import what it converts with, before the first batch.
+    whole.slice(0, 0).to_pandas()
 
     def convert(table: native.ArrowTable) -> dict[str, Any]:
         rows: pd.DataFrame = pyarrow.table(table).select(columns).to_pandas()

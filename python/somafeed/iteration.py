@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from somafeed import _somafeed as native
 from somafeed.batches import MiniBatch
@@ -52,9 +54,31 @@ class Place:
         if version != _VERSION:
             raise ValueError(f"the state has version {version!r}, this release reads {_VERSION}")
         try:
-            return cls(**fields)
+            place = cls(**fields)
         except TypeError as error:
             raise ValueError(f"this is not the state of an ExperimentDataset: {error}") from error
+        problem = place._problem()
+        if problem is not None:
+            raise ValueError(f"this is not the state of an ExperimentDataset: {problem}")
+        return place
+
+    def _problem(self) -> str | None:
+        """What is wrong with the values of a saved place; None if nothing is."""
+        numbers = {"epoch": self.epoch, "seed": self.seed}
+        if self.lanes is not None:
+            numbers["lanes"] = self.lanes
+        for name, number in numbers.items():
+            if type(number) is not int or not 0 <= number < 1 << 64:
+                return f"{name} is {number!r:.100}"
+        if self.lanes == 0:
+            return "lanes is 0"
+        if self.loader is not None and not isinstance(self.loader, str):
+            return f"loader is {self.loader!r:.100}"
+        worker = () if self.worker is None else self.worker
+        is_worker = isinstance(worker, list | tuple) and len(worker) in (0, 3)
+        if not is_worker or any(type(number) is not int for number in worker):
+            return f"worker is {self.worker!r:.100}"
+        return None
 
 
 class Progress:
@@ -97,6 +121,8 @@ class Progress:
 class ExperimentIterator(Iterator[MiniBatch]):
     """Iterates the batches of one epoch. Threads start at the first `next`.
 
+    Threads of Python may share it: each batch goes to one of them.
+
     In a DataLoader worker it delivers only its share of the batches: worker `w` of `n` those with
     the numbers `w`, `w + n`, and so on, counted from the first batch of the pass.
     """
@@ -112,15 +138,21 @@ class ExperimentIterator(Iterator[MiniBatch]):
         self._worker = (0, 1)
         self._stats: dict[str, Any] = {}
         self._make: Callable[[native.Batch], MiniBatch] | None = None
+        self._lock, self._pid = threading.Lock(), os.getpid()
 
     def __iter__(self) -> ExperimentIterator:
         return self
 
     def __next__(self) -> MiniBatch:
-        if self._make is None:
-            self._make = self._start()
+        if self._pid != os.getpid():
+            # A fork copies a lock as it is, and no thread that would release it.
+            self._lock, self._pid = threading.Lock(), os.getpid()
         try:
-            return self._make(self._next_of_worker())
+            with self._lock:
+                if self._make is None:
+                    self._make = self._start()
+                make, batch = self._make, self._next_of_worker()
+            return make(batch)
         except StopIteration:
             self._finish()
             raise
@@ -162,6 +194,11 @@ class ExperimentIterator(Iterator[MiniBatch]):
         else:
             progress.is_exhausted = True
             self._epochs.end(progress.place().epoch)
+
+    def __reduce__(self) -> Never:
+        raise TypeError(
+            "cannot pickle or copy an iterator: pickle its state_dict(), or its data set"
+        )
 
     def close(self) -> None:
         """Ends the epoch here and stops its threads. Batches that were delivered stay valid."""

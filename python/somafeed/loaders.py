@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from somafeed.iteration import Place
 
 Remainder: TypeAlias = Literal["keep", "drop", "pad"]
-Made: TypeAlias = tuple[native.Loader, Callable[[native.Batch], MiniBatch]]
+BatchMaker: TypeAlias = Callable[[native.Batch], MiniBatch]
+Made: TypeAlias = tuple[native.Loader, BatchMaker]
 
 
 class Loaders:
@@ -25,7 +26,9 @@ class Loaders:
     def __init__(self) -> None:
         self._key: tuple[Any, ...] = ()
         self._lanes: int | None = None
-        self._made: Made | None = None
+        self._loader: native.Loader | None = None
+        self._batch_key: tuple[Any, ...] = ()
+        self._make_batch: BatchMaker | None = None
 
     def of(self, dataset: ExperimentDataset, epochs: Epochs, place: Place) -> Made:
         """The loader for a place, and the function that makes the user's batch.
@@ -35,24 +38,34 @@ class Loaders:
             MemoryError: The limit of memory is too small for a block.
         """
         options = _options(dataset, epochs)
-        columns = (*dataset.obs_column_names, dataset.experiment_column)
-        key = (os.getpid(), options, dataset.form, dataset.obs_form, columns)
+        key = (os.getpid(), options)
         lanes = place.lanes or epochs.lanes
-        if self._made is None or self._key != key or self._lanes != lanes:
-            opened = dataset.dataset
-            loader = native.Loader(opened, lanes=lanes, **options)
-            self._made = loader, _batch_maker(dataset, opened)
-            self._key, self._lanes = key, lanes
-        return self._made
+        loader = self._loader
+        if loader is None or self._key != key or self._lanes != lanes:
+            loader = native.Loader(dataset.dataset, lanes=lanes, **options)
+            self._loader, self._key, self._lanes = loader, key, lanes
+        return loader, self.batch_maker(dataset)
+
+    def batch_maker(self, dataset: ExperimentDataset) -> BatchMaker:
+        """The function that makes the user's batch of a native one.
+
+        Raises:
+            ModuleNotFoundError: A package that batches of this form need is not installed.
+            ValueError: A layer and an array of obsm have one name.
+        """
+        of_obs = (dataset.obs_form, *dataset.obs_column_names, dataset.experiment_column)
+        of_x = (dataset.form, dataset.return_sparse_X, dataset.batch_size)
+        key = (os.getpid(), of_x, of_obs)
+        if self._make_batch is None or self._batch_key != key:
+            self._make_batch, self._batch_key = _batch_maker(dataset, dataset.dataset), key
+        return self._make_batch
 
     def keep_lanes(self, lanes: int | None) -> None:
         """An epoch of the loader has started with these lanes, which it keeps."""
         self._lanes = lanes
 
 
-def _batch_maker(
-    dataset: ExperimentDataset, opened: native.Dataset
-) -> Callable[[native.Batch], MiniBatch]:
+def _batch_maker(dataset: ExperimentDataset, opened: native.Dataset) -> BatchMaker:
     """The function that makes the user's batch of a native one."""
     form, batch_size = dataset.form, dataset.batch_size
     make_x = x_maker(form, dataset.return_sparse_X, batch_size)
@@ -96,6 +109,7 @@ def _options(dataset: ExperimentDataset, epochs: Epochs) -> dict[str, Any]:
         "batch_size": dataset.batch_size,
         "shuffle": dataset.shuffle,
         "seed": dataset.seed,
+        "ramp_blocks": dataset.ramp_blocks,
         "chunk_rows": chunk_rows,
         "chunks_per_block": chunks_per_block,
         "form": "csr" if dataset.return_sparse_X else NATIVE_FORMS[dataset.form],

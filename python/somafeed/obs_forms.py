@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.batches import Form, ObsBatch, ObsForm, ObsMaker, required
@@ -53,15 +54,21 @@ def _table_maker(
 ) -> Callable[[native.Batch], Any]:
     pyarrow = required("pyarrow", "obs_form='arrow'")
     own = [name for name in columns if name != JOINID]
+    int64 = pyarrow.int64()
+    # pyarrow.table and pyarrow.array would import pandas, to ask whether these are its objects.
+    read = pyarrow.RecordBatchReader.from_stream
+
+    def integers(values: npt.NDArray[np.int64]) -> Any:
+        return pyarrow.Array.from_buffers(int64, len(values), [None, pyarrow.py_buffer(values)])
 
     def table(batch: native.Batch) -> Any:
         # Its columns may be more: encoders and samplings need some, too.
-        rows = pyarrow.table(batch.obs).select(own) if own else None
+        rows = read(batch.obs).read_all().select(own) if own else None
         arrays = {name: None if rows is None or name == JOINID else rows[name] for name in columns}
         if JOINID in arrays:
-            arrays[JOINID] = pyarrow.array(batch.joinids)
+            arrays[JOINID] = integers(batch.joinids)
         if experiment_column is not None:
-            arrays[experiment_column] = pyarrow.array(experiments_of(batch))
+            arrays[experiment_column] = integers(experiments_of(batch))
         return pyarrow.table(arrays)
 
     return table

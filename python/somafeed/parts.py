@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Self
 
 from somafeed.cells import Cells
-from somafeed.settings import checked_seed
-from somafeed.samplings import Sample
+from somafeed.settings import checked_seed, names_of
+from somafeed.samplings import Sample, checked_sample
 from somafeed.sources import Concat, check_same_genes
 from somafeed.splits import (
     GroupSplit,
@@ -72,7 +72,9 @@ class Parts:
         Raises:
             ValueError: Like `random_split`, or there is no such column.
         """
-        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        names = (columns,) if isinstance(columns, str) else names_of("columns", columns)
+        if not names:
+            raise ValueError("name at least one column of obs by which cells are grouped")
         split = GroupSplit(names, checked_fractions(fracs), self._split_seed(seed), label)
         return self._parts(split)
 
@@ -89,21 +91,36 @@ class Parts:
     @classmethod
     def concat(cls, datasets: Sequence[Self], *, experiment_column: str | None = None) -> Self:
         """The cells of several data sets, shuffled as one, with the settings and encoders of the
-        first; encoders that were given as the names of columns are fitted to all, for parts of splits
-        to the whole data sets, so that all parts have the same codes. Different
-        experiments need the same `genes=`, because their joinids are not those of the same genes. Of data sets
-        that were given opened (`dataset=`) only the number of genes is compared.
+        first.
 
-        `experiment_column` adds a column of that name to obs: the number of each cell's experiment,
-        from 0, in the order of `datasets`.
+        Encoders that were given as the names of columns are fitted to all, for parts of splits to
+        the whole data sets, so that all parts have the same codes. Different experiments need the
+        same `genes=`, because their joinids are not those of the same genes. Of data sets that were
+        given opened (`dataset=`) only the number of genes is compared.
+
+        `experiment_column` adds a column of that name to obs: the number of each cell's data set,
+        from 0, in the order of `datasets`. One that is a result of `concat` itself counts as the
+        data sets that it was made of, so `concat([concat([a, b]), c])` numbers them 0, 1 and 2.
+        None means that of the first, if it has one.
 
         Raises:
-            ValueError: There is none; their genes or obs columns differ.
+            ValueError: There is none; their genes or obs columns differ; `experiment_column` is
+                already a column of obs.
+            TypeError: They are not data sets.
         """
+        if isinstance(datasets, Parts) or not isinstance(datasets, Sequence):
+            raise TypeError(f"concat takes a list of data sets, not {datasets!r:.200}")
         if not datasets:
             raise ValueError("there is no data set to concatenate")
+        other_kind = [one for one in datasets if not isinstance(one, Parts)]
+        if other_kind:
+            raise TypeError(f"concat takes data sets, not {other_kind[0]!r:.200}")
         first = datasets[0]
-        if experiment_column in first.column_names:
+        if experiment_column is None:
+            experiment_column = first.experiment_column
+        elif experiment_column in first.column_names and (
+            experiment_column != first.experiment_column
+        ):
             raise ValueError(f"{experiment_column!r} is already a column of obs in a batch")
         cells = [one._cells for one in datasets]
         check_same_genes([(one.source, one.opened) for one in cells])
@@ -119,7 +136,7 @@ class Parts:
         sample draw samples, too.
         """
         other = self._with(self._cells.copy())
-        other.sampling = sampling
+        other.sampling = checked_sample(sampling)
         return other
 
     def _split_seed(self, seed: int | None) -> int:

@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
+from somafeed.settings import at_least_0, names_of
 
 
 class Labelled(Protocol):
@@ -115,7 +116,9 @@ class Stratified:
 
     def of(self, cells: Labelled) -> native.Sampling:
         """The sampling of these cells."""
-        return native.Sampling.stratified(cells.groups(_names(self.columns)), self.n_samples)
+        return native.Sampling.stratified(
+            cells.groups(_names(self.columns)), at_least_0("n_samples", self.n_samples)
+        )
 
 
 @dataclass(frozen=True)
@@ -127,12 +130,29 @@ class AtMostPerClass:
 
     def of(self, cells: Labelled) -> native.Sampling:
         """The sampling of these cells."""
-        return native.Sampling.at_most_per_class(cells.groups(_names(self.columns)), self.most)
+        return native.Sampling.at_most_per_class(
+            cells.groups(_names(self.columns)), at_least_0("most", self.most)
+        )
+
+
+def checked_sample(sample: Sample | None) -> Sample | None:
+    """The sample, if it is one.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    is_recipe = callable(getattr(sample, "of", None))
+    if sample is None or is_recipe or isinstance(sample, native.Sampling):
+        return sample
+    raise TypeError(f"sampling must be a sample like WithReplacement(1000), not {sample!r:.200}")
 
 
 def _names(columns: str | Sequence[str]) -> Sequence[str]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)
+    names = (columns,) if isinstance(columns, str) else names_of("columns", columns)
+    if not names:
+        raise ValueError("name at least one column of obs whose values are classes")
+    return names
 
 
 def _n_samples(n_samples: int | None, cells: Labelled) -> int:
-    return cells.n_cells if n_samples is None else n_samples
+    return cells.n_cells if n_samples is None else at_least_0("n_samples", n_samples)

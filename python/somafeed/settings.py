@@ -10,19 +10,43 @@ _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _BINARY_UNITS = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
 
 
+def integer(name: str, value: Any) -> int:
+    """An integer of Python or numpy.
+
+    Raises:
+        TypeError: It is not one.
+    """
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise TypeError(f"{name} must be an integer, not {value!r:.200}") from error
+
+
 def positive(name: str, value: Any) -> int:
-    """An integer above 0.
+    """An integer from 1 to 2^63 - 1.
 
     Raises:
         TypeError: It is not an integer.
-        ValueError: It is not above 0.
+        ValueError: It is outside the range.
     """
-    try:
-        number = operator.index(value)
-    except TypeError as error:
-        raise TypeError(f"{name} must be an integer, not {value!r}") from error
+    number = integer(name, value)
     if number <= 0:
         raise ValueError(f"{name} must be above 0, not {number}")
+    if number >= 1 << 63:
+        raise ValueError(f"{name} must be below 2^63, not {number}")
+    return number
+
+
+def at_least_0(name: str, value: Any, bits: int = 64) -> int:
+    """An integer from 0 to 2^bits - 1.
+
+    Raises:
+        TypeError: It is not an integer.
+        ValueError: It is outside the range.
+    """
+    number = integer(name, value)
+    if not 0 <= number < 1 << bits:
+        raise ValueError(f"{name} must be from 0 to 2^{bits} - 1, not {number}")
     return number
 
 
@@ -33,13 +57,25 @@ def checked_seed(seed: Any) -> int:
         TypeError: It is not an integer.
         ValueError: It is outside the range.
     """
+    return at_least_0("seed", seed)
+
+
+def names_of(name: str, values: Any) -> tuple[str, ...]:
+    """Several names, for example of columns.
+
+    Raises:
+        TypeError: It is one text, whose letters would be taken as names, or not of texts.
+    """
+    if isinstance(values, str):
+        raise TypeError(f"{name} must be several names, like [{values!r}], not the text {values!r}")
     try:
-        number = operator.index(seed)
+        names = tuple(values)
     except TypeError as error:
-        raise TypeError(f"seed must be an integer, not {seed!r}") from error
-    if not 0 <= number < 1 << 64:
-        raise ValueError(f"seed must be from 0 to 2^64 - 1, not {number}")
-    return number
+        raise TypeError(f"{name} must be a sequence of names, not {values!r:.200}") from error
+    other = [one for one in names if not isinstance(one, str)]
+    if other:
+        raise TypeError(f"{name} must have names, not {other[0]!r:.200}")
+    return names
 
 
 def bytes_of(memory: int | str | None) -> int | None:
@@ -58,5 +94,7 @@ def bytes_of(memory: int | str | None) -> int | None:
         unit = found and {**_UNITS, **_BINARY_UNITS}.get(found[2])
         if found is None or unit is None:
             raise ValueError(f'memory must be bytes, like 2000000000 or "2GiB", not {memory!r}')
+        if len(found[1]) > 30:
+            raise ValueError(f"memory must be below 2^63 bytes, not {memory:.60}")
         memory = int(float(found[1]) * unit)
     return positive("memory", memory)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.joinids import Joinids, NDArrayJoinId
+from somafeed.settings import names_of
 from somafeed.splits import Rows, Split
 
 JOINID = "soma_joinid"
@@ -259,6 +260,49 @@ def check_same_genes(members: Sequence[tuple[Source, native.Dataset]]) -> None:
                 raise ValueError(f"data set {idx} has other genes of the experiment than one before")
 
 
+def parameters(config: Any) -> dict[str, str]:
+    """TileDB's parameters as texts.
+
+    Raises:
+        TypeError: It is not a dictionary.
+    """
+    if not isinstance(config, Mapping):
+        raise TypeError(f"config must be a dictionary of TileDB's parameters, not {config!r:.200}")
+    return {str(key): str(value) for key, value in config.items()}
+
+
+def checked_address(uri: Any) -> str:
+    """An address as text.
+
+    Raises:
+        TypeError: It is neither a text nor a path.
+        ValueError: It is not UTF-8, as addresses of TileDB are.
+    """
+    address = os.fsdecode(uri)
+    try:
+        address.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"the address {address!r} is not UTF-8, which addresses of TileDB must be: give the "
+            "folder another name, or a link to it"
+        ) from None
+    return address
+
+
+def checked_genes(genes: Any) -> tuple[str, tuple[str, ...]]:
+    """A var column, and names in it.
+
+    Raises:
+        TypeError: It is not a column and several names.
+    """
+    if isinstance(genes, str) or not isinstance(genes, Sequence) or len(genes) != 2:
+        raise TypeError(f"genes must be a var column and names in it, not {genes!r:.200}")
+    column, names = genes
+    if not isinstance(column, str):
+        raise TypeError(f"genes must begin with the name of a var column, not {column!r:.200}")
+    return column, names_of("genes", names)
+
+
 def config_of(context: Any) -> dict[str, str]:
     """TileDB's parameters in a context of tiledbsoma, whose attribute is `tiledb_config` in a
     `SOMATileDBContext` and may be `config` in a `SOMAContext`.
@@ -319,17 +363,22 @@ def source_of(
         ValueError: They are named in no way or in several, or what selects cells in `uri` stands
             beside another.
     """
+    if isinstance(query, str | os.PathLike):
+        raise TypeError(f"an address is given as uri=, not as a query: {query!r:.200}")
     ways = [query is not None, x_locator is not None or query_ids is not None]
     ways += [dataset is not None, uri is not None]
     if sum(ways) != 1:
         raise ValueError(_WAYS)
     if uri is not None:
-        return Selection(uri=os.fspath(uri), layer=layer_name or "raw", **selected)
+        layer = "raw" if layer_name is None else layer_name
+        return Selection(uri=checked_address(uri), layer=layer, **selected)
     of_all = {name: selected.pop(name) for name in ("layers", "obsm", "reader")}
     given = [name for name, value in selected.items() if value not in (None, {}, "RNA")]
     if given:
         raise ValueError(f"{given[0]}= is for uri=, and there is none; {_WAYS}")
     if dataset is not None:
+        if not isinstance(dataset, native.Dataset):
+            raise TypeError(f"dataset must be a somafeed.Dataset, not {dataset!r:.200}")
         if any(of_all[name] for name in ("layers", "obsm")):
             raise ValueError("an opened data set has its layers and arrays of obsm already")
         return Opened(dataset)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from somafeed import _somafeed as native
+from somafeed.settings import integer, positive
 
 
 def current_world() -> tuple[int, int]:
@@ -32,9 +34,12 @@ def checked_world(world: tuple[int, int]) -> tuple[int, int]:
     """Rank and world size, if they fit together.
 
     Raises:
+        TypeError: They are not two integers.
         ValueError: The rank is not below the world size.
     """
-    rank, size = (int(number) for number in world)
+    if isinstance(world, str) or not isinstance(world, Sequence) or len(world) != 2:
+        raise TypeError(f"world must be (rank, world size), not {world!r:.200}")
+    rank, size = integer("the rank", world[0]), positive("the world size", world[1])
     if not 0 <= rank < size:
         raise ValueError(f"rank {rank} is not one of {size}: world is (rank, world size)")
     return rank, size

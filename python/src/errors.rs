@@ -182,6 +182,8 @@ fn of_soma(error: &soma_io::Error) -> Kind {
         | E::Address { .. }
         | E::Census { .. }
         | E::NotNative { .. }
+        | E::Inexact { .. }
+        | E::NotExact { .. }
         | E::UnknownReader { .. } => Kind::Value,
         E::Destination(error) => of_destination(error),
         E::Storage(error) => of_storage(error),
@@ -232,6 +234,7 @@ fn of_loader(error: &loader::Error) -> Kind {
         }
         E::OutOfMemory { .. } | E::Buffer { .. } => Kind::Memory,
         E::SparseFromDense
+        | E::Matrix(_)
         | E::Transform { .. }
         | E::Total { .. }
         | E::TotalsLength { .. }

@@ -28,6 +28,8 @@ pub(crate) struct Loader {
     memory: Option<MemoryLimit>,
     /// The type of X's values in batches; `None` for that of `form`.
     element: Option<Element>,
+    /// Whether reading fails instead of rounding a value of X.
+    is_exact: bool,
     n_batches: u64,
     here: PerProcess<Arc<Running>>,
 }
@@ -45,20 +47,25 @@ impl Running {
         dataset: &Dataset,
         spec: &LoaderSpec,
         memory: Option<&MemoryLimit>,
+        is_exact: bool,
     ) -> PyResult<Arc<Self>> {
         let memory = memory.map(MemoryLimit::budget).transpose()?;
         let memory = memory.unwrap_or_else(pipeline::Budget::unlimited);
         let kept = Arc::new(KeptBatches::new(&memory));
         let (dataset, spec) = (dataset.here(py)?, LoaderSpec { memory, ..spec.clone() });
-        let made = interruptible(py, move || loader::Loader::new(dataset, spec))?;
+        let made = interruptible(py, move || {
+            let dataset = if is_exact { dataset.exact()? } else { dataset };
+            loader::Loader::new(dataset, spec)
+        })?;
         Ok(Arc::new(Self { loader: made.or_exception()?, kept }))
     }
 }
 
 impl Loader {
     fn here(&self, py: Python<'_>) -> PyResult<Arc<Running>> {
-        self.here
-            .get_or_make(|| Running::make(py, self.dataset.get(), &self.spec, self.memory.as_ref()))
+        self.here.get_or_make(|| {
+            Running::make(py, self.dataset.get(), &self.spec, self.memory.as_ref(), self.is_exact)
+        })
     }
 }
 
@@ -132,11 +139,14 @@ impl Loader {
             keep_decoded_bytes: keep_decoded,
         };
         check(&spec, dataset.get())?;
-        let running = Running::make(py, dataset.get(), &spec, memory.as_ref())?;
         let is_stored = choice("dtype", dtype, &[("float32", false), ("stored", true)])?;
         let element = if is_stored { element(&spec, dataset.get())? } else { None };
+        // Transforms make other values of those that are stored.
+        let is_exact = is_stored && spec.transform == Transform::default();
+        let running = Running::make(py, dataset.get(), &spec, memory.as_ref(), is_exact)?;
         let n_batches = running.loader.n_batches();
-        Ok(Self { dataset, spec, memory, element, n_batches, here: PerProcess::new(running) })
+        let here = PerProcess::new(running);
+        Ok(Self { dataset, spec, memory, element, is_exact, n_batches, here })
     }
 
     #[getter]

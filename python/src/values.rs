@@ -3,40 +3,28 @@
 use arrow_schema::DataType;
 use half::f16;
 use loader::{BatchBuffer as _, ElementsMut, HeapBuffer};
-use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 
 use crate::border::{Element, Memory, ViewedElement};
 use crate::waiting::detached;
 
-/// 2^24: f32 has every whole number below it, and a stored number from here on may have been
-/// rounded to another, but never to one below.
-const ROUNDED_FROM: f32 = 16_777_216.0;
-
-const REMEDY: &str = "pass dtype=\"float32\" to have values rounded to it";
-
-/// The type of X's values in all experiments; float32 if they differ and float32 has all of them.
+/// The type of X's values in all experiments; float32 if they differ. An exact read of the loader
+/// has all values of either type.
 ///
 /// # Errors
-/// The values may be others as f32, in a way that their f32 does not show. The error is a message.
+/// X has values of a type that numpy does not have. The error is a message.
 pub(crate) fn stored_type(dataset: &loader::Dataset) -> Result<Element, String> {
-    let stored = || dataset.readers().map(|reader| element_of(reader.data_type()));
-    let all = stored().collect::<Option<Vec<Element>>>().unwrap_or_default();
-    let problem = match all.as_slice() {
-        [first, others @ ..] if others.iter().all(|other| other == first) => match first {
-            Element::F64 => "X has float64 values, but batches are made of float32".to_owned(),
-            other => return Ok(*other),
-        },
-        several if stored().count() == several.len() => {
-            if several.iter().all(|element| is_within_f32(*element)) {
-                return Ok(Element::F32);
-            }
-            let names: Vec<&str> = several.iter().map(|element| element.name()).collect();
-            format!("the experiments store X as {}, which have no common type", names.join(", "))
-        }
-        _ => "X has values of a type that numpy does not have".to_owned(),
-    };
-    Err(format!("{problem}: {REMEDY}"))
+    let mut of_all = None;
+    for reader in dataset.readers() {
+        let data_type = reader.data_type();
+        let element = element_of(data_type).ok_or_else(|| {
+            format!("X has {data_type} values, which numpy does not have: pass dtype=\"float32\"")
+        })?;
+        let first = *of_all.get_or_insert(element);
+        of_all = Some(if first == element { element } else { Element::F32 });
+    }
+    Ok(of_all.unwrap_or(Element::F32))
 }
 
 /// The type as numpy sees it; `None` if it is not that of a number.
@@ -58,16 +46,8 @@ pub(crate) fn element_of(data_type: &DataType) -> Option<Element> {
     })
 }
 
-/// Whether f32 has every value of the type.
-fn is_within_f32(element: Element) -> bool {
-    use Element as E;
-    matches!(element, E::F32 | E::F16 | E::I8 | E::I16 | E::U8 | E::U16 | E::Bool)
-}
-
-/// The memory of a batch's buffer, with f32 converted to `element`; `None` leaves it as it is.
-///
-/// # Errors
-/// A value is not certainly the stored one.
+/// The memory of a batch's buffer, with f32 converted to `element`; `None` leaves it as it is. The
+/// values must have been read exactly, so the stored type has each of them.
 pub(crate) fn of_values(
     py: Python<'_>,
     mut buffer: HeapBuffer,
@@ -78,8 +58,6 @@ pub(crate) fn of_values(
     let ElementsMut::F32(values) = buffer.elements_mut() else {
         return Err(PyBufferError::new_err("values of another type than float32"));
     };
-    // Only other Python threads profit, so few values are not worth letting them run.
-    detached(py, || check_exact(values, element))??;
     match element {
         Element::F32 => Memory::of_buffer(buffer, keep),
         // As many bytes as an f32: the same memory is used.
@@ -106,24 +84,6 @@ pub(crate) fn of_values(
             converted(py, values, truth, keep)?.seen_as(element)
         }
     }
-}
-
-/// Fails if a value may be another than the stored one.
-fn check_exact(values: &[f32], element: Element) -> PyResult<()> {
-    if is_within_f32(element) {
-        return Ok(());
-    }
-    // No early end, so that the loop runs over many values at a time.
-    let largest = values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
-    if largest < ROUNDED_FROM {
-        return Ok(());
-    }
-    let name = element.name();
-    let problem = format!(
-        "X has {name} values from 2^24 on (here about {largest}), which the loader's float32 does \
-         not have exactly: {REMEDY}"
-    );
-    Err(PyValueError::new_err(problem))
 }
 
 fn converted<T: ViewedElement + Copy>(

@@ -87,7 +87,9 @@ def test_batches_in_order(query, batch_size, sparse_x):
     assert_same(theirs, ours)
 
 
-TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool")
+TYPES = (
+    "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool", "float64"
+)
 
 
 @pytest.mark.parametrize("dtype", TYPES)

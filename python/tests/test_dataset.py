@@ -1,5 +1,7 @@
 """`ExperimentDataset` in one process: its batches, their order, and what it refuses."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,7 @@ from somafeed import ExperimentDataset
 
 def dataset(board, **options):
     """All cells of an experiment, in their order unless shuffled."""
-    return ExperimentDataset(uri=board.uri, **{"shuffle": False, "batch_size": 3, **options})
+    return ExperimentDataset(**{"uri": board.uri, "shuffle": False, "batch_size": 3, **options})
 
 
 def numbers(batches):
@@ -341,6 +343,11 @@ def test_representation(experiment):
         ({"world": (2, 2)}, "rank"),
         ({"encoders": ["no_such_column"]}, "no_such_column"),
         ({"totals": "label"}, "label"),
+        ({"form": []}, "form"),
+        ({"dtype": []}, "dtype"),
+        ({"memory": "9" * 400}, "memory"),
+        ({"layers": ["raw", "raw"]}, "already beside X"),
+        ({"uri": os.fsdecode(b"not-\xff-utf-8")}, "not UTF-8"),
     ],
 )
 def test_wrong_arguments(experiment, options, message):
@@ -348,16 +355,70 @@ def test_wrong_arguments(experiment, options, message):
         dataset(experiment, **options)
 
 
-@pytest.mark.parametrize("options", [{"batch_size": 2.5}, {"seed": "a"}, {"no_such_option": 1}])
-def test_arguments_of_a_wrong_type(experiment, options):
-    with pytest.raises(TypeError):
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"batch_size": 2.5}, "batch_size must be an integer, not 2.5"),
+        ({"seed": "a"}, "seed must be an integer"),
+        ({"no_such_option": 1}, "no_such_option"),
+        ({"ramp_blocks": 1.5}, "ramp_blocks must be an integer"),
+        ({"world": 3}, "rank, world size"),
+        ({"world": (0.5, 2)}, "the rank must be an integer"),
+        # The letters of a text are no names.
+        ({"obs_column_names": "kind"}, "obs_column_names.*'kind'"),
+        ({"obs_column_names": [1]}, "must have names, not 1"),
+        ({"layers": "raw"}, "layers"),
+        ({"obsm": 3}, "obsm"),
+        ({"obs_form": "codes", "encoders": "kind"}, "encoders"),
+        ({"genes": "feature_id"}, "genes must be a var column and names"),
+        ({"genes": ("feature_id", "ENSG00001")}, "genes.*'ENSG00001'"),
+        ({"config": 3}, "config must be a dictionary"),
+        ({"sampling": 3}, "WithReplacement"),
+        ({"timestamp": 1.5}, "timestamp"),
+        ({"obs_filter": 3}, "obs_filter"),
+        ({"obs_form": "codes", "encoders": [3]}, "names of columns or encoders"),
+        ({"uri": 3}, "not int"),
+    ],
+)
+def test_arguments_of_a_wrong_type(experiment, options, message):
+    with pytest.raises(TypeError, match=message):
         dataset(experiment, **options)
+
+
+@pytest.mark.parametrize("name", ["batch_size", "io_batch_size", "shuffle_chunk_size", "memory"])
+@pytest.mark.parametrize("value", [0, -1, 2**63, 2**70])
+def test_sizes_out_of_range(experiment, name, value):
+    with pytest.raises(ValueError, match=name):
+        dataset(experiment, **{name: value})
+
+
+def test_numbers_of_epochs(experiment):
+    ds = dataset(experiment)
+    for value, kind in ((-1, ValueError), (1 << 64, ValueError), ("x", TypeError), (1.5, TypeError)):
+        with pytest.raises(kind, match="epoch must be"):
+            ds.set_epoch(value)
+
+
+def test_an_address_is_no_query(experiment):
+    with pytest.raises(TypeError, match="uri="):
+        ExperimentDataset(experiment.uri, "raw")
+    with pytest.raises(TypeError, match="uri="):
+        ExperimentDataset(experiment.uri)
 
 
 def test_cells_are_named_in_one_way(experiment):
     for options in ({}, {"layer_name": "raw"}, {"uri": experiment.uri, "x_locator": object()}):
         with pytest.raises(ValueError, match="xor"):
             ExperimentDataset(**options)
+
+
+def test_what_is_not_concatenated(experiment):
+    ds = dataset(experiment)
+    for wrong in (3, ds, [3], [ds, None]):
+        with pytest.raises(TypeError, match="concat takes"):
+            ExperimentDataset.concat(wrong)
+    with pytest.raises(TypeError, match="somafeed.Dataset"):
+        ExperimentDataset(dataset=3)
 
 
 def test_what_is_not_an_experiment(tmp_path):

@@ -266,6 +266,41 @@ def test_a_missing_package_is_named(experiment):
     assert "return_sparse_X=True needs scipy" in ran.stdout, ran.stderr
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"obs_form": "arrow", "obs_column_names": ["soma_joinid", "kind", "label"]},
+        {"obs_form": "arrow"},
+        {"obs_column_names": ["label", "flag_or_none", "kind"]},
+        {"obs_form": "codes", "return_sparse_X": True},
+        {"obs_form": "codes", "form": "torch_csr"},
+    ],
+    ids=str,
+)
+def test_the_first_batch_imports_no_package(experiment, options):
+    """Importing takes longer than reading: it is done when the data set is made."""
+    script = (
+        "import sys, somafeed\n"
+        f"ds = somafeed.ExperimentDataset(uri={experiment.uri!r}, **{options!r})\n"
+        "before = set(sys.modules)\n"
+        "next(iter(ds))\n"
+        "after = {name.partition('.')[0] for name in set(sys.modules) - before}\n"
+        "print(after & {'torch', 'pandas', 'scipy', 'pyarrow'})"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert ran.stdout.strip() == "set()", ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("column", ["kind", "label"])
+def test_a_frame_without_pyarrow_is_refused_when_the_data_set_is_made(experiment, column):
+    script = hidden("torch", "pyarrow") + (
+        f"try: somafeed.ExperimentDataset(uri={experiment.uri!r}, obs_column_names=[{column!r}])\n"
+        "except ModuleNotFoundError as error: print(error)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "needs pyarrow, which is not installed" in ran.stdout, ran.stderr
+
+
 def test_importing_somafeed_imports_numpy_alone():
     script = (
         "import sys, somafeed; "

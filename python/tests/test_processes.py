@@ -220,3 +220,38 @@ def test_threads_of_python_share_a_data_set(experiment):
         for found in pool.map(lambda _: sorted(joinids_of(iter(ds))), range(8)):
             assert found == expected
     assert_board(experiment, ds)
+
+
+def test_threads_of_python_share_an_iterator(experiment):
+    """Each batch goes to one of them, although all ask for the first at the same time."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    ds = dataset(experiment)
+    expected = sorted(joinids_of(ds))
+    for _ in range(3):
+        iterator = iter(ds)
+        with ThreadPoolExecutor(8) as pool:
+            found = pool.map(lambda _: joinids_of(iterator), range(8))
+        assert sorted(sum(found, [])) == expected
+    assert ds.epoch == 4
+
+
+def test_an_iterator_is_not_copied(experiment):
+    import copy
+
+    iterator = iter(dataset(experiment))
+    for _ in range(2):
+        for copied in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="state_dict"):
+                copied(iterator)
+        next(iterator)
+
+
+def test_a_name_for_each_import_without_torch():
+    script = hidden("torch") + (
+        "from somafeed import *\n"
+        "try: experiment_dataloader(3)\n"
+        "except ModuleNotFoundError as error: print(error)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert "experiment_dataloader needs torch" in ran.stdout, ran.stderr

@@ -151,6 +151,28 @@ def test_the_number_of_the_experiment_is_a_column(experiment, gaps, obs_form):
         ExperimentDataset.concat(parts, experiment_column="kind")
 
 
+def test_the_number_of_the_experiment_when_concatenated_twice(experiment, gaps, make_board):
+    third = make_board(200, 260)
+    a, b, c = (dataset(board, genes=GENES) for board in (experiment, gaps, third))
+    numbers = {**dict.fromkeys(range(100), 0), **dict.fromkeys(range(1000, 1240, 3), 1)}
+    numbers |= dict.fromkeys(range(200, 260), 2)
+    inner = ExperimentDataset.concat([a, b], experiment_column="from")
+    for both in (
+        ExperimentDataset.concat([inner, c]),
+        ExperimentDataset.concat([inner, c], experiment_column="from"),
+        ExperimentDataset.concat([a, ExperimentDataset.concat([b, c])], experiment_column="from"),
+    ):
+        found = {}
+        for _, obs in both:
+            assert list(obs) == ["soma_joinid", "from"] == both.column_names
+            found |= dict(zip(obs["soma_joinid"], obs["from"], strict=True))
+        assert found == numbers
+    renamed = ExperimentDataset.concat([inner, c], experiment_column="study")
+    assert renamed.column_names == ["soma_joinid", "study"]
+    with pytest.raises(ValueError, match="'soma_joinid' is already a column"):
+        ExperimentDataset.concat([inner, c], experiment_column="soma_joinid")
+
+
 def test_columns_of_different_genes_are_not_mixed(experiment, gaps, make_board):
     same = make_board(200, 260)
     for others, message in (

@@ -279,3 +279,54 @@ def test_parts_have_states_of_their_own(experiment):
     other.load_state_dict(part.state_dict())
     with pytest.raises(ValueError, match="cells|samples"):
         joinids_of(other)
+
+
+@pytest.mark.parametrize("ramp_blocks", [1, 3, 40])
+def test_a_ramp_is_resumed(experiment, ramp_blocks):
+    options = {"ramp_blocks": ramp_blocks, "shuffle_chunk_size": 1, "io_batch_size": 32}
+    whole = numbers(dataset(experiment, **options))
+    assert sorted(sum(whole, [])) == list(range(100))
+    assert whole != numbers(dataset(experiment, **{**options, "ramp_blocks": 0}))
+    for n in (1, 4, 12):
+        before = dataset(experiment, **options)
+        assert taken(iter(before), n) == whole[:n]
+        resumed = dataset(experiment, **options)
+        resumed.load_state_dict(json.loads(json.dumps(before.state_dict())))
+        assert numbers(resumed) == whole[n:]
+        other = dataset(experiment, **{**options, "ramp_blocks": ramp_blocks + 1})
+        other.load_state_dict(before.state_dict())
+        with pytest.raises(ValueError, match="blocks that grow"):
+            next(iter(other))
+
+
+def test_a_ramp_reads_fewer_cells_before_the_first_batch(experiment):
+    options = {"shuffle_chunk_size": 1, "io_batch_size": 64, "batch_size": 4}
+
+    def cells_of_first_blocks(ramp_blocks):
+        ds = dataset(experiment, ramp_blocks=ramp_blocks, use_eager_fetch=False, **options)
+        iterator = iter(ds)
+        next(iterator)
+        return iterator.stats()["nnz"]
+
+    # A block of 4 cells, 3 values each, and one of 64.
+    assert cells_of_first_blocks(4) == 4 * 3
+    assert cells_of_first_blocks(0) == 64 * 3
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"epoch": "x"}, "epoch is 'x'"), ({"epoch": -1}, "epoch is -1"),
+        ({"seed": 0.5}, "seed is 0.5"), ({"seed": 1 << 64}, "seed is"),
+        ({"lanes": 0}, "lanes is 0"), ({"lanes": "1"}, "lanes is '1'"),
+        ({"loader": 5}, "loader is 5"), ({"loader": "junk"}, "junk|JSON|state"),
+        ({"worker": 7}, "worker is 7"), ({"worker": [0, 1]}, "worker is"),
+        ({"worker": ["a", 1, 2]}, "worker is"),
+    ],
+)
+def test_states_with_wrong_values(experiment, change, message):
+    state = {**dataset(experiment).state_dict(), **change}
+    ds = dataset(experiment)
+    with pytest.raises(ValueError, match=message):
+        ds.load_state_dict(state)
+        next(iter(ds))

@@ -9,13 +9,13 @@ from somafeed import ExperimentDataset
 
 # What float32 has without rounding, and what it has up to 2^24.
 SMALL = ["float32", "int8", "uint8", "int16", "uint16", "bool"]
-LARGE = ["int32", "uint32", "int64", "uint64"]
+LARGE = ["int32", "uint32", "int64", "uint64", "float64"]
 
 
 @pytest.fixture(scope="module")
 def typed(make_board):
     """An experiment with a layer of counts for each type."""
-    return make_board(0, 100, 1, 6, (*SMALL, *LARGE, "float64"))
+    return make_board(0, 100, 1, 6, (*SMALL, *LARGE))
 
 
 def dataset(board, layer, **options):
@@ -75,33 +75,81 @@ def test_transformed_values_are_float32(typed):
         np.testing.assert_allclose(X, np.log1p(counts(obs, np.float64)), rtol=2e-7)
 
 
-def test_values_that_float32_may_have_rounded_are_an_error(typed):
-    with pytest.raises(ValueError, match='float64 values.*dtype="float32"'):
-        dataset(typed, "float64")
-    ds = dataset(typed, "large", batch_size=10)
+def test_values_that_float32_does_not_have_are_an_error(typed):
+    # Blocks of 16 cells, the last of which has the value.
+    ds = dataset(typed, "large", batch_size=10, io_batch_size=16)
     iterator = iter(ds)
     for _ in range(9):
         X, obs = next(iterator)
         np.testing.assert_array_equal(X, counts(obs, np.int64))
-    with pytest.raises(ValueError, match='int64 values from 2\\^24 on.*dtype="float32"'):
+    with pytest.raises(ValueError, match='int64 value of cell 99 and gene 5 of .*dtype="float32"'):
         next(iterator)
     assert ds.epoch == 0
     *_, (X, _) = dataset(typed, "large", dtype="float32")
     assert X[-1, -1] == 2**24 != values_of.LARGE
 
 
+@pytest.mark.parametrize("reader", ["auto", "libtiledb"])
+@pytest.mark.parametrize("sparse_x", [False, True])
+def test_float64_is_exact_or_an_error_that_names_the_value(typed, reader, sparse_x):
+    options = {"reader": reader, "return_sparse_X": sparse_x, "batch_size": 7}
+
+    def values(X):
+        return X.toarray() if sparse_x else X
+
+    with pytest.raises(ValueError, match='float64 value of cell (40|71) and gene 3 of .*dtype="float32"'):
+        list(dataset(typed, "fractions", **options))
+    for selected in ({"obs_filter": "soma_joinid < 40 or soma_joinid > 71"},
+                     {"obs_joinids": [3, 39, 41, 72, 99]}, {"var_joinids": [5, 0, 2]},
+                     {"var_filter": "soma_joinid > 3"}):
+        found = 0
+        ds = dataset(typed, "fractions", **options, **selected)
+        for X, obs in ds:
+            expected = values_of.fractions(obs["soma_joinid"], 6)[:, ds.query_ids.var_joinids]
+            assert X.dtype == np.float64
+            np.testing.assert_array_equal(values(X), expected)
+            found += len(obs)
+        assert found == ds.dataset.shape[0] > 4
+    with pytest.raises(ValueError, match="cell 71 and gene 3"):
+        list(dataset(typed, "fractions", obs_joinids=[1, 71], var_joinids=[5, 3], **options))
+    # The nearest, for the asking.
+    for X, obs in dataset(typed, "fractions", dtype="float32", **options):
+        expected = values_of.fractions(obs["soma_joinid"], 6)
+        assert X.dtype == np.float32
+        np.testing.assert_array_equal(values(X), expected.astype(np.float32))
+
+
+def test_exact_and_rounded_epochs_of_one_data_set(typed):
+    """Neither uses decoded values that the other keeps."""
+    opened = dataset(typed, "fractions").dataset
+    exact, rounded = (
+        somafeed.Loader(opened, dtype=dtype, batch_size=100, memory=400 << 20, shuffle=False)
+        for dtype in ("stored", "float32")
+    )
+    expected = values_of.fractions(range(100), 6)
+    for number in range(3):
+        for batch in rounded.epoch(number):
+            np.testing.assert_array_equal(batch.dense(), expected.astype(np.float32))
+        with pytest.raises(ValueError, match="and gene 3"):
+            list(exact.epoch(number))
+
+
 def test_several_experiments_of_several_types(typed):
-    def concat(*layers):
-        return ExperimentDataset.concat([dataset(typed, layer, dtype="float32") for layer in layers])
+    def concat(*layers, **options):
+        return ExperimentDataset.concat([dataset(typed, layer, **options) for layer in layers])
 
     def stored(*layers):
         return concat(*layers).dataset.stored_dtype()
 
-    assert stored("int32", "int32") == "int32"
-    # float32 has all values of both.
-    assert stored("int8", "bool") == stored("uint16", "float32") == "float32"
-    with pytest.raises(ValueError, match="int32, float32, which have no common type"):
-        stored("int32", "float32")
+    assert stored("int32", "int32") == "int32" and stored("float64", "float64") == "float64"
+    assert stored("int8", "bool") == stored("int32", "float32", "float64") == "float32"
+    for X, obs in concat("int32", "float32", "float64"):
+        assert X.dtype == np.float32
+        np.testing.assert_array_equal(X, counts(obs, np.float32))
+    for layers in (("large", "int64"), ("float32", "large")):
+        with pytest.raises(ValueError, match='int64 value of cell 99 and gene 5 of .*dtype="float32"'):
+            list(concat(*layers))
+        assert len(list(concat(*layers, dtype="float32"))) == 25
 
 
 def test_further_layers_are_float32(typed):

@@ -4,7 +4,8 @@ somafeed do not need otherwise.
 Usage: write_experiment.py URI START STOP STEP N_GENES [TYPE...]
 
 Cells have the joinids of a range. Values are those of `board.py`. For each TYPE, X has a layer of that
-name, of counts of that type; for int64 also a layer `large`, whose last value float32 does not have.
+name, of counts of that type; for int64 also a layer `large`, whose last value float32 does not have,
+and for float64 a layer `fractions`.
 """
 
 import sys
@@ -65,6 +66,8 @@ def write(uri, joinids, n_genes, types):
         large = board.counts(joinids, n_genes)
         large[-1, -1] = board.LARGE
         write_array(f"{uri}/ms/RNA/X", "large", joinids, large)
+    if "float64" in types:
+        write_array(f"{uri}/ms/RNA/X", "fractions", joinids, board.fractions(joinids, n_genes))
     write_array(f"{uri}/ms/RNA/obsm", "places", joinids, board.places(joinids))
 
 

@@ -20,13 +20,35 @@ pub(crate) use tests::run as test;
 
 const MATURIN: &str = include_str!("../requirements/maturin.txt");
 const MATURIN_VERSION: &str = "1.16.0";
+const ZIG: &str = include_str!("../requirements/zig.txt");
+const ZIG_VERSION: &str = "0.17.1";
 
 /// The profile of the wheel for users.
 const RELEASE: &str = "wheel";
+/// The platform tag of the wheel for users on Linux: glibc 2.17 or newer, the oldest that Rust's
+/// standard library supports. docs/python.md names it.
+const OLDEST_GLIBC: &str = "manylinux_2_17";
+
+/// The systems that a wheel is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Systems {
+    /// All that users have: on Linux, those with the C library of [`OLDEST_GLIBC`].
+    OfUsers,
+    /// Those with a C library like this one's.
+    LikeThis,
+}
+
+impl Systems {
+    /// Whether zig links the wheel. Only on Linux does the C library of the building machine limit
+    /// where the wheel runs; zig links against the symbols of an older one.
+    fn needs_zig(self) -> bool {
+        self == Self::OfUsers && cfg!(all(target_os = "linux", target_env = "gnu"))
+    }
+}
 
 /// Builds the wheel for users and prints its path.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    match build(RELEASE)? {
+    match build(RELEASE, Systems::OfUsers)? {
         Ok(wheel) => {
             println!("{}", wheel.display());
             Ok(ExitCode::SUCCESS)
@@ -37,8 +59,9 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 
 /// Builds the wheel with a profile of cargo and returns its path; the exit code if the build failed
 /// and printed why.
-fn build(profile: &str) -> anyhow::Result<Result<PathBuf, ExitCode>> {
+fn build(profile: &str, systems: Systems) -> anyhow::Result<Result<PathBuf, ExitCode>> {
     let (python, maturin) = maturin()?;
+    let zig = systems.needs_zig().then(zig).transpose()?;
     let root = cargo::workspace_root();
     let folder = root.join("target/wheels").join(profile);
     // Wheels of earlier versions would stand beside the new one.
@@ -47,11 +70,38 @@ fn build(profile: &str) -> anyhow::Result<Result<PathBuf, ExitCode>> {
     command.args(["build", "--locked", "--profile", profile]);
     command.arg("--manifest-path").arg(root.join("python/Cargo.toml"));
     command.arg("--interpreter").arg(&python).arg("--out").arg(&folder);
+    if let Some(zig) = &zig {
+        command.args(["--zig", "--compatibility", OLDEST_GLIBC]);
+        command.env("CARGO_ZIGBUILD_ZIG_PATH", zig);
+    }
     let status = cargo::run(&mut command)?;
     if !status.success() {
         return Ok(Err(cargo::exit_code(status)));
     }
-    wheel_in(&folder).map(Ok)
+    let wheel = wheel_in(&folder)?;
+    if zig.is_some() {
+        check_tag(&wheel)?;
+    }
+    Ok(Ok(wheel))
+}
+
+/// Fails unless the wheel's name says that it runs with the C library of [`OLDEST_GLIBC`].
+fn check_tag(wheel: &Path) -> anyhow::Result<()> {
+    let name = wheel.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    // name-version-python-abi-platforms.whl, where a dot joins several platforms.
+    let platforms = name.strip_suffix(".whl").and_then(|name| name.rsplit('-').next());
+    let is_tagged = platforms.is_some_and(|platforms| {
+        platforms.split('.').any(|one| one.strip_prefix(OLDEST_GLIBC).is_some_and(is_machine))
+    });
+    if !is_tagged {
+        bail!("maturin made {name}, which is not tagged {OLDEST_GLIBC}");
+    }
+    Ok(())
+}
+
+/// Whether this is the rest of a platform tag, like `_x86_64`.
+fn is_machine(rest: &str) -> bool {
+    rest.strip_prefix('_').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
 /// A Python, and the program maturin beside its packages.
@@ -73,12 +123,36 @@ fn maturin() -> anyhow::Result<(PathBuf, PathBuf)> {
     Ok((python, maturin))
 }
 
+/// The program zig in its package.
+fn zig() -> anyhow::Result<PathBuf> {
+    let environment = Environment {
+        folder: format!("python-ziglang-{ZIG_VERSION}"),
+        what: format!("zig {ZIG_VERSION}, which links the wheel for older Linux systems"),
+        requirements: ZIG.to_owned(),
+        download: "about 100 MB".to_owned(),
+        instead: format!(
+            "build a wheel for systems like this one by hand: `pip install \
+             maturin=={MATURIN_VERSION}`, then `maturin build --profile {RELEASE}` in python/"
+        ),
+        oldest: OLDEST,
+        newest: NEWEST,
+    };
+    let zig_of = |python: &Path| Ok(packages(python)?.join("ziglang/zig"));
+    let python = environment.prepare(|python| check(&zig_of(python)?, &["version"]))?;
+    zig_of(&python)
+}
+
 /// Where pip puts maturin if it installs into a folder of packages.
 fn program(python: &Path) -> anyhow::Result<PathBuf> {
+    Ok(packages(python)?.join("bin/maturin"))
+}
+
+/// The folder of an interpreter's packages.
+fn packages(python: &Path) -> anyhow::Result<PathBuf> {
     let script = "import site; print(site.getsitepackages()[0], end='')";
     let output = Command::new(python).args(["-c", script]).output();
     let output = output.with_context(|| format!("cannot run {}", python.display()))?;
-    Ok(Path::new(&String::from_utf8(output.stdout)?).join("bin/maturin"))
+    Ok(PathBuf::from(String::from_utf8(output.stdout)?))
 }
 
 /// Fails unless the interpreter succeeds with these arguments.
@@ -107,7 +181,9 @@ fn wheel_in(folder: &Path) -> anyhow::Result<PathBuf> {
 
 /// Puts the wheel for users into the environment of an interpreter, in place of an earlier one.
 pub(crate) fn install(python: &Path) -> anyhow::Result<()> {
-    let Ok(wheel) = build(RELEASE)? else { bail!("cargo could not build the wheel") };
+    let Ok(wheel) = build(RELEASE, Systems::OfUsers)? else {
+        bail!("cargo could not build the wheel")
+    };
     let script = "import sysconfig; print(sysconfig.get_path('purelib'), end='')";
     let ran = Command::new(python).args(["-c", script]).output();
     let output = ran.with_context(|| format!("cannot run {}", python.display()))?;
@@ -132,6 +208,36 @@ mod unit_tests {
     fn maturin_is_pinned() {
         assert_pinned(MATURIN);
         assert!(MATURIN.contains(&format!("maturin=={MATURIN_VERSION}\n")));
+    }
+
+    #[test]
+    fn zig_is_pinned() {
+        assert_pinned(ZIG);
+        assert!(ZIG.contains(&format!("ziglang=={ZIG_VERSION}\n")));
+    }
+
+    #[test]
+    fn the_tag_of_the_wheel_is_the_documented_one() {
+        let of_users = "somafeed-0.1.0-cp311-abi3-manylinux_2_17_x86_64.manylinux2014_x86_64.whl";
+        check_tag(Path::new(of_users)).unwrap();
+        check_tag(Path::new("x/somafeed-0.1.0-cp311-abi3-manylinux_2_17_aarch64.whl")).unwrap();
+        for other in [
+            "somafeed-0.1.0-cp311-abi3-manylinux_2_34_x86_64.whl",
+            "somafeed-0.1.0-cp311-abi3-manylinux_2_170_x86_64.whl",
+            "somafeed-0.1.0-cp311-abi3-linux_x86_64.whl",
+            "manylinux_2_17_x86_64-0.1.0-cp311-abi3-linux_x86_64.whl",
+        ] {
+            let error = check_tag(Path::new(other)).unwrap_err().to_string();
+            assert!(error.contains(other) && error.contains(OLDEST_GLIBC), "{error}");
+        }
+        let page = fs::read_to_string(cargo::workspace_root().join("docs/python.md")).unwrap();
+        let glibc = OLDEST_GLIBC.trim_start_matches("manylinux_").replace('_', ".");
+        assert!(
+            page.contains(&format!("`{OLDEST_GLIBC}`")) && page.contains(&format!("glibc {glibc}"))
+        );
+        // Tests need no zig, and nor does another system.
+        assert!(!Systems::LikeThis.needs_zig());
+        assert_eq!(Systems::OfUsers.needs_zig(), cfg!(target_os = "linux"));
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //! | [`CsrBuffers`], [`CsrView`] | `u32` columns and `f32` values | 8 |
 //! | [`PackedCsr`], [`PackedView`] | `u16` columns; values as `u16` if all are whole numbers below 65,536, otherwise as `f32` | 4 or 6 |
 //!
-//! [`CooList`] collects values in any order and counts them into [`CsrBuffers`]. The crate does no
-//! I/O, keeps no threads and knows no format.
+//! [`CooList`] collects values in any order and counts them into [`CsrBuffers`]. [`Narrowing`] says
+//! how stored numbers of other types become `f32`. The crate does no I/O, keeps no threads and knows
+//! no format.
 //!
 //! ```
 //! use csr::{CooList, CsrBuffers, PackedCsr, PackedValues};
@@ -31,9 +32,11 @@
 mod buffers;
 mod coo;
 mod error;
+mod narrowing;
 mod packed;
 
 pub use buffers::{CsrBuffers, CsrView};
 pub use coo::CooList;
 pub use error::Error;
+pub use narrowing::{INEXACT, Narrow, Narrowing, first_inexact};
 pub use packed::{PackedCsr, PackedValues, PackedValuesMut, PackedView, pack_counts};

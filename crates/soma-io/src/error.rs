@@ -240,6 +240,30 @@ pub enum Error {
         /// Arrow's error.
         source: arrow_schema::ArrowError,
     },
+    /// An [exact](crate::XReader::exact) read found a value that f32 does not have.
+    #[error(
+        "float32 does not have the {data_type} value of cell {cell} and gene {gene} of {uri}: read the nearest float32 instead (in Python dtype=\"float32\")"
+    )]
+    Inexact {
+        /// The array.
+        uri: String,
+        /// The type of its values.
+        data_type: String,
+        /// Joinid of the cell.
+        cell: u64,
+        /// Joinid of the gene.
+        gene: u64,
+    },
+    /// An exact read was requested from a reader that rounds values.
+    #[error(
+        "reader {reader} rounds {data_type} values to float32 and cannot read them exactly: read the nearest float32 (in Python dtype=\"float32\")"
+    )]
+    NotExact {
+        /// The reader's name.
+        reader: &'static str,
+        /// The type of the stored values.
+        data_type: String,
+    },
     /// Packed rows were requested from a reader that does not support them.
     #[error("reader {reader} gives no packed rows; read them as CSR")]
     Unpacked {

@@ -77,6 +77,15 @@ impl GeneSelection {
         }
     }
 
+    /// The joinid of the gene in a column of the result.
+    pub(crate) fn joinid(&self, column: u32) -> u64 {
+        match self {
+            Self::All => column.into(),
+            Self::Range(range) => range.start + u64::from(column),
+            Self::List(list) => list[column as usize],
+        }
+    }
+
     /// Makes an index that finds the column of a gene.
     pub(crate) fn index(&self) -> GeneIndex {
         match self {

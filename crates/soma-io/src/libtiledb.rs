@@ -1,16 +1,19 @@
 //! The reader of X that uses libtiledb.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::{Float32Type, Int64Type};
+use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
-use csr::CooList;
+use csr::{CooList, Narrow as _, Narrowing, first_inexact};
 use tiledb::{Array, Column, Context, Layout, Piece, ReadQuery};
 use tiledb_schema::Datatype;
 
 use crate::arrow::{data_type, fixed};
 use crate::columns::{DATA, DIM_0, DIM_1, coo_batch};
+use crate::exact::{Request, is_within_f32};
 use crate::genes::GeneIndex;
 use crate::soma_object::{Place, approximate_cells};
 use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
@@ -34,6 +37,8 @@ pub struct LibtiledbReader {
     data_type: DataType,
     buffer_bytes: usize,
     why_not_native: Option<String>,
+    /// How values become f32.
+    narrowing: Narrowing,
     /// Buffer for the cells of a read, reused by the next one.
     cells: Mutex<CooList>,
     place: Place,
@@ -57,6 +62,7 @@ impl LibtiledbReader {
             data_type,
             buffer_bytes,
             why_not_native,
+            narrowing: Narrowing::Nearest,
             cells: Mutex::default(),
             place: place.clone(),
             nnz: OnceLock::new(),
@@ -103,8 +109,46 @@ impl LibtiledbReader {
         }
     }
 
+    /// The request of a read, for the errors of an exact one.
+    fn request<'a>(&'a self, rows: &'a RowRanges, genes: &'a GeneSelection) -> Request<'a> {
+        Request { uri: self.array.uri(), rows, genes, data_type: &self.data_type }
+    }
+
     fn broken(&self, column: &str, problem: String) -> Error {
         Error::BrokenColumn { uri: self.array.uri().to_owned(), column: column.to_owned(), problem }
+    }
+
+    /// The position of a value that f32 does not have, if the read is exact.
+    fn find_inexact(&self, values: &[f32]) -> Option<usize> {
+        if self.narrowing == Narrowing::Exact { first_inexact(values) } else { None }
+    }
+
+    /// Fails if a piece of an exact read as COO has a value that f32 does not have.
+    fn check_exact(&self, piece: &RecordBatch, request: &Request<'_>) -> Result<(), Error> {
+        let Some(values) = piece.column(2).as_primitive_opt::<Float32Type>() else {
+            return Ok(());
+        };
+        self.find_inexact(values.values()).map_or(Ok(()), |at| {
+            let joinid = |column: usize| piece.column(column).as_primitive::<Int64Type>().value(at);
+            Err(request.inexact(joinid(0) as u64, joinid(1) as u64))
+        })
+    }
+
+    /// Converts the values of a piece of X to an Arrow array: of their type, or of f32 if the read
+    /// is exact.
+    fn values_array(&self, values: Column<'_>) -> Result<ArrayRef, Error> {
+        let uri = self.array.uri();
+        if self.narrowing == Narrowing::Exact {
+            let mut exact = Vec::new();
+            extend_f32(&mut exact, values, self.narrowing, uri)?;
+            return Ok(Arc::new(Float32Array::from(exact)));
+        }
+        let broken = |problem: String| self.broken(DATA, problem);
+        let data_type = data_type(values.datatype(), false).ok_or_else(|| Error::Values {
+            uri: uri.to_owned(),
+            datatype: format!("{:?}", values.datatype()),
+        })?;
+        fixed(&data_type, Buffer::from_slice_ref(values.bytes()), None, &broken)
     }
 
     fn stats(&self, nnz: usize, bytes_read: u64) -> ReadStats {
@@ -136,7 +180,7 @@ impl LibtiledbReader {
             })?;
             cells.rows.push(position as u32);
         }
-        extend_f32(&mut cells.values, piece.column(2), self.array.uri())?;
+        extend_f32(&mut cells.values, piece.column(2), self.narrowing, self.array.uri())?;
         // Columns are appended last, so cells of unselected genes are removed here.
         let mut n_kept = first;
         for (cell_idx, joinid) in (first..).zip(piece.column(1).values::<i64>()?) {
@@ -191,6 +235,14 @@ impl XReader for LibtiledbReader {
         list + 3 * self.buffer_bytes as u64 + of_libtiledb.unwrap_or(DEFAULT_TOTAL_BUDGET)
     }
 
+    fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
+        let kind = (self.shape, self.data_type.clone());
+        let opened = Self::open(&self.place, kind, self.buffer_bytes, self.why_not_native.clone())?;
+        let is_within = is_within_f32(&self.data_type);
+        let narrowing = if is_within { Narrowing::Nearest } else { Narrowing::Exact };
+        Ok(Arc::new(Self { narrowing, ..opened }))
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,
@@ -213,6 +265,10 @@ impl XReader for LibtiledbReader {
         let (mut locator, index) = (rows.locator(), genes.index());
         let bytes_read =
             self.pieces(rows, genes, |piece| self.add(cells, piece, &mut locator, &index))?;
+        if let Some(at) = self.find_inexact(&cells.values) {
+            let (row, column) = (cells.rows[at] as usize, cells.columns[at]);
+            return Err(self.request(rows, genes).inexact_in_row(row, column));
+        }
         cells.count_into(n_rows as usize, n_columns, out);
         Ok(self.stats(out.nnz(), bytes_read))
     }
@@ -229,7 +285,7 @@ impl XReader for LibtiledbReader {
         let bytes_read = self.pieces(rows, genes, |piece| {
             let uri = self.array.uri();
             let genes = piece.column(1).values::<i64>()?;
-            let values = values_array(piece.column(2), uri)?;
+            let values = self.values_array(piece.column(2))?;
             let batch = coo_batch(
                 uri,
                 Int64Array::from(piece.column(0).values::<i64>()?.to_vec()),
@@ -244,6 +300,7 @@ impl XReader for LibtiledbReader {
             } else {
                 batch
             };
+            self.check_exact(&batch, &self.request(rows, &GeneSelection::All))?;
             nnz += batch.num_rows();
             if batch.num_rows() == 0 { Ok(()) } else { each(&batch) }
         })?;
@@ -251,22 +308,18 @@ impl XReader for LibtiledbReader {
     }
 }
 
-/// Converts a column of numbers of fixed size to an Arrow array, for a piece of X.
-fn values_array(values: Column<'_>, uri: &str) -> Result<ArrayRef, Error> {
-    let broken =
-        |problem: String| Error::BrokenColumn { uri: uri.to_owned(), column: DATA.into(), problem };
-    let data_type = data_type(values.datatype(), false).ok_or_else(|| Error::Values {
-        uri: uri.to_owned(),
-        datatype: format!("{:?}", values.datatype()),
-    })?;
-    fixed(&data_type, Buffer::from_slice_ref(values.bytes()), None, &broken)
-}
-
-/// Appends values of every numeric type to `out`, as the nearest `f32`.
-fn extend_f32(out: &mut Vec<f32>, values: Column<'_>, uri: &str) -> Result<(), Error> {
+/// Appends values of every numeric type to `out` as `f32`.
+fn extend_f32(
+    out: &mut Vec<f32>,
+    values: Column<'_>,
+    narrowing: Narrowing,
+    uri: &str,
+) -> Result<(), Error> {
     match values.datatype() {
         Datatype::Float32 => out.extend_from_slice(values.values()?),
-        Datatype::Float64 => out.extend(values.values::<f64>()?.iter().map(|value| *value as f32)),
+        Datatype::Float64 => {
+            out.extend(values.values::<f64>()?.iter().map(|value| value.narrow(narrowing)));
+        }
         Datatype::Int8 => out.extend(values.values::<i8>()?.iter().map(|value| f32::from(*value))),
         Datatype::UInt8 => out.extend(values.values::<u8>()?.iter().map(|value| f32::from(*value))),
         Datatype::Bool => {
@@ -278,10 +331,18 @@ fn extend_f32(out: &mut Vec<f32>, values: Column<'_>, uri: &str) -> Result<(), E
         Datatype::UInt16 => {
             out.extend(values.values::<u16>()?.iter().map(|value| f32::from(*value)));
         }
-        Datatype::Int32 => out.extend(values.values::<i32>()?.iter().map(|value| *value as f32)),
-        Datatype::UInt32 => out.extend(values.values::<u32>()?.iter().map(|value| *value as f32)),
-        Datatype::Int64 => out.extend(values.values::<i64>()?.iter().map(|value| *value as f32)),
-        Datatype::UInt64 => out.extend(values.values::<u64>()?.iter().map(|value| *value as f32)),
+        Datatype::Int32 => {
+            out.extend(values.values::<i32>()?.iter().map(|value| value.narrow(narrowing)));
+        }
+        Datatype::UInt32 => {
+            out.extend(values.values::<u32>()?.iter().map(|value| value.narrow(narrowing)));
+        }
+        Datatype::Int64 => {
+            out.extend(values.values::<i64>()?.iter().map(|value| value.narrow(narrowing)));
+        }
+        Datatype::UInt64 => {
+            out.extend(values.values::<u64>()?.iter().map(|value| value.narrow(narrowing)));
+        }
         other => return Err(Error::Values { uri: uri.to_owned(), datatype: format!("{other:?}") }),
     }
     Ok(())

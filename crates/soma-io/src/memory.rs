@@ -78,6 +78,11 @@ impl XReader for MemoryReader {
         Ok(Some(self.csr.nnz() as u64))
     }
 
+    /// Its values are f32, so nothing is rounded.
+    fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
+        Ok(Arc::new(self.clone()))
+    }
+
     fn working_bytes(&self, _nnz: u64, _genes: &GeneSelection, _form: ReadForm) -> u64 {
         PIECE_CELLS as u64 * COO_CELL_BYTES
     }

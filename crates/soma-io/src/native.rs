@@ -9,6 +9,7 @@ use storage::{CacheUse, CachedStorage, Config, OpenedStorage};
 use tiledb_native::{Array, ColumnSelection, OpenOptions, Threads};
 
 use crate::columns::coo_batch;
+use crate::exact::{Request, is_within_f32};
 use crate::{CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, RowRanges, XReader};
 
 /// Reads X from the files of the array, and decodes only the parts of tiles with requested rows.
@@ -17,6 +18,8 @@ use crate::{CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, Ro
 #[derive(Debug)]
 pub struct NativeReader {
     array: Array,
+    /// Whether reads fail instead of rounding a value.
+    is_exact: bool,
     uri: String,
     shape: (u64, u64),
     data_type: DataType,
@@ -69,6 +72,7 @@ impl OpenArray<'_> {
         };
         Ok(NativeReader {
             array,
+            is_exact: false,
             uri: self.uri.to_owned(),
             shape,
             data_type,
@@ -123,6 +127,16 @@ impl NativeReader {
             NotNative::Failed(error) => error,
             NotNative::Unsupported(reason) => Error::NotNative { uri: address.to_owned(), reason },
         })
+    }
+
+    /// The request of an exact read; `None` if reads may round.
+    fn exact_request<'a>(
+        &'a self,
+        rows: &'a RowRanges,
+        genes: &'a GeneSelection,
+    ) -> Option<Request<'a>> {
+        let (uri, data_type) = (self.uri.as_str(), &self.data_type);
+        self.is_exact.then_some(Request { uri, rows, genes, data_type })
     }
 
     fn stats(&self, stats: tiledb_native::ReadStats) -> ReadStats {
@@ -232,6 +246,20 @@ impl XReader for NativeReader {
         self.array.announce_next(rows.ranges(), &columns(genes));
     }
 
+    fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
+        Ok(Arc::new(Self {
+            array: self.array.exact(),
+            is_exact: !is_within_f32(&self.data_type),
+            uri: self.uri.clone(),
+            shape: self.shape,
+            data_type: self.data_type.clone(),
+            is_far: self.is_far,
+            cache: self.cache.clone(),
+            csr: Mutex::default(),
+            allowed: Mutex::default(),
+        }))
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,
@@ -242,6 +270,7 @@ impl XReader for NativeReader {
         let n_columns = genes.n_columns(self.shape.1)?;
         let stats = self.array.read_csr(rows.ranges(), &columns(genes), out)?;
         out.n_columns = n_columns;
+        self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_csr(out))?;
         Ok(self.stats(stats))
     }
 
@@ -263,7 +292,9 @@ impl XReader for NativeReader {
             return Err(Error::Unpacked { reader: self.name() });
         }
         rows.check_within(&self.uri, self.shape.0)?;
-        Ok(self.stats(self.array.read_packed(rows.ranges(), &columns(genes), out)?))
+        let stats = self.array.read_packed(rows.ranges(), &columns(genes), out)?;
+        self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_packed(out))?;
+        Ok(self.stats(stats))
     }
 
     fn read_coo(
@@ -278,11 +309,6 @@ impl XReader for NativeReader {
         let csr = shared.as_deref_mut().unwrap_or(&mut own);
         let mut stats = self.read_csr(rows, genes, csr)?;
         let mut building = worktime::ThreadTime::default();
-        let joinid_of = |column: u32| match genes {
-            GeneSelection::All => i64::from(column),
-            GeneSelection::Range(range) => range.start as i64 + i64::from(column),
-            GeneSelection::List(list) => list[column as usize] as i64,
-        };
         let (mut cells, mut joinids) = (Vec::new(), rows.iter().zip(0..).peekable());
         let mut first = 0;
         while let Some((joinid, row)) = joinids.next() {
@@ -294,7 +320,7 @@ impl XReader for NativeReader {
             }
             let end = first + cells.len();
             let start = worktime::now();
-            let genes = csr.columns[first..end].iter().map(|column| joinid_of(*column));
+            let genes = csr.columns[first..end].iter().map(|column| genes.joinid(*column) as i64);
             let piece = coo_batch(
                 &self.uri,
                 Int64Array::from(std::mem::take(&mut cells)),

@@ -1,6 +1,7 @@
 //! The interface of all readers of X, and the statistics of a read.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
@@ -120,11 +121,23 @@ pub trait XReader: Send + Sync + Debug {
     /// can request them while the next one is decoded. The results of reads do not change.
     fn announce_next(&self, _rows: &RowRanges, _genes: &GeneSelection) {}
 
+    /// A reader of the same X that never rounds: instead of returning the nearest `f32`, its reads
+    /// fail with [`Error::Inexact`], which names the cell and the gene. It keeps decoded values of
+    /// its own.
+    ///
+    /// # Errors
+    /// [`Error::NotExact`] if the reader cannot do that, which is the default.
+    fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
+        let data_type = self.data_type().to_string().to_lowercase();
+        Err(Error::NotExact { reader: self.name(), data_type })
+    }
+
     /// Reads rows as CSR: one row per joinid of `rows`, even if it has no values; columns are
     /// numbered by `genes` and ascend within a row. Replaces the contents of `out`, its number of
     /// columns included.
     ///
-    /// Values of every numeric type become the nearest `f32`; Booleans become 0 and 1.
+    /// Values of every numeric type become the nearest `f32` (see [`exact`](Self::exact)); Booleans
+    /// become 0 and 1.
     fn read_csr(
         &self,
         rows: &RowRanges,

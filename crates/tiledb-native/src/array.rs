@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use csr::CsrBuffers;
-use csr::PackedCsr;
+use csr::{CsrBuffers, Narrowing, PackedCsr};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use storage::Files;
 use storage::{LocalStorage, Storage};
@@ -106,15 +105,16 @@ impl Array {
         let timestamp = options.timestamp.unwrap_or(u64::MAX);
         let (layout, fragments) = load(&files, timestamp)?;
         let pool = pool(&options.threads)?;
-        let indices = IndexCache::new(options.index_bytes);
+        let indices = Arc::new(IndexCache::new(options.index_bytes));
         let crop = crop(&layout, &fragments);
         let reader = Reader {
             files,
             layout,
-            fragments,
+            fragments: fragments.into(),
             indices,
             decoded: DecodedCache::default(),
             timestamp,
+            narrowing: Narrowing::Nearest,
             crop,
             has_floats: AtomicBool::new(false),
             is_collected: AtomicBool::new(false),
@@ -122,6 +122,28 @@ impl Array {
             scratch: std::sync::Mutex::default(),
         };
         Ok(Self { reader, pool })
+    }
+
+    /// The same array, whose reads return [`csr::INEXACT`] for each value that f32 does not have,
+    /// instead of the nearest one. Opens nothing again; shares threads and row indices with this
+    /// one, but no decoded cells.
+    #[must_use]
+    pub fn exact(&self) -> Self {
+        let Reader { files, layout, fragments, indices, timestamp, crop, .. } = &self.reader;
+        let reader = Reader {
+            files: files.clone(),
+            layout: Arc::clone(layout),
+            fragments: Arc::clone(fragments),
+            indices: Arc::clone(indices),
+            decoded: DecodedCache::default(),
+            timestamp: *timestamp,
+            narrowing: Narrowing::Exact,
+            crop: crop.clone(),
+            has_floats: AtomicBool::new(false),
+            is_collected: AtomicBool::new(false),
+            scratch: std::sync::Mutex::default(),
+        };
+        Self { reader, pool: Arc::clone(&self.pool) }
     }
 
     /// Returns the reason why this crate cannot read the array at the root of `storage`; `None` if

@@ -27,8 +27,9 @@ mod work;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use csr::Narrowing;
 use worktime::ReadTimes;
 
 use crate::decoded_cache::DecodedCache;
@@ -88,11 +89,13 @@ impl ReadStats {
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) files: Files,
-    pub(crate) layout: std::sync::Arc<Layout>,
-    pub(crate) fragments: Vec<Fragment>,
-    pub(crate) indices: IndexCache,
+    pub(crate) layout: Arc<Layout>,
+    pub(crate) fragments: Arc<[Fragment]>,
+    pub(crate) indices: Arc<IndexCache>,
     pub(crate) decoded: DecodedCache,
     pub(crate) timestamp: u64,
+    /// How values become f32, also the kept ones.
+    pub(crate) narrowing: Narrowing,
     /// Rows and columns of the array at that time, if a fragment has cells outside them.
     pub(crate) crop: Option<[Range<u64>; 2]>,
     /// Whether any value that is not a count was found, wanted or not.

@@ -4,11 +4,12 @@
 //! one row.
 //!
 //! Values convert to f32 like Rust's `as`: integers round to the nearest f32, ties to even, exactly
-//! up to 2^24; f64 rounds likewise and becomes infinite beyond f32's range; booleans are 0 and 1.
+//! up to 2^24; f64 rounds likewise and becomes infinite beyond f32's range; booleans are 0 and 1. With
+//! [`Narrowing::Exact`], a value that would be rounded becomes [`csr::INEXACT`].
 
 use std::ops::Range;
 
-use csr::pack_counts;
+use csr::{Narrow as _, Narrowing, pack_counts};
 
 use crate::datatype::Number;
 use crate::decoded_chunk::DecodedChunk;
@@ -222,14 +223,21 @@ fn join<T>(planes: [&[u8]; 4], range: Range<usize>, out: &mut [T], value: impl F
     out.iter_mut().zip(bytes).for_each(|(to, (((&a, &b), &c), &d))| *to = value([a, b, c, d]));
 }
 
+/// The type of stored values, and how they become f32.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Conversion {
+    pub(crate) number: Number,
+    pub(crate) narrowing: Narrowing,
+}
+
 /// The values of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Values<'a> {
     FloatPlanes([&'a [u8]; 4]),
     Floats(&'a [[u8; 4]]),
     /// Planes of this many bytes each.
-    Planes(&'a [u8], usize, Number),
-    Plain(&'a [u8], Number),
+    Planes(&'a [u8], usize, Conversion),
+    Plain(&'a [u8], Conversion),
     /// Cached whole numbers that fit 16 bits.
     Counts(&'a PackedIntegers),
     /// Cached.
@@ -238,13 +246,15 @@ pub(crate) enum Values<'a> {
 
 impl<'a> Values<'a> {
     /// Prepares the values of a chunk of `n` cells.
-    pub(crate) fn new(chunk: Decoded<'a>, n: usize, number: Number) -> Self {
-        match (chunk, number) {
+    pub(crate) fn new(chunk: Decoded<'a>, n: usize, conversion: Conversion) -> Self {
+        match (chunk, conversion.number) {
             (Decoded::Planes(bytes), Number::F32) => Self::FloatPlanes(planes(bytes, n).0),
             (Decoded::Plain(bytes), Number::F32) => Self::Floats(bytes.as_chunks().0),
-            (Decoded::Planes(bytes), _) => Self::Planes(bytes, n, number),
-            (Decoded::LowFour(bytes), _) => Self::Plain(bytes, Number::U32),
-            (Decoded::Plain(bytes), _) => Self::Plain(bytes, number),
+            (Decoded::Planes(bytes), _) => Self::Planes(bytes, n, conversion),
+            (Decoded::LowFour(bytes), _) => {
+                Self::Plain(bytes, Conversion { number: Number::U32, ..conversion })
+            }
+            (Decoded::Plain(bytes), _) => Self::Plain(bytes, conversion),
         }
     }
 
@@ -266,18 +276,20 @@ impl<'a> Values<'a> {
                     .zip(&words[range])
                     .for_each(|(to, word)| *to = f32::from_le_bytes(*word));
             }
-            Self::Planes(planes, n, number) => convert_planes(planes, n, number, range, out),
+            Self::Planes(planes, n, conversion) => {
+                convert_planes(planes, n, conversion, range, out);
+            }
             Self::Counts(counts) => counts.unpack(range, |to, counts| {
                 out[to].iter_mut().zip(counts).for_each(|(to, count)| *to = *count as f32);
             }),
             Self::Converted(values) => out.copy_from_slice(&values[range]),
-            Self::Plain(bytes, number) => {
-                let size = number.size();
+            Self::Plain(bytes, conversion) => {
+                let size = conversion.number.size();
                 let stored = bytes[range.start * size..range.end * size].chunks_exact(size);
                 out.iter_mut().zip(stored).for_each(|(to, stored)| {
                     let mut wide = [0; 8];
                     wide[..size].copy_from_slice(stored);
-                    *to = convert(u64::from_le_bytes(wide), number);
+                    *to = convert(u64::from_le_bytes(wide), conversion);
                 });
             }
         }
@@ -320,14 +332,20 @@ impl Values<'_> {
 
 /// Converts values of any type from planes of `n` bytes, plane by plane for several values at a
 /// time.
-fn convert_planes(planes: &[u8], n: usize, number: Number, range: Range<usize>, out: &mut [f32]) {
+fn convert_planes(
+    planes: &[u8],
+    n: usize,
+    conversion: Conversion,
+    range: Range<usize>,
+    out: &mut [f32],
+) {
     for (start, out) in range.clone().step_by(AT_ONCE).zip(out.chunks_mut(AT_ONCE)) {
         let mut words = [0; AT_ONCE];
         let part = start..range.end.min(start + AT_ONCE);
-        for plane in 0..number.size() {
+        for plane in 0..conversion.number.size() {
             add_plane(&mut words, plane, &planes[plane * n..(plane + 1) * n][part.clone()]);
         }
-        out.iter_mut().zip(words).for_each(|(to, word)| *to = convert(word, number));
+        out.iter_mut().zip(words).for_each(|(to, word)| *to = convert(word, conversion));
     }
 }
 
@@ -337,18 +355,18 @@ fn add_plane(words: &mut [u64], plane: usize, bytes: &[u8]) {
 }
 
 /// Converts the value whose little-endian bytes are the low ones of `word`.
-fn convert(word: u64, number: Number) -> f32 {
+fn convert(word: u64, Conversion { number, narrowing }: Conversion) -> f32 {
     match number {
         Number::I8 => f32::from(word as u8 as i8),
         Number::U8 => f32::from(word as u8),
         Number::I16 => f32::from(word as u16 as i16),
         Number::U16 => f32::from(word as u16),
-        Number::I32 => word as u32 as i32 as f32,
-        Number::U32 => word as u32 as f32,
-        Number::I64 => word.cast_signed() as f32,
-        Number::U64 => word as f32,
+        Number::I32 => (word as u32).cast_signed().narrow(narrowing),
+        Number::U32 => (word as u32).narrow(narrowing),
+        Number::I64 => word.cast_signed().narrow(narrowing),
+        Number::U64 => word.narrow(narrowing),
         Number::F32 => f32::from_bits(word as u32),
-        Number::F64 => f64::from_bits(word) as f32,
+        Number::F64 => f64::from_bits(word).narrow(narrowing),
     }
 }
 
@@ -380,7 +398,8 @@ mod tests {
     fn every_number_converts_from_both_forms() {
         // More values than are converted at once; the first is not requested.
         const N: usize = 100;
-        let check = |number: Number, bytes: &[u8], expect: f32| {
+        let check_as = |narrowing: Narrowing, number: Number, bytes: &[u8], expect: f32| {
+            let conversion = Conversion { number, narrowing };
             let other = vec![0x11; bytes.len()];
             let values: Vec<&[u8]> =
                 std::iter::once(other.as_slice()).chain([bytes; N - 1]).collect();
@@ -390,25 +409,35 @@ mod tests {
                 .collect();
             for chunk in [Decoded::Plain(&plain), Decoded::Planes(&planes)] {
                 let mut out = [0.0; N - 1];
-                let values = Values::new(chunk, N, number);
+                let values = Values::new(chunk, N, conversion);
                 values.copy(1..N, &mut out);
-                assert_eq!(out, [expect; N - 1]);
+                assert_eq!(out.map(f32::to_bits), [expect.to_bits(); N - 1]);
                 let mut counts = [0; N - 1];
                 let is_count = values.copy_counts(1..N, &mut counts);
                 assert_eq!(is_count, f32::from(expect as u16).to_bits() == expect.to_bits());
                 assert!(!is_count || counts == [expect as u16; N - 1]);
             }
         };
-        check(Number::I8, &(-3_i8).to_le_bytes(), -3.0);
-        check(Number::U8, &[200], 200.0);
-        check(Number::I16, &(-300_i16).to_le_bytes(), -300.0);
-        check(Number::U16, &60_000_u16.to_le_bytes(), 60_000.0);
-        check(Number::I32, &(-70_000_i32).to_le_bytes(), -70_000.0);
-        check(Number::U32, &4_000_000_000_u32.to_le_bytes(), 4e9);
-        check(Number::I64, &i64::MIN.to_le_bytes(), -9.223_372e18);
-        check(Number::U64, &u64::MAX.to_le_bytes(), 1.844_674_4e19);
-        check(Number::F32, &1.5_f32.to_le_bytes(), 1.5);
-        check(Number::F64, &1e300_f64.to_le_bytes(), f32::INFINITY);
+        let check = |number: Number, bytes: &[u8], expect: f32, is_exact: bool| {
+            check_as(Narrowing::Nearest, number, bytes, expect);
+            let exact = if is_exact { expect } else { csr::INEXACT };
+            check_as(Narrowing::Exact, number, bytes, exact);
+        };
+        check(Number::I8, &(-3_i8).to_le_bytes(), -3.0, true);
+        check(Number::U8, &[200], 200.0, true);
+        check(Number::I16, &(-300_i16).to_le_bytes(), -300.0, true);
+        check(Number::U16, &60_000_u16.to_le_bytes(), 60_000.0, true);
+        check(Number::I32, &(-70_000_i32).to_le_bytes(), -70_000.0, true);
+        check(Number::I32, &(-16_777_217_i32).to_le_bytes(), -16_777_216.0, false);
+        check(Number::U32, &4_000_000_000_u32.to_le_bytes(), 4e9, true);
+        check(Number::U32, &u32::MAX.to_le_bytes(), 4_294_967_296.0, false);
+        check(Number::I64, &i64::MIN.to_le_bytes(), -9.223_372e18, true);
+        check(Number::I64, &i64::MAX.to_le_bytes(), 9.223_372e18, false);
+        check(Number::U64, &u64::MAX.to_le_bytes(), 1.844_674_4e19, false);
+        check(Number::F32, &1.5_f32.to_le_bytes(), 1.5, true);
+        check(Number::F64, &(-2.5_f64).to_le_bytes(), -2.5, true);
+        check(Number::F64, &0.1_f64.to_le_bytes(), 0.1, false);
+        check(Number::F64, &1e300_f64.to_le_bytes(), f32::INFINITY, false);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
-use super::{build, check};
+use super::{Systems, build, check};
 use crate::cache::remove;
 use crate::environment::{Environment, NEWEST, OLDEST};
 use crate::{cargo, native, python};
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let native = native::prepare(native::Wanted::Both)?;
     let with_tiledbsoma = python::prepare()?;
     let python = environment()?;
-    let wheel = match build(PROFILE)? {
+    let wheel = match build(PROFILE, Systems::LikeThis)? {
         Ok(wheel) => wheel,
         Err(code) => return Ok(code),
     };

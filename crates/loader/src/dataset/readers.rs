@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use arrow_schema::DataType;
-use soma_io::XReader;
+use soma_io::{XReader, is_within_f32};
 
 use crate::beside::DatasetMatrix;
 use crate::dataset::Dataset;
-use crate::error::Error;
+use crate::error::{Error, open_error};
 use crate::selected::{Selected, SelectedMatrix};
 
 impl Dataset {
@@ -37,6 +37,32 @@ impl Dataset {
         let replaced = self.sources.iter().zip(readers).enumerate();
         let replaced = replaced.map(|(idx, (source, readers))| replace(source, idx, readers));
         Ok(Self { sources: replaced.collect::<Result<_, _>>()?, ..self.clone() })
+    }
+
+    /// The same data set with X in full: reading a block fails, naming the cell and the gene,
+    /// instead of rounding a value to f32. Matrices beside X are rounded as before.
+    ///
+    /// # Errors
+    /// A reader cannot be opened again, or it rounds values and cannot do otherwise.
+    pub fn exact(&self) -> Result<Self, Error> {
+        // Parts of one experiment share a reader, and its memory.
+        let mut known: Vec<(&Arc<dyn XReader>, Arc<dyn XReader>)> = Vec::new();
+        let mut sources = self.sources.to_vec();
+        for (source, exact) in self.sources.iter().zip(&mut sources) {
+            let reader = &source.x.reader;
+            if is_within_f32(reader.data_type()) {
+                continue;
+            }
+            let before = known.iter().find(|(one, _)| is_same(one, reader));
+            exact.x.reader = if let Some((_, exact)) = before {
+                Arc::clone(exact)
+            } else {
+                let exact = reader.exact().map_err(open_error("exact values of X".to_owned()))?;
+                known.push((reader, Arc::clone(&exact)));
+                exact
+            };
+        }
+        Ok(Self { sources: sources.into(), ..self.clone() })
     }
 
     /// The name of the reader of X; several names are joined by `+` if the readers of the
@@ -120,18 +146,20 @@ impl Dataset {
         };
         let uses: Vec<(u128, &Arc<dyn XReader>)> =
             self.uses().map(|(source, matrix)| (weight(source, matrix), &matrix.reader)).collect();
-        let is_of = |one: &Arc<dyn XReader>, other: &Arc<dyn XReader>| {
-            std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
-        };
         (0..uses.len()).filter_map(move |idx| {
             let reader = uses[idx].1;
-            if uses[..idx].iter().any(|(_, before)| is_of(before, reader)) {
+            if uses[..idx].iter().any(|(_, before)| is_same(before, reader)) {
                 return None;
             }
-            let of_reader = uses[idx..].iter().filter(|(_, one)| is_of(one, reader));
+            let of_reader = uses[idx..].iter().filter(|(_, one)| is_same(one, reader));
             Some((of_reader.map(|(weight, _)| weight).sum(), reader))
         })
     }
+}
+
+/// Whether both are one reader.
+fn is_same(one: &Arc<dyn XReader>, other: &Arc<dyn XReader>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
 }
 
 /// The experiment at `idx` with other readers of its matrices.

@@ -1,6 +1,7 @@
 //! The contract check rejects readers that each break one rule.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
@@ -132,6 +133,10 @@ impl XReader for Flawed {
 
     fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
         self.inner.announce_next(rows, genes);
+    }
+
+    fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
+        self.inner.exact()
     }
 
     fn read_csr(

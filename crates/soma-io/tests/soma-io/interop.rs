@@ -1,11 +1,14 @@
 //! tiledbsoma reads what this crate writes, and this crate reads what tiledbsoma writes: every
 //! column and every value.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use arrow_schema::DataType;
 use serde_json::{Value, json};
 use soma_io::{
-    CsrBuffers, Experiment, Extent, GeneSelection, OpenOptions, ReaderChoice, RowRanges,
+    CsrBuffers, Error, Experiment, Extent, GeneSelection, OpenOptions, PackedCsr, ReaderChoice,
+    RowRanges, XReader,
 };
 
 use crate::described;
@@ -95,17 +98,77 @@ fn check_counts_and_rows(experiment: &Experiment, expected: &Value) {
             });
             let expected = layer["cells"].as_array().unwrap().iter().map(cell);
             assert!(found.eq(expected), "the rows of layer {name} by {choice}");
+            check_exact(&*reader, &layer["cells"], &csr);
         }
+    }
+}
+
+/// An exact reader returns the rows that `reader` read, or names a value that f32 does not have.
+fn check_exact(reader: &dyn XReader, cells: &Value, all: &CsrBuffers) {
+    let is_inexact = |cell: &&Value| {
+        let value = stored_value(cell);
+        !value.is_nan() && f64::from(value as f32) != value
+    };
+    let place = |cell: &Value| (cell[0].as_u64().unwrap(), cell[1].as_u64().unwrap());
+    let inexact: BTreeSet<(u64, u64)> =
+        cells.as_array().unwrap().iter().filter(is_inexact).map(place).collect();
+    assert!(*reader.data_type() == DataType::Float64 || inexact.is_empty());
+    let exact = reader.exact().unwrap();
+    let n_rows = all.n_rows() as u64;
+    let ranges = [0..n_rows, 7..8, 12..13, 300..420, 1203..1204];
+    let genes =
+        [GeneSelection::All, GeneSelection::Range(3..1500), GeneSelection::List(vec![9, 4])];
+    for (range, genes) in ranges.iter().flat_map(|range| genes.iter().map(move |of| (range, of))) {
+        let is_read = |(cell, gene): &&(u64, u64)| {
+            let is_selected = match genes {
+                GeneSelection::All => true,
+                GeneSelection::Range(genes) => genes.contains(gene),
+                GeneSelection::List(genes) => genes.contains(gene),
+            };
+            range.contains(cell) && is_selected
+        };
+        let wrong: BTreeSet<_> = inexact.iter().filter(is_read).copied().collect();
+        let rows = RowRanges::new(vec![range.clone()]).unwrap();
+        let (mut csr, mut same) = (CsrBuffers::default(), CsrBuffers::default());
+        let mut packed = PackedCsr::default();
+        let mut reads = vec![
+            exact.read_csr(&rows, genes, &mut csr),
+            exact.read_coo(&rows, genes, &mut |piece| {
+                assert_eq!(piece.num_columns(), 3);
+                Ok(())
+            }),
+        ];
+        if exact.packs(genes) {
+            reads.push(exact.read_packed(&rows, genes, &mut packed));
+        }
+        for read in reads {
+            match read {
+                Ok(_) => assert!(wrong.is_empty(), "{wrong:?} in {reader:?} were not noticed"),
+                Err(Error::Inexact { cell, gene, .. }) => {
+                    assert!(wrong.contains(&(cell, gene)), "{cell}, {gene} of {wrong:?}");
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        if wrong.is_empty() {
+            reader.read_csr(&rows, genes, &mut same).unwrap();
+            assert_eq!(csr, same);
+        }
+    }
+}
+
+/// The value of a cell in the Python side's form.
+fn stored_value(cell: &Value) -> f64 {
+    match cell[2].as_str().and_then(|text| text.strip_prefix("bits ")) {
+        Some(bits) => f64::from_bits(bits.parse().unwrap()),
+        None => cell[2].as_f64().unwrap(),
     }
 }
 
 /// A cell in the Python side's form: row, gene, value.
 fn cell(cell: &Value) -> (usize, u32, f32) {
-    let value = match cell[2].as_str().and_then(|text| text.strip_prefix("bits ")) {
-        Some(bits) => f64::from_bits(bits.parse().unwrap()),
-        None => cell[2].as_f64().unwrap(),
-    };
-    (cell[0].as_u64().unwrap() as usize, cell[1].as_u64().unwrap() as u32, value as f32)
+    let value = stored_value(cell) as f32;
+    (cell[0].as_u64().unwrap() as usize, cell[1].as_u64().unwrap() as u32, value)
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::filter::Decoded;
 use crate::fragment::Field;
 use crate::schema::Stored;
 use crate::tile::{self, Chunks};
-use crate::values::{Columns, Values, copy_times};
+use crate::values::{Columns, Conversion, Values, copy_times};
 
 /// A decoded chunk.
 #[derive(Debug, Clone)]
@@ -65,7 +65,8 @@ impl<'a> Chunk<'a> {
         let values = match self.content {
             Content::Decoded(decoded) => {
                 let number = reader.fragments[work.fragment].layout.values.number;
-                Some(Values::new(decoded, self.cells.len(), number))
+                let conversion = Conversion { number, narrowing: reader.narrowing };
+                Some(Values::new(decoded, self.cells.len(), conversion))
             }
             Content::Kept(kept) => Values::kept(kept),
         };

@@ -73,6 +73,10 @@ impl XReader for Typed {
         self.inner.announce_next(rows, genes);
     }
 
+    fn exact(&self) -> Result<Arc<dyn XReader>, ReadError> {
+        self.inner.exact()
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,

@@ -1,8 +1,8 @@
 //! A reader in memory that counts its calls.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
@@ -106,6 +106,10 @@ impl XReader for CountedReader {
 
     fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
         self.inner.announce_next(rows, genes);
+    }
+
+    fn exact(&self) -> Result<Arc<dyn XReader>, soma_io::Error> {
+        self.inner.exact()
     }
 
     fn read_csr(

@@ -149,6 +149,10 @@ impl XReader for ScriptedReader {
         self.inner.announce_next(rows, genes);
     }
 
+    fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
+        self.inner.exact()
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,
