@@ -31,6 +31,7 @@
 mod buffers;
 mod coo;
 mod error;
+mod insert;
 mod packed;
 
 pub use buffers::{CsrBuffers, CsrView};
