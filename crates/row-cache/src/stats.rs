@@ -19,7 +19,7 @@ pub struct RowCacheStats {
     pub damaged: u64,
     /// Misses after which the page was not written: there was no room, writing failed
     /// ([`RowCacheUse::problem`]) or was not tried for a while after that, others locked the folder
-    /// for too long, or a few more rows were not worth writing the page again.
+    /// for too long, or a few more rows were not worth writing the page once more.
     pub not_written: u64,
     /// Pages of other matrices that were removed to make room.
     pub evictions: u64,

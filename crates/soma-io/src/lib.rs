@@ -83,7 +83,7 @@ pub use native::NativeReader;
 pub use reader::{ReadForm, ReadStats, XReader};
 pub use reader_choice::ReaderChoice;
 pub use replacement::REPLACE_EXPERIMENT;
-pub use row_cache::RowCacheReader;
+pub use self::row_cache::RowCacheReader;
 pub use rows::RowRanges;
 pub use sparse_array::SparseNdArray;
 pub use storage::{

@@ -12,9 +12,10 @@ use crate::stats::ReadCounts;
 
 /// Pages that are written before they get their names under one lock.
 const BATCH_PAGES: usize = 64;
-/// A page is written again for further rows if they are at least one in so many of those that it
-/// has. So the bytes written for a page stay within a few times its size, however few rows a read
-/// adds.
+/// A page is written so often whatever rows a read adds, for instance those at the borders of chunks.
+const FREE_WRITES: u32 = 12;
+/// After that further rows must be at least one in so many of those that it has. So the bytes
+/// written for a page stay within a few times its size even if each read adds one row.
 const WORTH_ADDING: u32 = 8;
 
 /// Memory of a thread, reused from page to page.
@@ -211,14 +212,15 @@ impl RowCache {
             };
             if let Some(head) = had {
                 let n_new = (request.rows & !head.rows).count_ones();
-                if n_new * WORTH_ADDING < head.rows.count_ones() {
+                let is_worth_it = n_new * WORTH_ADDING >= head.rows.count_ones();
+                if head.n_writes >= FREE_WRITES && !is_worth_it {
                     return None;
                 }
                 // If it was removed, replaced or damaged just now, it is written anew.
                 had = had.filter(|head| self.unpack_all(columns, &id, head, scratch).is_some());
             }
             let Scratch { rows, encoder, columns: had_columns, values: had_values, .. } = scratch;
-            rows.clear();
+            rows.begin(had.map_or(0, |head| head.n_writes));
             let mut positions = request.positions();
             let mut had_places = had.into_iter().flat_map(|head| head.places(head.rows)).peekable();
             for row in bits(request.rows | had.map_or(0, |head| head.rows)) {

@@ -16,6 +16,7 @@ const TABLE_WORTH: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct PageRows {
     rows: u64,
+    n_writes: u32,
     lengths: Vec<u32>,
     keys: Vec<u32>,
     values: Vec<f32>,
@@ -31,9 +32,10 @@ pub(crate) struct Encoder {
 }
 
 impl PageRows {
-    /// Removes all rows and keeps the memory.
-    pub(crate) fn clear(&mut self) {
+    /// Removes all rows and keeps the memory, for a page that was written so often before.
+    pub(crate) fn begin(&mut self, n_writes: u32) {
         self.rows = 0;
+        self.n_writes = n_writes.saturating_add(1);
         self.lengths.clear();
         self.keys.clear();
         self.values.clear();
@@ -58,14 +60,19 @@ impl PageRows {
 impl Encoder {
     /// The page of these rows.
     pub(crate) fn encode(&mut self, rows: &PageRows) -> Vec<u8> {
-        let PageRows { rows: mask, lengths, keys, values } = rows;
+        let PageRows { rows: mask, n_writes, lengths, keys, values } = rows;
         let kind = self.kind_of(values);
         let table = match kind {
             Kind::Table => self.sorted_table(),
             Kind::Counts | Kind::Floats => Vec::new(),
         };
-        let head =
-            Head { rows: *mask, kind, n_table: table.len() as u32, lengths: lengths.clone() };
+        let head = Head {
+            rows: *mask,
+            kind,
+            n_table: table.len() as u32,
+            n_writes: *n_writes,
+            lengths: lengths.clone(),
+        };
         let (packer, n_groups) = (BitPacker4x::new(), keys.len().div_ceil(GROUP));
         let mut first_keys = Vec::with_capacity(4 * n_groups);
         let (mut key_bits, mut value_bits) = (Vec::new(), Vec::new());

@@ -31,12 +31,14 @@ pub(crate) struct Head {
     pub(crate) kind: Kind,
     /// Different values in the table.
     pub(crate) n_table: u32,
+    /// How often the page was written, each time with more rows.
+    pub(crate) n_writes: u32,
     /// Number of values of each row that the page has.
     pub(crate) lengths: Vec<u32>,
 }
 
 impl Head {
-    /// Its bytes: magic, format, kind, rows, size of the table, 4 bytes without meaning, checksum,
+    /// Its bytes: magic, format, kind, rows, size of the table, number of writes, checksum,
     /// lengths.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut fixed = [0; FIXED_BYTES];
@@ -45,6 +47,7 @@ impl Head {
         fixed[12..16].copy_from_slice(&(self.kind as u32).to_le_bytes());
         fixed[16..24].copy_from_slice(&self.rows.to_le_bytes());
         fixed[24..28].copy_from_slice(&self.n_table.to_le_bytes());
+        fixed[28..32].copy_from_slice(&self.n_writes.to_le_bytes());
         let lengths: Vec<u8> =
             self.lengths.iter().flat_map(|length| length.to_le_bytes()).collect();
         let checksum = checksum(&fixed[..32], &lengths);
@@ -69,7 +72,8 @@ impl Head {
         };
         let (lengths, _) = lengths.as_chunks();
         let lengths = lengths.iter().map(|length| u32::from_le_bytes(*length)).collect();
-        is_ours.then_some(Self { rows, kind, n_table: number(24)?, lengths })
+        let (n_table, n_writes) = (number(24)?, number(28)?);
+        is_ours.then_some(Self { rows, kind, n_table, n_writes, lengths })
     }
 
     /// Bytes of the head.

@@ -69,15 +69,15 @@ proptest! {
             let (columns, values) = expected(&rows, mask);
             let mut wide = (vec![0_u32; columns.len()], vec![0_f32; columns.len()]);
             unpack(&head, &page, N_COLUMNS, mask, &mut wide.0, &mut wide.1).unwrap();
-            prop_assert_eq!(&wide.0, &columns);
-            prop_assert_eq!(wide.1.iter().map(|value| value.to_bits()).collect::<Vec<_>>(), values);
+            let of_values = wide.1.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+            prop_assert_eq!((&wide.0, &of_values), (&columns, &values));
             let mut narrow = (vec![0_u16; columns.len()], vec![0_u16; columns.len()]);
             let found = unpack(&head, &page, N_COLUMNS, mask, &mut narrow.0, &mut narrow.1);
             prop_assert_eq!(found.is_some(), head.kind == Kind::Counts);
             if found.is_some() {
-                prop_assert_eq!(narrow.0.iter().copied().map(u32::from).collect::<Vec<_>>(), columns);
+                let of_columns: Vec<u32> = narrow.0.iter().copied().map(u32::from).collect();
                 let counts = narrow.1.iter().map(|count| f32::from(*count).to_bits());
-                prop_assert_eq!(counts.collect::<Vec<_>>(), values);
+                prop_assert_eq!((of_columns, counts.collect::<Vec<_>>()), (columns, values));
             }
         }
     }
