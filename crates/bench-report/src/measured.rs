@@ -143,6 +143,13 @@ column_group! {
         pub cache_hits: Option<u64>,
         /// Blocks that this cache did not have.
         pub cache_misses: Option<u64>,
+        /// Pages of rows that came from the cache of decoded rows during the epoch; of blocks that
+        /// were read ahead for the next one, too. Null without such a cache.
+        pub row_cache_hits: Option<u64>,
+        /// Pages whose rows that cache did not have, so that X was read.
+        pub row_cache_misses: Option<u64>,
+        /// Bytes of that cache on disk when the epoch ended, with those of other data.
+        pub row_cache_bytes: Option<u64>,
         /// Cells of X (non-zeros) decoded to deliver the requested ones.
         pub cells_decoded: Option<u64>,
         /// Bytes of values kept decoded when the epoch ended, including those of earlier epochs.

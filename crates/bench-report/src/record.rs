@@ -192,6 +192,8 @@ column_group! {
         pub link_cores: Option<u64>,
         /// Limit in bytes of the cache on disk in front of an object store; null if there was none.
         pub storage_cache: Option<u64>,
+        /// Limit in bytes of the cache on disk of decoded rows; null if there was none.
+        pub row_cache: Option<u64>,
         /// State of the page cache when the epoch began: `warm`, `unknown`, `cold-dropped` (the
         /// whole machine's cache was dropped) or `cold-advised` (the kernel was advised to drop the
         /// data's files).
@@ -253,6 +255,7 @@ impl GridPoint {
             self.link_faults.as_ref().map(|faults| format!("faults {faults}")),
             self.link_cores.map(|n| format!("server-cores{n}")),
             self.storage_cache.map(|bytes| format!("cache{bytes}")),
+            self.row_cache.map(|bytes| format!("row-cache{bytes}")),
             self.prefetch_batches.filter(|n| *n != 1).map(|n| format!("ahead{n}")),
             self.point_memory_limit.map(|bytes| format!("limit{bytes}")),
             self.point_memory_limit_by.clone(),

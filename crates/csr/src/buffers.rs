@@ -1,6 +1,7 @@
 //! Rows in CSR with whole columns and values, owned and borrowed.
 
 use crate::error::Error;
+use crate::insert::{Inserted, grow};
 
 /// Rows in CSR, in memory that is used again from read to read.
 ///
@@ -80,6 +81,21 @@ impl CsrBuffers {
         let nnz = sum_lengths(&mut self.row_offsets, n_rows, lengths);
         set_len(&mut self.columns, nnz);
         set_len(&mut self.values, nnz);
+    }
+
+    /// Inserts rows for a reader to fill. `lengths` has an entry for each row of the result: the
+    /// number of values of an inserted row, which then have any content, or `None` for the next of
+    /// the rows that are there.
+    ///
+    /// # Panics
+    /// If there are more or fewer rows than `None`s.
+    pub fn insert_rows(&mut self, lengths: &[Option<usize>]) {
+        let inserted = Inserted::new(&self.row_offsets, lengths);
+        grow(&mut self.columns, inserted.nnz());
+        grow(&mut self.values, inserted.nnz());
+        inserted.apply(&mut self.columns);
+        inserted.apply(&mut self.values);
+        self.row_offsets = inserted.row_offsets;
     }
 
     /// The rows as a matrix of sprs, without a copy.

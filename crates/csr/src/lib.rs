@@ -32,6 +32,7 @@
 mod buffers;
 mod coo;
 mod error;
+mod insert;
 mod narrowing;
 mod packed;
 

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::buffers::{CsrBuffers, sum_lengths};
 use crate::error::Error;
+use crate::insert::{Inserted, grow};
 
 /// Rows in CSR of at most 65,536 columns: a value with its column takes 4 bytes if values are kept
 /// as counts (whole numbers from 0 to 65,535), otherwise 6. Nothing is rounded.
@@ -213,6 +214,34 @@ impl PackedCsr {
                 true
             }
         }
+    }
+
+    /// Keeps the values of the rows that are there as floats.
+    pub fn widen(&mut self) {
+        if let Values::Counts(counts) = &self.values {
+            self.values = Values::Floats(counts.iter().copied().map(f32::from).collect());
+        }
+    }
+
+    /// Inserts rows like [`CsrBuffers::insert_rows`].
+    ///
+    /// # Panics
+    /// If there are more or fewer rows than `None`s.
+    pub fn insert_rows(&mut self, lengths: &[Option<usize>]) {
+        let inserted = Inserted::new(&self.row_offsets, lengths);
+        grow(&mut self.columns, inserted.nnz());
+        inserted.apply(&mut self.columns);
+        match &mut self.values {
+            Values::Counts(values) => {
+                grow(values, inserted.nnz());
+                inserted.apply(values);
+            }
+            Values::Floats(values) => {
+                grow(values, inserted.nnz());
+                inserted.apply(values);
+            }
+        }
+        self.row_offsets = inserted.row_offsets;
     }
 
     /// Replaces all rows by ranges of rows of `other`, in this order, in the form of `other`. A row

@@ -3,6 +3,7 @@
 mod example;
 mod flags;
 mod read_rate;
+mod row_cache;
 
 use std::collections::BTreeMap;
 use std::ops::Range;

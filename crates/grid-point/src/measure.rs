@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use bench_report::{EpochRecord, Measured, ProcessMeter};
+use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter};
 use bench_run::{
     Cold, ConsumedEpoch, LimitMeter, LinkMeter, Order, PageCache, Reporter, consume_epoch, cool,
 };
 use jiff::Timestamp;
 use loader::{CellMemory, Dataset, EpochStats, StageTimes};
-use soma_io::{CacheUse, ReadLimit};
+use soma_io::{CacheUse, ReadLimit, RowCacheUse};
 use torch_feed::{TensorEpoch, TensorLoader};
 
 use crate::consumer::Taker;
@@ -69,8 +69,9 @@ fn measure(
     let loader = tensor_loader(dataset, point, data, reporter.grown_bytes()?)?;
     let open_secs = opening.elapsed().as_secs_f64();
     let taker = point.consumer.ready(&loader, n_classes);
+    let row_caches = RowCacheMeter::default();
     let mut measuring =
-        Measuring { loader: &loader, point, data, opened, taker, cache, bucket, link };
+        Measuring { loader: &loader, point, data, opened, taker, cache, bucket, link, row_caches };
     measuring.run(&labels, open_secs, reporter)
 }
 
@@ -87,6 +88,8 @@ struct Measuring<'a> {
     bucket: Option<Arc<ReadLimit>>,
     /// Counts of the link's server, if there is a link.
     link: Option<LinkMeter>,
+    /// Counts of the caches of rows so far.
+    row_caches: RowCacheMeter,
 }
 
 impl Measuring<'_> {
@@ -132,6 +135,13 @@ impl Measuring<'_> {
                 reporter.warn(&message)?;
             }
         }
+        for cache in row_caches(self.loader.loader().dataset()) {
+            if let Some(problem) = cache.problem {
+                let n_pages = cache.stats.not_written;
+                let message = format!("{n_pages} pages of rows could not be cached: {problem}");
+                reporter.warn(&message)?;
+            }
+        }
         Ok(())
     }
 
@@ -165,12 +175,13 @@ impl Measuring<'_> {
             *measured.cache_hits.get_or_insert(0) += cache.stats.hits;
             *measured.cache_misses.get_or_insert(0) += cache.stats.misses;
         }
+        let row_cache = self.row_caches.enter(dataset, &mut measured);
         let mut stages = stage_columns(&stats.stages);
         stages.consume_wall_secs = measured.consume_secs;
         stages.consume_cpu_secs = Some(busy_cpu_secs);
         Ok(EpochRecord {
             versions: versions(),
-            point: as_it_ran(&stats, self.point, self.data, &self.cache),
+            point: GridPoint { row_cache, ..as_it_ran(&stats, self.point, self.data, &self.cache) },
             measured,
             stages,
             ..EpochRecord::default()
@@ -218,6 +229,34 @@ fn cooled(
         reporter.warn(&format!("the page cache is not cold: {why}"))?;
     }
     Ok(state.name().to_owned())
+}
+
+/// Counts of the caches of rows when the epoch before ended.
+#[derive(Clone, Copy, Default)]
+struct RowCacheMeter {
+    hits: u64,
+    misses: u64,
+}
+
+impl RowCacheMeter {
+    /// Records what the caches of rows did since the last time. Returns the limit in bytes of the
+    /// cache, if there is one: all matrices have the same.
+    fn enter(&mut self, dataset: &Dataset, measured: &mut Measured) -> Option<u64> {
+        let caches: Vec<RowCacheUse> = row_caches(dataset).collect();
+        let limit_bytes = caches.first()?.limit_bytes;
+        let hits = caches.iter().map(|cache| cache.stats.hits).sum();
+        let misses = caches.iter().map(|cache| cache.stats.misses).sum();
+        let before = std::mem::replace(self, Self { hits, misses });
+        measured.row_cache_hits = Some(hits - before.hits);
+        measured.row_cache_misses = Some(misses - before.misses);
+        measured.row_cache_bytes = caches.iter().filter_map(|cache| cache.disk_bytes).max();
+        Some(limit_bytes)
+    }
+}
+
+/// Returns the use of each cache of decoded rows.
+fn row_caches(dataset: &Dataset) -> impl Iterator<Item = RowCacheUse> + '_ {
+    dataset.readers().filter_map(|reader| reader.row_cache())
 }
 
 /// Returns the use of each cache in front of an object store.

@@ -57,6 +57,8 @@ pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &
         link_faults: data.link.as_ref().and_then(|link| link.faults.clone()),
         link_cores: data.link.as_ref().and_then(|link| link.cores),
         storage_cache: None,
+        // The measurement reads it from the reader.
+        row_cache: None,
         io_limit_by: io_limit_by(data),
         cache: cache.to_owned(),
     }
@@ -106,6 +108,7 @@ pub fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
         link_faults: data.link.as_ref().and_then(|link| link.faults.clone()),
         link_cores: data.link.as_ref().and_then(|link| link.cores),
         storage_cache: None,
+        row_cache: data.row_cache_limit(),
         io_limit_by: io_limit_by(data),
         cache: cache.to_owned(),
     }

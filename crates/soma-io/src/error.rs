@@ -22,6 +22,14 @@ pub enum Error {
         /// The type of the object, in words.
         found: String,
     },
+    /// The cache of rows cannot be opened.
+    #[error("rows of {uri} cannot be cached, as soma.row_cache_folder asks: {source}")]
+    RowCache {
+        /// The array.
+        uri: String,
+        /// The cause.
+        source: std::io::Error,
+    },
     /// A read rate is set, and libtiledb, which cannot limit its reads, would read X.
     #[error(
         "{uri} would be read by libtiledb{}, whose reads cannot be held to a rate: take the native reader, or no limit",

@@ -16,7 +16,7 @@ pub struct OpenOptions {
     /// `AWS_PROFILE`. A failed request to an object store is repeated up to
     /// `vfs.s3.connect_max_tries` times (native reader: 8), with growing pauses.
     ///
-    /// Five parameters are our own:
+    /// Seven parameters are our own:
     /// - `soma.init_buffer_bytes`: buffer for each column of a read of X, in bytes (default
     ///   [`SparseNdArray::BUFFER_BYTES`]);
     /// - `soma.retry_limit_ms`: time after which the native reader does not repeat a request
@@ -24,7 +24,11 @@ pub struct OpenOptions {
     /// - `soma.request_limit_ms`: time limit of one request (120,000);
     /// - `soma.cache_folder`: folder in which the native reader caches what it fetched of X, obs,
     ///   var and obsm (no cache by default);
-    /// - `soma.cache_limit_bytes`: size limit of that cache (32 GiB).
+    /// - `soma.cache_limit_bytes`: size limit of that cache (32 GiB);
+    /// - `soma.row_cache_folder`: folder in which decoded rows of X and of the matrices beside it
+    ///   are kept as they are read back fast, if the native reader reads them
+    ///   ([`RowCacheReader`](crate::RowCacheReader); no cache by default);
+    /// - `soma.row_cache_limit_bytes`: size limit of that cache (32 GiB).
     pub config: Config,
     /// The time as of which everything is read, in milliseconds since 1970; `None` means now.
     pub timestamp: Option<u64>,

@@ -11,6 +11,7 @@
 //! | [`NativeReader`] | the array's files; decodes only the part that a request needs | |
 //! | [`LibtiledbReader`] | every array that libtiledb supports | feature `libtiledb` |
 //! | [`MemoryReader`] | rows in memory | |
+//! | [`RowCacheReader`] | rows in a cache on a local disk, and others through another reader | |
 //!
 //! An [`AxisQuery`] selects rows of obs or var by joinid and by a [`ValueFilter`] in tiledbsoma's
 //! syntax. Rows of X are selected by joinid ([`RowRanges`]), and so are genes ([`GeneSelection`]).
@@ -47,6 +48,7 @@ mod census;
 mod collected;
 mod columns;
 pub mod contract;
+mod coo;
 mod dataframe;
 mod dataframe_query;
 mod error;
@@ -61,12 +63,14 @@ mod native;
 mod reader;
 mod reader_choice;
 mod replacement;
+mod row_cache;
 mod rows;
 mod soma_object;
 mod sparse_array;
 pub mod value_filter;
 mod writer;
 
+pub use ::row_cache::{RowCacheSpec, RowCacheStats, RowCacheUse};
 pub use axis_query::{AxisQuery, Joinids};
 pub use csr::{CsrBuffers, PackedCsr, PackedValues};
 pub use dataframe::DataFrame;
@@ -82,6 +86,7 @@ pub use native::NativeReader;
 pub use reader::{ReadForm, ReadStats, XReader};
 pub use reader_choice::ReaderChoice;
 pub use replacement::REPLACE_EXPERIMENT;
+pub use self::row_cache::RowCacheReader;
 pub use rows::RowRanges;
 pub use sparse_array::SparseNdArray;
 pub use storage::{

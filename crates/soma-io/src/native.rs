@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::{Float32Array, Int64Array, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use storage::{CacheUse, CachedStorage, Config, OpenedStorage};
 use tiledb_native::{Array, ColumnSelection, OpenOptions, Threads};
 
-use crate::columns::coo_batch;
+use crate::coo;
 use crate::exact::{Request, is_within_f32};
 use crate::{CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, RowRanges, XReader};
 
@@ -31,13 +31,6 @@ pub struct NativeReader {
     /// The limit of each holder, in bytes of decoded values.
     allowed: Mutex<BTreeMap<u64, u64>>,
 }
-
-/// Maximum number of cells in a piece of COO; a longer row is a piece of its own.
-const PIECE_CELLS: usize = 1 << 20;
-/// Bytes of a column and a value in CSR.
-const CSR_CELL_BYTES: u64 = 8;
-/// Bytes of one cell in Arrow: two joinids and a value.
-const COO_CELL_BYTES: u64 = 20;
 
 /// Options for opening an array.
 pub(crate) struct OpenArray<'a> {
@@ -139,6 +132,11 @@ impl NativeReader {
         self.is_exact.then_some(Request { uri, rows, genes, data_type })
     }
 
+    /// Identifies the array and the state in which it was opened.
+    pub(crate) fn version(&self) -> String {
+        self.array.version()
+    }
+
     fn stats(&self, stats: tiledb_native::ReadStats) -> ReadStats {
         ReadStats {
             reader: self.name(),
@@ -209,12 +207,7 @@ impl XReader for NativeReader {
     }
 
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
-        // COO is converted from CSR, one piece at a time.
-        let coo = match form {
-            ReadForm::Csr => 0,
-            ReadForm::Coo => nnz * CSR_CELL_BYTES + PIECE_CELLS as u64 * COO_CELL_BYTES,
-        };
-        coo + self.array.working_bytes(nnz, &columns(genes))
+        coo::working_bytes(nnz, form) + self.array.working_bytes(nnz, &columns(genes))
     }
 
     fn is_far(&self) -> bool {
@@ -308,29 +301,7 @@ impl XReader for NativeReader {
         let mut shared = self.csr.try_lock().ok();
         let csr = shared.as_deref_mut().unwrap_or(&mut own);
         let mut stats = self.read_csr(rows, genes, csr)?;
-        let mut building = worktime::ThreadTime::default();
-        let (mut cells, mut joinids) = (Vec::new(), rows.iter().zip(0..).peekable());
-        let mut first = 0;
-        while let Some((joinid, row)) = joinids.next() {
-            cells.resize(csr.row_offsets[row + 1] - first, joinid as i64);
-            let next = joinids.peek().map(|(_, row)| csr.row(*row).0.len());
-            let has_room = next.is_some_and(|next| cells.len() + next <= PIECE_CELLS);
-            if cells.is_empty() || has_room {
-                continue;
-            }
-            let end = first + cells.len();
-            let start = worktime::now();
-            let genes = csr.columns[first..end].iter().map(|column| genes.joinid(*column) as i64);
-            let piece = coo_batch(
-                &self.uri,
-                Int64Array::from(std::mem::take(&mut cells)),
-                Int64Array::from_iter_values(genes),
-                Arc::new(Float32Array::from(csr.values[first..end].to_vec())),
-            )?;
-            building += worktime::now() - start;
-            each(&piece)?;
-            first = end;
-        }
+        let building = coo::pieces(&self.uri, (rows, genes), csr, each)?;
         if let Some(times) = &mut stats.times {
             times.decode += building;
         }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 
-use crate::{CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadTimes, RowRanges};
+use crate::{
+    CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadTimes, RowCacheUse, RowRanges,
+};
 
 /// Statistics of one read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +99,11 @@ pub trait XReader: Send + Sync + Debug {
 
     /// Statistics of the reader's cache, if it reads an object store through one.
     fn cache(&self) -> Option<CacheUse> {
+        None
+    }
+
+    /// Statistics of the cache of rows on disk, if the reader has one.
+    fn row_cache(&self) -> Option<RowCacheUse> {
         None
     }
 

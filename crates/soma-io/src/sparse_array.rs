@@ -7,7 +7,8 @@ use tiledb_native::Threads;
 use tiledb_schema::{ArrayType, Datatype};
 
 use crate::columns::{DATA, DIM_0, DIM_1};
-use crate::native::{NotNative, OpenArray};
+use crate::native::{NativeReader, NotNative, OpenArray};
+use crate::row_cache::{self, RowCacheReader};
 use crate::soma_object::{Place, StoredArray, open_array};
 use crate::{Error, ReaderChoice, XReader};
 
@@ -139,7 +140,8 @@ impl SparseNdArray {
         Ok(bounds.map(|bounds| (bound(bounds[0]), bound(bounds[1]))))
     }
 
-    /// Opens a reader of the values. Both readers decode with as many threads as the config gives
+    /// Opens a reader of the values: a [`RowCacheReader`] if the config sets `soma.row_cache_folder`
+    /// and the native reader supports the array. Both readers decode with as many threads as the config gives
     /// libtiledb (`sm.compute_concurrency_level`), by default one per processor.
     ///
     /// Fails if the choice is the native reader and it does not support the array, or if the array
@@ -163,7 +165,7 @@ impl SparseNdArray {
             OpenArray { uri, timestamp, threads }.reader(opened, Some((self.shape, data_type)))
         });
         match reader {
-            Ok(reader) => Ok(Arc::new(reader)),
+            Ok(reader) => self.with_row_cache(reader),
             Err(NotNative::Failed(error)) => Err(error),
             Err(NotNative::Unsupported(reason)) if choice == ReaderChoice::Auto => {
                 self.libtiledb_reader(Some(reason))
@@ -172,6 +174,19 @@ impl SparseNdArray {
                 Err(Error::NotNative { uri: self.uri().to_owned(), reason })
             }
         }
+    }
+
+    /// The reader, behind the cache of rows that the config sets.
+    fn with_row_cache(&self, reader: NativeReader) -> Result<Arc<dyn XReader>, Error> {
+        let Some(spec) = row_cache::spec(&self.place)? else { return Ok(Arc::new(reader)) };
+        // One folder may have several names.
+        let local = storage::local_path(self.uri());
+        let path = local.and_then(|path| path.canonicalize().ok());
+        let place = path.map_or_else(|| self.uri().to_owned(), |path| path.display().to_string());
+        let x = format!("{place}\n{}", reader.version());
+        let pool = self.place.threads()?.pool()?;
+        let reader = RowCacheReader::with_pool(Arc::new(reader), (self.uri(), &x), &spec, pool)?;
+        Ok(Arc::new(reader))
     }
 
     #[cfg(feature = "libtiledb")]

@@ -32,12 +32,13 @@ use self::block::object_id;
 use self::flights::{Claim, Fetcher, Flight, Flights};
 use self::plan::{Known, Plan, Wanted, runs};
 use self::stats::Counters;
-use self::store::{BlockStore, KeepOutcome, Lookup};
 use crate::storage::{
     Coalesce, Entry, FileVersion, ListedFile, Piece, RequestCounts, Storage, read_files_by_size,
 };
 
+pub use self::block::{BlockId, ObjectId};
 pub use self::stats::{CacheStats, CacheUse};
+pub use self::store::{BlockStore, Eviction, KeepOutcome, Lookup, WrittenBlock};
 
 /// Whether a file, named by its path, keeps the bytes that it has once it is there.
 pub type NeverChanges = fn(&str) -> bool;
@@ -161,7 +162,9 @@ impl CachedStorage {
         spec: &CacheSpec,
         never_changes: NeverChanges,
     ) -> io::Result<Self> {
-        let opened = spec.check().and_then(|()| BlockStore::open(&spec.folder, spec.limit_bytes));
+        let opened = spec.check().and_then(|()| {
+            BlockStore::open(&spec.folder, spec.limit_bytes, Eviction::LongestUnread)
+        });
         let (store, n_removed) = opened.map_err(|error| {
             let what = format!("could not open the cache in {}: {error}", spec.folder.display());
             io::Error::new(error.kind(), what)
@@ -300,14 +303,14 @@ impl CachedStorage {
         Ok(())
     }
 
-    fn keep(&self, id: &block::BlockId, payload: &[u8]) {
+    fn keep(&self, id: &BlockId, payload: &[u8]) {
         if self.store.is_paused() {
             self.store.leave_out(1);
             self.counters.not_kept.add(1);
             return;
         }
         match self.store.keep(id, payload) {
-            KeepOutcome::Yes { n_removed } => self.counters.evictions.add(n_removed),
+            KeepOutcome::Yes { n_removed, .. } => self.counters.evictions.add(n_removed),
             KeepOutcome::Busy => self.counters.not_kept.add(1),
             KeepOutcome::Failed(error) => {
                 self.counters.not_kept.add(1);

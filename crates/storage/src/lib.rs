@@ -72,6 +72,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! The cache's folder is a [`BlockStore`], which keeps any bytes by number, within a limit that
+//! threads and processes share.
+//!
 //! # Writing
 //!
 //! A [`Destination`] is a place where a new data set appears whole or not at all: it is written
@@ -126,7 +129,10 @@ pub use bytes::Bytes;
 pub use object_store;
 
 pub use address::local_path;
-pub use cache::{CacheSpec, CacheStats, CacheUse, CachedStorage, NeverChanges};
+pub use cache::{
+    BlockId, BlockStore, CacheSpec, CacheStats, CacheUse, CachedStorage, Eviction, KeepOutcome,
+    Lookup, NeverChanges, ObjectId, WrittenBlock,
+};
 pub use client::Client;
 pub use destination::{Destination, DestinationError, Existing, Replaceable, check_apart};
 pub use error::Error;

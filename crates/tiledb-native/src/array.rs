@@ -42,6 +42,14 @@ impl Threads {
     pub fn start(n_threads: usize) -> Result<Self, Error> {
         pool(&Self::Own(n_threads)).map(Self::Shared)
     }
+
+    /// The shared pool, or a new one.
+    ///
+    /// # Errors
+    /// [`Error::Threads`] if a new one does not start.
+    pub fn pool(&self) -> Result<Arc<ThreadPool>, Error> {
+        pool(self)
+    }
 }
 
 /// Options for opening an array.
@@ -256,6 +264,23 @@ impl Array {
     /// Number of fragments that count at the opening time.
     pub fn n_fragments(&self) -> usize {
         self.reader.fragments.len()
+    }
+
+    /// Identifies the cells that reads return among all states of this array: its shape, the
+    /// fragments that count at the opening time, and this time if it decides between their cells.
+    /// TileDB gives each fragment a name that no other has.
+    pub fn version(&self) -> String {
+        let Reader { layout, fragments, timestamp, .. } = &self.reader;
+        let [(_, n_rows), (_, n_columns)] = layout.shape;
+        let mut version = format!("{n_rows} x {n_columns}");
+        if self.reader.is_by_time() {
+            version.push_str(&format!(" as of {timestamp}"));
+        }
+        for fragment in fragments {
+            version.push('\n');
+            version.push_str(&fragment.folder.name);
+        }
+        version
     }
 
     /// Name and type of the attribute.

@@ -187,7 +187,7 @@ impl Reader {
     }
 
     /// Whether the times of cells decide which of them count at the opening time.
-    fn is_by_time(&self) -> bool {
+    pub(crate) fn is_by_time(&self) -> bool {
         self.fragments.iter().any(|fragment| fragment.is_partly_after(self.timestamp))
     }
 

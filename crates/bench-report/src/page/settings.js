@@ -43,6 +43,7 @@ const SETTINGS = {
   link_faults: "faults of the link",
   link_cores: "cores of the link's server alone",
   storage_cache: "cache on disk",
+  row_cache: "cache of rows on disk",
   max_batches: "batches of an epoch",
   drop_last: "short batch left out",
   soma_buffer_size: "read buffer",
@@ -56,7 +57,7 @@ const SETTINGS = {
   total_rows: "number of cells",
   n_cols: "number of genes",
 };
-const BYTES = ["memory_limit", "keep_decoded", "point_memory_limit", "io_limit", "storage_cache", "soma_buffer_size"];
+const BYTES = ["memory_limit", "keep_decoded", "point_memory_limit", "io_limit", "storage_cache", "row_cache", "soma_buffer_size"];
 // Labels of settings that only the details of a point show.
 const DETAILS = { seed: "seed", total_nnz: "non-zeros of X", entropy_of: "label of the entropy" };
 const NONE = "none";

@@ -116,7 +116,9 @@ impl Side {
     pub(crate) fn data(&self, data: &Data) -> Data {
         match self {
             Self::Relaid { uri, link } => {
-                Data { uri: uri.as_str().into(), link: link.clone(), ..data.clone() }
+                // Its layout is what is compared.
+                let data = data.clone().without_row_cache();
+                Data { uri: uri.as_str().into(), link: link.clone(), ..data }
             }
             Self::Peer(side) => side.data(data),
             Self::Own => data.clone(),

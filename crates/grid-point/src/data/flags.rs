@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use loader::{BatchForm, ReaderChoice};
 
 use super::Data;
+use super::row_cache::RowCacheFlag;
 
 /// Which experiment and which X of it are read.
 #[derive(Clone, Debug, Args)]
@@ -28,6 +29,10 @@ pub struct DataFlags {
     /// A setting of TileDB, may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     config: Vec<(String, String)>,
+    /// Keep decoded rows of X in this folder, laid out for training, for later epochs and runs, up
+    /// to SIZE [default of SIZE: 32GiB]
+    #[arg(long, value_name = "DIR[,SIZE]")]
+    row_cache: Option<RowCacheFlag>,
 }
 
 impl DataFlags {
@@ -52,7 +57,10 @@ impl DataFlags {
         &self,
         settings: impl IntoIterator<Item = (String, String)>,
     ) -> anyhow::Result<Data> {
-        let settings: Vec<_> = self.config.iter().cloned().chain(settings).collect();
+        let of_cache = self.row_cache.as_ref().map(RowCacheFlag::settings).transpose()?;
+        let of_cache = of_cache.into_iter().flatten();
+        let settings: Vec<_> =
+            self.config.iter().cloned().chain(of_cache).chain(settings).collect();
         Ok(Data {
             uri: self.address().cloned().unwrap_or_default(),
             config: pairs("--config", &settings)?,

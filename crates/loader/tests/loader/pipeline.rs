@@ -12,6 +12,7 @@ mod memory;
 mod one_line;
 mod over_link;
 mod ranks;
+mod row_cache;
 pub(crate) mod sample;
 mod scripted;
 mod several;

@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use super::check;
 use crate::{
     CacheUse, CsrBuffers, Error, GeneSelection, MemoryReader, PackedCsr, ReadForm, ReadStats,
-    RowRanges, XReader,
+    RowCacheUse, RowRanges, XReader,
 };
 
 /// The rule that a reader breaks.
@@ -117,6 +117,10 @@ impl XReader for Flawed {
 
     fn cache(&self) -> Option<CacheUse> {
         self.inner.cache()
+    }
+
+    fn row_cache(&self) -> Option<RowCacheUse> {
+        self.inner.row_cache()
     }
 
     fn keep_decoded(&self, holder: u64, limit_bytes: u64) {

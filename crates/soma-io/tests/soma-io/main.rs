@@ -28,6 +28,7 @@ mod interop;
 mod python;
 mod reader_contract;
 mod round_trip;
+mod row_cache;
 mod s3;
 #[path = "../support/small.rs"]
 mod small;

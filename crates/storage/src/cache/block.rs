@@ -17,15 +17,17 @@ const MAGIC: [u8; 8] = *b"TDBblock";
 /// evicted.
 const FORMAT: u32 = 2;
 
-/// Identifies place, name and version of a file, and the size of its blocks.
-pub(crate) type ObjectId = [u8; 16];
+/// Identifies what blocks belong to. Of a file: its place, name and version, and the size of its
+/// blocks.
+pub type ObjectId = [u8; 16];
 
-/// A block of a file.
+/// Identifies a block of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct BlockId {
-    pub(crate) object: ObjectId,
-    /// Its number: it begins at this multiple of the block size.
-    pub(crate) idx: u64,
+pub struct BlockId {
+    /// The object.
+    pub object: ObjectId,
+    /// The block's number in it. A block of a file begins at this multiple of the block size.
+    pub idx: u64,
 }
 
 /// The id of `file` at `place` in this version. It depends on both together, the file's address: a
@@ -78,14 +80,28 @@ impl BlockId {
 
     /// The header of the block for this payload.
     pub(crate) fn header(&self, payload: &[u8]) -> [u8; HEADER_BYTES] {
+        let mut header = self.unchecked_header(payload.len());
+        header[40..].copy_from_slice(&XxHash3_64::oneshot(payload).to_le_bytes());
+        header
+    }
+
+    /// The header for a payload of `len` bytes, without its checksum.
+    fn unchecked_header(&self, len: usize) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         header[..8].copy_from_slice(&MAGIC);
         header[8..12].copy_from_slice(&FORMAT.to_le_bytes());
-        header[12..16].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        header[12..16].copy_from_slice(&(len as u32).to_le_bytes());
         header[16..32].copy_from_slice(&self.object);
         header[32..40].copy_from_slice(&self.idx.to_le_bytes());
-        header[40..].copy_from_slice(&XxHash3_64::oneshot(payload).to_le_bytes());
         header
+    }
+
+    /// The beginning of the payload in the beginning of the block's file, which has `file_len`
+    /// bytes; `None` if the file is another block's or cut short. Does not check the payload.
+    pub(crate) fn payload_start<'a>(&self, start: &'a [u8], file_len: u64) -> Option<&'a [u8]> {
+        let (header, payload) = start.split_first_chunk::<HEADER_BYTES>()?;
+        let len = usize::try_from(file_len).ok()?.checked_sub(HEADER_BYTES)?;
+        (header[..40] == self.unchecked_header(len)[..40]).then_some(payload)
     }
 
     /// The payload in the block's file; `None` if the file is another block's, or damaged.
@@ -120,6 +136,11 @@ mod tests {
             prop_assert_eq!(id.payload(&file), Some(&payload[..]));
             prop_assert_eq!(id.payload(&file[..cut.index(file.len())]), None);
             prop_assert_eq!(BlockId { idx: 4, ..id }.payload(&file), None);
+            let start = &file[..file.len().min(60)];
+            let of_start = &payload[..payload.len().min(12)];
+            prop_assert_eq!(id.payload_start(start, file.len() as u64), Some(of_start));
+            prop_assert_eq!(id.payload_start(start, file.len() as u64 + 1), None);
+            prop_assert_eq!(BlockId { idx: 4, ..id }.payload_start(start, file.len() as u64), None);
             let at = at.index(file.len());
             file[at] ^= flip;
             prop_assert_eq!(id.payload(&file), None);

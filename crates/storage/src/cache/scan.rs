@@ -1,12 +1,13 @@
 //! The blocks in a cache's folder, and which of them are removed when room is needed: those that
 //! were not read for the longest time.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::block::BlockId;
+use super::block::{BlockId, ObjectId};
 
 /// Size on disk is counted in blocks of this many bytes.
 const DISK_BLOCK: u64 = 4096;
@@ -62,12 +63,17 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Removes the blocks longest unread until at most `most` bytes are left, or no block can be
-    /// removed. Returns the number removed.
-    pub(super) fn shrink(&mut self, folder: &Path, most: u64) -> u64 {
+    /// The number of blocks that it found.
+    pub(super) fn n_blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Removes the blocks longest unread, except those of `spared` objects, until at most `most`
+    /// bytes are left, or no block can be removed. Returns the number removed.
+    pub(super) fn shrink(&mut self, folder: &Path, most: u64, spared: &HashSet<ObjectId>) -> u64 {
         self.blocks.sort_unstable_by_key(|block| (block.read, block.id));
         let mut n_removed = 0;
-        for block in &self.blocks {
+        for block in self.blocks.iter().filter(|block| !spared.contains(&block.id.object)) {
             if self.cost <= most {
                 break;
             }

@@ -3,12 +3,15 @@
 //!
 //! The writer keeps a lock on a file in that folder as long as it lives. So the remains of a dead
 //! writer are recognised by a lock that can be taken: no process number, which another process may
-//! have by now, and no clock.
+//! have by now, and no clock. The file lists the objects whose blocks the writer uses.
 
+use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::block::ObjectId;
 
 const LOCK: &str = "lock";
 
@@ -16,8 +19,8 @@ const LOCK: &str = "lock";
 #[derive(Debug)]
 pub(super) struct Unfinished {
     folder: PathBuf,
-    /// Its lock says that the writer lives.
-    _lock: File,
+    /// Its lock says that the writer lives; its content, which objects it uses.
+    lock: File,
     n_files: AtomicU64,
 }
 
@@ -35,12 +38,31 @@ impl Unfinished {
         };
         let lock = File::create_new(folder.join(LOCK))?;
         lock.lock()?;
-        Ok(Self { folder, _lock: lock, n_files: AtomicU64::new(0) })
+        Ok(Self { folder, lock, n_files: AtomicU64::new(0) })
     }
 
     /// Removes the folders of dead writers beside it. No folder may be made at the same time.
     pub(super) fn remove_dead_others(&self) -> io::Result<()> {
         self.folder.parent().map_or(Ok(()), |parent| remove_dead(parent).map(|_living| ()))
+    }
+
+    /// Records that this writer uses an object's blocks, as long as it lives.
+    pub(super) fn note_use(&self, object: &ObjectId) -> io::Result<()> {
+        (&self.lock).write_all(object)
+    }
+
+    /// The objects that this writer and others beside it use. Dead ones are removed before.
+    pub(super) fn objects_in_use(&self) -> io::Result<HashSet<ObjectId>> {
+        self.remove_dead_others()?;
+        let mut objects = HashSet::new();
+        for entry in self.folder.parent().map(fs::read_dir).transpose()?.into_iter().flatten() {
+            // A writer that ends just now uses nothing any more; another user's may be unreadable,
+            // and its blocks can be removed no less than those of a dead one.
+            if let Ok(lock) = fs::read(entry?.path().join(LOCK)) {
+                objects.extend(lock.as_chunks().0.iter().copied());
+            }
+        }
+        Ok(objects)
     }
 
     /// A file to write to. It is removed when it is dropped without having been renamed.
@@ -152,6 +174,24 @@ mod tests {
         drop(living);
         assert_eq!(fs::read(&kept).unwrap(), b"x");
         assert_eq!(fs::read_dir(parent).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn objects_are_in_use_as_long_as_their_writers_live() {
+        let parent = tempfile::tempdir().unwrap();
+        let [one, other] = [0, 1].map(|_| Unfinished::begin(parent.path()).unwrap());
+        one.note_use(&[1; 16]).unwrap();
+        one.note_use(&[2; 16]).unwrap();
+        other.note_use(&[3; 16]).unwrap();
+        let in_use = |of: &Unfinished| {
+            let mut all: Vec<u8> =
+                of.objects_in_use().unwrap().iter().map(|object| object[0]).collect();
+            all.sort_unstable();
+            all
+        };
+        assert_eq!(in_use(&other), [1, 2, 3]);
+        drop(one);
+        assert_eq!(in_use(&other), [3]);
     }
 
     /// A lock that cannot be looked at may be that of a writer that lives: too many open files,

@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, TryLockError as TryMutexError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError as TryMutexError};
 use std::thread;
 use std::time::Duration;
 
@@ -34,6 +34,11 @@ impl Usage {
         Ok(Self { file: Mutex::new(file) })
     }
 
+    /// The number, read without the lock; `None` if it is not known now.
+    pub(super) fn peek(&self) -> Option<u64> {
+        read(&self.file.lock().unwrap_or_else(PoisonError::into_inner)).ok()?
+    }
+
     /// Takes the lock, trying for `millis` milliseconds; `None` if others had it all the time.
     pub(super) fn lock(&self, millis: u32) -> io::Result<Option<LockedUsage<'_>>> {
         for idx in 0..=millis {
@@ -55,18 +60,23 @@ impl Usage {
     }
 }
 
+/// The number in the file; `None` if it does not hold one.
+fn read(file: &File) -> io::Result<Option<u64>> {
+    let mut bytes = [0; 16];
+    match file.read_exact_at(&mut bytes, 0) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let [used, inverse] =
+        [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|idx| bytes[at + idx])));
+    Ok((used == !inverse).then_some(used))
+}
+
 impl LockedUsage<'_> {
     /// The number; `None` if the file does not hold one.
     pub(super) fn used(&self) -> io::Result<Option<u64>> {
-        let mut bytes = [0; 16];
-        match self.file.read_exact_at(&mut bytes, 0) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-            Err(error) => return Err(error),
-        }
-        let [used, inverse] =
-            [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|idx| bytes[at + idx])));
-        Ok((used == !inverse).then_some(used))
+        read(&self.file)
     }
 
     pub(super) fn set(&self, used: u64) -> io::Result<()> {

@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Schema};
 use loader::{BatchForm, Cells, Dataset, GeneSelection, LoaderSpec, Transform};
 use soma_io::{
     CacheUse, CsrBuffers, Error as ReadError, MemoryReader, PackedCsr, ReadForm, ReadStats,
-    RowRanges, XReader, contract,
+    RowCacheUse, RowRanges, XReader, contract,
 };
 use tch::Kind;
 use torch_feed::{Error, TensorLoader};
@@ -55,6 +55,10 @@ impl XReader for Typed {
 
     fn cache(&self) -> Option<CacheUse> {
         self.inner.cache()
+    }
+
+    fn row_cache(&self) -> Option<RowCacheUse> {
+        self.inner.row_cache()
     }
 
     fn keep_decoded(&self, holder: u64, limit_bytes: u64) {

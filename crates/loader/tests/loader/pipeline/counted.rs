@@ -8,8 +8,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use loader::GeneSelection;
 use soma_io::{
-    CacheUse, CsrBuffers, MemoryReader, PackedCsr, ReadForm, ReadStats, RowRanges, XReader,
-    contract,
+    CacheUse, CsrBuffers, MemoryReader, PackedCsr, ReadForm, ReadStats, RowCacheUse, RowRanges,
+    XReader, contract,
 };
 
 use crate::pipeline::sample;
@@ -89,6 +89,10 @@ impl XReader for CountedReader {
 
     fn cache(&self) -> Option<CacheUse> {
         self.inner.cache()
+    }
+
+    fn row_cache(&self) -> Option<RowCacheUse> {
+        self.inner.row_cache()
     }
 
     fn keep_decoded(&self, holder: u64, limit_bytes: u64) {

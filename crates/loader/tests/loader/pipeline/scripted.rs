@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use soma_io::{
     CacheUse, CsrBuffers, Error, GeneSelection, MemoryReader, PackedCsr, ReadForm, ReadStats,
-    RowRanges, XReader, contract,
+    RowCacheUse, RowRanges, XReader, contract,
 };
 
 use crate::pipeline::sample;
@@ -131,6 +131,10 @@ impl XReader for ScriptedReader {
 
     fn cache(&self) -> Option<CacheUse> {
         self.inner.cache()
+    }
+
+    fn row_cache(&self) -> Option<RowCacheUse> {
+        self.inner.row_cache()
     }
 
     fn keep_decoded(&self, holder: u64, limit_bytes: u64) {

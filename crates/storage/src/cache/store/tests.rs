@@ -14,13 +14,18 @@ fn id(idx: u64) -> BlockId {
 
 #[track_caller]
 fn open(folder: &Path, n_blocks: u64) -> BlockStore {
-    BlockStore::open(folder, n_blocks * COST).unwrap().0
+    open_with(folder, n_blocks, Eviction::LongestUnread)
+}
+
+#[track_caller]
+fn open_with(folder: &Path, n_blocks: u64, eviction: Eviction) -> BlockStore {
+    BlockStore::open(folder, n_blocks * COST, eviction).unwrap().0
 }
 
 #[track_caller]
 fn keep(store: &BlockStore, idx: u64) -> u64 {
     match store.keep(&id(idx), &[idx as u8; LEN]) {
-        KeepOutcome::Yes { n_removed } => n_removed,
+        KeepOutcome::Yes { n_removed, n_left_out: 0 } => n_removed,
         other => panic!("block {idx}: {other:?}"),
     }
 }
@@ -126,7 +131,8 @@ fn a_smaller_limit_holds_from_the_start_and_what_is_not_ours_stays() {
         fs::write(path, [0; 9000]).unwrap();
     }
     drop(store);
-    let (store, n_removed) = BlockStore::open(folder.path(), 4 * COST).unwrap();
+    let (store, n_removed) =
+        BlockStore::open(folder.path(), 4 * COST, Eviction::LongestUnread).unwrap();
     assert_eq!(n_removed, 16);
     assert_eq!(kept(&store, 0..20), [16, 17, 18, 19]);
     keep(&store, 20);
@@ -184,4 +190,72 @@ fn blocks_that_cannot_be_removed_are_not_added_to() {
     assert!(!store.is_paused());
     keep(&store, 1);
     assert_eq!(find(&store, 1), Lookup::Whole);
+}
+
+/// Block `idx` of an object.
+fn of(object: u8, idx: u64) -> BlockId {
+    BlockId { object: [object; 16], idx }
+}
+
+#[test]
+fn blocks_in_use_stay_and_others_make_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || open_with(folder.path(), 32, Eviction::Unused);
+    let [one, other] = [open(), open()];
+    let put = |store: &BlockStore, id: BlockId| match store.keep(&id, &[0; LEN]) {
+        KeepOutcome::Yes { n_removed, n_left_out } => (n_removed, n_left_out),
+        other => panic!("{id:?}: {other:?}"),
+    };
+    // The first object, of which no process says that it uses it, makes room for the second.
+    for idx in 0..32 {
+        assert_eq!(put(&one, of(1, idx)), (0, 0));
+    }
+    one.note_use(&[2; 16]).unwrap();
+    assert_eq!(put(&one, of(2, 0)), (2, 0));
+    for idx in 1..32 {
+        assert_eq!(put(&one, of(2, idx)).1, 0);
+    }
+    assert_eq!((0..32).filter(|idx| one.has(&of(1, *idx))).count(), 0);
+    check_usage(&one);
+    // The second is in use: neither its own blocks nor those of a third replace it.
+    other.note_use(&[3; 16]).unwrap();
+    for (store, id) in [(&one, of(2, 32)), (&other, of(3, 0))] {
+        assert_eq!(put(store, id), (0, 1));
+        assert!(store.is_paused() && !store.has(&id));
+    }
+    // Blocks left out are counted without another scan.
+    assert_eq!(put(&other, of(3, 1)), (0, 1));
+    let written = [2, 3].map(|idx| other.write(&of(3, idx), &[0; LEN]).unwrap());
+    let KeepOutcome::Yes { n_removed: 0, n_left_out: 2 } = other.keep_written(written.into())
+    else {
+        panic!("there is room")
+    };
+    assert_eq!(fs::read_dir(folder.path().join("unfinished/1")).unwrap().count(), 1);
+    // When its last process ends, it makes room.
+    drop(one);
+    other.leave_out(PAUSE_BLOCKS);
+    assert_eq!(put(&other, of(3, 0)), (2, 0));
+    assert!(other.has(&of(3, 0)));
+    check_usage(&other);
+}
+
+#[test]
+fn the_start_of_a_block_is_read_without_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path(), 4);
+    keep(&store, 1);
+    let mut start = Vec::new();
+    assert_eq!(store.read_start(&id(1), 10, &mut start), Lookup::Whole);
+    assert_eq!(BlockStore::payload(&start), [1; 10]);
+    assert_eq!(store.read_start(&id(1), LEN + 1, &mut start), Lookup::Whole);
+    assert_eq!(BlockStore::payload(&start), [1; LEN]);
+    assert_eq!(store.read_start(&id(2), 10, &mut start), Lookup::Absent);
+    // Another block's file, and one cut short.
+    fs::create_dir_all(store.path(&id(2)).parent().unwrap()).unwrap();
+    fs::copy(store.path(&id(1)), store.path(&id(2))).unwrap();
+    assert_eq!(store.read_start(&id(2), 10, &mut start), Lookup::Damaged);
+    let file = fs::OpenOptions::new().write(true).open(store.path(&id(1))).unwrap();
+    file.set_len(2000).unwrap();
+    assert_eq!(store.read_start(&id(1), 10, &mut start), Lookup::Damaged);
+    assert_eq!(store.read(&id(1), &mut start), Lookup::Damaged);
 }

@@ -1,0 +1,317 @@
+//! The reader of X that keeps rows on a local disk, laid out for training.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ::row_cache::{Columns, Output, RowCache, RowCacheSpec, RowCacheUse};
+use arrow_array::RecordBatch;
+use arrow_schema::DataType;
+use rayon::ThreadPool;
+
+use crate::soma_object::Place;
+use crate::{
+    CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, ReadTimes,
+    RowRanges, XReader, coo,
+};
+
+/// The parameter for the folder of the cache.
+const FOLDER_PARAMETER: &str = "soma.row_cache_folder";
+/// The parameter for its limit.
+const LIMIT_PARAMETER: &str = "soma.row_cache_limit_bytes";
+/// Its limit without that parameter: 32 GiB.
+const LIMIT_BYTES: usize = 32 << 30;
+/// Bytes of a joinid as it is stored.
+const JOINID_BYTES: u64 = 8;
+
+/// Reads rows of X from a cache on a local disk, and through another reader those that are not
+/// there, which it then keeps.
+///
+/// [`RowCache`] states how rows are kept and what is promised. The genes of a read belong to the
+/// identity of its rows: all genes, a range and a list each have rows of their own. Values are kept
+/// as `f32`, as [`XReader::read_csr`] returns them, also for [`XReader::read_coo`].
+///
+/// [`SparseNdArray::reader`](crate::SparseNdArray::reader) returns such a reader if the config sets
+/// `soma.row_cache_folder` and the native reader reads the array.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use soma_io::{
+///     CsrBuffers, GeneSelection, MemoryReader, RowCacheReader, RowCacheSpec, RowRanges, XReader,
+/// };
+///
+/// let x = CsrBuffers {
+///     row_offsets: vec![0, 2, 3],
+///     columns: vec![0, 2, 1],
+///     values: vec![5.0, 1.0, 2.0],
+///     n_columns: 3,
+/// };
+/// let folder = tempfile::tempdir()?;
+/// let spec = RowCacheSpec { folder: folder.path().to_owned(), limit_bytes: 100 << 20 };
+/// let reader = Arc::new(MemoryReader::new(x.clone())?);
+/// let cached = RowCacheReader::open(reader, "small x, first version", &spec, 2)?;
+/// let mut rows = CsrBuffers::new();
+/// for _epoch in 0..2 {
+///     cached.read_csr(&RowRanges::new(vec![0..2])?, &GeneSelection::All, &mut rows)?;
+///     assert_eq!(rows, x);
+/// }
+/// let counts = cached.row_cache().expect("it has one").stats;
+/// assert_eq!((counts.misses, counts.hits), (1, 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct RowCacheReader {
+    inner: Arc<dyn XReader>,
+    cache: RowCache,
+    uri: String,
+    /// The genes of the last read, checked.
+    selected: Mutex<Option<(GeneSelection, Selected)>>,
+    /// Buffer for the rows of a read as COO, reused by the next one.
+    csr: Mutex<CsrBuffers>,
+}
+
+/// Checked genes.
+#[derive(Debug, Clone, Copy)]
+struct Selected {
+    columns: Columns,
+    n_columns: usize,
+}
+
+impl RowCacheReader {
+    /// Caches the rows that `inner` reads. `x` identifies X: it must differ between any two X, and
+    /// between versions of one. `n_threads` threads decode and encode.
+    ///
+    /// # Errors
+    /// [`Error::RowCache`] if the cache cannot be opened; [`Error::Native`] if threads do not
+    /// start.
+    pub fn open(
+        inner: Arc<dyn XReader>,
+        x: &str,
+        spec: &RowCacheSpec,
+        n_threads: usize,
+    ) -> Result<Self, Error> {
+        Self::with_pool(inner, (x, x), spec, tiledb_native::Threads::Own(n_threads).pool()?)
+    }
+
+    /// Caches the rows of the array at `uri`, whose version `x` identifies with it.
+    pub(crate) fn with_pool(
+        inner: Arc<dyn XReader>,
+        (uri, x): (&str, &str),
+        spec: &RowCacheSpec,
+        pool: Arc<ThreadPool>,
+    ) -> Result<Self, Error> {
+        let cache = RowCache::open(spec, x, pool)
+            .map_err(|source| Error::RowCache { uri: uri.to_owned(), source })?;
+        let (selected, csr) = (Mutex::default(), Mutex::default());
+        Ok(Self { inner, cache, uri: uri.to_owned(), selected, csr })
+    }
+
+    /// Checks genes, unless they are those of the read before.
+    fn select(&self, genes: &GeneSelection) -> Result<Selected, Error> {
+        let mut last = self.selected.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of_last, selected)) = &*last
+            && of_last == genes
+        {
+            return Ok(*selected);
+        }
+        let n_columns = genes.n_columns(self.inner.n_columns())?;
+        let columns = self.cache.columns(&identity(genes, n_columns), n_columns);
+        let selected = Selected { columns, n_columns };
+        *last = Some((genes.clone(), selected));
+        Ok(selected)
+    }
+
+    /// Reads rows into `out`, whose number of columns is set. Of the result, `nnz` is 0.
+    fn read(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        selected: Selected,
+        out: Output<'_>,
+    ) -> Result<ReadStats, Error> {
+        rows.check_within(&self.uri, self.inner.n_rows())?;
+        let mut stats = ReadStats {
+            reader: self.name(),
+            nnz: 0,
+            cells_decoded: Some(0),
+            bytes_read: Some(0),
+            requests: self.is_far().then_some(0),
+            bytes_decoded: Some(0),
+            bytes_needed: Some(0),
+            times: Some(ReadTimes::default()),
+        };
+        let counts = self.cache.read(rows.ranges(), &selected.columns, out, |ranges, out| {
+            let rows = RowRanges::new(ranges.to_vec())?;
+            let of_rest = match out {
+                Output::Csr(csr) => self.inner.read_csr(&rows, genes, csr)?,
+                Output::Packed(packed) => self.inner.read_packed(&rows, genes, packed)?,
+            };
+            add(&mut stats, &of_rest);
+            Ok::<(), Error>(())
+        })?;
+        let value_bytes = self.data_type().primitive_width().unwrap_or(1) as u64;
+        let bytes = counts.nnz * (2 * JOINID_BYTES + value_bytes);
+        let of_cache = ReadStats {
+            cells_decoded: Some(counts.nnz),
+            bytes_read: Some(counts.bytes_read),
+            requests: stats.requests.map(|_| 0),
+            bytes_decoded: Some(bytes),
+            bytes_needed: Some(bytes),
+            times: Some(counts.times),
+            ..stats
+        };
+        add(&mut stats, &of_cache);
+        Ok(stats)
+    }
+}
+
+/// Adds the counts of a part of a read. What one does not know, the sum does not either, except
+/// that untimed parts take no time.
+fn add(stats: &mut ReadStats, part: &ReadStats) {
+    let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+    stats.cells_decoded = sum(stats.cells_decoded, part.cells_decoded);
+    stats.bytes_read = sum(stats.bytes_read, part.bytes_read);
+    stats.requests = sum(stats.requests, part.requests);
+    stats.bytes_decoded = sum(stats.bytes_decoded, part.bytes_decoded);
+    stats.bytes_needed = sum(stats.bytes_needed, part.bytes_needed);
+    if let Some(times) = &mut stats.times {
+        *times += part.times.unwrap_or_default();
+    }
+}
+
+/// Bytes that are the same for the same genes in the same order, and others for others.
+fn identity(genes: &GeneSelection, n_columns: usize) -> Vec<u8> {
+    match genes {
+        GeneSelection::All => format!("range 0..{n_columns}").into(),
+        GeneSelection::Range(range) => format!("range {}..{}", range.start, range.end).into(),
+        GeneSelection::List(list) => b"list "
+            .iter()
+            .copied()
+            .chain(list.iter().flat_map(|gene| gene.to_le_bytes()))
+            .collect(),
+    }
+}
+
+/// The cache that the config of an experiment sets; `None` without one.
+pub(crate) fn spec(place: &Place) -> Result<Option<RowCacheSpec>, Error> {
+    let limit_bytes = place.parameter(LIMIT_PARAMETER, "bytes")?;
+    match place.config().get(FOLDER_PARAMETER).filter(|folder| !folder.is_empty()) {
+        Some(folder) => Ok(Some(RowCacheSpec {
+            folder: PathBuf::from(folder),
+            limit_bytes: limit_bytes.unwrap_or(LIMIT_BYTES) as u64,
+        })),
+        None if limit_bytes.is_some() => Err(Error::Schema {
+            uri: place.uri.clone(),
+            problem: format!("there is no {FOLDER_PARAMETER} that {LIMIT_PARAMETER} could limit"),
+        }),
+        None => Ok(None),
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl XReader for RowCacheReader {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        self.inner.why_not_native()
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.inner.n_rows()
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.inner.n_columns()
+    }
+
+    fn data_type(&self) -> &DataType {
+        self.inner.data_type()
+    }
+
+    fn nnz(&self) -> Result<Option<u64>, Error> {
+        self.inner.nnz()
+    }
+
+    fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
+        // COO is converted from CSR.
+        let of_inner = self.inner.working_bytes(nnz, genes, ReadForm::Csr);
+        // An error is a later read's to report.
+        let all = self.nnz().ok().flatten().unwrap_or(0);
+        let of_pages = self.select(genes).map_or(0, |selected| {
+            self.cache.working_bytes(all / self.n_rows().max(1), &selected.columns)
+        });
+        of_inner.saturating_add(of_pages).saturating_add(coo::working_bytes(nnz, form))
+    }
+
+    fn is_far(&self) -> bool {
+        self.inner.is_far()
+    }
+
+    fn cache(&self) -> Option<CacheUse> {
+        self.inner.cache()
+    }
+
+    fn row_cache(&self) -> Option<RowCacheUse> {
+        Some(self.cache.usage())
+    }
+
+    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
+        self.inner.keep_decoded(holder, limit_bytes);
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.inner.decoded_bytes()
+    }
+
+    fn read_csr(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, Error> {
+        let selected = self.select(genes)?;
+        out.n_columns = selected.n_columns;
+        let stats = self.read(rows, genes, selected, Output::Csr(out))?;
+        Ok(ReadStats { nnz: out.nnz() as u64, ..stats })
+    }
+
+    fn packs(&self, genes: &GeneSelection) -> bool {
+        self.inner.packs(genes)
+    }
+
+    fn read_packed(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut PackedCsr,
+    ) -> Result<ReadStats, Error> {
+        let selected = self.select(genes)?;
+        let unpacked = || Error::Unpacked { reader: self.name() };
+        if !self.packs(genes) {
+            return Err(unpacked());
+        }
+        out.set_n_columns(selected.n_columns).map_err(|_| unpacked())?;
+        let stats = self.read(rows, genes, selected, Output::Packed(out))?;
+        Ok(ReadStats { nnz: out.nnz() as u64, ..stats })
+    }
+
+    fn read_coo(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
+    ) -> Result<ReadStats, Error> {
+        // A concurrent read uses memory of its own.
+        let mut own = CsrBuffers::default();
+        let mut shared = self.csr.try_lock().ok();
+        let csr = shared.as_deref_mut().unwrap_or(&mut own);
+        let mut stats = self.read_csr(rows, genes, csr)?;
+        let building = coo::pieces(&self.uri, (rows, genes), csr, each)?;
+        if let Some(times) = &mut stats.times {
+            times.decode += building;
+        }
+        Ok(stats)
+    }
+}
