@@ -182,7 +182,6 @@ impl RowCache {
                 break;
             }
             // The lengths of their rows may be wrong, so everything is read again.
-            self.counters.damaged.add(lost.len() as u64);
             lost.into_iter().for_each(|idx| found[idx] = Found::Damaged);
         }
         counts.hits = found.iter().filter(|found| found.is_hit()).count() as u64;

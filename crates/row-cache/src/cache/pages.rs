@@ -93,7 +93,7 @@ impl RowCache {
     }
 
     /// Decodes the pages that are there into their rows. Returns the numbers of requests whose page
-    /// turned out to be damaged, or was removed or replaced by another process just now.
+    /// turned out to be damaged, or was removed by another process just now.
     pub(super) fn decode(
         &self,
         columns: &Columns,
@@ -114,36 +114,43 @@ impl RowCache {
         let (mut lost, mut counts) = (Vec::new(), ReadCounts::default());
         for (idx, of_page) in decoded {
             match of_page {
-                Some(of_page) => counts.add(&of_page),
-                None => lost.push(idx),
+                Ok(of_page) => counts.add(&of_page),
+                Err(lookup) => {
+                    self.counters.damaged.add(u64::from(lookup == Lookup::Damaged));
+                    lost.push(idx);
+                }
             }
         }
         (lost, counts)
     }
 
-    /// Decodes one page; `None` if it is not what its head said.
+    /// Decodes one page. `Err` if it is not there any more, or not what its head said.
     fn decode_page<C: Column, V: Value>(
         &self,
         columns: &Columns,
         Hit { request, head, .. }: &Hit<'_>,
         to_columns: &mut [C],
         to_values: &mut [V],
-    ) -> Option<ReadCounts> {
+    ) -> Result<ReadCounts, Lookup> {
         self.with_scratch(|Scratch { file, .. }| {
             let start = worktime::now();
             let found = self.store.read(&id(columns, request), file);
             let fetched = worktime::now();
-            let page = (found == Lookup::Whole).then(|| BlockStore::payload(file))?;
-            if Head::parse(page).as_ref() != Some(*head) {
-                return None;
+            if found != Lookup::Whole {
+                return Err(found);
             }
+            let page = BlockStore::payload(file);
+            // Another thread may have written it again with more rows.
+            let now = Head::parse(page).filter(|now| now.has_same_rows(head, request.rows));
+            let now = now.ok_or(Lookup::Damaged)?;
             let nnz = to_values.len() as u64;
-            unpack(head, page, columns.n_columns, request.rows, to_columns, to_values)?;
+            unpack(&now, page, columns.n_columns, request.rows, to_columns, to_values)
+                .ok_or(Lookup::Damaged)?;
             let mut counts =
                 ReadCounts { bytes_read: file.len() as u64, nnz, ..ReadCounts::default() };
             counts.times.fetch = fetched - start;
             counts.times.decode = worktime::now() - fetched;
-            Some(counts)
+            Ok(counts)
         })
     }
 
@@ -288,7 +295,7 @@ struct Decode<'a> {
 }
 
 impl PartsMut for Decode<'_> {
-    type Answer = Vec<(usize, Option<ReadCounts>)>;
+    type Answer = Vec<(usize, Result<ReadCounts, Lookup>)>;
 
     fn work<C: Column, V: Value>(
         self,

@@ -86,6 +86,14 @@ impl Head {
         self.lengths.iter().map(|length| *length as usize).sum()
     }
 
+    /// Whether both have `rows`, of the same lengths.
+    pub(crate) fn has_same_rows(&self, other: &Self, rows: u64) -> bool {
+        let lengths = |head: &Self| -> Vec<usize> {
+            head.places(rows).map(|(_, place)| place.len()).collect()
+        };
+        (self.rows & other.rows & rows) == rows && lengths(self) == lengths(other)
+    }
+
     /// Number and values of each row of `rows`, all of which the page has.
     pub(crate) fn places(&self, rows: u64) -> impl Iterator<Item = (u32, std::ops::Range<usize>)> {
         let mut end = 0;
