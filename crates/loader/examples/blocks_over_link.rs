@@ -22,8 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some(folder) => folder.clone(),
         None => generate(own.path().join("experiment").to_str().ok_or("a path is not UTF-8")?)?,
     };
-    let number = |idx: usize, default: usize| {
-        arguments.get(idx).map_or(Ok(default), |text| text.parse::<usize>())
+    let number = |idx: usize, default: u64| {
+        arguments.get(idx).map_or(Ok(default), |text| text.parse::<u64>())
     };
     let (chunks_per_block, chunk_rows) = (number(2, 16)?, number(3, 64)?);
     let n_blocks = number(4, 5)?;
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let loader = Loader::new(dataset, spec)?;
     step.print("loader", &server);
-    for (idx, batch) in loader.epoch(0)?.take(n_blocks).enumerate() {
+    for (idx, batch) in loader.epoch(0)?.take(n_blocks as usize).enumerate() {
         let batch = batch?;
         let Matrix::Csr(x) = &batch.x else { return Err("a batch is not CSR".into()) };
         step.print(&format!("block {idx}"), &server);
