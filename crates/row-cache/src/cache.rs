@@ -150,6 +150,16 @@ impl RowCache {
         page_values.saturating_mul(n_threads).saturating_mul(ENCODING_BYTES)
     }
 
+    /// The rows among ascending, disjoint, non-empty `rows` that a read would take from the matrix,
+    /// as far as is known without decoding pages.
+    pub fn missing(&self, rows: &[Range<u64>], columns: &Columns) -> Vec<Range<u64>> {
+        let page_rows = page_rows(columns.n_columns);
+        let requests = requests(rows, page_rows);
+        let (found, _) = self.look(columns, &requests);
+        let misses = requests.iter().zip(&found).filter(|(_, found)| !found.is_hit());
+        ranges(misses.map(|(request, _)| request), page_rows)
+    }
+
     /// Reads ascending, disjoint, non-empty `rows` into `out`, which must have the number of
     /// `columns`. `rest` reads rows of the matrix: it replaces the rows of its output by those of
     /// the ranges, with the same number of columns. It is called at most once, except after a page

@@ -265,6 +265,31 @@ impl XReader for RowCacheReader {
         self.inner.decoded_bytes()
     }
 
+    fn index_bytes(&self) -> u64 {
+        self.inner.index_bytes()
+    }
+
+    /// Names the rows that are not in the cache. If the reader behind is near, none: finding them
+    /// would take as long as it could gain.
+    fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
+        if !self.is_far() {
+            return;
+        }
+        // Errors are the read's to report.
+        let Ok(selected) = self.select(genes) else { return };
+        let missing = self.cache.missing(rows.ranges(), &selected.columns);
+        if !missing.is_empty()
+            && let Ok(missing) = RowRanges::new(missing)
+        {
+            self.inner.announce_next(&missing, genes);
+        }
+    }
+
+    /// A reader without the cache, which keeps values as `f32`.
+    fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
+        self.inner.exact()
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,

@@ -149,6 +149,7 @@ impl Array {
             crop: crop.clone(),
             has_floats: AtomicBool::new(false),
             is_collected: AtomicBool::new(false),
+            next: std::sync::Mutex::default(),
             scratch: std::sync::Mutex::default(),
         };
         Self { reader, pool: Arc::clone(&self.pool) }
@@ -276,7 +277,7 @@ impl Array {
         if self.reader.is_by_time() {
             version.push_str(&format!(" as of {timestamp}"));
         }
-        for fragment in fragments {
+        for fragment in &**fragments {
             version.push('\n');
             version.push_str(&fragment.folder.name);
         }

@@ -32,7 +32,7 @@ pub(super) fn table(points: &[Point<'_>]) -> String {
     let names = PARTS.iter().map(|part| part.name);
     table.set_header(["point", "cells"].into_iter().chain(names).chain(["all parts"]));
     let mut is_empty = true;
-    for Point { name, sizes } in points {
+    for Point { name, sizes, .. } in points {
         for size in sizes {
             let Some(parts) = per_cell(size) else { continue };
             is_empty = false;

@@ -60,7 +60,7 @@ pub(super) fn tables(points: &[Point<'_>]) -> String {
     table.load_style(presets::ASCII_MARKDOWN);
     table.set_header(HEADER);
     let mut lines = String::new();
-    for Point { name, sizes } in points {
+    for Point { name, sizes, .. } in points {
         for size in sizes {
             table.add_row(size.cells(name));
         }
