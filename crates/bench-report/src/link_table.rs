@@ -168,7 +168,11 @@ fn row(summary: &PointSummary, link: &LinkSummary) -> [String; LINK_HEADER.len()
         elapsed,
         floors,
         cpu,
-        format!("{}, {}", median(link.planned_requests, 1.0, 0), median(link.planned_bytes, 1e-6, 1)),
+        format!(
+            "{}, {}",
+            median(link.planned_requests, 1.0, 0),
+            median(link.planned_bytes, 1e-6, 1)
+        ),
     ]
 }
 

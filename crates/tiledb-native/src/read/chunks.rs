@@ -152,8 +152,7 @@ pub(super) fn announce_all<'a>(
     let mut seen = HashSet::new();
     for (planned, field) in fields {
         let wishes = wishes(reader, &planned.works, &[field])?;
-        let is_new =
-            |wish: &&Wish| wish.chunks.is_some() || !planned.works[wish.work].is_announced;
+        let is_new = |wish: &&Wish| wish.chunks.is_some() || !planned.works[wish.work].is_announced;
         let of = wishes.iter().filter(is_new).map(|wish| piece(reader, &planned.works, wish));
         pieces.extend(of.filter(|piece| seen.insert((piece.file, piece.range.clone()))));
     }
