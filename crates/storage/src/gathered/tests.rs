@@ -220,7 +220,7 @@ fn a_file_that_is_gone_is_an_error_that_says_what_to_do() {
     fs::remove_file(folder.path().join("a")).unwrap();
     let piece = Piece { file: "a", range: 0..4 };
     let errors = [
-        gathered.read(&[piece.clone()], &mut [0; 4]).unwrap_err(),
+        gathered.read(std::slice::from_ref(&piece), &mut [0; 4]).unwrap_err(),
         gathered.read_files(&["a"]).pop().unwrap().unwrap_err(),
         gathered.versions(&["a"]).pop().unwrap().unwrap_err(),
         gone(FailedPiece::wrap(&piece, io::ErrorKind::NotFound.into())),

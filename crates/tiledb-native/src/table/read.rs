@@ -255,7 +255,7 @@ mod tests {
             let mut rest = windows.as_slice();
             for batch in batches(&windows, Size { cells, bytes }, size) {
                 prop_assert!(batch.len() == 1 || fits(batch));
-                prop_assert!(batch.len() == rest.len() || !fits(&rest[..batch.len() + 1]));
+                prop_assert!(batch.len() == rest.len() || !fits(&rest[..=batch.len()]));
                 prop_assert_eq!(batch, &rest[..batch.len()]);
                 rest = &rest[batch.len()..];
             }
