@@ -119,7 +119,7 @@ fn rows_of_several_batches_are_those_of_the_formulas() {
         obs: vec![ColumnSpec {
             nullable: true,
             ..ColumnSpec::new(
-                "class",
+                "kind",
                 ColumnKind::Categorical { values: classes.clone(), ordered: false },
             )
         }],
