@@ -50,6 +50,10 @@ Commands:
               cargo xtask tune --uri ~/census/experiment --memory 2GiB --entropy 3.4 --label tissue
   growth    generate and sweep experiments of several sizes: time per cell and memory against size
               cargo xtask growth --data /scratch --cells 100000,300000 -- -b 1024x64 -m native
+  ranks     let several ranks load one store at the same time, on this machine or under srun and mpirun: samples/s of
+            all, accelerator utilisation (AU) of each, the most ranks that still have one
+              cargo xtask ranks --uri ~/census/experiment -n 8 --consumer 20ms
+              cargo xtask ranks --uri ~/census/experiment --least-au 90% --consumer 20ms
   generate  write a Census-shaped experiment
               cargo xtask generate ~/data/example --cells 100000 --genes 20000 --seed 7
   fields    write weather-like fields as Zarr arrays, and measure reading them: one read for a batch or for each
@@ -152,8 +156,8 @@ fn main() -> ExitCode {
         Some("test-launchers") => without_arguments("test-launchers", &rest, launchers::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),
         Some(
-            name @ ("sweep" | "tune" | "growth" | "report" | "generate" | "import" | "slice"
-            | "relayout" | "bench-readers"),
+            name @ ("sweep" | "tune" | "growth" | "ranks" | "report" | "generate" | "import"
+            | "slice" | "relayout" | "bench-readers"),
         ) => sweep::run(name, &rest),
         Some(other) => Err(unknown(other)),
     };

@@ -19,7 +19,7 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
         Err(code) => return Ok(code),
     };
     let mut command = program.command(name)?;
-    if matches!(name, "sweep" | "tune" | "growth") {
+    if matches!(name, "sweep" | "tune" | "growth" | "ranks") {
         command.args(results_arguments());
     }
     command.args(arguments);

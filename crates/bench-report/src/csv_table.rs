@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-use crate::{EntropySummary, Error, LinkSummary, PointSummary, Spread, StageSummary};
+use crate::{EntropySummary, Error, LinkSummary, PointSummary, RanksSummary, Spread, StageSummary};
 
 /// Writes the table. Columns are the folder, settings and data by their names in the file of
 /// epochs, then the figures.
@@ -61,6 +61,9 @@ fn row(summary: &PointSummary) -> Result<Vec<(String, String)>, serde_json::Erro
     for (name, spread) in summary.link.iter().flat_map(LinkSummary::figures) {
         push(format!("link_{name}"), spread);
     }
+    for (name, spread) in summary.ranks.iter().flat_map(RanksSummary::figures) {
+        push(format!("ranks_{name}"), spread);
+    }
     for EntropySummary { label, mean, expected, perfect, data } in &summary.order_entropy {
         push(format!("entropy of {label}"), *mean);
         push(format!("entropy expected of {label}"), *expected);
@@ -70,7 +73,7 @@ fn row(summary: &PointSummary) -> Result<Vec<(String, String)>, serde_json::Erro
     Ok(cells)
 }
 
-fn figures(summary: &PointSummary) -> [(&'static str, Option<Spread>); 13] {
+fn figures(summary: &PointSummary) -> [(&'static str, Option<Spread>); 14] {
     [
         ("samples_per_sec", summary.samples_per_sec),
         ("samples_per_sec_after_first", summary.samples_per_sec_after_first),
@@ -80,6 +83,7 @@ fn figures(summary: &PointSummary) -> [(&'static str, Option<Spread>); 13] {
         ("wait_p99_secs", summary.wait_p99_secs),
         ("stall_share", summary.stall_share),
         ("busy_share", summary.busy_share),
+        ("accelerator_utilization", summary.accelerator_utilization),
         ("ready_batches_mean", summary.ready_batches_mean),
         ("ready_blocks_mean", summary.ready_blocks_mean),
         ("cpu_secs", summary.cpu_secs),

@@ -12,6 +12,8 @@
 //! - the picture of speed against memory and the page that works offline ([`write_report`]),
 //! - reports of several results folders side by side, and each view as a picture
 //!   ([`write_side_by_side`]),
+//! - the ranks that loaded together ([`RanksSummary`]), with the largest number of them that still
+//!   has an accelerator utilisation ([`most_ranks`]),
 //! - means over the rounds of a comparison ([`Rounds`]) and charts of bars ([`draw_bars`]).
 //!
 //! Only this crate names a column of the Parquet file.
@@ -55,6 +57,8 @@ mod peak;
 mod picture;
 mod pixels;
 mod published;
+mod ranks;
+mod ranks_table;
 mod record;
 mod report;
 mod rounds;
@@ -77,7 +81,7 @@ pub use host::HostInfo;
 pub use kernel_file::kernel_entry;
 pub use link_table::{LINK_HEADER, LINK_LEGEND, LinkSummary, link_markdown, link_rows};
 pub use mean_std::MeanStd;
-pub use measured::{BatchSample, Measured};
+pub use measured::{BatchSample, Measured, accelerator_utilization};
 pub use options::{MarkedPoint, ReportOptions};
 pub use order_entropy::OrderEntropy;
 pub use peak::{
@@ -85,6 +89,11 @@ pub use peak::{
     thread_cpu_secs,
 };
 pub use pixels::to_png;
+pub use ranks::{LEAST_UTILIZATION, RankSummary, RanksSummary, most_ranks};
+pub use ranks_table::{
+    RANK_HEADER, RANKS_HEADER, RANKS_LEGEND, most_ranks_lines, rank_rows, ranks_markdown,
+    ranks_rows,
+};
 pub use record::{DataInfo, EpochRecord, GridPoint, OWN_LOADER, RunInfo, Status, Versions};
 pub use report::{ReportFiles, write_report};
 pub use rounds::{Figure, Rounds};
@@ -96,4 +105,4 @@ pub use stages::{STAGES, StageTimes};
 pub use statistics::{Spread, percentile};
 pub use store::{EPOCHS_FILE, append, append_unless_there, check_folder, read};
 pub use summary::{EntropySummary, PointSummary, StageSummary, summarize};
-pub use table::{ENTROPY_HEADER, TABLE_HEADER, markdown, table_rows};
+pub use table::{ENTROPY_HEADER, TABLE_HEADER, UTILIZATION_HEADER, markdown, table_rows};

@@ -30,6 +30,8 @@ column_group! {
         pub epoch: Option<u64>,
         /// Number of the process that measured this point, from 0, if several did in turn.
         pub repeat: Option<u64>,
+        /// The process's rank, from 0, if it was one of `world_size` ranks.
+        pub rank: Option<u64>,
         /// Digest of everything that the measurement depends on: data, settings, program, machine.
         /// Rows of a point with the same digest are repetitions of each other; null in older files.
         pub conditions: Option<String>,
@@ -81,6 +83,10 @@ column_group! {
         pub stall_share: Option<f64>,
         /// Share of `elapsed` in which the consumer worked on a batch, 0 to 1.
         pub busy_share: Option<f64>,
+        /// Accelerator utilisation (AU) as MLPerf Storage defines it, 0 to 1: the share of
+        /// `elapsed_after_first` in which the consumer, or the device, computed. The first batch is
+        /// left out on both sides. Null without a consumer, and for an epoch of one batch.
+        pub accelerator_utilization: Option<f64>,
         /// Share of `elapsed` in which a device computed, 0 to 1; null without a device.
         pub device_busy_share: Option<f64>,
         /// Bytes of memory that a device copies from without the system's help (pinned memory);
@@ -293,6 +299,13 @@ impl Measured {
         self.ready_batches_mean = mean(&self.batch_ready_batches);
         self.ready_blocks_mean = mean(&self.batch_ready_blocks);
     }
+}
+
+/// The accelerator utilisation (AU) of MLPerf Storage, 0 to 1: the time that an accelerator computed
+/// over the time of the benchmark, both in seconds and both without the first batch. `None` if no
+/// time passed.
+pub fn accelerator_utilization(compute_secs: f64, secs: f64) -> Option<f64> {
+    (0.0 < secs).then(|| (compute_secs / secs).clamp(0.0, 1.0))
 }
 
 fn ratio(of: Option<u64>, to: Option<u64>) -> Option<f64> {

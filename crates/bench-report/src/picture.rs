@@ -31,7 +31,7 @@ use self::{
 pub(crate) use self::{
     caption::subtitle,
     shape::{N_SHAPES, corners},
-    views::{Picture, draw as draw_views},
+    views::{Picture, draw as draw_views, draw_ranks},
 };
 use crate::{
     Error, PointSummary, ReportOptions, Source, Spread,

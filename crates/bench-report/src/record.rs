@@ -109,6 +109,9 @@ column_group! {
         pub chunk_method: String,
         /// Rows per batch.
         pub batch_size: u64,
+        /// Number of ranks that shared the samples, all at the same time; null for one process that
+        /// is no rank.
+        pub world_size: Option<u64>,
         /// Rows per chunk.
         pub chunk_size: u64,
         /// Chunks per block.
@@ -240,6 +243,7 @@ impl GridPoint {
             self.sharing.clone(),
             self.slots.map(|n| format!("slots{n}")),
             self.transform.clone(),
+            self.world_size.map(|n| format!("ranks{n}")),
             self.max_batches.map(|n| format!("max{n}")),
             self.soma_buffer_size.map(|bytes| format!("buffer{bytes}")),
             self.n_threads.map(|n| format!("threads{n}")),

@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    EPOCHS_FILE, EpochRecord, Error, LINK_LEGEND, PointSummary, ReportOptions, STAGE_LEGEND,
-    Source,
+    EPOCHS_FILE, EpochRecord, Error, LINK_LEGEND, PointSummary, RANKS_LEGEND, ReportOptions,
+    STAGE_LEGEND, Source,
     folder::WriteLock,
     link_markdown, markdown, page,
-    picture::{self, Convention},
+    picture::{self, Convention, Picture},
+    ranks_markdown,
     run_description::{describe_run, runs},
     source::summarize_all,
     stage_markdown,
@@ -30,6 +31,8 @@ pub struct ReportFiles {
     pub page: PathBuf,
     /// Command, machine and table, Markdown.
     pub readme: PathBuf,
+    /// Pictures over the number of ranks, SVG; none unless there are several numbers.
+    pub ranks: Vec<PathBuf>,
 }
 
 /// Writes picture, page and README of the epochs in `folder`, each atomically.
@@ -40,18 +43,28 @@ pub fn write_report(folder: &Path, options: &ReportOptions) -> Result<ReportFile
     let picture = draw(Convention::FirstBatchCounted)?;
     let picture_after_first = draw(Convention::FirstBatchLeftOut)?;
     let page = page::render(&sources, &points, options)?;
-    let readme = readme(&sources[0].records, &points, options);
+    let over_ranks = picture::draw_ranks(&sources, &points)?;
+    let readme = readme(&sources[0].records, &points, (&over_ranks, options));
     let lock = WriteLock::acquire(folder)?;
+    let mut ranks = Vec::new();
+    for Picture { view, svg } in &over_ranks {
+        ranks.push(lock.replace(&format!("{view}.svg"), svg.as_bytes())?);
+    }
     Ok(ReportFiles {
         picture: lock.replace(PICTURE_FILE, picture.as_bytes())?,
         picture_after_first: lock
             .replace(PICTURE_AFTER_FIRST_FILE, picture_after_first.as_bytes())?,
         page: lock.replace(PAGE_FILE, page.as_bytes())?,
         readme: lock.replace(README_FILE, readme.as_bytes())?,
+        ranks,
     })
 }
 
-fn readme(records: &[EpochRecord], points: &[PointSummary], options: &ReportOptions) -> String {
+fn readme(
+    records: &[EpochRecord],
+    points: &[PointSummary],
+    (over_ranks, options): (&[Picture], &ReportOptions),
+) -> String {
     let title = options.title.as_deref().unwrap_or(picture::TITLE);
     let list = |record| -> String {
         let lines = describe_run(record).into_iter();
@@ -70,11 +83,18 @@ fn readme(records: &[EpochRecord], points: &[PointSummary], options: &ReportOpti
         table if table.is_empty() => table,
         table => format!("\nOver the link: {LINK_LEGEND}.\n\n{table}"),
     };
+    let ranks = match ranks_markdown(points) {
+        tables if tables.is_empty() => tables,
+        tables => format!("\nRanks that loaded together: {RANKS_LEGEND}.\n\n{tables}"),
+    };
+    let pictures = over_ranks.iter().map(|of| format!("\n![{}]({}.svg)\n", of.view, of.view));
+    let ranks = pictures.fold(ranks, |text, picture| text + &picture);
     format!(
         "# {title}\n\n{runs}\n\n\
          Medians over epochs, with the range if there are several. Samples/s includes the first batch, which absorbs \
-         the read of the first block; peak GB is the true peak of the process, in 10^9 bytes; entropy is a label's \
-         entropy within full batches, in bits, measured and expected.\n\n{table}{stages}{link}\n\
+         the read of the first block; peak GB is the true peak of the process, in 10^9 bytes; AU is the accelerator \
+         utilisation of MLPerf Storage, the share of the time without the first batch in which the consumer computed; entropy is a \
+         label's entropy within full batches, in bits, measured and expected.\n\n{table}{stages}{link}{ranks}\n\
          ![samples per second against peak memory]({PICTURE_FILE})\n\n\
          Every epoch is a row of [{EPOCHS_FILE}]({EPOCHS_FILE}). [{PAGE_FILE}]({PAGE_FILE}) shows all figures of \
          the point under the mouse and needs no network. By the original benchmark's convention, without the first batch: \

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Error, PointSummary, ReportOptions, Source, folder,
+    Error, PointSummary, RANKS_LEGEND, ReportOptions, Source, folder,
     folder::WriteLock,
     page,
     picture::{self, Convention, Picture},
-    pixels,
+    pixels, ranks_markdown,
     source::summarize_all,
     table,
 };
@@ -96,7 +96,10 @@ pub fn write_side_by_side(
         }
     }
     if wants(ReportFormat::Markdown) {
-        let text = table::markdown(&points);
+        let text = match ranks_markdown(&points) {
+            ranks if ranks.is_empty() => table::markdown(&points),
+            ranks => format!("{}\n{RANKS_LEGEND}:\n\n{ranks}", table::markdown(&points)),
+        };
         write(ReportFormat::Markdown, None, &format!("{TABLE}.md"), text.as_bytes())?;
     }
     if wants(ReportFormat::Csv) {

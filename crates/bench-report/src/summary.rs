@@ -1,8 +1,13 @@
 //! The summary of a grid point's epochs: the unit of table, picture and page.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::Serialize;
 
-use crate::{DataInfo, EpochRecord, GridPoint, LinkSummary, OrderEntropy, STAGES, Spread, Status};
+use crate::{
+    DataInfo, EpochRecord, GridPoint, LinkSummary, OrderEntropy, RanksSummary, STAGES, Spread,
+    Status,
+};
 
 /// Summary of the epochs and repetitions of one grid point on one machine and one data set.
 ///
@@ -40,6 +45,8 @@ pub struct PointSummary {
     pub wait_p99_secs: Option<Spread>,
     /// Share of the time in which the consumer waited.
     pub stall_share: Option<Spread>,
+    /// Accelerator utilisation (AU) of MLPerf Storage, 0 to 1.
+    pub accelerator_utilization: Option<Spread>,
     /// CPU seconds per epoch.
     pub cpu_secs: Option<Spread>,
     /// Non-zeros decoded per non-zero delivered.
@@ -59,6 +66,9 @@ pub struct PointSummary {
     /// Requests of the epochs over a link; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkSummary>,
+    /// The ranks together; `None` if the point was no number of ranks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<RanksSummary>,
     /// How random the order was, by each label of the first successful epoch.
     pub order_entropy: Vec<EntropySummary>,
 }
@@ -103,15 +113,27 @@ pub fn summarize(records: &[EpochRecord]) -> Vec<PointSummary> {
 
 /// The records of each grid point; no group is empty.
 pub(crate) fn group(records: &[EpochRecord]) -> Vec<Vec<&EpochRecord>> {
+    let hosts = hosts_of_ranks(records);
     let mut groups: Vec<(PointKey, Vec<&EpochRecord>)> = Vec::new();
     for record in records {
-        let key = PointKey::of(record);
+        let key = PointKey::of(record, &hosts);
         match groups.iter_mut().find(|(known, _)| *known == key) {
             Some((_, epochs)) => epochs.push(record),
             None => groups.push((key, vec![record])),
         }
     }
     groups.into_iter().map(|(_, epochs)| epochs).collect()
+}
+
+/// The machines of each run of ranks, by the name of the run: ranks on several machines are one
+/// point.
+fn hosts_of_ranks(records: &[EpochRecord]) -> BTreeMap<&str, String> {
+    let mut hosts: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.measured.rank.is_some()) {
+        hosts.entry(&record.run.run_id).or_default().insert(&record.host.hostname);
+    }
+    let join = |(run, hosts): (_, BTreeSet<&str>)| (run, Vec::from_iter(hosts).join(", "));
+    hosts.into_iter().map(join).collect()
 }
 
 /// The key that repetitions of an epoch share.
@@ -123,11 +145,13 @@ struct PointKey {
 }
 
 impl PointKey {
-    fn of(record: &EpochRecord) -> Self {
+    fn of(record: &EpochRecord, hosts_of_ranks: &BTreeMap<&str, String>) -> Self {
+        let of_ranks = hosts_of_ranks.get(record.run.run_id.as_str());
+        let of_ranks = of_ranks.filter(|_| record.measured.rank.is_some());
         Self {
             id: record.point.id(),
             data: record.data.clone(),
-            hostname: record.host.hostname.clone(),
+            hostname: of_ranks.unwrap_or(&record.host.hostname).clone(),
         }
     }
 }
@@ -151,7 +175,7 @@ fn summarize_point(epochs: &[&EpochRecord]) -> PointSummary {
         folder: None,
         point: first.point.clone(),
         data: first.data.clone(),
-        hostname: first.host.hostname.clone(),
+        hostname: hostnames(epochs),
         n_ok: ok.len(),
         n_failed: failed.len(),
         failure,
@@ -162,6 +186,7 @@ fn summarize_point(epochs: &[&EpochRecord]) -> PointSummary {
         wait_p50_secs: spread(|epoch| epoch.measured.wait_p50_secs),
         wait_p99_secs: spread(|epoch| epoch.measured.wait_p99_secs),
         stall_share: spread(|epoch| epoch.measured.stall_share),
+        accelerator_utilization: spread(|epoch| epoch.measured.accelerator_utilization),
         cpu_secs: spread(|epoch| epoch.measured.cpu_secs),
         amplification: spread(|epoch| epoch.measured.amplification),
         bytes_amplification: spread(|epoch| epoch.measured.bytes_amplification),
@@ -173,8 +198,15 @@ fn summarize_point(epochs: &[&EpochRecord]) -> PointSummary {
             Some((epoch.measured.cpu_secs? - epoch.stages.known_cpu_secs()?).max(0.0))
         }),
         link: LinkSummary::of(&ok),
+        ranks: RanksSummary::of(&ok),
         order_entropy: summarize_entropy(&ok),
     }
+}
+
+/// The machine, or all machines of ranks.
+fn hostnames(epochs: &[&EpochRecord]) -> String {
+    let names: BTreeSet<&str> = epochs.iter().map(|epoch| epoch.host.hostname.as_str()).collect();
+    Vec::from_iter(names).join(", ")
 }
 
 fn summarize_stages(epochs: &[&EpochRecord]) -> Vec<StageSummary> {

@@ -13,8 +13,11 @@ use crate::{
 /// The column of [`TABLE_HEADER`] with the measured and expected entropy of each label.
 pub const ENTROPY_HEADER: &str = "entropy / expected";
 
+/// The column of [`TABLE_HEADER`] with the accelerator utilisation.
+pub const UTILIZATION_HEADER: &str = "AU %";
+
 /// Columns of the table.
-pub const TABLE_HEADER: [&str; 13] = [
+pub const TABLE_HEADER: [&str; 14] = [
     "method",
     "form",
     "chunks × rows",
@@ -27,6 +30,7 @@ pub const TABLE_HEADER: [&str; 13] = [
     "first batch s",
     "wait p99 ms",
     "stalled %",
+    UTILIZATION_HEADER,
     ENTROPY_HEADER,
 ];
 
@@ -62,6 +66,7 @@ fn row(summary: &PointSummary) -> [String; TABLE_HEADER.len()] {
         median(summary.time_to_first_batch_secs, 1.0, 2),
         median(summary.wait_p99_secs, 1e3, 1),
         median(summary.stall_share, 100.0, 0),
+        median(summary.accelerator_utilization, 100.0, 1),
         entropies(&summary.order_entropy),
     ]
 }
@@ -73,7 +78,8 @@ fn reader(point: &GridPoint) -> String {
         format!(", {} MB/s by {by}", decimal(rate as f64 / 1e6, 1))
     });
     let link = point.format_link().map_or_else(String::new, |link| format!(", over {link}"));
-    format!("{}, {}{limit}{link}", point.reader, point.cache)
+    let ranks = point.world_size.map_or_else(String::new, |n| format!(", {n} ranks"));
+    format!("{}, {}{limit}{link}{ranks}", point.reader, point.cache)
 }
 
 /// Entropies like `cell_type 3.41 / 3.43`, for each label.
@@ -128,18 +134,29 @@ pub(crate) fn markdown_table(
     rows: impl Iterator<Item = Vec<String>>,
 ) -> String {
     let leading = leading_columns(points);
+    let names: Vec<&str> =
+        leading.iter().map(|(name, _)| *name).chain(header.iter().copied()).collect();
+    let rows = rows.enumerate().map(|(idx, row)| {
+        let cells = leading.iter().map(|(_, cells)| cells[idx].clone());
+        cells.chain(row).collect()
+    });
+    markdown_rows(&names, leading.len() + n_words, rows)
+}
+
+/// A table as Markdown. The first `n_words` columns of `header` hold words, the others numbers.
+pub(crate) fn markdown_rows(
+    header: &[&str],
+    n_words: usize,
+    rows: impl Iterator<Item = Vec<String>>,
+) -> String {
     let mut text = String::new();
-    let mut names: Vec<String> = leading.iter().map(|(name, _)| (*name).to_owned()).collect();
-    names.extend(header.iter().map(|name| (*name).to_owned()));
-    push_row(&mut text, &names);
+    push_row(&mut text, &header.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
     text.push('|');
-    for idx in 0..names.len() {
-        text.push_str(if idx < leading.len() + n_words { " --- |" } else { " ---: |" });
+    for idx in 0..header.len() {
+        text.push_str(if idx < n_words { " --- |" } else { " ---: |" });
     }
     text.push('\n');
-    for (idx, row) in rows.enumerate() {
-        let mut cells: Vec<String> = leading.iter().map(|(_, cells)| cells[idx].clone()).collect();
-        cells.extend(row);
+    for cells in rows {
         push_row(&mut text, &cells);
     }
     text
@@ -171,7 +188,7 @@ pub(crate) fn escape(cell: &str) -> String {
     escaped
 }
 
-fn median(spread: Option<Spread>, factor: f64, digits: usize) -> String {
+pub(crate) fn median(spread: Option<Spread>, factor: f64, digits: usize) -> String {
     spread.map_or_else(|| "–".to_owned(), |spread| decimal(spread.median * factor, digits))
 }
 

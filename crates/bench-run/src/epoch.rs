@@ -1,8 +1,8 @@
 //! Consumes the batches of an epoch like training would, and times the waits.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use bench_report::{BatchSample, thread_cpu_secs};
+use bench_report::{BatchSample, Measured, accelerator_utilization, thread_cpu_secs};
 
 /// Timing of an epoch, as its consumer measured it.
 #[derive(Debug)]
@@ -13,20 +13,53 @@ pub struct ConsumedEpoch {
     pub end_wait_secs: f64,
     /// CPU seconds that the consumer's thread spent on batches.
     pub busy_cpu_secs: f64,
+    /// Seconds of the batches after the first in which the consumer computed; `None` if it does not
+    /// say.
+    pub compute_after_first_secs: Option<f64>,
+}
+
+impl ConsumedEpoch {
+    /// The outcome of the epoch, with the accelerator utilisation if the consumer computed.
+    pub fn measured(&self) -> Measured {
+        let mut measured = Measured::from_batches(&self.batches, self.end_wait_secs);
+        measured.accelerator_utilization = self
+            .compute_after_first_secs
+            .zip(measured.elapsed_after_first)
+            .and_then(|(compute, secs)| accelerator_utilization(compute, secs));
+        measured
+    }
+}
+
+/// What a consumer did with a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConsumedBatch {
+    /// Rows of the batch.
+    pub n_rows: u64,
+    /// Time that an accelerator computed on it; `None` without one. Time beyond what the consumer
+    /// took for the batch does not count.
+    pub compute: Option<Duration>,
+}
+
+/// A batch that nothing computed on.
+impl From<u64> for ConsumedBatch {
+    fn from(n_rows: u64) -> Self {
+        Self { n_rows, compute: None }
+    }
 }
 
 /// Consumes batches until the epoch ends or `max_batches` have come. The epoch begins at `start`:
-/// time before the first batch is a wait. `consume` drops the batch and returns its number of rows.
-/// Fails at the first error of a batch or of `consume`.
-pub fn consume_epoch<Batch>(
+/// time before the first batch is a wait. `consume` drops the batch and returns its number of rows,
+/// or a [`ConsumedBatch`]. Fails at the first error of a batch or of `consume`.
+pub fn consume_epoch<Batch, Consumed: Into<ConsumedBatch>>(
     start: Instant,
     mut batches: impl Iterator<Item = anyhow::Result<Batch>>,
     max_batches: Option<u64>,
-    mut consume: impl FnMut(Batch) -> anyhow::Result<u64>,
+    mut consume: impl FnMut(Batch) -> anyhow::Result<Consumed>,
 ) -> anyhow::Result<ConsumedEpoch> {
     let n_batches = max_batches.unwrap_or(u64::MAX).min(batches.size_hint().0 as u64);
     let mut samples: Vec<BatchSample> = Vec::with_capacity(n_batches as usize);
     let (mut asked, mut end_wait_secs, mut busy_cpu_secs) = (start, 0.0, 0.0);
+    let mut compute_after_first_secs = None;
     // Waits for the end, too: the loader decides when an epoch is over, unless it is cut off.
     while max_batches.is_none_or(|most| (samples.len() as u64) < most) {
         let Some(batch) = batches.next() else {
@@ -34,23 +67,24 @@ pub fn consume_epoch<Batch>(
             break;
         };
         let (got, got_cpu) = (Instant::now(), thread_cpu_secs());
-        let n_rows = consume(batch?)?;
-        samples.push(BatchSample {
-            wait_secs: (got - asked).as_secs_f64(),
-            consume_secs: got.elapsed().as_secs_f64(),
-            n_rows,
-            nnz: 0,
-        });
+        let ConsumedBatch { n_rows, compute } = consume(batch?)?.into();
+        let consume_secs = got.elapsed().as_secs_f64();
+        if let Some(compute) = compute.filter(|_| !samples.is_empty()) {
+            *compute_after_first_secs.get_or_insert(0.0) += compute.as_secs_f64().min(consume_secs);
+        }
+        let wait_secs = (got - asked).as_secs_f64();
+        samples.push(BatchSample { wait_secs, consume_secs, n_rows, nnz: 0 });
         busy_cpu_secs += thread_cpu_secs() - got_cpu;
         asked = Instant::now();
     }
-    Ok(ConsumedEpoch { batches: samples, end_wait_secs, busy_cpu_secs })
+    Ok(ConsumedEpoch { batches: samples, end_wait_secs, busy_cpu_secs, compute_after_first_secs })
 }
 
 #[cfg(test)]
 mod tests {
     use std::thread::sleep;
-    use std::time::Duration;
+
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -90,5 +124,47 @@ mod tests {
         let batches = [Ok(()), Err(anyhow::anyhow!("no block"))].into_iter();
         let error = consume_epoch(Instant::now(), batches, None, |()| Ok(1)).unwrap_err();
         assert_eq!(error.to_string(), "no block");
+    }
+
+    #[test]
+    fn without_a_consumer_that_computes_there_is_no_utilization() {
+        assert_eq!(take(None).measured().accelerator_utilization, None);
+        // The only batch is the first, which is left out.
+        let batches = std::iter::once(Ok(()));
+        let compute = Some(Duration::from_millis(1));
+        let one = consume_epoch(Instant::now(), batches, None, |()| {
+            Ok(ConsumedBatch { n_rows: 1, compute })
+        });
+        assert_eq!(one.unwrap().measured().accelerator_utilization, None);
+    }
+
+    proptest! {
+        #[test]
+        fn the_utilization_is_the_naive_share(
+            computes in prop::collection::vec(0_u64..400, 2..20),
+            pauses in prop::collection::vec(0_u64..400, 2..20),
+        ) {
+            let n = computes.len().min(pauses.len());
+            let batches = pauses[..n].iter().map(|pause| {
+                sleep(Duration::from_micros(*pause));
+                Ok(())
+            });
+            let mut times = computes.iter().map(|micros| Duration::from_micros(*micros));
+            let consumed = consume_epoch(Instant::now(), batches, None, |()| {
+                let compute = times.next();
+                if let Some(compute) = compute {
+                    sleep(compute);
+                }
+                Ok(ConsumedBatch { n_rows: 1, compute })
+            })
+            .unwrap();
+            // A sleep is no shorter than asked for, so the whole time of each counts.
+            let computed = computes[1..n].iter().map(|micros| *micros as f64 * 1e-6).sum::<f64>();
+            let after_first: f64 = consumed.end_wait_secs
+                + consumed.batches[1..].iter().map(|of| of.wait_secs + of.consume_secs).sum::<f64>();
+            let found = consumed.measured().accelerator_utilization.unwrap();
+            prop_assert!((found - computed / after_first).abs() <= 1e-9);
+            prop_assert!((0.0..=1.0).contains(&found));
+        }
     }
 }

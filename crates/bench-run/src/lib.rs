@@ -8,6 +8,8 @@
 //!
 //! - [`Session`] runs tasks in processes, shows progress and stops on Ctrl-C; [`Rows`] writes rows;
 //!   [`Measuring`] does both for a command that measures one process after another.
+//! - [`RankProcess`], [`gather_ranks`] and [`Meeting`] run ranks, which begin at the same time, on
+//!   one machine or several.
 //! - [`Script`] runs other readers of the same data; [`check_reader`] compares what they deliver,
 //!   and [`reader_table`] sets their figures beside ours.
 //! - [`ProcessSpec`] describes one process, with its input and its memory limit, and runs it;
@@ -37,6 +39,7 @@ mod over_link;
 mod page_cache;
 mod process;
 mod program_end;
+mod ranks;
 mod reader_script;
 mod reader_table;
 mod results_folder;
@@ -52,7 +55,7 @@ pub use checksums::{Checksums, difference};
 pub use data_files::{DataFile, data_files, folder_bytes};
 pub use digest::{digest, digest_of_program};
 pub use display::{Display, grouped};
-pub use epoch::{ConsumedEpoch, consume_epoch};
+pub use epoch::{ConsumedBatch, ConsumedEpoch, consume_epoch};
 pub use flags::{key_value, pairs};
 pub use interrupt::{EXIT_CODE as INTERRUPTED_EXIT_CODE, watch as watch_interrupts};
 pub use limits::{
@@ -66,8 +69,11 @@ pub use over_link::{
     LinkAccess, LinkFlags, LinkMeter, LinkServers, SERVE_LINK, ServeLinkArgs, serve_link,
 };
 pub use page_cache::{Cold, MOST_CACHED_IF_COLD, PageCache, cached_share, cool, evict, warm};
-pub use process::{Ended, Failure, ProcessSpec, TreePeak};
+pub use process::{Ended, Failure, ProcessSpec, StartSignal, TreePeak};
 pub use program_end::{exit_code, refused_command_line};
+pub use ranks::{
+    Meeting, RankEvent, RankProcess, RankZero, RanksEnd, follow_rank_zero, gather_ranks,
+};
 pub use reader_script::{ReadEpoch, ReaderAnswer, Script, check_reader};
 pub use reader_table::{SampleUnits, Side, reader_table};
 pub use results_folder::{ResultsFlags, ResultsFolder, data_name};

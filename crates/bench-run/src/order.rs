@@ -22,6 +22,8 @@ pub enum Event<Answer> {
         /// Rows of the whole task.
         of_rows: u64,
     },
+    /// The task is prepared, and waits for the signal to begin.
+    Ready,
     /// A result; a task may have several.
     Answer(Answer),
     /// A problem that does not end the task.
@@ -49,6 +51,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Order<(String, u64)>>(&line).unwrap(), order);
         for event in [
             Event::Done,
+            Event::Ready,
             Event::Answer(0.1 + 0.2),
             Event::Progress { n_rows: 1, of_rows: u64::MAX },
             Event::Failed { message: "a \"b\"\nc".into() },

@@ -1,6 +1,7 @@
 //! Runs a measured process and reports how it ended. The command goes on however it ended.
 
 mod end;
+mod start_signal;
 mod tree;
 
 use std::io::{BufRead as _, BufReader, Read, Write as _};
@@ -23,6 +24,7 @@ use crate::secrets::Secrets;
 use end::{death, looks_like_oom};
 
 pub use end::{Ended, Failure};
+pub use start_signal::StartSignal;
 pub use tree::TreePeak;
 
 /// Interval at which the process's memory and the user's wish to stop are checked.
@@ -44,19 +46,22 @@ pub struct ProcessSpec<'a> {
     pub secrets: Secrets,
     /// The link over which the process reads; its faults start again with the process.
     pub link: Option<LinkAccess>,
+    /// Lets a task begin that waits for it; `None` closes stdin after the input.
+    pub start: Option<StartSignal>,
 }
 
 impl ProcessSpec<'_> {
     /// Makes a process with `input` on stdin and without a memory limit. Fails if `input` cannot be
     /// serialized.
     pub fn new(command: Command, input: &impl Serialize, secrets: Secrets) -> anyhow::Result<Self> {
-        let input = serde_json::to_string(input).context("cannot serialize an order")?;
-        Ok(Self { command, input: Some(input), limit: None, secrets, link: None })
+        let mut input = serde_json::to_string(input).context("cannot serialize an order")?;
+        input.push('\n');
+        Ok(Self { command, input: Some(input), limit: None, secrets, link: None, start: None })
     }
 
     /// Makes a process without input and without a memory limit.
     pub fn without_input(command: Command, secrets: Secrets) -> Self {
-        Self { command, input: None, limit: None, secrets, link: None }
+        Self { command, input: None, limit: None, secrets, link: None, start: None }
     }
 
     /// Returns the process with the link over which it reads.
@@ -80,7 +85,7 @@ impl ProcessSpec<'_> {
         // The process waits for its order, so it has done nothing yet.
         child.limited = self.limit.map(|limit| limit.apply(child.child.id())).transpose()?;
         match self.input {
-            Some(input) => child.give(input)?,
+            Some(input) => child.give(input, self.start)?,
             None => drop(child.child.stdin.take()),
         }
         child.follow_to_the_end(interrupted, on_event)
@@ -137,11 +142,14 @@ impl Running {
 
     /// Writes the input in a thread of its own, so that Ctrl-C also ends a process that does not
     /// read it.
-    fn give(&mut self, text: String) -> anyhow::Result<()> {
+    fn give(&mut self, text: String, start: Option<StartSignal>) -> anyhow::Result<()> {
         if let (Some(mut stdin), Some(threads)) = (self.child.stdin.take(), &mut self.threads) {
             let write = move || {
                 // A failed write means that the process has ended, which its exit status shows.
                 let _written = stdin.write_all(text.as_bytes());
+                if let Some(start) = start {
+                    start.wait_with(stdin);
+                }
             };
             threads.input = Some(named("point-input").spawn(write)?);
         }

@@ -1,10 +1,10 @@
 //! The measured process's side of the protocol: reads its order, performs it, and reports.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, ensure};
 use bench_report::resident_bytes;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::Serialize;
@@ -28,7 +28,8 @@ pub fn serve<Task: DeserializeOwned, Answer: Serialize>(
     // Begins before anything is opened: all later memory counts for the order's limit.
     let mut reporter = Reporter::begin(resident_bytes()?);
     let mut text = String::new();
-    io::stdin().read_to_string(&mut text).context("cannot read the order from stdin")?;
+    // One line: after it, stdin carries the signal to begin, if the task waits for one.
+    io::stdin().read_line(&mut text).context("cannot read the order from stdin")?;
     let order: Order<Task> = serde_json::from_str(&text)
         .context("stdin holds no order; another command of this program starts this one")?;
     match perform(&order, &mut reporter) {
@@ -72,6 +73,16 @@ impl<Answer: Serialize> Reporter<Answer> {
     /// Reports the first line of a warning.
     pub fn warn(&mut self, message: &str) -> anyhow::Result<()> {
         self.print(&Event::Warning { message: one_line(message) })
+    }
+
+    /// Reports that the task is prepared, and waits for the signal to begin
+    /// ([`StartSignal`](crate::StartSignal)). Fails if the command ends before.
+    pub fn wait_for_start(&mut self) -> anyhow::Result<()> {
+        self.print(&Event::Ready)?;
+        let mut line = String::new();
+        io::stdin().read_line(&mut line).context("cannot read the signal to begin from stdin")?;
+        ensure!(!line.is_empty(), "the command ended before the task began");
+        Ok(())
     }
 
     /// Returns the growth of resident memory since the start, in bytes.

@@ -68,6 +68,11 @@ impl Session {
         self.interrupted.load(Ordering::Relaxed)
     }
 
+    /// The flag that Ctrl-C sets.
+    pub fn interrupted(&self) -> &'static AtomicBool {
+        self.interrupted
+    }
+
     /// Reads the data's files into the page cache again if it was warm.
     pub fn warm_again(&mut self, folders: Option<&[PathBuf]>) {
         let display = &self.display;
@@ -97,7 +102,7 @@ impl Session {
                     // Rows are counted anew after each answer, like opened data or an epoch.
                     started = Instant::now();
                 }
-                Event::Failed { .. } | Event::Done => {}
+                Event::Ready | Event::Failed { .. } | Event::Done => {}
             }
             Ok(())
         })
@@ -137,6 +142,18 @@ impl Rows {
         self.count(kept.map(|()| true), record).map(drop)
     }
 
+    /// Completes and writes several records at once: all of them, or none if it fails.
+    pub fn keep_all(&mut self, records: &mut [EpochRecord]) -> anyhow::Result<()> {
+        records.iter_mut().for_each(|record| self.complete(record));
+        let kept = append(&self.folder.path, records);
+        kept.with_context(|| {
+            format!("the command ends; {} rows are kept, the last are not", self.n_rows)
+        })?;
+        self.folder.to_remove = false;
+        self.n_rows += records.len();
+        Ok(())
+    }
+
     /// Does the same as `keep`, unless the folder has a row of the same measurement. Returns
     /// whether the row was added.
     pub fn keep_unless_there(&mut self, record: &mut EpochRecord) -> anyhow::Result<bool> {
@@ -149,7 +166,10 @@ impl Rows {
         let metadata = std::mem::take(&mut record.run.metadata);
         record.run = self.run.clone();
         record.run.metadata.extend(metadata);
-        record.host = self.host.clone();
+        // A rank may run on another machine than the command.
+        if record.host == HostInfo::default() {
+            record.host = self.host.clone();
+        }
     }
 
     fn count(

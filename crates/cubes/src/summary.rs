@@ -16,6 +16,8 @@ pub(crate) struct Summary<'a> {
     pub(crate) secs: Option<MeanStd>,
     /// Share in which the device computed, 0 to 1; `None` without a device.
     pub(crate) utilization: Option<MeanStd>,
+    /// Accelerator utilisation: the same without the first batch; `None` without a device.
+    pub(crate) accelerator_utilization: Option<MeanStd>,
     pub(crate) cubes_per_sec: Option<MeanStd>,
     /// Share in which the host waited for a batch.
     pub(crate) stall_share: Option<MeanStd>,
@@ -68,6 +70,7 @@ impl<'a> Summary<'a> {
             point,
             secs: over(&|of| of.elapsed),
             utilization: over(&|of| of.device_busy_share),
+            accelerator_utilization: over(&|of| of.accelerator_utilization),
             cubes_per_sec: over(&|of| of.samples_per_sec),
             stall_share: over(&|of| of.stall_share),
             first_batch_secs: over(&|of| of.time_to_first_batch_secs),

@@ -69,10 +69,10 @@ impl<'a> Report<'a> {
     pub(crate) fn table(&self) -> String {
         let mut text = String::from(
             "| strategy | read limit | s an epoch | floors: disk, decoder, device s | device busy % \
-             | cubes/s | host waits % | first batch s | CPU s a cube | cores busy % | peak GB \
+             | AU % | cubes/s | host waits % | first batch s | CPU s a cube | cores busy % | peak GB \
              | pinned GB | read MB | page cache |\n\
              | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: \
-             | ---: | --- |\n",
+             | ---: | ---: | --- |\n",
         );
         text.extend(self.rows.iter().map(line));
         text
@@ -343,6 +343,7 @@ fn line(row: &Row<'_>) -> String {
         secs,
         [disk, decoder, device].map(|secs| floor(*secs)).join(", "),
         number(summary.utilization, 100.0, 1),
+        number(summary.accelerator_utilization, 100.0, 1),
         number(summary.cubes_per_sec, 1.0, 2),
         number(summary.stall_share, 100.0, 1),
         number(summary.first_batch_secs, 1.0, 3),

@@ -111,6 +111,8 @@ struct Row<'a> {
     rate: Option<Spread>,
     secs_per_batch: Option<f64>,
     first_wait_secs: Option<f64>,
+    /// Accelerator utilisation, 0 to 1; `None` without a consumer.
+    utilization: Option<f64>,
     cpu_secs: Option<f64>,
     peak_gb: Option<f64>,
 }
@@ -142,6 +144,7 @@ fn rows(records: &[EpochRecord], sample_bytes: u64) -> Vec<Row<'_>> {
                 Some((*elapsed)? / n_batches.filter(|n| *n > 0)? as f64)
             }),
             first_wait_secs: median(&|record| record.measured.batch_wait_secs.first().copied()),
+            utilization: median(&|record| record.measured.accelerator_utilization),
             cpu_secs: median(&|record| record.measured.cpu_secs),
             peak_gb: median(&|record| Some(record.measured.max_mem? as f64 / 1e9)),
         });
@@ -157,7 +160,7 @@ fn table(rows: &[Row<'_>]) -> String {
     let head = ["batch", "threads", "how"];
     let varying = [(has_parts, "samples"), (has_epochs, "epoch")];
     let varying = varying.into_iter().filter_map(|(is_shown, name)| is_shown.then_some(name));
-    let figures = ["MB/s", "s a batch", "first batch s", "CPU s", "peak GB"];
+    let figures = ["MB/s", "s a batch", "first batch s", "AU %", "CPU s", "peak GB"];
     let head: Vec<&str> = head.into_iter().chain(varying).chain(figures).collect();
     let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
     let rule = head.iter().map(|name| match *name {
@@ -190,6 +193,7 @@ fn table(rows: &[Row<'_>]) -> String {
             rate,
             number(row.secs_per_batch, 3),
             number(row.first_wait_secs, 4),
+            number(row.utilization.map(|share| share * 100.0), 1),
             number(row.cpu_secs, 2),
             number(row.peak_gb, 2),
         ]);

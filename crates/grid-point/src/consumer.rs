@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -61,6 +61,13 @@ impl Consumer {
         (*self != Self::None).then(|| self.to_string())
     }
 
+    fn fixed(millis: &str) -> Result<Self, String> {
+        let number = millis.parse::<f64>().ok();
+        let number = number.filter(|n| (0.0..=MOST_MILLIS).contains(n));
+        let millis = number.ok_or_else(|| format!("{millis:?} is no number of milliseconds"))?;
+        Ok(Self::Fixed { millis })
+    }
+
     /// Makes the consumer of the batches of `loader`. To learn, it needs codes of `n_classes`
     /// classes in the data set.
     pub(crate) fn ready(&self, loader: &TensorLoader, n_classes: usize) -> Taker {
@@ -84,17 +91,26 @@ pub(crate) enum Taker {
 }
 
 impl Taker {
-    /// Consumes a batch. Fails if the model cannot train on it.
-    pub(crate) fn take(&mut self, batch: &TensorBatch) -> anyhow::Result<()> {
+    /// Consumes a batch; returns the time that it computed, `None` if it only drops batches. Fails
+    /// if the model cannot train on it.
+    pub(crate) fn take(&mut self, batch: &TensorBatch) -> anyhow::Result<Option<Duration>> {
         match self {
-            Self::Drop => {}
-            Self::Sleep(time) if time.is_zero() => {}
-            Self::Sleep(time) => thread::sleep(*time),
-            Self::Learn(model) => model
-                .step_on(batch, CLASSES)
-                .context("--consumer linear could not train on a batch")?,
+            Self::Drop => Ok(None),
+            Self::Sleep(time) => {
+                if !time.is_zero() {
+                    thread::sleep(*time);
+                }
+                // A sleep takes longer than asked for; an accelerator would not.
+                Ok(Some(*time))
+            }
+            Self::Learn(model) => {
+                let began = Instant::now();
+                model
+                    .step_on(batch, CLASSES)
+                    .context("--consumer linear could not train on a batch")?;
+                Ok(Some(began.elapsed()))
+            }
         }
-        Ok(())
     }
 }
 
@@ -114,16 +130,11 @@ impl FromStr for Consumer {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
             None if text == "none" => Ok(Self::None),
+            None if text.ends_with("ms") => Self::fixed(text.trim_end_matches("ms")),
             None if text == "linear" => Ok(Self::Linear { label: DEFAULT_LABEL.to_owned() }),
             Some(("linear", "")) => Err("linear: names no obs column".to_owned()),
             Some(("linear", label)) => Ok(Self::Linear { label: label.to_owned() }),
-            Some(("fixed", millis)) => {
-                let number = millis.parse::<f64>().ok();
-                let number = number.filter(|n| (0.0..=MOST_MILLIS).contains(n));
-                let millis =
-                    number.ok_or_else(|| format!("{millis:?} is no number of milliseconds"))?;
-                Ok(Self::Fixed { millis })
-            }
+            Some(("fixed", millis)) => Self::fixed(millis),
             _ => Err("expected none, fixed:MILLIS, linear or linear:COLUMN".to_owned()),
         }
     }
@@ -138,11 +149,21 @@ mod tests {
         for text in ["none", "fixed:0", "fixed:2.5", "fixed:1000", "linear:tissue:x"] {
             assert_eq!(text.parse::<Consumer>().unwrap().to_string(), text);
         }
+        assert_eq!("2.5ms".parse::<Consumer>().unwrap(), Consumer::Fixed { millis: 2.5 });
         assert_eq!("linear".parse::<Consumer>().unwrap().label(), Some("cell_type"));
         assert_eq!(Consumer::None.noted(), None);
-        for bad in
-            ["", "fixed", "fixed:", "fixed:-1", "fixed:nan", "fixed:1e300", "linear:", "other:x"]
-        {
+        for bad in [
+            "",
+            "fixed",
+            "fixed:",
+            "fixed:-1",
+            "fixed:nan",
+            "fixed:1e300",
+            "linear:",
+            "other:x",
+            "ms",
+            "2s",
+        ] {
             bad.parse::<Consumer>().unwrap_err();
         }
     }

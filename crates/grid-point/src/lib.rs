@@ -7,12 +7,15 @@
 //! - [`point_process`] makes the process that a command starts, and [`serve`] runs in it:
 //!   [`OpenData`] opens the data, epochs are measured one by one, [`Labels`] measure how random the
 //!   order was.
+//! - A point with a [`PointRank`] is one of several processes that begin at the same time; their
+//!   [`CellDigest`]s show that together they delivered each cell once.
 //! - [`as_asked`] and [`Conditions`] give the settings and the digest that a row records.
 //!
 //! `bench-run` starts processes and does not depend on cells; other kinds of samples will have
 //! crates beside this one.
 
 mod block_spec;
+mod cell_digest;
 mod check;
 mod conditions;
 mod consumer;
@@ -25,6 +28,7 @@ mod record;
 mod task;
 
 pub use block_spec::{BlockSpec, GridError, parse as parse_blocks};
+pub use cell_digest::CellDigest;
 pub use check::{check, point_process};
 pub use conditions::Conditions;
 pub use consumer::Consumer;
@@ -35,7 +39,7 @@ pub use data::{
 pub use label_entropy::{Curve, Labels};
 pub use measure::serve;
 pub use open::{OpenData, tensor_loader};
-pub use point::{Point, PointTransform};
+pub use point::{Point, PointRank, PointTransform};
 pub use record::{as_asked, versions};
 pub use task::{PointAnswer, PointTask, PointWork};
 

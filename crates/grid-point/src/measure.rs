@@ -6,18 +6,20 @@ use std::time::Instant;
 use anyhow::Context as _;
 use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter};
 use bench_run::{
-    Cold, ConsumedEpoch, LimitMeter, LinkMeter, Order, PageCache, Reporter, consume_epoch, cool,
+    Cold, ConsumedBatch, ConsumedEpoch, LimitMeter, LinkMeter, Order, PageCache, Reporter,
+    consume_epoch, cool,
 };
 use jiff::Timestamp;
 use loader::{CellMemory, Dataset, EpochStats, StageTimes};
 use soma_io::{CacheUse, ReadLimit, RowCacheUse};
-use torch_feed::{TensorEpoch, TensorLoader};
+use torch_feed::{TensorBatch, TensorEpoch, TensorLoader};
 
+use crate::cell_digest::CellDigest;
 use crate::consumer::Taker;
 use crate::data::{Data, Opened, count};
 use crate::label_entropy::{Labels, Meters};
 use crate::open::{OpenData, tensor_loader};
-use crate::point::Point;
+use crate::point::{Point, PointRank};
 use crate::record::{as_it_ran, versions};
 use crate::task::{PointAnswer, PointTask, PointWork};
 
@@ -70,9 +72,29 @@ fn measure(
     let open_secs = opening.elapsed().as_secs_f64();
     let taker = point.consumer.ready(&loader, n_classes);
     let row_caches = RowCacheMeter::default();
+    if let Some(PointRank { rank, .. }) = point.rank {
+        if rank == 0 {
+            expect_cells(&loader, point, reporter)?;
+        }
+        reporter.wait_for_start()?;
+    }
     let mut measuring =
         Measuring { loader: &loader, point, data, opened, taker, cache, bucket, link, row_caches };
     measuring.run(&labels, open_secs, reporter)
+}
+
+/// Reports the cells that all ranks together have to deliver in each epoch.
+fn expect_cells(
+    loader: &TensorLoader,
+    point: &Point,
+    reporter: &mut Reporter<PointAnswer>,
+) -> anyhow::Result<()> {
+    let (dataset, spec) = (loader.loader().dataset(), loader.loader().spec());
+    for epoch in 0..point.n_epochs {
+        let cells = CellDigest::of_epoch(dataset, spec, (epoch, point.max_batches))?;
+        reporter.answer(PointAnswer::Expected { epoch, cells })?;
+    }
+    Ok(())
 }
 
 /// Measures the epochs of one point.
@@ -155,11 +177,15 @@ impl Measuring<'_> {
         self.link.as_mut().map_or(Ok(()), LinkMeter::begin_epoch)?;
         let meter = ProcessMeter::start()?;
         let start_dt = Timestamp::now();
-        let (consumed, stats) = self.consume(start, meters, reporter)?;
+        let mut delivered = self.point.rank.map(|_| CellDigest::default());
+        let (consumed, stats) = self.consume(start, (meters, &mut delivered), reporter)?;
         let used = self.link.as_mut().map(LinkMeter::end_epoch).transpose()?;
-        let ConsumedEpoch { batches, end_wait_secs, busy_cpu_secs } = consumed;
-        let mut measured = Measured::from_batches(&batches, end_wait_secs);
+        let mut measured = consumed.measured();
         meter.finish(&mut measured)?;
+        if let Some(cells) = delivered {
+            reporter.answer(PointAnswer::Delivered { epoch, cells })?;
+        }
+        measured.rank = self.point.rank.map(|of| of.rank);
         measured.start_dt = Some(start_dt);
         measured.end_dt = Some(Timestamp::now());
         measured.epoch = Some(epoch);
@@ -178,7 +204,7 @@ impl Measuring<'_> {
         let row_cache = self.row_caches.enter(dataset, &mut measured);
         let mut stages = stage_columns(&stats.stages);
         stages.consume_wall_secs = measured.consume_secs;
-        stages.consume_cpu_secs = Some(busy_cpu_secs);
+        stages.consume_cpu_secs = Some(consumed.busy_cpu_secs);
         Ok(EpochRecord {
             versions: versions(),
             point: GridPoint { row_cache, ..as_it_ran(&stats, self.point, self.data, &self.cache) },
@@ -188,11 +214,12 @@ impl Measuring<'_> {
         })
     }
 
-    /// Consumes the batches like training would. Counting labels is part of the consumer's time.
+    /// Consumes the batches like training would. Counting labels and, for a rank, cells is part of
+    /// the consumer's time. Rows are counted without padding.
     fn consume(
         &mut self,
         start: impl FnOnce() -> anyhow::Result<TensorEpoch>,
-        meters: &mut Meters<'_>,
+        (meters, delivered): (&mut Meters<'_>, &mut Option<CellDigest>),
         reporter: &mut Reporter<PointAnswer>,
     ) -> anyhow::Result<(ConsumedEpoch, EpochStats)> {
         let max_batches = self.point.max_batches;
@@ -201,20 +228,32 @@ impl Measuring<'_> {
         let mut batches = start()?;
         let (dataset, spec) = (self.loader.loader().dataset(), self.loader.loader().spec());
         let n_batches = max_batches.unwrap_or(u64::MAX).min(batches.n_batches());
-        let of_rows = dataset.n_rows().min(n_batches.saturating_mul(spec.batch_rows));
+        let of_rank = dataset.n_rows().div_ceil(spec.world.size);
+        let of_rows = of_rank.min(n_batches.saturating_mul(spec.batch_rows));
         let (mut n_rows, taker) = (0, &mut self.taker);
         let taken = batches.by_ref().map(|batch| Ok(batch?));
         let consumed = consume_epoch(asked, taken, max_batches, |batch| {
-            let rows = batch.n_rows() as u64;
+            let rows = (batch.n_rows() - batch.n_padding()) as u64;
             meters.add(&batch)?;
-            taker.take(&batch)?;
+            if let Some(delivered) = delivered {
+                add_cells(&batch, delivered)?;
+            }
+            let compute = taker.take(&batch)?;
             drop(batch);
             n_rows += rows;
             reporter.progress(n_rows, of_rows)?;
-            Ok(rows)
+            Ok(ConsumedBatch { n_rows: rows, compute })
         })?;
         Ok((consumed, batches.stats()))
     }
+}
+
+/// Adds the cells of a batch without its padding.
+fn add_cells(batch: &TensorBatch, delivered: &mut CellDigest) -> anyhow::Result<()> {
+    let joinids = Vec::<i64>::try_from(batch.joinids()).context("the joinids cannot be read")?;
+    let cells = &joinids[..joinids.len() - batch.n_padding()];
+    cells.iter().for_each(|joinid| delivered.add(joinid.cast_unsigned()));
+    Ok(())
 }
 
 /// Removes the data from the page cache; returns the state's name, and warns if the cache is not

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bench_run::Cold;
-use loader::{Budget, LoaderSpec, Order, Remainder, Totals, Transform};
+use loader::{Budget, LoaderSpec, Order, Remainder, Totals, Transform, World};
 use serde::{Deserialize, Serialize};
 
 use crate::block_spec::BlockSpec;
@@ -51,6 +51,17 @@ pub struct Point {
     pub process_limit: Option<u64>,
     /// How the data is removed from the page cache before each epoch; `None` leaves the cache.
     pub cold: Option<Cold>,
+    /// The process's rank among several that share the cells; `None` if it is no rank.
+    pub rank: Option<PointRank>,
+}
+
+/// A rank among several processes that load together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointRank {
+    /// The rank, from 0.
+    pub rank: u64,
+    /// Number of ranks.
+    pub world_size: u64,
 }
 
 /// The serializable form of a `loader::Transform`.
@@ -93,6 +104,7 @@ impl Default for Point {
             keep_decoded: None,
             process_limit: None,
             cold: None,
+            rank: None,
         }
     }
 }
@@ -117,7 +129,15 @@ impl Point {
             batch_rows: self.batch_rows,
             block_form: self.method.parse()?,
             batch_form: self.form.parse()?,
-            remainder: if self.drop_last { Remainder::Drop } else { Remainder::Short },
+            remainder: match self.rank {
+                _ if self.drop_last => Remainder::Drop,
+                // Ranks have batches of equal length.
+                Some(_) => Remainder::Pad,
+                None => Remainder::Short,
+            },
+            world: self
+                .rank
+                .map_or_else(World::default, |of| World { rank: of.rank, size: of.world_size }),
             prefetch_blocks: self.prefetch_blocks,
             prefetch_batches: self.prefetch_batches,
             transform: self.transform.into(),
@@ -161,6 +181,7 @@ pub(crate) fn point_for_tests() -> Point {
         keep_decoded: None,
         process_limit: Some(6 << 30),
         cold: Some(Cold::Advise),
+        rank: Some(PointRank { rank: 1, world_size: 3 }),
     }
 }
 
@@ -192,6 +213,11 @@ mod tests {
             (2, 3, Remainder::Drop, u64::MAX)
         );
         assert_eq!(spec.memory.limit(), Some(4 << 30));
+        assert_eq!((spec.world.rank, spec.world.size), (1, 3));
+        let of = |rank| Point { drop_last: false, rank, ..point() };
+        let remainder = |rank| of(rank).loader_spec(&Data::default(), 0).unwrap().remainder;
+        assert_eq!(remainder(None), Remainder::Short);
+        assert_eq!(remainder(point().rank), Remainder::Pad);
         assert!(
             Point { method: "other".into(), ..point() }
                 .loader_spec(&Data::default(), 1 << 30)

@@ -3,6 +3,7 @@
 use bench_report::EpochRecord;
 use serde::{Deserialize, Serialize};
 
+use crate::cell_digest::CellDigest;
 use crate::data::{Data, Opened};
 use crate::point::Point;
 
@@ -29,6 +30,20 @@ pub enum PointWork {
 pub enum PointAnswer {
     /// The data is open.
     Opened(Opened),
+    /// The cells that all ranks together have to deliver in an epoch; of rank 0 alone.
+    Expected {
+        /// Number of the epoch.
+        epoch: u64,
+        /// The cells.
+        cells: CellDigest,
+    },
+    /// The cells that a rank delivered in an epoch, before the epoch's record.
+    Delivered {
+        /// Number of the epoch.
+        epoch: u64,
+        /// The cells, without padding.
+        cells: CellDigest,
+    },
     /// An epoch is over. The command adds run and host to the record.
     Epoch(Box<EpochRecord>),
 }

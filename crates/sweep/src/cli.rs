@@ -9,6 +9,7 @@ use tune::TuneArgs;
 use crate::data_commands::{GenerateArgs, ImportArgs};
 use crate::grid::SweepArgs;
 use crate::growth::GrowthArgs;
+use crate::ranks::RanksArgs;
 use crate::relayout_command::RelayoutArgs;
 use crate::report_command::ReportArgs;
 use crate::slice::SliceArgs;
@@ -42,6 +43,9 @@ pub(crate) enum Command {
     ReadChunks(Box<ReadChunksArgs>),
     /// Generate and sweep experiments of several sizes, and relate time per cell and memory to size
     Growth(GrowthArgs),
+    /// Let several ranks load one store at the same time: their rate together, and how much of the
+    /// time an accelerator of each would compute
+    Ranks(Box<RanksArgs>),
     /// Redraw results, or several side by side: a page, pictures and tables
     Report(ReportArgs),
     /// Propose settings for an amount of memory and a randomness of batches, from a short probe,
@@ -96,6 +100,9 @@ mod tests {
             &["sweep", "sweep", "--link", "30ms", "--link-faults", "cut"],
             &["sweep", "sweep", "--link", "30ms", "--io-limit", "1MB/s"],
             &["sweep", "sweep", "-V", "2025-11-08", "--uri", "x"],
+            &["sweep", "ranks", "-n", "2"],
+            &["sweep", "ranks", "-n", "0", "--consumer", "1ms"],
+            &["sweep", "ranks", "--consumer", "1ms", "--least-au", "101%"],
             &["sweep", "generate"],
             &["sweep", "import", "folder"],
             &["sweep", "unknown"],

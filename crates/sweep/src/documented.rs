@@ -64,6 +64,7 @@ fn check_arguments(arguments: &[&str]) -> Result<(), String> {
         Command::Sweep(args) => {
             Config::resolve(&args).map(drop).map_err(|error| format!("{error:#}"))
         }
+        Command::Ranks(args) => args.resolve().map(drop).map_err(|error| format!("{error:#}")),
         // `growth` passes these on to `sweep`.
         Command::Growth(args) => {
             let sweep: Vec<&str> = args.sweep.iter().map(String::as_str).collect();

@@ -2,6 +2,7 @@
 //!
 //! - `grid`, the command `sweep`: measures a grid of loader settings, each point in its own
 //!   process;
+//! - `ranks`: several ranks load one store at the same time;
 //! - `growth`: sweeps several sizes of data; `report_command`: reports on existing rows;
 //! - `data_commands`, `slice` and `relayout_command`: write experiments.
 //!
@@ -21,6 +22,7 @@ mod data_commands;
 mod documented;
 mod grid;
 mod growth;
+mod ranks;
 mod relayout_command;
 mod report_command;
 mod slice;
@@ -56,6 +58,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::ReadChunks(args) => read_chunks::run(&args),
         Command::Report(args) => report_command::run(&args),
         Command::Growth(args) => growth::run(&args, &arguments),
+        Command::Ranks(args) => ranks::run(&args, &arguments),
         Command::Tune(args) => tune::run(&args, &arguments),
         Command::Point => served(grid_point::serve()),
         Command::TuneTask => served(tune::serve()),

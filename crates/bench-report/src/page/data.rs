@@ -236,7 +236,7 @@ fn figures(epochs: &[&EpochRecord]) -> Result<BTreeMap<String, Spread>, serde_js
 pub(super) fn figures_of(epoch: &EpochRecord) -> Result<Map<String, Value>, serde_json::Error> {
     let mut columns = object(&epoch.measured)?;
     columns.extend(object(&epoch.stages)?);
-    for name in ["epoch", "repeat"] {
+    for name in ["epoch", "repeat", "rank"] {
         columns.remove(name);
     }
     let share = curves::slowest_tenth_share(&epoch.measured.batch_wait_secs);

@@ -21,6 +21,7 @@ const FIGURES = {
   wait_mean_secs: { label: "wait mean, ms", factor: 1e3, digits: 2 },
   stall_share: { label: "stalled, %", factor: 100, digits: 1 },
   busy_share: { label: "consumer busy, %", factor: 100, digits: 1 },
+  accelerator_utilization: { label: "accelerator utilisation (AU), %", factor: 100, digits: 1 },
   device_busy_share: { label: "device busy, %", factor: 100, digits: 1 },
   pinned_bytes: { label: "pinned memory, GB", factor: 1e-9, digits: 2 },
   sample_interval_secs: { label: "interval of samples, s", digits: 2 },

@@ -25,6 +25,7 @@ const EITHER = [
   "wait_slowest_tenth_share",
   "stall_share",
   "busy_share",
+  "accelerator_utilization",
   "cpu_secs",
   "bytes_read",
   "amplification",

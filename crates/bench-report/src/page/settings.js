@@ -18,6 +18,7 @@ const SETTINGS = {
   order: "order",
   transform: "values",
   consumer: "consumer",
+  world_size: "ranks",
   prefetch_blocks: "blocks read ahead",
   ramp_blocks: "growing blocks at the start",
   prefetch_batches: "batches made ahead",

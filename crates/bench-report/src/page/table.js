@@ -42,6 +42,7 @@ const COLUMNS = [
   { id: "wait_p99_secs", title: "wait p99 ms", figure: "wait_p99_secs" },
   { id: "wait_slowest_tenth_share", title: "slowest 10 % %", figure: "wait_slowest_tenth_share" },
   { id: "stall_share", title: "stalled %", figure: "stall_share" },
+  { id: "accelerator_utilization", title: "AU %", figure: "accelerator_utilization" },
   { id: "ready_blocks_mean", title: "blocks ready", figure: "ready_blocks_mean" },
   { id: "cpu_secs", title: "CPU s", figure: "cpu_secs" },
   { id: "amplification", title: "amplification", figure: "amplification" },

@@ -16,6 +16,8 @@ pub(super) struct NamedPoint<'a> {
     pub(super) kind: String,
     /// The same without the data.
     pub(super) kind_without_data: String,
+    /// The same as `kind` without the number of ranks.
+    pub(super) kind_without_ranks: String,
     /// The shape of its series.
     pub(super) shape: usize,
 }
@@ -65,6 +67,7 @@ pub(super) fn name_points<'a>(
             epochs,
             kind: name(series.name(idx), ""),
             kind_without_data: name(series.without_data(idx), DATA),
+            kind_without_ranks: name(series.name(idx), RANKS),
             shape: shapes[of],
         }
     };
@@ -73,6 +76,9 @@ pub(super) fn name_points<'a>(
 
 /// Marks the name of the data among the settings; it needs no word in front of it.
 const DATA: &str = "data";
+
+/// The word in front of the number of ranks.
+const RANKS: &str = "ranks ";
 
 /// Settings other than chunks, with a word in front of values that are unclear by themselves.
 fn settings(summary: &PointSummary) -> Vec<(&'static str, String)> {
@@ -90,6 +96,7 @@ fn settings(summary: &PointSummary) -> Vec<(&'static str, String)> {
         ("", text(&point.transform)),
         ("consumer ", text(&point.consumer)),
         ("batch ", grouped(point.batch_size)),
+        (RANKS, number(point.world_size)),
         ("ahead ", grouped(point.prefetch_blocks)),
         ("memory ", number(point.memory_limit)),
         ("limit ", number(point.io_limit)),

@@ -10,7 +10,7 @@ use super::{
     scale::Dimension,
 };
 use crate::{
-    EntropySummary, Error, PointSummary, Source, Spread,
+    EntropySummary, Error, PointSummary, RanksSummary, Source, Spread,
     curves::{self, WAIT_PERCENTS},
     table::grouped,
 };
@@ -39,17 +39,34 @@ struct View {
 pub(crate) fn draw(sources: &[Source], points: &[PointSummary]) -> Result<Vec<Picture>, Error> {
     let named = name_points(sources, points);
     let subtitle = subtitle(sources, points);
-    let mut pictures = Vec::new();
     let all = by_settings(&named).into_iter().chain(by_batches(&named)).chain(growth(&named));
-    for View { name, title, axes: [x, y], style, series } in all {
-        if !series.is_empty() {
-            let title = title.to_owned();
-            let chart = Chart { title, subtitle: &subtitle, x, y, style, series };
-            pictures.push(Picture { view: name, svg: chart::draw(&chart)? });
-        }
-    }
+    let mut pictures = draw_all(all.chain(by_ranks(&named)), &subtitle)?;
     if let Some(svg) = bars::draw(&fastest(&named, MAX_BARS), &subtitle)? {
         pictures.push(Picture { view: "stages", svg });
+    }
+    Ok(pictures)
+}
+
+/// Draws the views over the number of ranks; none unless there are several numbers.
+pub(crate) fn draw_ranks(
+    sources: &[Source],
+    points: &[PointSummary],
+) -> Result<Vec<Picture>, Error> {
+    let named = name_points(sources, points);
+    draw_all(by_ranks(&named).into_iter(), &subtitle(sources, points))
+}
+
+fn draw_all(
+    views: impl Iterator<Item = View>,
+    subtitle: &[String; 2],
+) -> Result<Vec<Picture>, Error> {
+    let mut pictures = Vec::new();
+    for View { name, title, axes: [x, y], style, series } in views {
+        if !series.is_empty() {
+            let title = title.to_owned();
+            let chart = Chart { title, subtitle, x, y, style, series };
+            pictures.push(Picture { view: name, svg: chart::draw(&chart)? });
+        }
     }
     Ok(pictures)
 }
@@ -139,6 +156,26 @@ fn growth(points: &[NamedPoint<'_>]) -> [View; 2] {
     ]
 }
 
+fn by_ranks(points: &[NamedPoint<'_>]) -> [View; 2] {
+    let ranks = || Dimension::log_of_values("ranks");
+    [
+        View {
+            name: "ranks-speed",
+            title: "Samples per second of all ranks together",
+            axes: [ranks(), Dimension::linear("samples/s of all ranks")],
+            style: Style::LinesWithMarks,
+            series: over_ranks(points, |of| of.samples_per_sec),
+        },
+        View {
+            name: "ranks-utilization",
+            title: "Least accelerator utilisation of a rank",
+            axes: [ranks(), Dimension::percent("AU of the rank with the least, %")],
+            style: Style::LinesWithMarks,
+            series: over_ranks(points, |of| of.least_utilization.map(|share| share.scaled(100.0))),
+        },
+    ]
+}
+
 fn series(point: &NamedPoint<'_>, name: String, points: Vec<Place>) -> Series {
     Series { name, shape: point.shape, points }
 }
@@ -221,6 +258,23 @@ fn by_size(
         // Data sets of different sizes differ in the name of the data, too.
         let name = format!("{} {}", one.kind_without_data, one.chunks());
         Some((name, one, place(cells, figure(one)?)))
+    }))
+}
+
+/// One line per kind and chunks, along which the number of ranks changes; none if it never does.
+fn over_ranks(
+    points: &[NamedPoint<'_>],
+    figure: impl Fn(&RanksSummary) -> Option<Spread>,
+) -> Vec<Series> {
+    let numbers: BTreeSet<u64> =
+        points.iter().filter_map(|one| one.summary.point.world_size).collect();
+    if numbers.len() < 2 {
+        return Vec::new();
+    }
+    lines(points.iter().filter_map(|one| {
+        let n = one.summary.point.world_size? as f64;
+        let name = format!("{} {}", one.kind_without_ranks, one.chunks());
+        Some((name, one, place(n, figure(one.summary.ranks.as_ref()?)?)))
     }))
 }
 

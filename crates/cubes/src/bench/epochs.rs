@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter, StageTimes};
+use bench_report::{EpochRecord, GridPoint, ProcessMeter, StageTimes, accelerator_utilization};
 use bench_run::{
     ConsumedEpoch, LimitMeter, MOST_CACHED_IF_COLD, PageCache, Reporter, cached_share,
     consume_epoch, cool,
@@ -42,6 +42,8 @@ struct Taken {
     /// When it was asked for, and when its last batch was handed over.
     asked: Duration,
     handed_over: Duration,
+    /// The end of the device's work on its first batch.
+    first: Option<Mark>,
     mark: Option<Mark>,
 }
 
@@ -124,11 +126,13 @@ impl Epochs<'_> {
         let mut facts = BatchFacts::default();
         let n_batches = self.pipeline.n_batches().min(self.point.max_batches.unwrap_or(u64::MAX));
         let of_rows = self.pipeline.source().n_samples().min(n_batches * self.point.batch);
+        let mut first = None;
         let consumed = {
             let taken = batches.by_ref().map(|batch| Ok(batch?));
             consume_epoch(started, taken, self.point.max_batches, |batch| {
                 let n_cubes = facts.add(&batch);
                 self.hand_over(batch)?;
+                first = first.or_else(|| self.device.as_mut().map(|device| device.mark()));
                 reporter.progress(facts.n_cubes, of_rows)?;
                 Ok(n_cubes)
             })?
@@ -146,7 +150,7 @@ impl Epochs<'_> {
         record.measured.end_dt = Some(Timestamp::now());
         let elapsed = handed_over.saturating_sub(asked).as_secs_f64();
         limit.map_or(Ok(()), |limit| limit.finish(&mut record.measured, elapsed))?;
-        Ok(Taken { record, asked, handed_over, mark })
+        Ok(Taken { record, asked, handed_over, first, mark })
     }
 
     /// Gives a batch to the device; drops it if there is none.
@@ -167,7 +171,7 @@ impl Epochs<'_> {
         stats: &EpochStats,
         facts: &BatchFacts,
     ) -> EpochRecord {
-        let mut measured = Measured::from_batches(&consumed.batches, consumed.end_wait_secs);
+        let mut measured = consumed.measured();
         (measured.nnz, measured.nnz_per_sec) = (None, None);
         measured.epoch = Some(number);
         measured.open_secs = (number == 0).then_some(self.open_secs);
@@ -230,6 +234,13 @@ impl Epochs<'_> {
             let busy = device.busy_secs(from, end)?;
             measured.device_busy_share = (0.0 < elapsed).then(|| busy / elapsed);
             measured.device_busy = device.busy_shares(from, end, INTERVAL)?;
+            if let Some(first) = epoch.first {
+                // Without the first batch, as for a consumer that computes itself.
+                let from = device.reached(first)?.clamp(from, end);
+                let busy = device.busy_secs(from, end)?;
+                let secs = end.saturating_sub(from).as_secs_f64();
+                measured.accelerator_utilization = accelerator_utilization(busy, secs);
+            }
         }
         Ok((record, end))
     }

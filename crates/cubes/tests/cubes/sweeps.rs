@@ -58,6 +58,9 @@ fn every_strategy_and_limit_is_measured_tabled_and_drawn() {
             // 8 cubes at 3 ms for 6.
             let busy = measured.device_busy_share.unwrap() * measured.elapsed.unwrap();
             assert!((busy - 0.004).abs() < 1e-6, "{strategy}: {busy}");
+            // The first batch has 3 of the cubes.
+            let utilization = measured.accelerator_utilization.unwrap();
+            assert!(0.0 < utilization && utilization <= 1.0, "{strategy}: {utilization}");
             assert!(0 < measured.bytes_read.unwrap());
             assert_eq!(row.point.form == "f16", !["original", "blosc"].contains(&strategy));
             assert_eq!(measured.io_bytes.is_some(), row.point.io_limit.is_some());
@@ -93,6 +96,7 @@ fn the_loader_alone_is_measured_over_settings() {
     assert_eq!(rows.len(), 8);
     for row in &rows {
         assert_eq!((row.point.consumer.as_ref(), row.measured.device_busy_share), (None, None));
+        assert_eq!(row.measured.accelerator_utilization, None);
         assert_eq!((row.point.cache.as_str(), row.point.order.as_str()), ("warm", "shuffled"));
         assert!(row.point.augmentation.as_ref().unwrap().contains("not executed"), "{row:?}");
     }

@@ -94,7 +94,7 @@ fn words_of(batch: &SequenceBatch) -> u64 {
 
 /// Times and counts of the batches. Words are the values of sequences.
 fn measured(consumed: &ConsumedEpoch, n_words: u64) -> Measured {
-    let mut measured = Measured::from_batches(&consumed.batches, consumed.end_wait_secs);
+    let mut measured = consumed.measured();
     measured.nnz = (0 < n_words).then_some(n_words);
     let secs = measured.elapsed.filter(|secs| 0.0 < *secs);
     measured.nnz_per_sec = measured.nnz.zip(secs).map(|(n, secs)| n as f64 / secs);

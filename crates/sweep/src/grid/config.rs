@@ -99,6 +99,7 @@ fn point(args: &SweepArgs, spec: BlockSpec, method: BlockForm) -> Point {
         keep_decoded: args.keep_decoded.map(|size| size.as_u64()),
         process_limit: args.point_memory_limit.map(|size| size.as_u64()),
         cold: args.cold,
+        rank: None,
     }
 }
 

@@ -151,7 +151,10 @@ impl Sweep {
         process.limit = self.limit.as_ref();
         let (kept, limit, session) = (&mut self.kept, self.limit.as_ref(), &self.session);
         session.run(&run.point.to_string(), process, &mut |answer| match answer {
-            PointAnswer::Opened(_) => Ok(()),
+            // Cells are counted for ranks alone.
+            PointAnswer::Opened(_)
+            | PointAnswer::Expected { .. }
+            | PointAnswer::Delivered { .. } => Ok(()),
             PointAnswer::Epoch(record) => {
                 *n_epochs += 1;
                 kept.keep(*record, run, limit, &session.display)

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use bench_report::{
     ENTROPY_HEADER, EpochRecord, LINK_HEADER, LINK_LEGEND, MarkedPoint, ReportOptions,
-    STAGE_HEADER, STAGE_LEGEND, TABLE_HEADER, link_rows, stage_rows, summarize, table_rows,
+    STAGE_HEADER, STAGE_LEGEND, TABLE_HEADER, UTILIZATION_HEADER, link_rows, stage_rows, summarize,
+    table_rows,
 };
 use comfy_table::{CellAlignment, Table, presets};
 use grid_point::Point;
@@ -24,9 +25,12 @@ pub(crate) fn table(records: &[EpochRecord]) -> String {
             rows.first().filter(|_| OFTEN_ALIKE.contains(&TABLE_HEADER[idx])).map(|row| &row[idx]);
         first.filter(|first| rows.iter().all(|row| row[idx] == **first))
     };
+    let has_utilization =
+        records.iter().any(|record| record.measured.accelerator_utilization.is_some());
     let has_entropy = records.iter().any(|record| !record.measured.order_entropy.is_empty());
     let (common, shown): (Vec<usize>, Vec<usize>) = (0..TABLE_HEADER.len())
         .filter(|idx| has_entropy || TABLE_HEADER[*idx] != ENTROPY_HEADER)
+        .filter(|idx| has_utilization || TABLE_HEADER[*idx] != UTILIZATION_HEADER)
         .partition(|idx| alike(*idx).is_some());
     let mut text = String::new();
     for idx in common {
@@ -159,6 +163,15 @@ mod tests {
         measured.measured.order_entropy = vec![cell_types()];
         let told = table(&[measured, record("np.array", "dense")]);
         assert!(told.contains(ENTROPY_HEADER) && told.contains("cell_type 3.41 / 3.42"), "{told}");
+    }
+
+    #[test]
+    fn utilization_has_a_column_where_a_consumer_computed() {
+        let mut measured = record("native", "dense");
+        assert!(!table(std::slice::from_ref(&measured)).contains(UTILIZATION_HEADER));
+        measured.measured.accelerator_utilization = Some(0.875);
+        let shown = table(&[measured, record("np.array", "dense")]);
+        assert!(shown.contains(UTILIZATION_HEADER) && shown.contains("87.5"), "{shown}");
     }
 
     #[test]

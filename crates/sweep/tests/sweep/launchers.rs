@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 
 use bench_report::read;
 
-use crate::bed::{Bed, SMALL_BUFFERS, stderr, wait_for};
+use crate::bed::{Bed, N_CELLS, SMALL_BUFFERS, stderr, wait_for};
 use crate::scale_out::file;
 
 /// Six points.
@@ -105,6 +105,41 @@ fn a_task_array_of_hyperqueue_shares_a_grid() {
         .collect();
     assert!(ran.status.success(), "{}\n{tasks:?}", stderr(&ran));
     check_parts(&bed, "hyperqueue", 3);
+}
+
+/// Checks that `results` has the rows of `n` ranks, which share all cells, and one report.
+#[track_caller]
+fn check_ranks(bed: &Bed, results: &str, n: u64) {
+    let rows = read(&bed.path(results)).unwrap();
+    let ranks: Vec<Option<u64>> = rows.iter().map(|row| row.measured.rank).collect();
+    assert_eq!(ranks, (0..n).map(Some).collect::<Vec<_>>());
+    let n_rows: u64 = rows.iter().map(|row| row.measured.n_rows.unwrap()).sum();
+    assert_eq!(n_rows, N_CELLS);
+    assert!(rows.iter().all(|row| row.measured.accelerator_utilization.is_some()));
+    let readme = fs::read_to_string(bed.path(results).join("README.md")).unwrap();
+    assert!(readme.contains("samples/s of all"), "{readme}");
+}
+
+/// Settings of ranks.
+const RANKS: [&str; 8] = ["-b", "4x8", "-B", "16", "--consumer", "2ms", "--config", SMALL_BUFFERS];
+
+#[test]
+#[ignore = "needs mpirun: cargo xtask test-launchers"]
+fn the_ranks_of_mpirun_load_together() {
+    let bed = Bed::new();
+    let program = bed.command(&[]);
+    let mpirun = |uri: &str, results: &str| {
+        let mut command = Command::new("mpirun");
+        command.args(["--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-n", "3"]);
+        command.arg(program.get_program()).args(["ranks", "--uri", uri, "--results", results]);
+        command.args(RANKS).current_dir(bed.path("")).output().unwrap()
+    };
+    let ran = mpirun("experiment", "mpi");
+    assert!(ran.status.success(), "{}", stderr(&ran));
+    check_ranks(&bed, "mpi", 3);
+    let failed = mpirun("missing", "failed");
+    assert!(!failed.status.success());
+    assert!(stderr(&failed).contains("of 3: "), "{}", stderr(&failed));
 }
 
 /// A Slurm of two nodes on this machine.
@@ -198,4 +233,18 @@ fn a_job_array_of_slurm_shares_a_grid() {
         .collect();
     assert!(ran.status.success(), "{}\n{tasks:?}", stderr(&ran));
     check_parts(&bed, "slurm", 3);
+}
+
+#[test]
+#[ignore = "needs Slurm: cargo xtask test-launchers"]
+fn the_ranks_of_srun_load_together() {
+    let (bed, folder) = (Bed::new(), tempfile::tempdir().unwrap());
+    let slurm = Slurm::start(folder.path());
+    let program = bed.command(&[]);
+    let mut command = slurm.command("srun");
+    command.args(["-N", "2", "-n", "2"]).arg(program.get_program());
+    command.args(["ranks", "--uri", "experiment", "--results", "slurm"]).args(RANKS);
+    let ran = command.current_dir(bed.path("")).output().unwrap();
+    assert!(ran.status.success(), "{}", stderr(&ran));
+    check_ranks(&bed, "slurm", 2);
 }

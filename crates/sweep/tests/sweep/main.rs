@@ -16,6 +16,7 @@ mod memory;
 mod over_link;
 mod peers;
 mod program;
+mod ranks;
 mod read_chunks;
 mod relayout;
 mod report;

@@ -196,3 +196,24 @@ fn a_point_over_its_memory_is_a_row_and_the_sweep_goes_on() {
         assert!(told.contains(&format!("memory of a point: 600.0 MiB at most, by {by}")), "{told}");
     }
 }
+
+#[test]
+fn the_utilization_is_that_of_a_consumer_that_computes() {
+    let bed = Bed::new();
+    let row = |results: &str, consumer: &str| {
+        let arguments = ["-b", "50", "-m", "native", "-B", "20", "--consumer", consumer];
+        bed.sweep(results, &arguments).pop().unwrap()
+    };
+    let fixed = row("fixed", "3ms");
+    assert_eq!(fixed.point.consumer.as_deref(), Some("fixed:3"));
+    // Nine of the ten batches, at 3 ms each.
+    let expected = 9.0 * 0.003 / fixed.measured.elapsed_after_first.unwrap();
+    let found = fixed.measured.accelerator_utilization.unwrap();
+    assert!((found - expected).abs() < 1e-9 && found <= 1.0, "{found}, {expected}");
+    let linear = row("linear", "linear").measured;
+    let found = linear.accelerator_utilization.unwrap();
+    assert!(0.0 < found && found <= 1.0, "{found}");
+    assert_eq!(row("none", "none").measured.accelerator_utilization, None);
+    let table = std::fs::read_to_string(bed.path("none/README.md")).unwrap();
+    assert!(table.contains("| AU % |"), "{table}");
+}
