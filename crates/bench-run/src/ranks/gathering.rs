@@ -43,17 +43,17 @@ enum State {
 
 /// Waits for `world_size` ranks, calls `start` once when all are ready, and waits until all are
 /// done. Passes every event to `on_event`, with its rank, and fails if that fails. The ranks must be
-/// ready at `ready_by`, which is `within` from the start of the first.
+/// ready `within` this time from now.
 pub fn gather_ranks<Answer>(
     world_size: u64,
     events: &Receiver<(u64, RankEvent<Answer>)>,
-    (ready_by, within): (Instant, Duration),
+    within: Duration,
     interrupted: &AtomicBool,
     start: &mut dyn FnMut(),
     on_event: &mut dyn FnMut(u64, RankEvent<Answer>) -> anyhow::Result<()>,
 ) -> anyhow::Result<RanksEnd> {
     let mut states = vec![State::Absent; world_size as usize];
-    let mut has_begun = false;
+    let (mut has_begun, ready_by) = (false, Instant::now() + within);
     loop {
         if interrupted.load(Ordering::Relaxed) {
             return Ok(RanksEnd::Interrupted);
@@ -135,7 +135,7 @@ mod tests {
         let end = gather_ranks(
             world_size,
             &receiver,
-            (Instant::now() + within, within),
+            within,
             &AtomicBool::new(false),
             &mut || n_starts += 1,
             &mut |_, _| {
@@ -181,10 +181,8 @@ mod tests {
     #[test]
     fn an_interrupt_ends_the_wait() {
         let (_sender, receiver) = channel::<(u64, RankEvent<u32>)>();
-        let deadline = (Instant::now() + LONG, LONG);
         let (interrupted, mut start) = (AtomicBool::new(true), || {});
-        let end =
-            gather_ranks(1, &receiver, deadline, &interrupted, &mut start, &mut |_, _| Ok(()));
+        let end = gather_ranks(1, &receiver, LONG, &interrupted, &mut start, &mut |_, _| Ok(()));
         assert_eq!(end.unwrap(), RanksEnd::Interrupted);
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::channel;
-use std::time::Instant;
 
 use bench_report::{EpochRecord, Measured, Status};
 use bench_run::{
@@ -58,21 +57,17 @@ pub(super) fn settings_digest(
 struct Progress(BTreeMap<u64, (u64, u64)>);
 
 impl Progress {
-    fn format(&self, n: u64, begun: Option<Instant>) -> String {
+    fn format(&self, n: u64) -> String {
         let sum = |of: fn(&(u64, u64)) -> u64| self.0.values().map(of).sum::<u64>();
         let (n_rows, of_rows) = (sum(|of| of.0), sum(|of| of.1));
         let share = 100.0 * n_rows as f64 / of_rows.max(1) as f64;
-        let secs = begun.map_or(f64::INFINITY, |begun| begun.elapsed().as_secs_f64());
-        let rate = grouped((n_rows as f64 / secs) as u64);
-        format!("{n} ranks: {share:.0} %, {rate} rows/s")
+        format!("{n} ranks: {share:.0} %, {} rows", grouped(n_rows))
     }
 }
 
 impl Measuring<'_> {
     /// Runs `world_size` ranks, of which this process starts all, or rank 0 under a launcher.
     pub(super) fn run_together(&mut self, world_size: u64) -> anyhow::Result<Ended> {
-        let within = self.args.start_within();
-        let deadline = (Instant::now() + within, within);
         let (sender, events) = channel();
         let meeting = match self.world {
             None => None,
@@ -98,7 +93,7 @@ impl Measuring<'_> {
         }
         drop(sender);
         let (session, mut outcome) = (&self.session, Outcome::default());
-        let (mut progress, mut begun) = (Progress::default(), None);
+        let mut progress = Progress::default();
         session.display.now(format!("{world_size} ranks: opening"));
         let mut n_ready = 0;
         let mut start = || {
@@ -108,7 +103,7 @@ impl Measuring<'_> {
         let ended = gather_ranks(
             world_size,
             &events,
-            deadline,
+            self.args.start_within(),
             session.interrupted(),
             &mut start,
             &mut |rank, event| {
@@ -116,12 +111,11 @@ impl Measuring<'_> {
                     RankEvent::Came(host) => drop(outcome.hosts.insert(rank, *host)),
                     RankEvent::Ready => {
                         n_ready += 1;
-                        begun = (n_ready == world_size).then(Instant::now);
                         session.display.now(format!("{n_ready} of {world_size} ranks are ready"));
                     }
                     RankEvent::Progress { n_rows, of_rows } => {
                         progress.0.insert(rank, (n_rows, of_rows));
-                        session.display.now(progress.format(world_size, begun));
+                        session.display.now(progress.format(world_size));
                     }
                     RankEvent::Warning { message } => {
                         session.display.line(&format!("warning: rank {rank}: {message}"));
@@ -135,7 +129,7 @@ impl Measuring<'_> {
         // Ends what still runs.
         drop(processes);
         let ended =
-            ended.and_then(|ended| self.judge(ended, outcome, (world_size, begun.is_some())));
+            ended.and_then(|ended| self.judge(ended, outcome, (world_size, n_ready == world_size)));
         if let Some(meeting) = meeting {
             meeting.end(match &ended {
                 Ok(Ended::Done(_)) => None,

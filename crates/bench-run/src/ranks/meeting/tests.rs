@@ -66,8 +66,7 @@ fn ranks_meet_begin_and_end() {
         meeting.start();
         zero.send((0, RankEvent::Done)).unwrap();
     };
-    let deadline = (Instant::now() + LONG, LONG);
-    let end = gather_ranks(3, &events, deadline, &NEVER, &mut start, &mut |of, event| {
+    let end = gather_ranks(3, &events, LONG, &NEVER, &mut start, &mut |of, event| {
         seen.push((of, event));
         Ok(())
     });
@@ -115,9 +114,8 @@ fn a_rank_that_never_comes_is_named() {
     for rank in [0, 1] {
         zero.send((rank, RankEvent::Ready)).unwrap();
     }
-    let deadline = (Instant::now() + SHORT, SHORT);
     let mut start = || panic!("rank 2 is not there");
-    let end = gather_ranks(3, &events, deadline, &NEVER, &mut start, &mut |_, _| Ok(())).unwrap();
+    let end = gather_ranks(3, &events, SHORT, &NEVER, &mut start, &mut |_, _| Ok(())).unwrap();
     let RanksEnd::Failed { failure, .. } = end else { panic!("{end:?}") };
     assert_eq!(failure.message, "of 3 ranks, ranks 2 never came within 0.2 s");
     meeting.end(Some(failure.message.clone()));
