@@ -6,8 +6,9 @@ use loader::BlockForm;
 /// Rows assumed for a whole epoch: the data is not open yet.
 const EPOCH_ROWS: u64 = 1 << 20;
 
-/// Rows that a chunk costs in addition to its own. Over blocks of 65,536 rows, chunks of 64 took 1.6
-/// times as long as one chunk, and chunks of 16 took 2.9 times as long (results/2026-11-22-grid).
+/// Rows that a chunk costs in addition to its own. In blocks of 65,536 rows, the native method took
+/// 1.6 times as long with chunks of 64 rows as with chunks of 512, and 2.9 times with chunks of 16
+/// (results/2026-11-22-grid).
 const CHUNK_ROWS: u64 = 32;
 
 /// Returns a number that grows with the time that a point takes: rows that it reads, times the
