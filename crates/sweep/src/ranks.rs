@@ -51,7 +51,7 @@ pub(crate) fn run(args: &RanksArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let name = format!("{}-ranks", data.name());
     let folder = args.results_flags.folder(args.results.as_deref(), &host, &name)?;
     data = data.or_example(args.quiet)?;
-    let mut servers = args.link.servers()?;
+    let mut servers = args.link.servers(&host)?;
     if let Some(servers) = &mut servers {
         data = data.over(servers)?;
     }

@@ -73,7 +73,7 @@ fn epoch(loader: &Loader, epoch: u64) -> BTreeMap<i64, Cell> {
                     let values = values[place.clone()].iter().map(|value| value.to_bits());
                     (columns[place].to_vec(), values.collect())
                 }
-                Matrix::Coo(_) => panic!("batches are dense or CSR"),
+                _ => panic!("batches are dense or CSR"),
             };
             assert!(cells.insert(*joinid, cell).is_none(), "cell {joinid} came twice");
         }
