@@ -70,6 +70,7 @@ mod sparse_array;
 pub mod value_filter;
 mod writer;
 
+pub use self::row_cache::RowCacheReader;
 pub use ::row_cache::{RowCacheSpec, RowCacheStats, RowCacheUse};
 pub use axis_query::{AxisQuery, Joinids};
 pub use csr::{CsrBuffers, PackedCsr, PackedValues};
@@ -86,7 +87,6 @@ pub use native::NativeReader;
 pub use reader::{ReadForm, ReadStats, XReader};
 pub use reader_choice::ReaderChoice;
 pub use replacement::REPLACE_EXPERIMENT;
-pub use self::row_cache::RowCacheReader;
 pub use rows::RowRanges;
 pub use sparse_array::SparseNdArray;
 pub use storage::{
