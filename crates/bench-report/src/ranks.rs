@@ -81,9 +81,12 @@ impl Together<'_> {
     }
 }
 
+/// An epoch of one run: the run, the repetition, the epoch's number.
+type EpochKey<'a> = (&'a str, Option<u64>, Option<u64>);
+
 /// The epochs in which all ranks are there, each rank once.
 fn together<'a>(epochs: &[&'a EpochRecord]) -> Vec<Together<'a>> {
-    let mut all: BTreeMap<(&str, Option<u64>, Option<u64>), Vec<&'a EpochRecord>> = BTreeMap::new();
+    let mut all: BTreeMap<EpochKey<'_>, Vec<&'a EpochRecord>> = BTreeMap::new();
     for epoch in epochs {
         let measured = &epoch.measured;
         let key = (epoch.run.run_id.as_str(), measured.repeat, measured.epoch);
@@ -163,9 +166,13 @@ pub(crate) struct RanksSeries<'a> {
     pub(crate) points: Vec<(u64, &'a PointSummary, &'a RanksSummary)>,
 }
 
+/// What the points of a series share: the settings without the number of ranks, the host, the data,
+/// and the folder.
+type SeriesKey<'a> = (String, &'a str, &'a str, Option<&'a str>);
+
 /// Groups the points that have ranks, in order of first appearance.
 pub(crate) fn series(points: &[PointSummary]) -> Vec<RanksSeries<'_>> {
-    let mut all: Vec<((String, &str, &str, Option<&str>), RanksSeries<'_>)> = Vec::new();
+    let mut all: Vec<(SeriesKey<'_>, RanksSeries<'_>)> = Vec::new();
     for summary in points {
         let Some((ranks, n)) = summary.ranks.as_ref().zip(summary.point.world_size) else {
             continue;

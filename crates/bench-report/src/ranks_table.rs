@@ -129,7 +129,7 @@ pub fn ranks_markdown(points: &[PointSummary]) -> String {
     let rows = ranks_rows(&with_ranks).into_iter().map(Vec::from);
     let together = markdown_table(&with_ranks, &RANKS_HEADER, N_WORDS, rows);
     let lines = most_ranks_lines(points, LEAST_UTILIZATION).into_iter();
-    let lines: String = lines.map(|line| format!("\n- {line}\n")).collect();
+    let lines = lines.fold(String::new(), |text, line| text + "\n- " + &line + "\n");
     let each = rank_rows(&with_ranks).into_iter().map(Vec::from);
     let each = markdown_rows(&RANK_HEADER, N_WORDS_OF_RANK, each);
     format!("{together}{lines}\n{each}")

@@ -144,7 +144,9 @@ impl Rows {
 
     /// Completes and writes several records at once: all of them, or none if it fails.
     pub fn keep_all(&mut self, records: &mut [EpochRecord]) -> anyhow::Result<()> {
-        records.iter_mut().for_each(|record| self.complete(record));
+        for record in &mut records {
+            self.complete(record);
+        }
         let kept = append(&self.folder.path, records);
         kept.with_context(|| {
             format!("the command ends; {} rows are kept, the last are not", self.n_rows)

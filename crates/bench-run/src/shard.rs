@@ -281,15 +281,13 @@ mod tests {
             let mut all = parts.concat();
             all.sort_unstable();
             prop_assert_eq!(all, items);
-            let spread = |of: &dyn Fn(&[(usize, u64)]) -> u64| {
-                let all: Vec<u64> = parts.iter().map(|part| of(part)).collect();
-                all.iter().max().unwrap() - all.iter().min().unwrap()
-            };
-            prop_assert!(spread(&|part| part.len() as u64) <= 1);
+            let spread = |all: Vec<u64>| all.iter().max().unwrap() - all.iter().min().unwrap();
+            prop_assert!(spread(parts.iter().map(|part| part.len() as u64).collect()) <= 1);
             let most = costs.iter().copied().max().unwrap_or(0);
-            prop_assert!(spread(&|part| part.iter().map(|item| item.1).sum()) <= most);
+            let sums = parts.iter().map(|part| part.iter().map(|item| item.1).sum()).collect();
+            prop_assert!(spread(sums) <= most);
             // Each part has one of the most expensive items, one of the next, and so on.
-            let mut falling = costs.clone();
+            let mut falling = costs;
             falling.sort_unstable_by_key(|cost| Reverse(*cost));
             for part in &parts {
                 let mut own: Vec<u64> = part.iter().map(|item| item.1).collect();

@@ -66,7 +66,9 @@ impl CellDigest {
             }
             let rows = block.delivered_rows();
             let taken = &rows[..rows.len().min(n_left)];
-            taken.iter().for_each(|row| digest.add(dataset.origin(*row).1));
+            for row in taken {
+                digest.add(dataset.origin(*row).1);
+            }
             n_left -= taken.len();
         }
         Ok(digest)
@@ -102,7 +104,9 @@ mod tests {
 
     fn digest(joinids: &[u64]) -> CellDigest {
         let mut digest = CellDigest::default();
-        joinids.iter().for_each(|joinid| digest.add(*joinid));
+        for joinid in joinids {
+            digest.add(*joinid);
+        }
         digest
     }
 

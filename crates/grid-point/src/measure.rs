@@ -252,7 +252,9 @@ impl Measuring<'_> {
 fn add_cells(batch: &TensorBatch, delivered: &mut CellDigest) -> anyhow::Result<()> {
     let joinids = Vec::<i64>::try_from(batch.joinids()).context("the joinids cannot be read")?;
     let cells = &joinids[..joinids.len() - batch.n_padding()];
-    cells.iter().for_each(|joinid| delivered.add(joinid.cast_unsigned()));
+    for joinid in cells {
+        delivered.add(joinid.cast_unsigned());
+    }
     Ok(())
 }
 

@@ -7,6 +7,7 @@
 //!
 //! The last three are chunks of a block, rows of a chunk, and blocks. Without arguments it writes a
 //! small experiment of its own.
+#![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::error::Error;
 use std::time::Instant;

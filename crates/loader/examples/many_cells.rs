@@ -8,6 +8,7 @@
 //! ```
 //!
 //! The cells have one obs column, `cell_type` of a thousand classes, and three values each.
+#![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::error::Error;
 use std::sync::Arc;

@@ -192,7 +192,9 @@ impl RowCache {
                 break;
             }
             // The lengths of their rows may be wrong, so everything is read again.
-            lost.into_iter().for_each(|idx| found[idx] = Found::Damaged);
+            for idx in lost {
+                found[idx] = Found::Damaged;
+            }
         }
         counts.hits = found.iter().filter(|found| found.is_hit()).count() as u64;
         counts.misses = found.len() as u64 - counts.hits;

@@ -75,20 +75,17 @@ impl CollectedColumn {
         n_rows: usize,
         rows: std::ops::Range<usize>,
     ) -> Result<(), String> {
-        let bytes = match (&mut self.offsets, &column.offsets) {
-            (Some(ends), Some(offsets)) => {
-                let place = |row: usize| offsets.get(row).and_then(|at| usize::try_from(*at).ok());
-                let range = place(rows.start).zip(place(rows.end));
-                let (start, end) = range.ok_or("its offsets are below 0")?;
-                let shift = self.bytes.len() as i64 - start as i64;
-                ends.try_reserve(rows.len()).map_err(|_| no_memory(8 * rows.len()))?;
-                ends.extend(offsets[rows.start + 1..=rows.end].iter().map(|end| end + shift));
-                column.bytes.get(start..end).ok_or("its offsets do not ascend")?
-            }
-            _ => {
-                let width = column.bytes.len() / n_rows.max(1);
-                &column.bytes[rows.start * width..rows.end * width]
-            }
+        let bytes = if let (Some(ends), Some(offsets)) = (&mut self.offsets, &column.offsets) {
+            let place = |row: usize| offsets.get(row).and_then(|at| usize::try_from(*at).ok());
+            let range = place(rows.start).zip(place(rows.end));
+            let (start, end) = range.ok_or("its offsets are below 0")?;
+            let shift = self.bytes.len() as i64 - start as i64;
+            ends.try_reserve(rows.len()).map_err(|_| no_memory(8 * rows.len()))?;
+            ends.extend(offsets[rows.start + 1..=rows.end].iter().map(|end| end + shift));
+            column.bytes.get(start..end).ok_or("its offsets do not ascend")?
+        } else {
+            let width = column.bytes.len() / n_rows.max(1);
+            &column.bytes[rows.start * width..rows.end * width]
         };
         self.bytes.try_reserve(bytes.len()).map_err(|_| no_memory(bytes.len()))?;
         self.bytes.extend_from_slice(bytes);

@@ -130,7 +130,9 @@ mod tests {
         within: Duration,
     ) -> (RanksEnd, usize, usize) {
         let (sender, receiver) = channel();
-        events.into_iter().for_each(|event| sender.send(event).unwrap());
+        for event in events {
+            sender.send(event).unwrap();
+        }
         let (mut n_starts, mut n_events) = (0, 0);
         let end = gather_ranks(
             world_size,

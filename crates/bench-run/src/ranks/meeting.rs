@@ -185,7 +185,7 @@ fn new_key() -> anyhow::Result<String> {
     let mut bytes = [0; 16];
     let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     random.context("cannot read /dev/urandom")?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
 /// Takes connections until the meeting is over. Each has a thread, which ends with its connection.

@@ -88,9 +88,10 @@ impl RankZero {
 
 /// Connects to rank 0 and waits for its answer.
 fn introduce(place: &Place, introduction: &Introduction) -> anyhow::Result<(RankZero, FromZero)> {
-    let host = match place.hostname == introduction.host.hostname {
-        true => "127.0.0.1",
-        false => place.hostname.as_str(),
+    let host = if place.hostname == introduction.host.hostname {
+        "127.0.0.1"
+    } else {
+        place.hostname.as_str()
     };
     let mut addresses = (host, place.port).to_socket_addrs()?;
     let connected = addresses.find_map(|at| TcpStream::connect_timeout(&at, CONNECTING).ok());
@@ -145,12 +146,12 @@ where
                 process.start();
                 continue;
             }
-            Ok(Heard::Zero(FromZero::Alive | FromZero::Welcome)) => continue,
             Ok(Heard::Zero(FromZero::Finished)) => return Ok(RanksEnd::Done),
             Ok(Heard::Zero(FromZero::Stop { reason })) => return Err(anyhow!(reason)),
             Ok(Heard::ZeroGone(why)) => return Err(anyhow!(why)),
             Err(RecvTimeoutError::Timeout) if ALIVE <= last_sent.elapsed() => RankEvent::Alive,
-            Err(RecvTimeoutError::Timeout) => continue,
+            Ok(Heard::Zero(FromZero::Alive | FromZero::Welcome))
+            | Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => bail!("rank 0 is gone"),
         };
         // A broken connection is noticed where it is read, with what rank 0 said last.

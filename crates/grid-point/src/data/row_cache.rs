@@ -78,7 +78,7 @@ mod tests {
         let data = Data { config, ..Data::default() };
         assert_eq!(data.config[FOLDER], "/cache/of,rows");
         assert_eq!(data.row_cache_limit(), Some(2 << 20));
-        let plain = data.clone().without_row_cache();
+        let plain = data.without_row_cache();
         assert_eq!((plain.row_cache_limit(), plain.config.len()), (None, 0));
         let flag: RowCacheFlag = "here".parse().unwrap();
         let [(_, folder), (_, limit)] = flag.settings().unwrap();

@@ -46,19 +46,19 @@ impl Dataset {
     /// A reader cannot be opened again, or it rounds values and cannot do otherwise.
     pub fn exact(&self) -> Result<Self, Error> {
         // Parts of one experiment share a reader, and its memory.
-        let mut known: Vec<(&Arc<dyn XReader>, Arc<dyn XReader>)> = Vec::new();
+        let mut known: Vec<[Arc<dyn XReader>; 2]> = Vec::new();
         let mut sources = self.sources.to_vec();
         for (source, exact) in self.sources.iter().zip(&mut sources) {
             let reader = &source.x.reader;
             if is_within_f32(reader.data_type()) {
                 continue;
             }
-            let before = known.iter().find(|(one, _)| is_same(one, reader));
-            exact.x.reader = if let Some((_, exact)) = before {
+            let before = known.iter().find(|[one, _]| is_same(one, reader));
+            exact.x.reader = if let Some([_, exact]) = before {
                 Arc::clone(exact)
             } else {
                 let exact = reader.exact().map_err(open_error("exact values of X".to_owned()))?;
-                known.push((reader, Arc::clone(&exact)));
+                known.push([Arc::clone(reader), Arc::clone(&exact)]);
                 exact
             };
         }

@@ -70,7 +70,9 @@ impl LabelNumbers {
             return Self { distinct: distinct.into_iter().collect(), table: Vec::new() };
         }
         let mut is_there = vec![false; most as usize + 1];
-        labels.iter().for_each(|label| is_there[*label as usize] = true);
+        for label in labels {
+            is_there[*label as usize] = true;
+        }
         let distinct: Vec<u32> = (0..=most).filter(|label| is_there[*label as usize]).collect();
         // Of labels that are not there, no number is asked for.
         let mut table = vec![0; most as usize + 1];

@@ -85,7 +85,8 @@ fn any_reader_can_be_cached() {
     let spec = RowCacheSpec { folder: folder.path().to_owned(), limit_bytes: 1 << 20 };
     let inner = Arc::new(MemoryReader::new(small.x.clone()).unwrap());
     for _ in 0..2 {
-        let reader = RowCacheReader::open(inner.clone(), "small", &spec, 2).unwrap();
+        let reader =
+            RowCacheReader::open(Arc::<MemoryReader>::clone(&inner), "small", &spec, 2).unwrap();
         contract::check(&reader, &small.x);
     }
 }

@@ -178,7 +178,9 @@ mod tests {
         #[test]
         fn shares_of_times_ascend(times in prop::collection::vec(1e-6..50.0_f64, 1..400)) {
             let mut all = Times::default();
-            times.iter().for_each(|secs| all.add(*secs));
+            for secs in &times {
+                all.add(*secs);
+            }
             let mut sorted = times.clone();
             sorted.sort_by(f64::total_cmp);
             for share in [0.1, 0.5, 0.9] {

@@ -79,7 +79,9 @@ mod tests {
 
     fn digest(cells: &[u64]) -> CellDigest {
         let mut digest = CellDigest::default();
-        cells.iter().for_each(|cell| digest.add(*cell));
+        for cell in cells {
+            digest.add(*cell);
+        }
         digest
     }
 

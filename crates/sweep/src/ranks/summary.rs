@@ -15,8 +15,8 @@ pub(crate) fn tables(records: &[EpochRecord], least: f64) -> String {
     let points = summarize(records);
     let together = table(&RANKS_HEADER, ranks_rows(&points).into_iter().map(Vec::from));
     let each = table(&RANK_HEADER, rank_rows(&points).into_iter().map(Vec::from));
-    let lines: String =
-        most_ranks_lines(&points, least).into_iter().map(|line| format!("\n{line}")).collect();
+    let lines = most_ranks_lines(&points, least).into_iter();
+    let lines = lines.fold(String::new(), |text, line| text + "\n" + &line);
     format!("{together}\n{RANKS_LEGEND}\n\n{each}{lines}")
 }
 

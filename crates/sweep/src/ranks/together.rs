@@ -69,14 +69,13 @@ impl Measuring<'_> {
     /// Runs `world_size` ranks, of which this process starts all, or rank 0 under a launcher.
     pub(super) fn run_together(&mut self, world_size: u64) -> anyhow::Result<Ended> {
         let (sender, events) = channel();
-        let meeting = match self.world {
-            None => None,
-            Some(_) => {
-                let settings = settings_digest(&self.session, &self.data, &self.point)?;
-                let (folder, hostname) = (&self.rows.folder.path, &self.rows.host.hostname);
-                let of_run = (world_size, settings);
-                Some(Meeting::open(folder, hostname, of_run, sender.clone())?)
-            }
+        let meeting = if self.world.is_some() {
+            let settings = settings_digest(&self.session, &self.data, &self.point)?;
+            let (folder, hostname) = (&self.rows.folder.path, &self.rows.host.hostname);
+            let of_run = (world_size, settings);
+            Some(Meeting::open(folder, hostname, of_run, sender.clone())?)
+        } else {
+            None
         };
         let n_here = if meeting.is_some() { 1 } else { world_size };
         let mut processes = Vec::new();

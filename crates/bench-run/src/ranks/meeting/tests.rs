@@ -91,9 +91,8 @@ fn a_rank_that_dies_ends_the_others_with_its_reason() {
     let dying = rank(folder.path(), (1, 3), "same", "read order; kill -9 $$");
     let waiting = rank(folder.path(), (2, 3), "same", WELL);
     let end = loop {
-        match events.recv_timeout(LONG).unwrap() {
-            (rank, RankEvent::Failed { message, .. }) => break (rank, message),
-            _ => {}
+        if let (rank, RankEvent::Failed { message, .. }) = events.recv_timeout(LONG).unwrap() {
+            break (rank, message);
         }
     };
     assert_eq!(end.0, 1);
