@@ -144,7 +144,7 @@ impl Rows {
 
     /// Completes and writes several records at once: all of them, or none if it fails.
     pub fn keep_all(&mut self, records: &mut [EpochRecord]) -> anyhow::Result<()> {
-        for record in &mut records {
+        for record in records.iter_mut() {
             self.complete(record);
         }
         let kept = append(&self.folder.path, records);

@@ -194,7 +194,7 @@ impl Growth<'_> {
         let mut tables = format!("{}\n\n{}", report::tables(&points), parts::table(&points));
         if let Some(svg) = parts::picture(&points)? {
             write_text(&self.folder.path, PARTS_PICTURE, &svg)?;
-            tables += &format!("\n![bytes of memory per cell by part]({PARTS_PICTURE})\n");
+            tables = format!("{tables}\n![bytes of memory per cell by part]({PARTS_PICTURE})\n");
         }
         let host = rows.first().map_or_else(String::new, |row| row.host.host.clone());
         let text = format!(

@@ -275,7 +275,7 @@ impl Array {
         let [(_, n_rows), (_, n_columns)] = layout.shape;
         let mut version = format!("{n_rows} x {n_columns}");
         if self.reader.is_by_time() {
-            version += &format!(" as of {timestamp}");
+            version = format!("{version} as of {timestamp}");
         }
         for fragment in &**fragments {
             version.push('\n');

@@ -150,7 +150,7 @@ fn sorted_classes(
     arrays: &[&ArrayRef],
     rules: Rules,
 ) -> Result<Classes, Error> {
-    let n_rows = arrays.first().map_or(0, arrow_array::Array::len);
+    let n_rows = arrays.first().map_or(0, Array::len);
     // Codes of groups have 32 bits, and each group has a row.
     if u32::try_from(n_rows).is_err() {
         return Err(Error::TooManyRows { n_rows });

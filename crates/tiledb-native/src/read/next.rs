@@ -39,7 +39,7 @@ impl Reader {
     }
 
     fn announce_rows(&self, next: &NextRead) -> Result<(), Error> {
-        if !self.fragments.iter().all(Fragment::knows_tiles) {
+        if !self.fragments.iter().all(crate::fragment::Fragment::knows_tiles) {
             return Ok(());
         }
         let rows = Rows::new(&next.rows, self.layout.shape[0].1)?;
