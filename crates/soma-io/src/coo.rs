@@ -19,7 +19,9 @@ const COO_CELL_BYTES: u64 = 20;
 pub(crate) fn working_bytes(nnz: u64, form: ReadForm) -> u64 {
     match form {
         ReadForm::Csr => 0,
-        ReadForm::Coo => nnz * CSR_CELL_BYTES + PIECE_CELLS as u64 * COO_CELL_BYTES,
+        ReadForm::Coo => {
+            nnz.saturating_mul(CSR_CELL_BYTES).saturating_add(PIECE_CELLS as u64 * COO_CELL_BYTES)
+        }
     }
 }
 

@@ -207,7 +207,7 @@ impl XReader for NativeReader {
     }
 
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
-        coo::working_bytes(nnz, form) + self.array.working_bytes(nnz, &columns(genes))
+        coo::working_bytes(nnz, form).saturating_add(self.array.working_bytes(nnz, &columns(genes)))
     }
 
     fn is_far(&self) -> bool {

@@ -115,8 +115,17 @@ impl Storage for LocalStorage {
         Ok(out)
     }
 
+    /// That of the file which a read reads: the one that is open, or from now on the one that has
+    /// the name.
     fn size(&self, file: &str) -> io::Result<u64> {
-        Ok(fs::metadata(self.root.join(file))?.len())
+        if let Some(open) = self.files.find(file, &self.shared) {
+            return Ok(open.file.metadata()?.len());
+        }
+        let found = fs::metadata(self.root.join(file))?;
+        if found.is_file() {
+            self.files.note(file, Identity::of(&found))?;
+        }
+        Ok(found.len())
     }
 
     fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {

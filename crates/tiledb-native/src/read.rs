@@ -211,6 +211,8 @@ impl Reader {
         };
         if read.is_err() {
             out.clear();
+            // Of a read that failed the next one is not expected.
+            *self.next.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         out.set_n_columns(n_columns)?;
         let mut stats = read?;

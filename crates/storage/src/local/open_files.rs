@@ -100,7 +100,7 @@ pub(super) struct FolderFiles(RwLock<Known>);
 #[derive(Debug, Default)]
 struct Known {
     open: HashMap<Box<str>, Arc<OpenFile>>,
-    /// Versions of files that were open.
+    /// Versions of files that were open, or whose size was asked for.
     closed: HashMap<Box<str>, Identity>,
     /// Versions of folders, when a file in them was last opened.
     folders: HashMap<Box<str>, Identity>,
@@ -193,6 +193,18 @@ impl FolderFiles {
             }
         }
         remember(&mut self.known_mut().folders, folder, now);
+        Ok(())
+    }
+
+    /// Remembers the version of a file that was not opened. Fails if another one was open before.
+    pub(super) fn note(&self, name: &str, identity: Identity) -> io::Result<()> {
+        let known = self.known();
+        let open = known.open.get(name).map(|open| open.identity);
+        if let Some(first) = open.or_else(|| known.closed.get(name).copied()) {
+            return first.check(identity, name);
+        }
+        drop(known);
+        remember(&mut self.known_mut().closed, name, identity);
         Ok(())
     }
 

@@ -120,6 +120,29 @@ fn bytes_of_an_old_and_a_new_file_are_not_mixed() {
 }
 
 #[test]
+fn a_size_is_that_of_the_file_which_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let replace = |name: &str, bytes: &[u8]| {
+        fs::write(folder.path().join("new"), bytes).unwrap();
+        fs::rename(folder.path().join("new"), folder.path().join(name)).unwrap();
+    };
+    replace("read", b"0123456789");
+    replace("asked", b"0123456789");
+    let storage = LocalStorage::new(folder.path());
+    let whole = |name: &str| storage.read_files(&[name]).pop().unwrap();
+    assert_eq!(whole("read").unwrap(), b"0123456789");
+    assert_eq!(storage.size("asked").unwrap(), 10);
+    replace("read", b"abc");
+    replace("asked", b"abc");
+    assert_eq!(whole("read").unwrap(), b"0123456789");
+    let error = read(&storage, "asked", 0..2).unwrap_err().to_string();
+    assert!(error.contains("asked was replaced"), "{error}");
+    // A file that lost its name is read on.
+    fs::remove_file(folder.path().join("read")).unwrap();
+    assert_eq!((storage.size("read").unwrap(), whole("read").unwrap().len()), (10, 10));
+}
+
+#[test]
 fn any_number_of_files_is_read_with_few_open() {
     let folder = tempfile::tempdir().unwrap();
     let storage = LocalStorage::new(folder.path());

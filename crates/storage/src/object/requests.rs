@@ -191,10 +191,15 @@ impl Requests {
         if let Ok(answer) = tokio::time::timeout(late, first.as_mut()).await {
             return answer;
         }
-        let Some(_permit) = client.permits.try_acquire().ok().filter(|_| client.meter.repeats())
-        else {
+        // A store that is asked as often as it allows is not asked once more, nor if the other
+        // requests leave no room.
+        let permit = client.permits.try_acquire().ok();
+        let may_repeat = permit.is_some()
+            && client.throttle.turn(client.meter.now()).is_zero()
+            && client.meter.repeats();
+        if !may_repeat {
             return first.await;
-        };
+        }
         self.count_sent(1);
         self.n_repeated.fetch_add(1, Ordering::Relaxed);
         match select(first, pin!(send())).await {

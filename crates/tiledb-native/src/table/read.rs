@@ -149,7 +149,11 @@ impl<'a> Plan<'a> {
         };
         let size = |window: &Window| Size {
             cells: window.n_cells,
-            bytes: window.tiles.iter().map(|tile| self.decoded_bytes(*tile, fields)).sum(),
+            bytes: window
+                .tiles
+                .iter()
+                .map(|tile| self.decoded_bytes(*tile, fields))
+                .fold(0, u64::saturating_add),
         };
         batches(&self.windows, most, size)
     }
