@@ -81,7 +81,9 @@ impl CollectedColumn {
             let (start, end) = range.ok_or("its offsets are below 0")?;
             let shift = self.bytes.len() as i64 - start as i64;
             ends.try_reserve(rows.len()).map_err(|_| no_memory(8 * rows.len()))?;
-            ends.extend(offsets[rows.start + 1..=rows.end].iter().map(|end| end + shift));
+            for end in &offsets[rows.start + 1..=rows.end] {
+                ends.push(end.checked_add(shift).ok_or("its offsets do not ascend")?);
+            }
             column.bytes.get(start..end).ok_or("its offsets do not ascend")?
         } else {
             let width = column.bytes.len() / n_rows.max(1);

@@ -63,7 +63,11 @@ const JOINID_BYTES: u64 = 8;
 pub struct RowCacheReader {
     inner: Arc<dyn XReader>,
     cache: RowCache,
+    spec: RowCacheSpec,
+    pool: Arc<ThreadPool>,
     uri: String,
+    /// Identifies X and its version.
+    x: String,
     /// The genes of the last read, checked.
     selected: Mutex<Option<(GeneSelection, Selected)>>,
     /// Buffer for the rows of a read as COO, reused by the next one.
@@ -100,10 +104,11 @@ impl RowCacheReader {
         spec: &RowCacheSpec,
         pool: Arc<ThreadPool>,
     ) -> Result<Self, Error> {
-        let cache = RowCache::open(spec, x, pool)
+        let cache = RowCache::open(spec, x, Arc::clone(&pool))
             .map_err(|source| Error::RowCache { uri: uri.to_owned(), source })?;
         let (selected, csr) = (Mutex::default(), Mutex::default());
-        Ok(Self { inner, cache, uri: uri.to_owned(), selected, csr })
+        let (spec, uri, x) = (spec.clone(), uri.to_owned(), x.to_owned());
+        Ok(Self { inner, cache, spec, pool, uri, x, selected, csr })
     }
 
     /// Checks genes, unless they are those of the read before.
@@ -277,17 +282,19 @@ impl XReader for RowCacheReader {
         }
         // Errors are the read's to report.
         let Ok(selected) = self.select(genes) else { return };
-        let missing = self.cache.missing(rows.ranges(), &selected.columns);
-        if !missing.is_empty()
-            && let Ok(missing) = RowRanges::new(missing)
-        {
+        // None takes the place of rows that were named before and came from the cache.
+        if let Ok(missing) = RowRanges::new(self.cache.missing(rows.ranges(), &selected.columns)) {
             self.inner.announce_next(&missing, genes);
         }
     }
 
-    /// A reader without the cache, which keeps values as `f32`.
+    /// A reader of exact values with the same cache, in which they have pages of their own: other
+    /// pages may have rounded values.
     fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
-        self.inner.exact()
+        let (uri, x) = (self.uri.as_str(), format!("{}\nexact", self.x));
+        let pool = Arc::clone(&self.pool);
+        let reader = Self::with_pool(self.inner.exact()?, (uri, &x), &self.spec, pool)?;
+        Ok(Arc::new(reader))
     }
 
     fn read_csr(

@@ -163,6 +163,9 @@ impl RanksArgs {
         if self.cold.is_some() && !data.uri.is_empty() && data.uri.local_path().is_none() {
             bail!("--cold is for local files: what is read from a store is in no page cache");
         }
+        if self.cold.is_some() && self.num_epochs > 1 {
+            bail!("--cold empties the page cache once, before the first epoch: take -E 1");
+        }
         if let Some(memory) = self.memory {
             share_with_libtiledb(&mut data.config, memory.as_u64());
         }

@@ -25,7 +25,8 @@ impl Reader {
     pub(crate) fn set_next(&self, rows: &[Range<u64>], columns: &ColumnSelection) {
         if self.files.storage().coalesce().prefetches() {
             let next = NextRead { rows: rows.to_vec(), columns: columns.clone() };
-            *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(next);
+            let next = Some(next).filter(|next| !next.rows.is_empty());
+            *self.next.lock().unwrap_or_else(PoisonError::into_inner) = next;
         }
     }
 
