@@ -261,7 +261,7 @@ fn arrays_wait_for_their_answers_at_the_same_time() {
     let experiment = open(&server, &one_thread);
     let measurement = experiment.measurement("RNA").unwrap();
     let x = measurement.x("raw").unwrap();
-    let readers = [(); 3].map(|()| x.reader(ReaderChoice::Native).unwrap());
+    let readers = [(); 5].map(|()| x.reader(ReaderChoice::Native).unwrap());
     let rounds = |readers: &[std::sync::Arc<dyn soma_io::XReader>]| {
         let before = server.counts().rounds;
         std::thread::scope(|scope| {
@@ -277,5 +277,6 @@ fn arrays_wait_for_their_answers_at_the_same_time() {
     };
     let alone = rounds(&readers[..1]);
     let together = rounds(&readers[1..]);
-    assert!(2 <= alone && together <= alone + 1, "{together} rounds, {alone} of one array alone");
+    // One after another they would take four times as many.
+    assert!(1 <= alone && together <= alone + 1, "{together} rounds, {alone} of one array alone");
 }
