@@ -161,8 +161,8 @@ column_group! {
         /// Bytes of values kept decoded when the epoch ended, including those of earlier epochs.
         /// Kept values are not decoded again.
         pub kept_decoded_bytes: Option<u64>,
-        /// Bytes of memory of which cells are selected, when the epoch ended. This and the next five
-        /// grow with the number of cells; null for other loaders.
+        /// Bytes of memory of which cells are selected, when the epoch ended. This and the next
+        /// five grow with the number of cells; null for other loaders.
         pub joinid_bytes: Option<u64>,
         /// Bytes of memory of the obs columns.
         pub obs_bytes: Option<u64>,
@@ -301,9 +301,9 @@ impl Measured {
     }
 }
 
-/// The accelerator utilisation (AU) of MLPerf Storage, 0 to 1: the time that an accelerator computed
-/// over the time of the benchmark, both in seconds and both without the first batch. `None` if no
-/// time passed.
+/// The accelerator utilisation (AU) of MLPerf Storage, 0 to 1: the time that an accelerator
+/// computed over the time of the benchmark, both in seconds and both without the first batch.
+/// `None` if no time passed.
 pub fn accelerator_utilization(compute_secs: f64, secs: f64) -> Option<f64> {
     (0.0 < secs).then(|| (compute_secs / secs).clamp(0.0, 1.0))
 }

@@ -236,7 +236,8 @@ impl Dataset {
         (idx, self.sources[idx].cells.joinid(row_idx - self.starts[idx]))
     }
 
-    /// A hash of the selected cells of each experiment, the same for equal cells in any form, and of the names and numbers of columns of the matrices beside X.
+    /// A hash of the selected cells of each experiment, the same for equal cells in any form, and
+    /// of the names and numbers of columns of the matrices beside X.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hash = XxHash3_64::new();
         for Selected { cells, .. } in self.sources.iter() {

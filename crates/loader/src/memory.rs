@@ -2,8 +2,8 @@
 
 use crate::dataset::Dataset;
 
-/// Bytes of memory of the parts that grow with the number of selected cells and that live as long as
-/// a loader. Blocks and batches are not among them: they have the sizes that the settings give.
+/// Bytes of memory of the parts that grow with the number of selected cells and that live as long
+/// as a loader. Blocks and batches are not among them: they have the sizes that the settings give.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CellMemory {
@@ -15,8 +15,8 @@ pub struct CellMemory {
     pub codes: u64,
     /// The totals by which values are scaled.
     pub totals: u64,
-    /// The order of one epoch: that of its chunks, and the rows that a sampling draws. An epoch that
-    /// follows without a gap has its own while both are in progress.
+    /// The order of one epoch: that of its chunks, and the rows that a sampling draws. An epoch
+    /// that follows without a gap has its own while both are in progress.
     pub order: u64,
     /// What the readers remember of where rows are stored, up to a limit of each reader. Grows with
     /// the rows that were read.

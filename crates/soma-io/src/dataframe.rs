@@ -55,8 +55,8 @@ impl DataFrame {
         &self.uri
     }
 
-    /// The reason why libtiledb reads the data frame, or why it had to read a part of it, such as an
-    /// enumeration; `None` if all was read natively.
+    /// The reason why libtiledb reads the data frame, or why it had to read a part of it, such as
+    /// an enumeration; `None` if all was read natively.
     pub fn why_not_native(&self) -> Option<&str> {
         self.table.why_not_native()
     }

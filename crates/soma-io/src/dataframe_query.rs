@@ -25,7 +25,8 @@ impl DataFrame {
         self.select(columns, query, &mut |_| {})
     }
 
-    /// Reads the rows of a query like [`query`](Self::query), and gives their joinids, ascending, to
+    /// Reads the rows of a query like [`query`](Self::query), and gives their joinids, ascending,
+    /// to
     /// `each`, batch by batch. So the joinids of 10^8 rows need not be in memory at once: the
     /// result has no more than `columns`.
     ///

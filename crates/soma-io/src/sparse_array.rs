@@ -140,9 +140,10 @@ impl SparseNdArray {
         Ok(bounds.map(|bounds| (bound(bounds[0]), bound(bounds[1]))))
     }
 
-    /// Opens a reader of the values: a [`RowCacheReader`] if the config sets `soma.row_cache_folder`
-    /// and the native reader supports the array. Both readers decode with as many threads as the config gives
-    /// libtiledb (`sm.compute_concurrency_level`), by default one per processor.
+    /// Opens a reader of the values: a [`RowCacheReader`] if the config sets
+    /// `soma.row_cache_folder` and the native reader supports the array. Both readers decode with
+    /// as many threads as the config gives libtiledb (`sm.compute_concurrency_level`), by default
+    /// one per processor.
     ///
     /// Fails if the choice is the native reader and it does not support the array, or if the array
     /// cannot be opened: `Auto` never falls back to libtiledb because of a damaged or missing file.

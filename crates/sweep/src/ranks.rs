@@ -1,9 +1,9 @@
 //! The command `ranks`: several ranks load their parts of one store at the same time.
 //!
-//! Each rank is a measured process with a consumer. All open the data, begin together, and share the
-//! cells. The report has their rate together and the accelerator utilisation of each. The ranks are
-//! started here, in one number or in a search for the largest number that has enough utilisation, or
-//! by a launcher, which starts the command once for each rank (`launched`).
+//! Each rank is a measured process with a consumer. All open the data, begin together, and share
+//! the cells. The report has their rate together and the accelerator utilisation of each. The ranks
+//! are started here, in one number or in a search for the largest number that has enough
+//! utilisation, or by a launcher, which starts the command once for each rank (`launched`).
 
 mod args;
 mod launched;

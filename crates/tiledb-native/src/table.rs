@@ -98,8 +98,8 @@ impl Table {
         self.pool.install(|| self.plan(&columns, ranges)?.read(&columns))
     }
 
-    /// Reads like [`read`](Self::read), and gives `each` the columns of some 2^18 rows per thread at
-    /// a time, in order. Takes the memory of these rows, not that of the whole columns.
+    /// Reads like [`read`](Self::read), and gives `each` the columns of some 2^18 rows per thread
+    /// at a time, in order. Takes the memory of these rows, not that of the whole columns.
     ///
     /// # Errors
     /// Those of [`read`](Self::read), and the first error of `each`, after which it is not called

@@ -4,7 +4,8 @@
 //! one row.
 //!
 //! Values convert to f32 like Rust's `as`: integers round to the nearest f32, ties to even, exactly
-//! up to 2^24; f64 rounds likewise and becomes infinite beyond f32's range; booleans are 0 and 1. With
+//! up to 2^24; f64 rounds likewise and becomes infinite beyond f32's range; booleans are 0 and 1.
+//! With
 //! [`Narrowing::Exact`], a value that would be rounded becomes [`csr::INEXACT`].
 
 use std::ops::Range;

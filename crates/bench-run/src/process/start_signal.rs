@@ -4,8 +4,9 @@ use std::io::Write as _;
 use std::process::ChildStdin;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Lets a process begin that waits in [`Reporter::wait_for_start`](crate::Reporter::wait_for_start).
-/// Clones are the same signal. If all are dropped before, the process fails.
+/// Lets a process begin that waits in
+/// [`Reporter::wait_for_start`](crate::Reporter::wait_for_start). Clones are the same signal. If
+/// all are dropped before, the process fails.
 #[derive(Clone, Debug, Default)]
 pub struct StartSignal(Arc<Mutex<State>>);
 

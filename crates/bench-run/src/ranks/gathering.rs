@@ -42,8 +42,8 @@ enum State {
 }
 
 /// Waits for `world_size` ranks, calls `start` once when all are ready, and waits until all are
-/// done. Passes every event to `on_event`, with its rank, and fails if that fails. The ranks must be
-/// ready `within` this time from now.
+/// done. Passes every event to `on_event`, with its rank, and fails if that fails. The ranks must
+/// be ready `within` this time from now.
 pub fn gather_ranks<Answer>(
     world_size: u64,
     events: &Receiver<(u64, RankEvent<Answer>)>,

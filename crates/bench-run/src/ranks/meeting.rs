@@ -1,5 +1,5 @@
-//! The place where the ranks that a launcher started meet: a port of rank 0's machine, whose address
-//! stands in a file of the results folder.
+//! The place where the ranks that a launcher started meet: a port of rank 0's machine, whose
+//! address stands in a file of the results folder.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufReader, ErrorKind, Read as _, Write as _};

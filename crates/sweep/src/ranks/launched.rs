@@ -14,7 +14,8 @@ use loader::World;
 use super::RanksArgs;
 use super::together::{rank_process, settings_digest};
 
-/// Joins rank 0, runs this rank's process, and returns when the run is over. Fails if the run fails.
+/// Joins rank 0, runs this rank's process, and returns when the run is over. Fails if the run
+/// fails.
 pub(super) fn run(
     args: &RanksArgs,
     world: World,

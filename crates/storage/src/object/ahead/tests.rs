@@ -1,3 +1,5 @@
+//! Tests of what is fetched ahead, and of what makes room.
+
 use super::super::ObjectOptions;
 use super::super::pace::Link;
 use super::*;
