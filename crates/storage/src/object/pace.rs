@@ -142,7 +142,8 @@ mod tests {
         assert!((62_000..66_000).contains(&slow), "{slow}");
         let most = pace(Link { total_rate: 1e12, ..REFERENCE }).gap_bytes(1000, &gaps, 1.0);
         assert_eq!(most, gaps[gaps.len() - 1]);
-        let least = pace(Link { total_rate: 1e6, ..REFERENCE }).gap_bytes(1000, &gaps, 1.0);
+        let slowest = pace(Link { total_rate: 1e6, ..REFERENCE });
+        let least = slowest.gap_bytes(70_000_000, &gaps, 1.0);
         assert_eq!(least, LEAST_GAP_BYTES);
     }
 
