@@ -107,7 +107,8 @@ pub fn most_ranks_lines(points: &[PointSummary], least: f64) -> Vec<String> {
         if measured.is_empty() {
             return None;
         }
-        let percent = least * 100.0;
+        // Without the digits that the product of a binary fraction adds.
+        let percent = (least * 1e8).round() / 1e6;
         let most = most_ranks(&utilizations, least);
         let most = most.map_or_else(
             || format!("no number of ranks has an AU of {percent} % in each"),

