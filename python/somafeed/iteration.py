@@ -138,7 +138,6 @@ class ExperimentIterator(Iterator[MiniBatch]):
         self._worker = (0, 1)
         self._stats: dict[str, Any] = {}
         self._make: Callable[[native.Batch], MiniBatch] | None = None
-        self._failed: BaseException | None = None
         self._lock, self._pid = threading.Lock(), os.getpid()
 
     def __iter__(self) -> ExperimentIterator:
@@ -150,10 +149,6 @@ class ExperimentIterator(Iterator[MiniBatch]):
             self._lock, self._pid = threading.Lock(), os.getpid()
         try:
             with self._lock:
-                if self._failed is not None:
-                    raise RuntimeError(
-                        "a batch of this epoch failed before: take a new iterator"
-                    ) from self._failed
                 if self._make is None:
                     self._make = self._start()
                 try:
@@ -164,10 +159,8 @@ class ExperimentIterator(Iterator[MiniBatch]):
             return make(batch)
         except StopIteration:
             raise
-        except BaseException as error:
-            # Its threads end when it is dropped. This is not the end of the epoch, for other
-            # threads of Python neither.
-            self._failed = self._failed or error
+        except BaseException:
+            # Its threads end when it is dropped. This is not the end of the epoch.
             self._batches, self._epoch = iter(()), None
             raise
 

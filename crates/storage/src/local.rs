@@ -122,9 +122,11 @@ impl Storage for LocalStorage {
             return Ok(open.file.metadata()?.len());
         }
         let found = fs::metadata(self.root.join(file))?;
-        if found.is_file() {
-            self.files.note(file, Identity::of(&found))?;
+        if !found.is_file() {
+            // A pipe, for instance, has a size once it is open, if at all.
+            return Ok(self.file(file)?.file.metadata()?.len());
         }
+        self.files.note(file, Identity::of(&found))?;
         Ok(found.len())
     }
 
