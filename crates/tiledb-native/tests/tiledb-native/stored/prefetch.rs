@@ -68,7 +68,8 @@ fn what_is_read_was_announced() {
                 .iter()
                 .filter(|(name, _)| name == file)
                 .map(|(_, one)| one.end.min(range.end).saturating_sub(one.start.max(range.start)));
-            let is_announced = overlaps.sum::<u64>() == range.end - range.start;
+            // The number of chunks, with which a tile begins, may lie between two wanted ranges.
+            let is_announced = range.end - range.start <= overlaps.sum::<u64>() + 8;
             assert!(is_announced, "{file} {range:?} was not announced for {rows:?}");
         }
         for (idx, (file, range)) in announced.iter().enumerate() {
