@@ -52,7 +52,7 @@ impl OpenArray<'_> {
         let options = OpenOptions { timestamp, threads, ..OpenOptions::new(1) };
         let OpenedStorage { storage, cache } = opened;
         // Only storages far away have requests.
-        let is_far = storage.requests().is_some();
+        let is_far = storage.request_counts().is_some();
         let array = Array::open(storage, &options).map_err(|error| match error {
             tiledb_native::Error::Unsupported { reason, .. } => {
                 NotNative::Unsupported(reason.to_string())

@@ -93,13 +93,7 @@ pub trait Storage: Debug + Send + Sync {
         false
     }
 
-    /// Requests sent so far, for bytes, sizes and listings; `None` for a storage without requests,
-    /// such as a folder.
-    fn requests(&self) -> Option<u64> {
-        Some(self.request_counts()?.sent)
-    }
-
-    /// Counts of the requests so far; `None` for a storage without requests.
+    /// Counts of the requests so far; `None` for a storage without requests, such as a folder.
     fn request_counts(&self) -> Option<RequestCounts> {
         None
     }

@@ -54,7 +54,7 @@ impl RootFiles {
         let client = Client::open(uri, config)?;
         let storage = client.storage("", None, Some(tiledb_native::is_in_fragment))?.storage;
         // Only storages with requests are far away.
-        if storage.requests().is_none() {
+        if storage.request_counts().is_none() {
             return Ok(Self { client, storage, gathered: None });
         }
         let gathered = Arc::new(GatheredStorage::new(storage));

@@ -350,8 +350,8 @@ impl Storage for Far {
         Coalesce { gap_bytes: 7, batch_bytes: 8, prefetch_bytes: 9 }
     }
 
-    fn requests(&self) -> Option<u64> {
-        Some(9)
+    fn request_counts(&self) -> Option<RequestCounts> {
+        Some(RequestCounts { sent: 9, repeated: 10, unwanted_bytes: 11 })
     }
 }
 
@@ -366,7 +366,7 @@ fn a_storage_far_away_is_asked_once_and_for_nothing_ahead() {
     assert_eq!(*far.reads.lock().unwrap(), [2]);
     assert_eq!(clock.nanos(), 100_000_000);
     let coalesce = Coalesce { gap_bytes: 7, batch_bytes: 8, prefetch_bytes: 0 };
-    assert_eq!((storage.coalesce(), storage.requests()), (coalesce, Some(9)));
+    assert_eq!((storage.coalesce(), storage.request_counts()), (coalesce, far.request_counts()));
 }
 
 #[test]
