@@ -335,15 +335,6 @@ impl XReader for RowCacheReader {
         genes: &GeneSelection,
         each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<ReadStats, Error> {
-        // A concurrent read uses memory of its own.
-        let mut own = CsrBuffers::default();
-        let mut shared = self.csr.try_lock().ok();
-        let csr = shared.as_deref_mut().unwrap_or(&mut own);
-        let mut stats = self.read_csr(rows, genes, csr)?;
-        let building = coo::pieces(&self.uri, (rows, genes), csr, each)?;
-        if let Some(times) = &mut stats.times {
-            times.decode += building;
-        }
-        Ok(stats)
+        coo::read((self, &self.uri), (rows, genes), &self.csr, each)
     }
 }
