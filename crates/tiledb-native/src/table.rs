@@ -29,7 +29,7 @@ use std::sync::Arc;
 use rayon::ThreadPool;
 use storage::{Files, Storage};
 
-use crate::array::{self, OpenOptions};
+use crate::array::OpenOptions;
 use crate::description::ArrayDescription;
 use crate::error::Error;
 pub use column::TableColumn;
@@ -73,7 +73,7 @@ impl Table {
     pub fn open(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self, Error> {
         let timestamp = options.timestamp.unwrap_or(u64::MAX);
         let (snapshot, description) = Snapshot::load(&Files::new(storage), timestamp)?;
-        Ok(Self { description, snapshot, pool: array::pool(&options.threads)? })
+        Ok(Self { description, snapshot, pool: options.threads.pool()? })
     }
 
     /// Schema, metadata and extents.

@@ -86,7 +86,7 @@ impl FragmentWriter {
                 FILES.map(str::to_owned),
             ),
             place,
-            pool: crate::array::pool(&options.threads)?,
+            pool: options.threads.pool()?,
             tiles: metadata::Tiles::default(),
             n_rows: options.first_row,
             tile_row: form.tile.map(|(_, tile_columns)| TileRow::new(tile_columns)),
