@@ -286,6 +286,13 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// The error of a column of the array at `uri`.
+    pub(crate) fn broken_column(uri: &str, column: &str, problem: String) -> Self {
+        Self::BrokenColumn { uri: uri.to_owned(), column: column.to_owned(), problem }
+    }
+}
+
 /// A filter on one line; only the surroundings of `position` if it is long.
 fn excerpt(filter: &str, position: usize) -> String {
     const AROUND: usize = 60;
