@@ -2,7 +2,7 @@
 //! address stands in a file of the results folder.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufReader, ErrorKind, Read as _, Write as _};
+use std::io::{BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -207,8 +207,7 @@ fn accept<Answer: DeserializeOwned + Send + 'static>(
                 // Without a thread the connection is closed, and the rank tries again.
                 let _thread = Builder::new().name("rank-connection".to_owned()).spawn(serve);
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(GLANCE),
-            // The connection was given up before it was taken.
+            // Nobody connects, or a connection was given up before it was accepted.
             Err(_) => thread::sleep(GLANCE),
         }
     }
@@ -238,16 +237,10 @@ fn serve_rank<Answer: DeserializeOwned>(
     report(rank, RankEvent::Came(Box::new(introduction.host)));
     let mut is_over = false;
     loop {
-        if is_over {
-            // Unread bytes would reset the connection, and what was said last would be lost.
-            match read_message::<RankEvent<Answer>>(&mut from) {
-                Ok(Some(_)) => continue,
-                Ok(None) | Err(_) => return,
-            }
-        }
         let event = match read_message::<RankEvent<Answer>>(&mut from) {
             Ok(Some(RankEvent::Alive)) => continue,
             Ok(Some(event)) => event,
+            Ok(None) | Err(_) if is_over => return,
             Ok(None) => RankEvent::lost(
                 "its connection closed before it was done: its process ended, or was killed",
             ),
@@ -256,8 +249,12 @@ fn serve_rank<Answer: DeserializeOwned>(
                 LONGEST_SILENCE.as_secs()
             )),
         };
-        is_over = event.is_end();
-        report(rank, event);
+        // Messages after the last event are read and dropped: unread bytes would reset the
+        // connection, and the last message to the rank would be lost.
+        if !is_over {
+            is_over = event.is_end();
+            report(rank, event);
+        }
     }
 }
 
