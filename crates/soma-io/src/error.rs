@@ -176,7 +176,7 @@ pub enum Error {
         problem: String,
     },
     /// The address is not valid.
-    #[error("{uri} is no address of an experiment: {problem}")]
+    #[error("{uri} is not an address of an experiment: {problem}")]
     Address {
         /// The address.
         uri: String,

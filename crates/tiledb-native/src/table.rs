@@ -4,7 +4,7 @@
 //!
 //! 1. The bounding rectangles of the fragments give the tiles that may have wanted rows.
 //! 2. The tiles are grouped into windows of coordinates ([`window`]), and windows into batches.
-//! 3. The cells of a batch are selected ([`select`]). Mostly the metadata tell that a tile's cells
+//! 3. The cells of a batch are selected ([`select`]). Mostly the metadata show that a tile's cells
 //!    all belong to the result; coordinates are decoded only at the edges of the wanted ranges,
 //!    where tiles overlap, and where the times of cells decide.
 //! 4. All columns of the batch's tiles are fetched at once ([`fetched`]), decoded, and appended to

@@ -27,7 +27,7 @@ const GLANCE: Duration = Duration::from_millis(10);
 /// The file in the results folder.
 const FILE: &str = ".meeting-of-ranks.json";
 
-/// Where rank 0 waits, as the file has it.
+/// The content of the file: where rank 0 waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
     /// Name of the machine.
@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-/// What the threads of a meeting share.
+/// State that the threads of a meeting share.
 #[derive(Debug)]
 struct Shared {
     key: String,
@@ -72,11 +72,12 @@ struct Shared {
 }
 
 impl Shared {
-    fn say(&self, message: &FromZero) {
+    /// Sends a message to all ranks that have come.
+    fn broadcast(&self, message: &FromZero) {
         let ranks = self.ranks.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, stream) in ranks.iter() {
             let mut stream: &TcpStream = stream;
-            // A broken connection is noticed where it is read.
+            // A broken connection is noticed when it is read.
             let _sent = write_message(&mut stream, message);
         }
     }
@@ -100,7 +101,7 @@ impl Shared {
                 "it was started with other settings, or as another program, than rank 0".to_owned()
             );
         }
-        // Under the lock, so that nothing is said before.
+        // Under the lock, so that no other message comes first.
         write_message(&mut &stream, &FromZero::Welcome).map_err(|error| format!("{error:#}"))?;
         ranks.push((*rank, stream));
         Ok(())
@@ -153,12 +154,13 @@ impl Meeting {
 
     /// Lets all ranks begin that have come.
     pub fn start(&self) {
-        self.shared.say(&FromZero::Start);
+        self.shared.broadcast(&FromZero::Start);
     }
 
     /// Ends the meeting: the ranks are done, or stop for this reason.
     pub fn end(self, reason: Option<String>) {
-        self.shared.say(&reason.map_or(FromZero::Finished, |reason| FromZero::Stop { reason }));
+        self.shared
+            .broadcast(&reason.map_or(FromZero::Finished, |reason| FromZero::Stop { reason }));
     }
 }
 
@@ -170,7 +172,7 @@ impl Drop for Meeting {
         }
         let ranks = self.shared.ranks.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, stream) in ranks.iter() {
-            // What was said before still arrives. The rank then closes its end.
+            // Messages sent before still arrive. The rank then closes its end.
             let _closed = stream.shutdown(Shutdown::Write);
         }
         // Another run may have replaced the file.
@@ -197,7 +199,7 @@ fn accept<Answer: DeserializeOwned + Send + 'static>(
     let mut last_alive = Instant::now();
     while !shared.is_over.load(Ordering::Relaxed) {
         if ALIVE <= last_alive.elapsed() {
-            shared.say(&FromZero::Alive);
+            shared.broadcast(&FromZero::Alive);
             last_alive = Instant::now();
         }
         match listener.accept() {
@@ -213,7 +215,7 @@ fn accept<Answer: DeserializeOwned + Send + 'static>(
     }
 }
 
-/// Passes on what a rank reports, until its connection ends. A stranger is not answered.
+/// Passes on the events of a rank until its connection ends. A stranger is not answered.
 fn serve_rank<Answer: DeserializeOwned>(
     stream: &TcpStream,
     shared: &Shared,

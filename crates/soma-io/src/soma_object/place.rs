@@ -201,8 +201,8 @@ impl Place {
         }
     }
 
-    /// What is gathered of the files below the root, and the path of this object there; `None` if
-    /// nothing is gathered.
+    /// The gathered files below the root, and the path of this object there; `None` if nothing is
+    /// gathered.
     pub(crate) fn gathered(&self) -> Option<(&GatheredStorage, &str)> {
         let (files, folder) = self.in_root()?;
         Some((files.gathered.as_deref()?, folder)).filter(|_| is_key(folder))

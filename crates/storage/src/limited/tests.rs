@@ -44,8 +44,8 @@ impl Clock for AloneClock {
     }
 }
 
-/// A clock for several threads. It stands still until the test advances it, and tells how many
-/// threads wait for it.
+/// A clock for several threads. It stands still until the test advances it, and counts the threads
+/// that wait for it.
 #[derive(Debug, Default)]
 struct DrivenClock {
     state: Mutex<(u64, Vec<u64>)>,
@@ -123,7 +123,7 @@ impl Oracle {
         self.level = (self.level + self.rate * u128::from(nanos)).min(self.burst_units);
     }
 
-    /// The moment at which so many bytes, a burst at most, are there.
+    /// The moment at which `bytes` bytes, a burst at most, are there.
     fn take(&mut self, bytes: u64) -> u64 {
         let need = u128::from(bytes) * UNITS;
         let missing = need.saturating_sub(self.level);
@@ -322,7 +322,7 @@ fn pauses_between_reads_count_as_far_as_the_bucket_fills_in_them() {
     assert_eq!(limit.used(), used);
 }
 
-/// A storage far away, which says what it is asked for.
+/// A storage far away, which counts the pieces of each read.
 #[derive(Debug, Default)]
 struct Far {
     reads: Mutex<Vec<usize>>,

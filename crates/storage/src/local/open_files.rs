@@ -15,7 +15,7 @@ const CLOSED_AT_ONCE: usize = 32;
 /// Most versions that are remembered of files that are closed, and of folders: about 3 MB of each.
 const MAX_REMEMBERED: usize = 16_384;
 
-/// Tells one version of a file or a folder from another.
+/// Identifies one version of a file or a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     device: u64,

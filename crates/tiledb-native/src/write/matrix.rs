@@ -103,10 +103,10 @@ impl FragmentWriter {
     /// same places.
     ///
     /// # Errors
-    /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::NoRow`] for what are no
-    /// rows of the array; [`Error::Storage`] where it cannot be written, [`Error::Encode`] for
-    /// values that the array's filters do not hold: after these, finishing the fragment
-    /// is an [`Error::Unfinished`].
+    /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::NoRow`] if the array
+    /// cannot have such rows; [`Error::Storage`] if they cannot be written, [`Error::Encode`] for
+    /// values that the array's filters do not hold: after these, finishing the fragment is an
+    /// [`Error::Unfinished`].
     pub fn write(
         &mut self,
         row_offsets: &[usize],

@@ -26,12 +26,12 @@ fn storage(store: &Arc<InMemory>) -> ObjectStorage {
 fn bytes_of_two_versions_are_not_mixed() {
     let store = Arc::new(InMemory::new());
     put(&store, "a", vec![1; 1000]);
-    let [told, sized, other] = [(); 3].map(|()| storage(&store));
+    let [read, sized, other] = [(); 3].map(|()| storage(&store));
     let pieces = |range| [Piece { file: "a", range }];
-    told.read(&pieces(0..10), &mut [0; 10]).unwrap();
+    read.read(&pieces(0..10), &mut [0; 10]).unwrap();
     assert_eq!(sized.size("a").unwrap(), 1000);
     put(&store, "a", vec![2; 1000]);
-    for storage in [told, sized] {
+    for storage in [read, sized] {
         // Fetched ahead or not, for the life of the storage.
         storage.prefetch(&pieces(500..600));
         for range in [500..600, 900..1000, 0..100] {
