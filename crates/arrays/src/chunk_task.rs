@@ -148,7 +148,7 @@ impl Worker {
         storage: &dyn Storage,
         tasks: &mut [Task<'_>],
     ) -> Result<(), Failure> {
-        if storage.requests().is_some() {
+        if storage.request_counts().is_some() {
             return self.run_far(storage, tasks);
         }
         for task in tasks {

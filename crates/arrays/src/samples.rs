@@ -190,7 +190,8 @@ impl ArraySamples {
             ReadStrategy::PerSample => 1,
         };
         // Those of other reads at the same time count, too.
-        let requests_before = self.storage.requests();
+        let requests_sent = || self.storage.request_counts().map(|counts| counts.sent);
+        let requests_before = requests_sent();
         let mut counts = Counts::default();
         for (idx, these) in samples.chunks(one_read).enumerate() {
             let mut all = Vec::new();
@@ -203,7 +204,7 @@ impl ArraySamples {
             }
             counts.add(read::run(&*self.storage, all, (&mut scratch.0, self.threads), stop)?);
         }
-        let requests = self.storage.requests().zip(requests_before);
+        let requests = requests_sent().zip(requests_before);
         let values = self.variables.iter().map(|of| of.geometry.row_len * of.steps.len());
         Ok(ReadStats {
             values: (values.sum::<usize>() * samples.len()) as u64,

@@ -109,8 +109,8 @@ column_group! {
         pub chunk_method: String,
         /// Rows per batch.
         pub batch_size: u64,
-        /// Number of ranks that shared the samples, all at the same time; null for one process that
-        /// is no rank.
+        /// Number of ranks that shared the samples, all at the same time; null for one process
+        /// without a rank.
         pub world_size: Option<u64>,
         /// Rows per chunk.
         pub chunk_size: u64,

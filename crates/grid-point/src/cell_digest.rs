@@ -25,17 +25,16 @@ impl CellDigest {
         self.sum = self.sum.wrapping_add(mixed(joinid));
     }
 
-    /// Returns the digest of the cells that all ranks together deliver in an epoch: each cell of
+    /// Returns the digests of the cells that all ranks together deliver in each epoch: each cell of
     /// the data set once or, if epochs are cut off or drop their remainder, the cells of the first
     /// global batches, by the plan of one process that delivers the batches of all ranks. Fails if
     /// the settings make no plan.
-    pub(crate) fn of_epoch(
+    pub(crate) fn of_epochs(
         dataset: &Dataset,
         spec: &LoaderSpec,
-        (epoch, max_batches): (u64, Option<u64>),
-    ) -> anyhow::Result<Self> {
+        (n_epochs, max_batches): (u64, Option<u64>),
+    ) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Self>>> {
         let n_rows = dataset.n_rows();
-        let mut digest = Self::default();
         let n_ranks = spec.world.size;
         let batches = BatchSpec {
             batch_rows: spec.batch_rows * n_ranks,
@@ -47,10 +46,12 @@ impl CellDigest {
         let n_all = batches.n_batches(n_rows)?;
         let n_batches = max_batches.unwrap_or(u64::MAX).min(n_all);
         let n_delivered = n_batches.saturating_mul(batches.batch_rows);
-        if n_rows <= n_delivered {
+        // The cells of a whole epoch, which are the same in each.
+        let all = (n_rows <= n_delivered).then(|| {
+            let mut digest = Self::default();
             (0..n_rows).for_each(|row| digest.add(dataset.origin(row).1));
-            return Ok(digest);
-        }
+            digest
+        });
         let plan = PlanSpec {
             n_rows,
             chunk_rows: spec.chunk_rows,
@@ -59,19 +60,25 @@ impl CellDigest {
             seed: spec.seed,
             ramp_blocks: spec.ramp_blocks,
         };
-        let mut n_left = n_delivered as usize;
-        for block in plan.dealt_epoch(epoch, &batches)? {
-            if n_left == 0 {
-                break;
+        Ok((0..n_epochs).map(move |epoch| -> anyhow::Result<Self> {
+            if let Some(digest) = all {
+                return Ok(digest);
             }
-            let rows = block.delivered_rows();
-            let taken = &rows[..rows.len().min(n_left)];
-            for row in taken {
-                digest.add(dataset.origin(*row).1);
+            let mut digest = Self::default();
+            let mut n_left = n_delivered as usize;
+            for block in plan.dealt_epoch(epoch, &batches)? {
+                if n_left == 0 {
+                    break;
+                }
+                let rows = block.delivered_rows();
+                let taken = &rows[..rows.len().min(n_left)];
+                for row in taken {
+                    digest.add(dataset.origin(*row).1);
+                }
+                n_left -= taken.len();
             }
-            n_left -= taken.len();
-        }
-        Ok(digest)
+            Ok(digest)
+        }))
     }
 }
 

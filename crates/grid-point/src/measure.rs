@@ -90,9 +90,9 @@ fn expect_cells(
     reporter: &mut Reporter<PointAnswer>,
 ) -> anyhow::Result<()> {
     let (dataset, spec) = (loader.loader().dataset(), loader.loader().spec());
-    for epoch in 0..point.n_epochs {
-        let cells = CellDigest::of_epoch(dataset, spec, (epoch, point.max_batches))?;
-        reporter.answer(PointAnswer::Expected { epoch, cells })?;
+    let digests = CellDigest::of_epochs(dataset, spec, (point.n_epochs, point.max_batches))?;
+    for (epoch, cells) in (0..).zip(digests) {
+        reporter.answer(PointAnswer::Expected { epoch, cells: cells? })?;
     }
     Ok(())
 }

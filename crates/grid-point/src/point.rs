@@ -51,7 +51,7 @@ pub struct Point {
     pub process_limit: Option<u64>,
     /// How the data is removed from the page cache before each epoch; `None` leaves the cache.
     pub cold: Option<Cold>,
-    /// The process's rank among several that share the cells; `None` if it is no rank.
+    /// The process's rank among several that share the cells; `None` if it has no rank.
     pub rank: Option<PointRank>,
 }
 

@@ -70,7 +70,7 @@ impl ImageFile {
 
 /// Reads a whole file of `data` into `into`.
 fn read_bytes(storage: &Arc<dyn Storage>, path: &str, into: &mut Vec<u8>) -> std::io::Result<()> {
-    if storage.requests().is_some() {
+    if storage.request_counts().is_some() {
         // Far away, the size would be another request.
         let read = storage.read_files(&[path]).pop();
         *into = read.unwrap_or_else(|| Err(std::io::ErrorKind::NotFound.into()))?;

@@ -29,14 +29,7 @@
 //! std::fs::write(folder.path().join("chunk-7"), vec![7; 1000])?;
 //! let spec: LinkSpec = "30ms,90MB/s,1GB/s".parse()?;
 //! let server = LinkServer::start(folder.path(), spec)?;
-//! let config = storage::Config::from(
-//!     [
-//!         ("vfs.s3.endpoint_override", server.address().to_string().as_str()),
-//!         ("vfs.s3.scheme", "http"),
-//!         ("vfs.s3.no_sign_request", "true"),
-//!     ]
-//!     .map(|(name, value)| (name.to_owned(), value.to_owned())),
-//! );
+//! let config = server.config();
 //! let options = storage::OpenOptions::new(&config);
 //! let opened = storage::open(&format!("s3://{BUCKET}"), &options)?;
 //! assert_eq!(opened.storage.size("chunk-7")?, 1000);
@@ -46,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 mod body;
+mod client_settings;
 mod counts;
 mod error;
 mod faults;
@@ -58,6 +52,7 @@ mod server;
 mod service;
 mod spec;
 
+pub use client_settings::client_settings;
 pub use counts::{COUNTS_PATH, LinkCounts};
 pub use error::{Error, FaultsError, SpecError};
 pub use faults::LinkFaults;

@@ -1,5 +1,6 @@
 //! The server: a port on loopback, and threads of its own.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::body::{Buffers, Rates};
+use crate::client_settings::client_settings;
 use crate::counts::LinkCounts;
 use crate::error::Error;
 use crate::faults::{Draws, LinkFaults};
@@ -103,6 +105,12 @@ impl LinkServer {
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// A TileDB config with which S3 is read from this server.
+    pub fn config(&self) -> BTreeMap<String, String> {
+        let settings = client_settings(&self.address.to_string());
+        settings.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
     /// The served folder.

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use link::{BUCKET, LinkCounts, LinkServer, ServeOptions};
 use loader::{BatchForm, BlockForm, Dataset, DatasetSpec, Loader, LoaderSpec, Matrix};
-use soma_io::{Config, Experiment, OpenOptions};
+use soma_io::{Experiment, OpenOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -37,17 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "", "seconds", "requests", "MB", "most", "rounds"
     );
 
-    let address = server.address().to_string();
-    let settings = [
-        ("vfs.s3.endpoint_override", address.as_str()),
-        ("vfs.s3.scheme", "http"),
-        ("vfs.s3.region", "us-east-1"),
-        ("vfs.s3.no_sign_request", "true"),
-        ("vfs.s3.use_virtual_addressing", "false"),
-    ];
-    let config: Config =
-        settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect();
-    let options = OpenOptions { config, ..OpenOptions::default() };
+    let options = OpenOptions { config: server.config(), ..OpenOptions::default() };
     let experiment = Experiment::open(&format!("s3://{BUCKET}/data"), &options)?;
     step.print("open", &server);
     let dataset = Dataset::from_experiment(&experiment, &DatasetSpec::default())?;

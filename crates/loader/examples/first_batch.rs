@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let server = link.map(|link| serve(Path::new(&folder), &link)).transpose()?;
     let (uri, config) = server
         .as_ref()
-        .map_or((folder, Config::new()), |(server, uri)| (uri.clone(), config(server)));
+        .map_or((folder, Config::new()), |(server, uri)| (uri.clone(), server.config()));
     let start = worktime::now();
     let print = |what: &str| {
         let seconds = (worktime::now() - start).wall.as_secs_f64();
@@ -76,17 +76,6 @@ fn serve(folder: &Path, link: &str) -> Result<(LinkServer, String), Box<dyn Erro
     let parent = folder.parent().ok_or("the folder has no parent")?;
     let server = LinkServer::start(parent, link.parse()?)?;
     Ok((server, format!("s3://{BUCKET}/{name}")))
-}
-
-fn config(server: &LinkServer) -> Config {
-    let address = server.address().to_string();
-    let settings = [
-        ("vfs.s3.endpoint_override", address.as_str()),
-        ("vfs.s3.scheme", "http"),
-        ("vfs.s3.region", "us-east-1"),
-        ("vfs.s3.no_sign_request", "true"),
-    ];
-    settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect()
 }
 
 /// Writes an experiment of 50 fragments with 100,000 tiles each.

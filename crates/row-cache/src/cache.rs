@@ -142,8 +142,8 @@ impl RowCache {
         }
     }
 
-    /// About the bytes of memory that a read takes, without the returned rows and without the read
-    /// of the matrix, for rows of so many values.
+    /// Approximate bytes of memory that a read takes if a row has `row_nnz` values, without the
+    /// returned rows and without the read of the matrix.
     pub fn working_bytes(&self, row_nnz: u64, columns: &Columns) -> u64 {
         let page_values = row_nnz.saturating_mul(page_rows(columns.n_columns));
         let n_threads = self.pool.current_num_threads() as u64;

@@ -42,7 +42,7 @@ pub(crate) fn page_rows(n_columns: usize) -> u64 {
     MOST_ROWS.min(1 << most.max(1).ilog2())
 }
 
-/// Bytes of a group of numbers of so many bits.
+/// Bytes of a group of numbers of `bits` bits each.
 fn group_bytes(bits: u8) -> usize {
     usize::from(bits) * GROUP / 8
 }

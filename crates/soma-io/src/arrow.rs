@@ -50,10 +50,9 @@ pub(crate) fn field(
     enumeration: Option<&Enumeration>,
     uri: &str,
 ) -> Result<Field, Error> {
-    let unknown = |datatype: Datatype| Error::BrokenColumn {
-        uri: uri.to_owned(),
-        column: attribute.name.clone(),
-        problem: format!("values of type {datatype:?} have no Arrow type here"),
+    let unknown = |datatype: Datatype| {
+        let problem = format!("values of type {datatype:?} have no Arrow type here");
+        Error::broken_column(uri, &attribute.name, problem)
     };
     let keys = data_type(attribute.datatype, attribute.var_sized)
         .ok_or_else(|| unknown(attribute.datatype))?;
@@ -82,11 +81,7 @@ pub(crate) fn column_array(
     categories: Option<&ArrayRef>,
     uri: &str,
 ) -> Result<ArrayRef, Error> {
-    let broken = |problem: String| Error::BrokenColumn {
-        uri: uri.to_owned(),
-        column: field.name().clone(),
-        problem,
-    };
+    let broken = |problem: String| Error::broken_column(uri, field.name(), problem);
     let nulls = column.nulls;
     let bytes = Buffer::from_vec(column.bytes);
     match (field.data_type(), categories) {

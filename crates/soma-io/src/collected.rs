@@ -3,7 +3,6 @@
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 use tiledb_schema::Attribute;
 
-use crate::Error;
 use crate::soma_object::StoredColumn;
 
 /// The values of the rows that were kept of a column, in the form of [`StoredColumn`]; which rows
@@ -110,11 +109,6 @@ impl CollectedColumn {
 
 fn no_memory(n_bytes: usize) -> String {
     format!("there is no memory for {n_bytes} more bytes: select fewer rows or columns")
-}
-
-/// The error of a column of the data frame at `uri`.
-pub(crate) fn broken(uri: &str, column: &str, problem: String) -> Error {
-    Error::BrokenColumn { uri: uri.to_owned(), column: column.to_owned(), problem }
 }
 
 #[cfg(test)]

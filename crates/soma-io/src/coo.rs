@@ -1,12 +1,12 @@
 //! Rows in CSR as Arrow tables.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use arrow_array::{Float32Array, Int64Array, RecordBatch};
 use worktime::ThreadTime;
 
 use crate::columns::coo_batch;
-use crate::{CsrBuffers, Error, GeneSelection, ReadForm, RowRanges};
+use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
 
 /// Maximum number of cells in a piece of COO; a longer row is a piece of its own.
 const PIECE_CELLS: usize = 1 << 20;
@@ -25,12 +25,35 @@ pub(crate) fn working_bytes(nnz: u64, form: ReadForm) -> u64 {
     }
 }
 
+/// [`XReader::read_coo`] of a reader that reads CSR: reads into `csr`, which later reads use again,
+/// and converts the rows piece by piece.
+///
+/// # Errors
+/// Those of [`XReader::read_csr`], and the first error of `each`.
+pub(crate) fn read(
+    (reader, uri): (&dyn XReader, &str),
+    (rows, genes): (&RowRanges, &GeneSelection),
+    csr: &Mutex<CsrBuffers>,
+    each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
+) -> Result<ReadStats, Error> {
+    // A concurrent read uses memory of its own.
+    let mut own = CsrBuffers::default();
+    let mut shared = csr.try_lock().ok();
+    let csr = shared.as_deref_mut().unwrap_or(&mut own);
+    let mut stats = reader.read_csr(rows, genes, csr)?;
+    let building = pieces(uri, (rows, genes), csr, each)?;
+    if let Some(times) = &mut stats.times {
+        times.decode += building;
+    }
+    Ok(stats)
+}
+
 /// Passes the rows of `csr`, which are `rows` and `genes` of the array at `uri`, to `each` as
 /// tables of joinids and values, piece by piece. Returns the time that this took without `each`.
 ///
 /// # Errors
 /// The first error of `each`.
-pub(crate) fn pieces(
+fn pieces(
     uri: &str,
     (rows, genes): (&RowRanges, &GeneSelection),
     csr: &CsrBuffers,

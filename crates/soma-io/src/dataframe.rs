@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use tiledb_schema::{Attribute, Datatype, Enumeration};
 
 use crate::arrow::{column_array, field};
-use crate::collected::{CollectedColumn, broken};
+use crate::collected::CollectedColumn;
 use crate::columns::JOINID;
 use crate::soma_object::{Place, StoredColumn, StoredTable, open_table};
 use crate::{ColumnKind, ColumnSpec, Error, RowRanges};
@@ -163,7 +163,7 @@ impl DataFrame {
             for ((collected, column), name) in collected.iter_mut().zip(&columns).zip(&names) {
                 let Some(collected) = collected else { continue };
                 let appended = collected.append(column, n_of_batch, keep.as_ref());
-                appended.map_err(|problem| broken(&self.uri, name, problem))?;
+                appended.map_err(|problem| Error::broken_column(&self.uri, name, problem))?;
             }
             Ok(())
         };
@@ -232,7 +232,7 @@ impl DataFrame {
                 continue;
             };
             if let DataType::Dictionary(_, values) = field.data_type() {
-                let failed = |problem| broken(&self.uri, name, problem);
+                let failed = |problem| Error::broken_column(&self.uri, name, problem);
                 let values = crate::arrow::enumeration_values(enumeration, values, &failed)?;
                 categories.insert(*name, values);
             }

@@ -4,7 +4,6 @@ use arrow_array::RecordBatch;
 use arrow_buffer::BooleanBuffer;
 
 use crate::axis_query::{AxisQuery, Joinids};
-use crate::collected::broken;
 use crate::columns::JOINID;
 use crate::{DataFrame, Error, RowRanges, ValueFilter};
 
@@ -86,8 +85,9 @@ impl DataFrame {
     /// The joinids that are kept.
     fn kept(&self, joinids: &[i64], keep: Option<&BooleanBuffer>) -> Result<Vec<u64>, Error> {
         let number = |joinid: i64| {
-            u64::try_from(joinid)
-                .map_err(|_| broken(self.uri(), JOINID, format!("{joinid} is below 0")))
+            u64::try_from(joinid).map_err(|_| {
+                Error::broken_column(self.uri(), JOINID, format!("{joinid} is below 0"))
+            })
         };
         match keep {
             Some(keep) => keep.set_indices().map(|row| number(joinids[row])).collect(),

@@ -176,7 +176,7 @@ pub enum Error {
         problem: String,
     },
     /// The address is not valid.
-    #[error("{uri} is no address of an experiment: {problem}")]
+    #[error("{uri} is not an address of an experiment: {problem}")]
     Address {
         /// The address.
         uri: String,
@@ -284,6 +284,13 @@ pub enum Error {
         /// Its message.
         message: String,
     },
+}
+
+impl Error {
+    /// The error of a column of the array at `uri`.
+    pub(crate) fn broken_column(uri: &str, column: &str, problem: String) -> Self {
+        Self::BrokenColumn { uri: uri.to_owned(), column: column.to_owned(), problem }
+    }
 }
 
 /// A filter on one line; only the surroundings of `position` if it is long.

@@ -210,10 +210,7 @@ impl FrameCopy {
 /// The joinids of a batch whose first column they are.
 fn joinids<'a>(frame: &DataFrame, batch: &'a RecordBatch) -> Result<&'a [i64], Error> {
     let column = batch.columns().first().and_then(|column| column.as_primitive_opt::<Int64Type>());
-    let broken = || Error::BrokenColumn {
-        uri: frame.uri().to_owned(),
-        column: "soma_joinid".to_owned(),
-        problem: "it is not an array of int64".to_owned(),
-    };
+    let problem = "it is not an array of int64";
+    let broken = || Error::broken_column(frame.uri(), JOINID, problem.to_owned());
     Ok(column.ok_or_else(broken)?.values())
 }

@@ -115,7 +115,7 @@ impl LibtiledbReader {
     }
 
     fn broken(&self, column: &str, problem: String) -> Error {
-        Error::BrokenColumn { uri: self.array.uri().to_owned(), column: column.to_owned(), problem }
+        Error::broken_column(self.array.uri(), column, problem)
     }
 
     /// The position of a value that f32 does not have, if the read is exact.

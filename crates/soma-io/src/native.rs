@@ -52,7 +52,7 @@ impl OpenArray<'_> {
         let options = OpenOptions { timestamp, threads, ..OpenOptions::new(1) };
         let OpenedStorage { storage, cache } = opened;
         // Only storages far away have requests.
-        let is_far = storage.requests().is_some();
+        let is_far = storage.request_counts().is_some();
         let array = Array::open(storage, &options).map_err(|error| match error {
             tiledb_native::Error::Unsupported { reason, .. } => {
                 NotNative::Unsupported(reason.to_string())
@@ -296,15 +296,6 @@ impl XReader for NativeReader {
         genes: &GeneSelection,
         each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<ReadStats, Error> {
-        // A concurrent read uses memory of its own.
-        let mut own = CsrBuffers::default();
-        let mut shared = self.csr.try_lock().ok();
-        let csr = shared.as_deref_mut().unwrap_or(&mut own);
-        let mut stats = self.read_csr(rows, genes, csr)?;
-        let building = coo::pieces(&self.uri, (rows, genes), csr, each)?;
-        if let Some(times) = &mut stats.times {
-            times.decode += building;
-        }
-        Ok(stats)
+        coo::read((self, &self.uri), (rows, genes), &self.csr, each)
     }
 }

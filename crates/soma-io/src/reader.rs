@@ -118,8 +118,8 @@ pub trait XReader: Send + Sync + Debug {
         0
     }
 
-    /// Bytes of memory of what the reader remembers of where rows are stored. It grows with the
-    /// rows that were read, up to a limit of the reader.
+    /// Bytes of memory for the places of rows that the reader remembers. It grows with the rows
+    /// that were read, up to a limit of the reader.
     fn index_bytes(&self) -> u64 {
         0
     }

@@ -14,12 +14,12 @@ use crate::{
     RowRanges, XReader, coo,
 };
 
-/// The parameter for the folder of the cache.
-const FOLDER_PARAMETER: &str = "soma.row_cache_folder";
-/// The parameter for its limit.
-const LIMIT_PARAMETER: &str = "soma.row_cache_limit_bytes";
-/// Its limit without that parameter: 32 GiB.
-const LIMIT_BYTES: usize = 32 << 30;
+/// The parameter of the config for the folder of the cache of rows.
+pub const ROW_CACHE_FOLDER: &str = "soma.row_cache_folder";
+/// The parameter of the config for the size limit of the cache of rows.
+pub const ROW_CACHE_LIMIT: &str = "soma.row_cache_limit_bytes";
+/// The size limit of the cache of rows without that parameter: 32 GiB.
+pub const ROW_CACHE_DEFAULT_BYTES: u64 = 32 << 30;
 /// Bytes of a joinid as it is stored.
 const JOINID_BYTES: u64 = 8;
 
@@ -199,15 +199,15 @@ fn identity(genes: &GeneSelection, n_columns: usize) -> Vec<u8> {
 
 /// The cache that the config of an experiment sets; `None` without one.
 pub(crate) fn spec(place: &Place) -> Result<Option<RowCacheSpec>, Error> {
-    let limit_bytes = place.parameter(LIMIT_PARAMETER, "bytes")?;
-    match place.config().get(FOLDER_PARAMETER).filter(|folder| !folder.is_empty()) {
+    let limit_bytes = place.parameter(ROW_CACHE_LIMIT, "bytes")?;
+    match place.config().get(ROW_CACHE_FOLDER).filter(|folder| !folder.is_empty()) {
         Some(folder) => Ok(Some(RowCacheSpec {
             folder: PathBuf::from(folder),
-            limit_bytes: limit_bytes.unwrap_or(LIMIT_BYTES) as u64,
+            limit_bytes: limit_bytes.map_or(ROW_CACHE_DEFAULT_BYTES, |bytes| bytes as u64),
         })),
         None if limit_bytes.is_some() => Err(Error::Schema {
             uri: place.uri.clone(),
-            problem: format!("there is no {FOLDER_PARAMETER} that {LIMIT_PARAMETER} could limit"),
+            problem: format!("there is no {ROW_CACHE_FOLDER} that {ROW_CACHE_LIMIT} could limit"),
         }),
         None => Ok(None),
     }
@@ -335,15 +335,6 @@ impl XReader for RowCacheReader {
         genes: &GeneSelection,
         each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<ReadStats, Error> {
-        // A concurrent read uses memory of its own.
-        let mut own = CsrBuffers::default();
-        let mut shared = self.csr.try_lock().ok();
-        let csr = shared.as_deref_mut().unwrap_or(&mut own);
-        let mut stats = self.read_csr(rows, genes, csr)?;
-        let building = coo::pieces(&self.uri, (rows, genes), csr, each)?;
-        if let Some(times) = &mut stats.times {
-            times.decode += building;
-        }
-        Ok(stats)
+        coo::read((self, &self.uri), (rows, genes), &self.csr, each)
     }
 }

@@ -158,7 +158,7 @@ impl SparseNdArray {
         let reader = opened.and_then(|opened| {
             // Threads that wait for an answer from far away must not keep another array waiting,
             // whose requests could be under way at the same time.
-            let threads = match opened.storage.requests() {
+            let threads = match opened.storage.request_counts() {
                 Some(_) => Threads::Own(self.place.n_threads()?),
                 None => self.place.threads()?,
             };

@@ -2,7 +2,7 @@
 //! from disk, in this process and in later ones.
 //!
 //! [`CachedStorage`] documents its promises. [`plan`] cuts a read into blocks, [`store`] finds and
-//! keeps blocks within the limit, [`block`] tells a block from damage, and with [`flights`] threads
+//! keeps blocks within the limit, [`block`] recognizes damaged blocks, and [`flights`] lets threads
 //! that miss the same block share one fetch.
 //!
 //! Why blocks of 256 KiB: opening two TileDB arrays of 43 and 490 MB behind 30 ms per request, and
@@ -469,10 +469,6 @@ impl Storage for CachedStorage {
 
     fn keeps_versions(&self) -> bool {
         self.inner.keeps_versions()
-    }
-
-    fn requests(&self) -> Option<u64> {
-        self.inner.requests()
     }
 
     fn request_counts(&self) -> Option<RequestCounts> {

@@ -200,7 +200,8 @@ mod tests {
         let mut bytes = [0; 4];
         let piece = crate::storage::Piece { file: "d0.tdb", range: 8..12 };
         storage.read(&[piece], &mut bytes).unwrap();
-        assert_eq!((&bytes, storage.requests()), (b"abcd", Some(1)));
+        let sent = storage.request_counts().map(|counts| counts.sent);
+        assert_eq!((&bytes, sent), (b"abcd", Some(1)));
         server.join().unwrap()
     }
 

@@ -23,7 +23,7 @@ fn cache_block(input: &[u8]) {
         assert_eq!(id.folder().len(), 2);
         check_file(&id, file);
     }
-    // A block of whatever is there: only whole, and only under its own name, is it taken for one.
+    // Any bytes make a block. It is accepted only whole, and only under its own name.
     let version = FileVersion { size: file.len() as u64, tag: Some(text.into_owned()) };
     let object: ObjectId = object_id("memory", "file", &version, 4096);
     let id = BlockId { object, idx: name.len() as u64 };

@@ -168,7 +168,7 @@ impl GatheredStorage {
         self.known().has_all()
     }
 
-    /// Bytes of a file, if a listing or a read told them.
+    /// Bytes of a file, if known from a listing or a read.
     pub fn known_size(&self, file: &str) -> Option<u64> {
         self.known().size(file)
     }
@@ -290,10 +290,6 @@ impl Storage for GatheredStorage {
         self.inner.keeps_versions()
     }
 
-    fn requests(&self) -> Option<u64> {
-        self.inner.requests()
-    }
-
     fn request_counts(&self) -> Option<RequestCounts> {
         self.inner.request_counts()
     }
@@ -333,7 +329,7 @@ fn each_gone<T>(results: Vec<io::Result<T>>) -> Vec<io::Result<T>> {
     results.into_iter().map(|result| result.map_err(gone)).collect()
 }
 
-/// What is `known` of each of `files`, and for the others the answers of `ask`.
+/// For each of `files` the `known` value, or else the answer of `ask`.
 fn filled<T>(
     files: &[&str],
     known: Vec<Option<T>>,

@@ -225,10 +225,6 @@ impl Storage for LimitedStorage {
         self.inner.keeps_versions()
     }
 
-    fn requests(&self) -> Option<u64> {
-        self.inner.requests()
-    }
-
     fn request_counts(&self) -> Option<RequestCounts> {
         self.inner.request_counts()
     }

@@ -169,8 +169,8 @@ impl ObjectStorage {
         Ok(Self { place, options: self.options, requests, threads: Arc::clone(&self.threads) })
     }
 
-    /// Requests what of `pieces` was not fetched ahead. Returns the requests, and the sources that
-    /// fill `pieces`, which lie one after another in `len` bytes.
+    /// Requests the parts of `pieces` that were not fetched ahead. Returns the requests, and the
+    /// sources that fill `pieces`, which lie one after another in `len` bytes.
     fn sources(
         &self,
         pieces: &[Piece<'_>],
@@ -295,7 +295,7 @@ impl Storage for ObjectStorage {
         for Answer { at, len, skip, from } in answers {
             let (bytes, skip) = match from {
                 Origin::Sent(idx) => (sent[idx].wait(), skip),
-                // Nobody waited for fetching ahead, so its failure is no error until the read
+                // Nobody waited for fetching ahead, so its failure is not an error until the read
                 // itself has tried.
                 Origin::Ahead { piece, range, pending } => match pending.wait() {
                     Ok(bytes) => (Ok(bytes), skip),

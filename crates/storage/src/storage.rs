@@ -20,7 +20,7 @@ pub trait Storage: Debug + Send + Sync {
     /// at a time.
     ///
     /// # Errors
-    /// Each folder's like [`Storage::list`].
+    /// For each folder those of [`Storage::list`].
     fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
         folders.iter().map(|folder| self.list(folder)).collect()
     }
@@ -45,7 +45,7 @@ pub trait Storage: Debug + Send + Sync {
     /// Bytes of each of `files`, in their order. A storage far away asks for many at a time.
     ///
     /// # Errors
-    /// Each file's as of [`Storage::size`].
+    /// For each file those of [`Storage::size`].
     fn sizes(&self, files: &[&str]) -> Vec<io::Result<u64>> {
         files.iter().map(|file| self.size(file)).collect()
     }
@@ -54,7 +54,7 @@ pub trait Storage: Debug + Send + Sync {
     /// is the default for storages that know no more than sizes.
     ///
     /// # Errors
-    /// Each file's as of [`Storage::size`].
+    /// For each file those of [`Storage::size`].
     fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
         let sizes = self.sizes(files).into_iter();
         sizes.map(|size| Ok(FileVersion { size: size?, tag: None })).collect()
@@ -72,7 +72,7 @@ pub trait Storage: Debug + Send + Sync {
     /// many at a time, and need not ask for sizes first.
     ///
     /// # Errors
-    /// Each file's as of [`Storage::size`] and [`Storage::read`].
+    /// For each file those of [`Storage::size`] and [`Storage::read`].
     fn read_files(&self, files: &[&str]) -> Vec<io::Result<Vec<u8>>> {
         read_files_by_size(self, files)
     }
@@ -93,13 +93,7 @@ pub trait Storage: Debug + Send + Sync {
         false
     }
 
-    /// Requests sent so far, for bytes, sizes and listings; `None` for a storage without requests,
-    /// such as a folder.
-    fn requests(&self) -> Option<u64> {
-        Some(self.request_counts()?.sent)
-    }
-
-    /// Counts of the requests so far; `None` for a storage without requests.
+    /// Counts of the requests so far; `None` for a storage without requests, such as a folder.
     fn request_counts(&self) -> Option<RequestCounts> {
         None
     }

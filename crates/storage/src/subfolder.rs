@@ -109,10 +109,6 @@ impl Storage for Subfolder {
         self.storage.keeps_versions()
     }
 
-    fn requests(&self) -> Option<u64> {
-        self.storage.requests()
-    }
-
     fn request_counts(&self) -> Option<RequestCounts> {
         self.storage.request_counts()
     }

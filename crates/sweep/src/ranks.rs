@@ -235,7 +235,7 @@ impl Measuring<'_> {
         self.session.display.line(&format!("{n} ranks: {rate} samples/s together{least}"));
     }
 
-    /// Prints the tables and writes the report of what was measured.
+    /// Prints the tables and writes the report.
     fn close(&self) -> anyhow::Result<()> {
         if self.rows.n_rows == 0 {
             return Ok(());

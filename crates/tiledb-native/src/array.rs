@@ -40,7 +40,7 @@ impl Threads {
     /// # Errors
     /// [`Error::Threads`] if they do not start.
     pub fn start(n_threads: usize) -> Result<Self, Error> {
-        pool(&Self::Own(n_threads)).map(Self::Shared)
+        Self::Own(n_threads).pool().map(Self::Shared)
     }
 
     /// The shared pool, or a new one.
@@ -48,7 +48,15 @@ impl Threads {
     /// # Errors
     /// [`Error::Threads`] if a new one does not start.
     pub fn pool(&self) -> Result<Arc<ThreadPool>, Error> {
-        pool(self)
+        let n_threads = match self {
+            Self::Shared(pool) => return Ok(Arc::clone(pool)),
+            Self::Own(n_threads) => *n_threads,
+        };
+        let builder = ThreadPoolBuilder::new()
+            .num_threads(n_threads.max(1))
+            .thread_name(|idx| format!("tiledb-native-{idx}"))
+            .start_handler(|_| worktime::run_in_background());
+        builder.build().map(Arc::new).map_err(|source| Error::Threads { n_threads, source })
     }
 }
 
@@ -70,19 +78,6 @@ impl OpenOptions {
     pub fn new(n_threads: usize) -> Self {
         Self { timestamp: None, threads: Threads::Own(n_threads), index_bytes: 256 << 20 }
     }
-}
-
-/// Returns the pool, and makes it if needed.
-pub(crate) fn pool(threads: &Threads) -> Result<Arc<ThreadPool>, Error> {
-    let n_threads = match threads {
-        Threads::Shared(pool) => return Ok(Arc::clone(pool)),
-        Threads::Own(n_threads) => *n_threads,
-    };
-    let builder = ThreadPoolBuilder::new()
-        .num_threads(n_threads.max(1))
-        .thread_name(|idx| format!("tiledb-native-{idx}"))
-        .start_handler(|_| worktime::run_in_background());
-    builder.build().map(Arc::new).map_err(|source| Error::Threads { n_threads, source })
 }
 
 /// A sparse array of two integer dimensions and one attribute, open for reading.
@@ -112,7 +107,7 @@ impl Array {
         let files = Files::new(storage);
         let timestamp = options.timestamp.unwrap_or(u64::MAX);
         let (layout, fragments) = load(&files, timestamp)?;
-        let pool = pool(&options.threads)?;
+        let pool = options.threads.pool()?;
         let indices = Arc::new(IndexCache::new(options.index_bytes));
         let crop = crop(&layout, &fragments);
         let reader = Reader {

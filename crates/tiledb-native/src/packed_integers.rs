@@ -15,8 +15,8 @@ pub(crate) struct PackedIntegers {
 }
 
 impl PackedIntegers {
-    /// Packs `n` numbers, which `numbers` writes for each group that it is told. None where it says
-    /// that there are none. `scratch` only grows.
+    /// Packs `n` numbers. `numbers` is called for one group after another and writes the numbers of
+    /// the given range; if it returns false, the result is `None`. `scratch` only grows.
     pub(crate) fn pack(
         n: usize,
         scratch: &mut Vec<u8>,

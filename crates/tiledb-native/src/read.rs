@@ -9,8 +9,8 @@
 //! number of values of each row. The second then writes straight into the caller's buffers, columns
 //! and values of a task separately ([`direct`]). For a list of columns, or if the times of cells
 //! decide which of them count, tasks keep their results, which are merged afterwards ([`staged`]).
-//! A range is also read that way if a row's cells are unordered, and from an object store, which is
-//! told in advance what will be read.
+//! A range is also read that way if a row's cells are unordered, and from an object store, to which
+//! reads are announced.
 
 mod chunks;
 mod count;
@@ -160,8 +160,7 @@ impl Reader {
     }
 
     /// Whether cells of all columns, or of a range, are written straight to their place, as far as
-    /// is known. From a storage that is told in advance what will be read, a range is collected
-    /// like a list.
+    /// is known. From a storage to which reads are announced, a range is collected like a list.
     fn is_direct(&self, is_all: bool, is_range: bool) -> bool {
         let is_announced = self.files.storage().coalesce().prefetches();
         (is_all || (is_range && !is_announced))

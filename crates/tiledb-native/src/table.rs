@@ -4,7 +4,7 @@
 //!
 //! 1. The bounding rectangles of the fragments give the tiles that may have wanted rows.
 //! 2. The tiles are grouped into windows of coordinates ([`window`]), and windows into batches.
-//! 3. The cells of a batch are selected ([`select`]). Mostly the metadata tell that a tile's cells
+//! 3. The cells of a batch are selected ([`select`]). Mostly the metadata show that a tile's cells
 //!    all belong to the result; coordinates are decoded only at the edges of the wanted ranges,
 //!    where tiles overlap, and where the times of cells decide.
 //! 4. All columns of the batch's tiles are fetched at once ([`fetched`]), decoded, and appended to
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use rayon::ThreadPool;
 use storage::{Files, Storage};
 
-use crate::array::{self, OpenOptions};
+use crate::array::OpenOptions;
 use crate::description::ArrayDescription;
 use crate::error::Error;
 pub use column::TableColumn;
@@ -73,7 +73,7 @@ impl Table {
     pub fn open(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self, Error> {
         let timestamp = options.timestamp.unwrap_or(u64::MAX);
         let (snapshot, description) = Snapshot::load(&Files::new(storage), timestamp)?;
-        Ok(Self { description, snapshot, pool: array::pool(&options.threads)? })
+        Ok(Self { description, snapshot, pool: options.threads.pool()? })
     }
 
     /// Schema, metadata and extents.

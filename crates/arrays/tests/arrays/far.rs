@@ -64,11 +64,11 @@ fn a_chunk_costs_one_request() {
     let storage = far(folder.path(), 1 << 20);
     let spec = SampleSpec::new([Variable::new("fields")]);
     let samples = ArraySamples::open(Arc::clone(&storage) as Arc<dyn Storage>, &spec).unwrap();
-    let before = storage.requests().unwrap();
+    let before = storage.request_counts().unwrap().sent;
     let pipeline = Pipeline::new(Arc::new(samples), in_order(), ArrayBatch::n_samples).unwrap();
     let mut epoch = pipeline.epoch(0).unwrap();
     let n: usize = epoch.by_ref().map(|batch| batch.unwrap().n_samples()).sum();
-    assert_eq!((n, storage.requests().unwrap() - before), (8, 16));
+    assert_eq!((n, storage.request_counts().unwrap().sent - before), (8, 16));
     assert_eq!(epoch.stats().read.requests, Some(16));
 }
 

@@ -3,20 +3,10 @@
 use std::collections::BTreeMap;
 
 use bench_report::{GridPoint, Measured};
-use link::{BUCKET, COUNTS_PATH, LinkCounts, LinkFaults, LinkSpec};
+use link::{BUCKET, COUNTS_PATH, LinkCounts, LinkFaults, LinkSpec, client_settings};
 use serde::{Deserialize, Serialize};
 
 use crate::usage_error::UsageError;
-
-/// Settings of TileDB with which S3 is read from a server of a link; the endpoint is added.
-const SETTINGS: [(&str, &str); 4] = [
-    ("vfs.s3.scheme", "http"),
-    ("vfs.s3.region", "us-east-1"),
-    ("vfs.s3.no_sign_request", "true"),
-    ("vfs.s3.use_virtual_addressing", "false"),
-];
-
-const ENDPOINT: &str = "vfs.s3.endpoint_override";
 
 /// A folder that a server gives over a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,9 +66,8 @@ impl LinkAccess {
     /// # Errors
     /// `config` has one of them already.
     pub fn configure(&self, config: &mut BTreeMap<String, String>) -> anyhow::Result<()> {
-        let endpoint = (ENDPOINT, self.address.as_str());
-        for (name, value) in SETTINGS.into_iter().chain([endpoint]) {
-            if config.insert(name.to_owned(), value.to_owned()).is_some() {
+        for (name, value) in client_settings(&self.address) {
+            if config.insert(name.to_owned(), value).is_some() {
                 let message = format!("--link sets {name} itself: leave out --config {name}");
                 return Err(UsageError::new(message).into());
             }
@@ -138,7 +127,7 @@ mod tests {
     fn settings_are_added_and_not_replaced() {
         let mut config = BTreeMap::from([("soma.x".to_owned(), "1".to_owned())]);
         access().configure(&mut config).unwrap();
-        assert_eq!((config[ENDPOINT].as_str(), config.len()), ("127.0.0.1:9", 6));
+        assert_eq!((config["vfs.s3.endpoint_override"].as_str(), config.len()), ("127.0.0.1:9", 6));
         let error = access().configure(&mut config).unwrap_err().to_string();
         assert!(error.contains("leave out --config vfs.s3."), "{error}");
     }

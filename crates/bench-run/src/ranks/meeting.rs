@@ -2,7 +2,7 @@
 //! address stands in a file of the results folder.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufReader, ErrorKind, Read as _, Write as _};
+use std::io::{BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ const GLANCE: Duration = Duration::from_millis(10);
 /// The file in the results folder.
 const FILE: &str = ".meeting-of-ranks.json";
 
-/// Where rank 0 waits, as the file has it.
+/// The content of the file: where rank 0 waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
     /// Name of the machine.
@@ -59,7 +59,7 @@ impl Place {
     }
 }
 
-/// What the threads of a meeting share.
+/// State that the threads of a meeting share.
 #[derive(Debug)]
 struct Shared {
     key: String,
@@ -72,11 +72,12 @@ struct Shared {
 }
 
 impl Shared {
-    fn say(&self, message: &FromZero) {
+    /// Sends a message to all ranks that have come.
+    fn broadcast(&self, message: &FromZero) {
         let ranks = self.ranks.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, stream) in ranks.iter() {
             let mut stream: &TcpStream = stream;
-            // A broken connection is noticed where it is read.
+            // A broken connection is noticed when it is read.
             let _sent = write_message(&mut stream, message);
         }
     }
@@ -100,7 +101,7 @@ impl Shared {
                 "it was started with other settings, or as another program, than rank 0".to_owned()
             );
         }
-        // Under the lock, so that nothing is said before.
+        // Under the lock, so that no other message comes first.
         write_message(&mut &stream, &FromZero::Welcome).map_err(|error| format!("{error:#}"))?;
         ranks.push((*rank, stream));
         Ok(())
@@ -153,12 +154,13 @@ impl Meeting {
 
     /// Lets all ranks begin that have come.
     pub fn start(&self) {
-        self.shared.say(&FromZero::Start);
+        self.shared.broadcast(&FromZero::Start);
     }
 
     /// Ends the meeting: the ranks are done, or stop for this reason.
     pub fn end(self, reason: Option<String>) {
-        self.shared.say(&reason.map_or(FromZero::Finished, |reason| FromZero::Stop { reason }));
+        self.shared
+            .broadcast(&reason.map_or(FromZero::Finished, |reason| FromZero::Stop { reason }));
     }
 }
 
@@ -170,7 +172,7 @@ impl Drop for Meeting {
         }
         let ranks = self.shared.ranks.lock().unwrap_or_else(PoisonError::into_inner);
         for (_, stream) in ranks.iter() {
-            // What was said before still arrives. The rank then closes its end.
+            // Messages sent before still arrive. The rank then closes its end.
             let _closed = stream.shutdown(Shutdown::Write);
         }
         // Another run may have replaced the file.
@@ -197,7 +199,7 @@ fn accept<Answer: DeserializeOwned + Send + 'static>(
     let mut last_alive = Instant::now();
     while !shared.is_over.load(Ordering::Relaxed) {
         if ALIVE <= last_alive.elapsed() {
-            shared.say(&FromZero::Alive);
+            shared.broadcast(&FromZero::Alive);
             last_alive = Instant::now();
         }
         match listener.accept() {
@@ -207,14 +209,13 @@ fn accept<Answer: DeserializeOwned + Send + 'static>(
                 // Without a thread the connection is closed, and the rank tries again.
                 let _thread = Builder::new().name("rank-connection".to_owned()).spawn(serve);
             }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(GLANCE),
-            // The connection was given up before it was taken.
+            // Nobody connects, or a connection was given up before it was accepted.
             Err(_) => thread::sleep(GLANCE),
         }
     }
 }
 
-/// Passes on what a rank reports, until its connection ends. A stranger is not answered.
+/// Passes on the events of a rank until its connection ends. A stranger is not answered.
 fn serve_rank<Answer: DeserializeOwned>(
     stream: &TcpStream,
     shared: &Shared,
@@ -238,16 +239,10 @@ fn serve_rank<Answer: DeserializeOwned>(
     report(rank, RankEvent::Came(Box::new(introduction.host)));
     let mut is_over = false;
     loop {
-        if is_over {
-            // Unread bytes would reset the connection, and what was said last would be lost.
-            match read_message::<RankEvent<Answer>>(&mut from) {
-                Ok(Some(_)) => continue,
-                Ok(None) | Err(_) => return,
-            }
-        }
         let event = match read_message::<RankEvent<Answer>>(&mut from) {
             Ok(Some(RankEvent::Alive)) => continue,
             Ok(Some(event)) => event,
+            Ok(None) | Err(_) if is_over => return,
             Ok(None) => RankEvent::lost(
                 "its connection closed before it was done: its process ended, or was killed",
             ),
@@ -256,8 +251,12 @@ fn serve_rank<Answer: DeserializeOwned>(
                 LONGEST_SILENCE.as_secs()
             )),
         };
-        is_over = event.is_end();
-        report(rank, event);
+        // Messages after the last event are read and dropped: unread bytes would reset the
+        // connection, and the last message to the rank would be lost.
+        if !is_over {
+            is_over = event.is_end();
+            report(rank, event);
+        }
     }
 }
 

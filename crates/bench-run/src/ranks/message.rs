@@ -23,7 +23,7 @@ pub(super) const INTRODUCTION: Duration = Duration::from_secs(10);
 /// Longest introduction, in bytes.
 const MOST_INTRODUCTION: u64 = 1 << 16;
 
-/// What happens in a rank's process, and how it ends.
+/// An event of a rank's process, up to its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RankEvent<Answer> {
     /// The rank has come, from this machine.
@@ -101,7 +101,7 @@ pub(super) struct Introduction {
     pub(super) host: HostInfo,
 }
 
-/// What rank 0 says to another.
+/// A message from rank 0 to another rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum FromZero {
     /// The rank belongs to this run.
@@ -167,7 +167,7 @@ mod tests {
             assert_eq!(read_message(&mut from).unwrap().as_ref(), Some(event));
         }
         assert_eq!(read_message::<RankEvent<f64>>(&mut from).unwrap(), None);
-        // A message that is cut off is none.
+        // A message that is cut off counts as the end.
         assert_eq!(read_message::<RankEvent<f64>>(&mut &bytes[..9]).unwrap(), None);
         assert!(read_message::<RankEvent<f64>>(&mut &b"noise\n"[..]).is_err());
     }

@@ -106,8 +106,8 @@ fn introduce(place: &Place, introduction: &Introduction) -> anyhow::Result<(Rank
     Ok((RankZero { stream, from }, answer))
 }
 
-/// What a rank waits for.
-enum Heard<Answer> {
+/// An event that a rank waits for.
+enum Incoming<Answer> {
     Process(RankEvent<Answer>),
     Zero(FromZero),
     /// The connection to rank 0 ended.
@@ -127,52 +127,54 @@ where
     Answer: Serialize + DeserializeOwned + Send + 'static,
 {
     let RankZero { mut stream, from } = zero;
-    let (heard, hear) = channel::<Heard<Answer>>();
-    let to_self = heard.clone();
+    let (sender, incoming) = channel::<Incoming<Answer>>();
+    let to_self = sender.clone();
     let process =
-        RankProcess::spawn(process, move |event| to_self.send(Heard::Process(event)).is_ok())?;
+        RankProcess::spawn(process, move |event| to_self.send(Incoming::Process(event)).is_ok())?;
     let listening = Builder::new().name("rank-zero".to_owned());
     listening
-        .spawn(move || listen(from, &heard))
+        .spawn(move || listen(from, &sender))
         .context("cannot start a thread that listens to rank 0")?;
     let mut last_sent = Instant::now();
     loop {
         if interrupted.load(Ordering::Relaxed) {
             return Ok(RanksEnd::Interrupted);
         }
-        let message = match hear.recv_timeout(GLANCE) {
-            Ok(Heard::Process(event)) => event,
-            Ok(Heard::Zero(FromZero::Start)) => {
+        let message = match incoming.recv_timeout(GLANCE) {
+            Ok(Incoming::Process(event)) => event,
+            Ok(Incoming::Zero(FromZero::Start)) => {
                 process.start();
                 continue;
             }
-            Ok(Heard::Zero(FromZero::Finished)) => return Ok(RanksEnd::Done),
-            Ok(Heard::Zero(FromZero::Stop { reason })) => return Err(anyhow!(reason)),
-            Ok(Heard::ZeroGone(why)) => return Err(anyhow!(why)),
+            Ok(Incoming::Zero(FromZero::Finished)) => return Ok(RanksEnd::Done),
+            Ok(Incoming::Zero(FromZero::Stop { reason })) => return Err(anyhow!(reason)),
+            Ok(Incoming::ZeroGone(why)) => return Err(anyhow!(why)),
             Err(RecvTimeoutError::Timeout) if ALIVE <= last_sent.elapsed() => RankEvent::Alive,
-            Ok(Heard::Zero(FromZero::Alive | FromZero::Welcome))
+            Ok(Incoming::Zero(FromZero::Alive | FromZero::Welcome))
             | Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => bail!("rank 0 is gone"),
         };
-        // A broken connection is noticed where it is read, with what rank 0 said last.
+        // A broken connection is noticed when it is read, with the last message of rank 0.
         let _sent = write_message(&mut stream, &message);
         last_sent = Instant::now();
     }
 }
 
-/// Passes on what rank 0 says, until its connection ends.
-fn listen<Answer>(mut from: BufReader<TcpStream>, heard: &Sender<Heard<Answer>>) {
+/// Passes on the messages of rank 0 until its connection ends.
+fn listen<Answer>(mut from: BufReader<TcpStream>, sender: &Sender<Incoming<Answer>>) {
     loop {
-        let (last, is_last) = match read_message(&mut from) {
-            Ok(Some(said)) => (Heard::Zero(said), false),
-            Ok(None) => (Heard::ZeroGone("rank 0 ended before the run was over".to_owned()), true),
+        let (message, is_last) = match read_message(&mut from) {
+            Ok(Some(message)) => (Incoming::Zero(message), false),
+            Ok(None) => {
+                (Incoming::ZeroGone("rank 0 ended before the run was over".to_owned()), true)
+            }
             Err(error) => {
                 let why = format!("nothing comes from rank 0, or its connection broke: {error:#}");
-                (Heard::ZeroGone(why), true)
+                (Incoming::ZeroGone(why), true)
             }
         };
         // Fails only if this rank has ended.
-        if heard.send(last).is_err() || is_last {
+        if sender.send(message).is_err() || is_last {
             return;
         }
     }

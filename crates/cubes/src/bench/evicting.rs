@@ -90,10 +90,6 @@ impl Storage for EvictingStorage {
         self.inner.keeps_versions()
     }
 
-    fn requests(&self) -> Option<u64> {
-        self.inner.requests()
-    }
-
     fn request_counts(&self) -> Option<RequestCounts> {
         self.inner.request_counts()
     }

@@ -262,7 +262,8 @@ impl StorageCounts {
     fn of(opened: &OpenedStorage) -> Self {
         let stats = opened.cache.as_ref().map(|cache| cache.stats());
         let cache = stats.map(|stats| (stats.hits, stats.misses));
-        Self { requests: opened.storage.requests(), cache }
+        let requests = opened.storage.request_counts().map(|counts| counts.sent);
+        Self { requests, cache }
     }
 
     /// Enters what has come since.

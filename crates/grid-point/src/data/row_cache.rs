@@ -5,14 +5,9 @@ use std::str::FromStr;
 
 use anyhow::Context as _;
 use bytesize::ByteSize;
+use soma_io::{ROW_CACHE_DEFAULT_BYTES, ROW_CACHE_FOLDER, ROW_CACHE_LIMIT};
 
 use super::Data;
-
-/// TileDB's config has these two settings of ours (`soma_io::OpenOptions`).
-const FOLDER: &str = "soma.row_cache_folder";
-const LIMIT: &str = "soma.row_cache_limit_bytes";
-/// The limit if none is given.
-const DEFAULT_LIMIT: ByteSize = ByteSize::gib(32);
 
 /// The folder of a cache of rows and its limit, as `DIR` or `DIR,SIZE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +25,7 @@ impl FromStr for RowCacheFlag {
                 let problem = |_| format!("{size:?} is not a size like 100GiB");
                 (folder, size.parse().map_err(problem)?)
             }
-            None => (text, DEFAULT_LIMIT),
+            None => (text, ByteSize(ROW_CACHE_DEFAULT_BYTES)),
         };
         if folder.is_empty() {
             return Err("a folder is missing before the size".to_owned());
@@ -44,25 +39,28 @@ impl RowCacheFlag {
     pub(super) fn settings(&self) -> anyhow::Result<[(String, String); 2]> {
         let folder = std::path::absolute(&self.folder).unwrap_or_else(|_| self.folder.clone());
         let folder = folder.to_str().context("the path of --row-cache is not UTF-8")?;
-        Ok([(FOLDER, folder.to_owned()), (LIMIT, self.limit.as_u64().to_string())]
-            .map(|(name, value)| (name.to_owned(), value)))
+        Ok([
+            (ROW_CACHE_FOLDER, folder.to_owned()),
+            (ROW_CACHE_LIMIT, self.limit.as_u64().to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value)))
     }
 }
 
 impl Data {
     /// Returns the limit in bytes of the cache of rows, if there is one.
     pub(crate) fn row_cache_limit(&self) -> Option<u64> {
-        self.config.get(FOLDER).filter(|folder| !folder.is_empty())?;
-        Some(match self.config.get(LIMIT) {
+        self.config.get(ROW_CACHE_FOLDER).filter(|folder| !folder.is_empty())?;
+        Some(match self.config.get(ROW_CACHE_LIMIT) {
             Some(limit) => limit.parse().ok()?,
-            None => DEFAULT_LIMIT.as_u64(),
+            None => ROW_CACHE_DEFAULT_BYTES,
         })
     }
 
     /// Returns the data read without a cache of rows.
     #[must_use]
     pub fn without_row_cache(mut self) -> Self {
-        self.config.retain(|name, _| name != FOLDER && name != LIMIT);
+        self.config.retain(|name, _| name != ROW_CACHE_FOLDER && name != ROW_CACHE_LIMIT);
         self
     }
 }
@@ -76,7 +74,7 @@ mod tests {
         let flag: RowCacheFlag = "/cache/of,rows,2MiB".parse().unwrap();
         let config = flag.settings().unwrap().into();
         let data = Data { config, ..Data::default() };
-        assert_eq!(data.config[FOLDER], "/cache/of,rows");
+        assert_eq!(data.config[ROW_CACHE_FOLDER], "/cache/of,rows");
         assert_eq!(data.row_cache_limit(), Some(2 << 20));
         let plain = data.without_row_cache();
         assert_eq!((plain.row_cache_limit(), plain.config.len()), (None, 0));

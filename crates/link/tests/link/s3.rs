@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use link::{BUCKET, LinkServer, ServeOptions};
-use storage::{Config, OpenOptions, Piece, Storage};
+use storage::{OpenOptions, Piece, Storage};
 
 use crate::{folder, serve};
 
@@ -12,15 +12,7 @@ pub(crate) fn open(server: &LinkServer, key: &str) -> Arc<dyn Storage> {
 }
 
 pub(crate) fn open_with(server: &LinkServer, key: &str, more: &[(&str, &str)]) -> Arc<dyn Storage> {
-    let mut config = Config::from(
-        [
-            ("vfs.s3.endpoint_override", server.address().to_string().as_str()),
-            ("vfs.s3.scheme", "http"),
-            ("vfs.s3.region", "us-east-1"),
-            ("vfs.s3.no_sign_request", "true"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned())),
-    );
+    let mut config = server.config();
     config.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     storage::open(&format!("s3://{BUCKET}/{key}"), &OpenOptions::new(&config)).unwrap().storage
 }

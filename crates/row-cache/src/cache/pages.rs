@@ -12,11 +12,11 @@ use crate::stats::ReadCounts;
 
 /// Pages that are written before they get their names under one lock.
 const BATCH_PAGES: usize = 64;
-/// A page is written so often whatever rows a read adds, for instance those at the borders of
-/// chunks.
+/// Number of times that a page is written however few rows a read adds, for instance those at the
+/// borders of chunks.
 const FREE_WRITES: u32 = 12;
-/// After that further rows must be at least one in so many of those that it has. So the bytes
-/// written for a page stay within a few times its size even if each read adds one row.
+/// After that, a read must add at least one row for each `WORTH_ADDING` rows that the page has. So
+/// the bytes written for a page stay within a few times its size even if each read adds one row.
 const WORTH_ADDING: u32 = 8;
 
 /// Memory of a thread, reused from page to page.

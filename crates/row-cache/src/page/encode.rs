@@ -149,7 +149,7 @@ impl Encoder {
     }
 }
 
-/// Appends a group of numbers of so many bits, which `write` writes.
+/// Appends a group of numbers of `bits` bits each, which `write` writes.
 fn put(groups: &mut Vec<u8>, bits: u8, write: impl FnOnce(&mut [u8]) -> usize) {
     let start = groups.len();
     groups.resize(start + group_bytes(bits), 0);

@@ -184,7 +184,7 @@ fn what_was_read_once_is_read_from_the_folder() {
     let mut matrix = counts(1000);
     let mut out = Buffers::default();
     let cache = open(folder.path(), ROOM, "x");
-    // Empty rows are no pages, and the matrix checks them.
+    // A read without rows makes no page, but still calls the matrix.
     matrix.check(&cache, &[], &mut out);
     assert_eq!((matrix.n_calls, stats(&cache)), (2, RowCacheStats::default()));
     // The packed read finds what the first one wrote; another reader, and another process, too.

@@ -150,7 +150,7 @@ pub(super) fn check_refused(
     check("CSR", reader.read_csr(rows, genes, &mut buffers.csr), false);
     let packed = reader.read_packed(rows, genes, &mut buffers.packed);
     check("packed CSR", packed, !reader.packs(genes));
-    let coo = reader.read_coo(rows, genes, &mut |_| panic!("a piece of what is refused"));
+    let coo = reader.read_coo(rows, genes, &mut |_| panic!("a piece of a refused read"));
     check("COO", coo, false);
 }
 

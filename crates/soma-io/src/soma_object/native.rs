@@ -47,8 +47,8 @@ fn options(place: &Place) -> Result<tiledb_native::OpenOptions, Error> {
     Ok(tiledb_native::OpenOptions { timestamp, threads, ..options })
 }
 
-/// An array whose schema the native reader knows. What of it is beyond that reader although its
-/// schema is not is read through libtiledb, and noted.
+/// An array whose schema the native reader supports. Other parts of it that the native reader does
+/// not support are read through libtiledb, and the first is noted.
 #[derive(Debug)]
 struct Partly {
     place: Place,

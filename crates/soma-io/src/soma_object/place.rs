@@ -54,7 +54,7 @@ impl RootFiles {
         let client = Client::open(uri, config)?;
         let storage = client.storage("", None, Some(tiledb_native::is_in_fragment))?.storage;
         // Only storages with requests are far away.
-        if storage.requests().is_none() {
+        if storage.request_counts().is_none() {
             return Ok(Self { client, storage, gathered: None });
         }
         let gathered = Arc::new(GatheredStorage::new(storage));
@@ -201,8 +201,8 @@ impl Place {
         }
     }
 
-    /// What is gathered of the files below the root, and the path of this object there; `None` if
-    /// nothing is gathered.
+    /// The gathered files below the root, and the path of this object there; `None` if nothing is
+    /// gathered.
     pub(crate) fn gathered(&self) -> Option<(&GatheredStorage, &str)> {
         let (files, folder) = self.in_root()?;
         Some((files.gathered.as_deref()?, folder)).filter(|_| is_key(folder))

@@ -6,7 +6,7 @@ use tiledb_schema::{Enumeration, MetadataValue, Schema};
 
 use crate::Error;
 
-/// What is known of an array without reading its cells, and their number.
+/// The facts about an array that need no read of its cells, and the number of cells.
 pub(crate) trait StoredArray: Debug + Send + Sync {
     fn schema(&self) -> &Schema;
 

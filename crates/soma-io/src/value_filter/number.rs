@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_told_where() {
+    fn an_invalid_number_fails_at_its_place() {
         for (text, at) in [
             ("05", 0),
             ("1__0", 1),

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_told_where() {
+    fn an_invalid_text_fails_at_its_place() {
         for (prefix, text, at) in [
             ("", "'abc", 0),
             ("", "'abc\"", 0),

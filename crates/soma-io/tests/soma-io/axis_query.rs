@@ -98,11 +98,11 @@ fn rows_that_are_not_there_are_an_error() {
         (AxisQuery::range(0..N_OBS + 1), "3000"),
         (AxisQuery::filter("nope == 1").unwrap(), "nope"),
     ] {
-        let told = refused(query);
-        assert!(told.contains(expected), "{told}");
+        let message = refused(query);
+        assert!(message.contains(expected), "{message}");
     }
-    let told = obs.query(Some(&["nope"]), &AxisQuery::default()).unwrap_err().to_string();
-    assert!(told.contains("nope") && told.contains("count_or_none"), "{told}");
+    let message = obs.query(Some(&["nope"]), &AxisQuery::default()).unwrap_err().to_string();
+    assert!(message.contains("nope") && message.contains("count_or_none"), "{message}");
 }
 
 /// More rows than one batch of a read.

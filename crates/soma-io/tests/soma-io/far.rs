@@ -4,9 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use link::{BUCKET, LinkServer, LinkSpec, ServeOptions};
-use soma_io::{
-    Config, CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges,
-};
+use soma_io::{CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges};
 use tempfile::TempDir;
 
 use crate::small::Small;
@@ -73,16 +71,8 @@ fn open(server: &LinkServer, more: &[(&str, &str)]) -> Experiment {
 }
 
 fn try_open(server: &LinkServer, more: &[(&str, &str)]) -> Result<Experiment, soma_io::Error> {
-    let address = server.address().to_string();
-    let settings = [
-        ("vfs.s3.endpoint_override", address.as_str()),
-        ("vfs.s3.scheme", "http"),
-        ("vfs.s3.region", "us-east-1"),
-        ("vfs.s3.no_sign_request", "true"),
-    ];
-    let settings = settings.iter().chain(more);
-    let config: Config =
-        settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let mut config = server.config();
+    config.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     let options = OpenOptions { config, reader: ReaderChoice::Native, ..OpenOptions::default() };
     Experiment::open(&format!("s3://{BUCKET}/experiment"), &options)
 }

@@ -183,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn a_filter_cut_short_or_spoiled_is_told_where(node in node(), at in any::<prop::sample::Index>(), c in any::<char>()) {
+    fn a_filter_cut_short_or_spoiled_fails_at_its_place(node in node(), at in any::<prop::sample::Index>(), c in any::<char>()) {
         let mut text = String::new();
         write_node(&mut text, &node);
         let mut characters: Vec<char> = text.chars().collect();

@@ -90,14 +90,14 @@ impl Value {
             Self::Integer(integer) => *integer as f64,
             Self::Float(float) => *float,
             Self::Truth(truth) => f64::from(u8::from(*truth)),
-            Self::Text(text) => panic!("{text} is no number"),
+            Self::Text(text) => panic!("{text} is not a number"),
         }
     }
 
     fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
-            other => panic!("{other} is no text"),
+            other => panic!("{other} is not a text"),
         }
     }
 }
@@ -227,20 +227,20 @@ fn array(rows: &[Row], column_idx: usize) -> ArrayRef {
     let cells = || rows.iter().map(|row| row[column_idx].as_ref());
     let integer = |cell: &Cell| match cell {
         Cell::Integer(integer) => *integer,
-        other => panic!("{other:?} is no integer"),
+        other => panic!("{other:?} is not an integer"),
     };
     let float = |cell: &Cell| match cell {
         Cell::Float32(float) => f64::from(*float),
         Cell::Float64(float) => *float,
-        other => panic!("{other:?} is no float"),
+        other => panic!("{other:?} is not a float"),
     };
     let text = |cell: &Cell| match cell {
         Cell::Text(text) => text.clone(),
-        other => panic!("{other:?} is no text"),
+        other => panic!("{other:?} is not a text"),
     };
     let code = |cell: &Cell| match cell {
         Cell::Category(code, _) => *code,
-        other => panic!("{other:?} is no category"),
+        other => panic!("{other:?} is not a category"),
     };
     match COLUMNS[column_idx].1 {
         Kind::Int8 => Arc::new(

@@ -1,4 +1,4 @@
-//! A block on disk: its name, and how it is told from damage and from other blocks.
+//! A block on disk: its name, and how damage and other blocks are recognized.
 //!
 //! The file is a header of [`HEADER_BYTES`] (magic, format, payload length, object, number of the
 //! block, checksum; little-endian) and the payload. The header depends on the block's name and its

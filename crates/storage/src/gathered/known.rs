@@ -1,4 +1,4 @@
-//! What is remembered of a storage: the names in folders, sizes of files, ends of files.
+//! The remembered parts of a storage: the names in folders, sizes of files, ends of files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

@@ -44,8 +44,8 @@ impl Clock for AloneClock {
     }
 }
 
-/// A clock for several threads. It stands still until the test advances it, and tells how many
-/// threads wait for it.
+/// A clock for several threads. It stands still until the test advances it, and counts the threads
+/// that wait for it.
 #[derive(Debug, Default)]
 struct DrivenClock {
     state: Mutex<(u64, Vec<u64>)>,
@@ -123,7 +123,7 @@ impl Oracle {
         self.level = (self.level + self.rate * u128::from(nanos)).min(self.burst_units);
     }
 
-    /// The moment at which so many bytes, a burst at most, are there.
+    /// The moment at which `bytes` bytes, a burst at most, are there.
     fn take(&mut self, bytes: u64) -> u64 {
         let need = u128::from(bytes) * UNITS;
         let missing = need.saturating_sub(self.level);
@@ -322,7 +322,7 @@ fn pauses_between_reads_count_as_far_as_the_bucket_fills_in_them() {
     assert_eq!(limit.used(), used);
 }
 
-/// A storage far away, which says what it is asked for.
+/// A storage far away, which counts the pieces of each read.
 #[derive(Debug, Default)]
 struct Far {
     reads: Mutex<Vec<usize>>,
@@ -350,8 +350,8 @@ impl Storage for Far {
         Coalesce { gap_bytes: 7, batch_bytes: 8, prefetch_bytes: 9 }
     }
 
-    fn requests(&self) -> Option<u64> {
-        Some(9)
+    fn request_counts(&self) -> Option<RequestCounts> {
+        Some(RequestCounts { sent: 9, repeated: 10, unwanted_bytes: 11 })
     }
 }
 
@@ -366,7 +366,7 @@ fn a_storage_far_away_is_asked_once_and_for_nothing_ahead() {
     assert_eq!(*far.reads.lock().unwrap(), [2]);
     assert_eq!(clock.nanos(), 100_000_000);
     let coalesce = Coalesce { gap_bytes: 7, batch_bytes: 8, prefetch_bytes: 0 };
-    assert_eq!((storage.coalesce(), storage.requests()), (coalesce, Some(9)));
+    assert_eq!((storage.coalesce(), storage.request_counts()), (coalesce, far.request_counts()));
 }
 
 #[test]

@@ -15,7 +15,7 @@ const CLOSED_AT_ONCE: usize = 32;
 /// Most versions that are remembered of files that are closed, and of folders: about 3 MB of each.
 const MAX_REMEMBERED: usize = 16_384;
 
-/// Tells one version of a file or a folder from another.
+/// Identifies one version of a file or a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     device: u64,
@@ -107,6 +107,12 @@ struct Known {
 }
 
 impl Known {
+    /// The version of a file, open or closed, when it was first seen; `None` if not remembered.
+    fn first_identity(&self, name: &str) -> Option<Identity> {
+        let open = self.open.get(name).map(|open| open.identity);
+        open.or_else(|| self.closed.get(name).copied())
+    }
+
     /// Closes a file, and remembers its version.
     fn close(&mut self, name: &str) {
         if let Some((name, file)) = self.open.remove_entry(name) {
@@ -153,14 +159,15 @@ impl FolderFiles {
         // One thread at a time closes a file and adds one, so the limit holds.
         let mut folders = shared.folders.lock().unwrap_or_else(PoisonError::into_inner);
         folders.retain(|folder| folder.strong_count() > 0);
-        if let Some(first) = self.known().closed.get(name) {
+        let known = self.known();
+        if let Some(first) = known.first_identity(name) {
             first.check(identity, name)?;
         }
-        if let Some(open) = self.known().open.get(name) {
+        if let Some(open) = known.open.get(name) {
             // Another thread was faster.
-            open.identity.check(identity, name)?;
             return Ok(Arc::clone(open));
         }
+        drop(known);
         let all: Vec<Arc<Self>> = folders.iter().filter_map(Weak::upgrade).collect();
         if MAX_OPEN_FILES <= all.iter().map(|folder| folder.known().open.len()).sum::<usize>() {
             close_oldest(&all);
@@ -198,24 +205,18 @@ impl FolderFiles {
 
     /// Remembers the version of a file that was not opened. Fails if another one was open before.
     pub(super) fn note(&self, name: &str, identity: Identity) -> io::Result<()> {
-        let known = self.known();
-        let open = known.open.get(name).map(|open| open.identity);
-        if let Some(first) = open.or_else(|| known.closed.get(name).copied()) {
+        let first = self.known().first_identity(name);
+        if let Some(first) = first {
             return first.check(identity, name);
         }
-        drop(known);
         remember(&mut self.known_mut().closed, name, identity);
         Ok(())
     }
 
     /// Forgets a file that is in another version.
     pub(super) fn forget_other(&self, name: &str, identity: Identity) {
-        let is_other = |known: &Known| {
-            let open = known.open.get(name).map(|open| open.identity);
-            let first = open.or_else(|| known.closed.get(name).copied());
-            first.is_some_and(|first| first != identity)
-        };
-        if is_other(&self.known()) {
+        let first = self.known().first_identity(name);
+        if first.is_some_and(|first| first != identity) {
             let mut known = self.known_mut();
             known.open.remove(name);
             known.closed.remove(name);

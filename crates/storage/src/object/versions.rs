@@ -14,7 +14,7 @@ use object_store::path::Path;
 
 use crate::storage::FileVersion;
 
-/// Tells one version of an object from another.
+/// Identifies one version of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Version {
     size: u64,

@@ -7,8 +7,9 @@ use bench_report::{
     STAGE_HEADER, STAGE_LEGEND, TABLE_HEADER, UTILIZATION_HEADER, link_rows, stage_rows, summarize,
     table_rows,
 };
-use comfy_table::{CellAlignment, Table, presets};
 use grid_point::Point;
+
+use crate::text_table;
 
 /// Columns with words. All others hold numbers, or the reason for their absence.
 const WORDS: [&str; 6] =
@@ -44,34 +45,16 @@ pub(crate) fn table(records: &[EpochRecord]) -> String {
             );
         }
     }
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(shown.iter().map(|idx| TABLE_HEADER[*idx]));
-    for row in &rows {
-        table.add_row(shown.iter().map(|idx| row[*idx].as_str()));
-    }
-    for (idx, column) in shown.iter().zip(table.column_iter_mut()) {
-        if !WORDS.contains(&TABLE_HEADER[*idx]) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    let header: Vec<&str> = shown.iter().map(|idx| TABLE_HEADER[*idx]).collect();
+    let shown_rows = rows.iter().map(|row| shown.iter().map(move |idx| row[*idx].as_str()));
+    let table = text_table::table(&header, &WORDS, shown_rows);
     if text.is_empty() { table.to_string() } else { format!("{table}\n{text}") }
 }
 
 /// Formats a table of the time per stage, with a row per point.
 pub(crate) fn stages(records: &[EpochRecord]) -> String {
     let rows = stage_rows(&summarize(records));
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(STAGE_HEADER);
-    for row in rows {
-        table.add_row(row);
-    }
-    for (name, column) in STAGE_HEADER.iter().zip(table.column_iter_mut()) {
-        if !WORDS.contains(name) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    let table = text_table::table(&STAGE_HEADER, &WORDS, rows);
     format!("{table}\n{STAGE_LEGEND}")
 }
 
@@ -81,17 +64,7 @@ pub(crate) fn over_link(records: &[EpochRecord]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(LINK_HEADER);
-    for row in rows {
-        table.add_row(row);
-    }
-    for (name, column) in LINK_HEADER.iter().zip(table.column_iter_mut()) {
-        if !WORDS.contains(name) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    let table = text_table::table(&LINK_HEADER, &WORDS, rows);
     format!("\n{table}\n{LINK_LEGEND}")
 }
 

@@ -198,7 +198,7 @@ impl RanksArgs {
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
     let share = number.filter(|percent| (0.0..=100.0).contains(percent) && 0.0 < *percent);
-    share.map(|percent| percent / 100.0).ok_or_else(|| format!("{text:?} is no share like 90%"))
+    share.map(|percent| percent / 100.0).ok_or_else(|| format!("{text:?} is not a share like 90%"))
 }
 
 #[cfg(test)]

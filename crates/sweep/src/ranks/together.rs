@@ -40,7 +40,7 @@ pub(super) fn rank_process(
     point_process(session, data, PointWork::Measure(Box::new(point)))
 }
 
-/// Returns a digest of what all ranks of a launcher must have in common.
+/// Returns a digest of the settings that all ranks of a launcher must share.
 pub(super) fn settings_digest(
     session: &Session,
     data: &Data,

@@ -139,7 +139,8 @@ impl Wish {
     }
 }
 
-/// Tells a storage with prefetching which chunks of `fields` will be read, in the given order.
+/// Announces to a storage with prefetching the chunks of `fields` that will be read, in the given
+/// order.
 pub(super) fn announce_all<'a>(
     reader: &Reader,
     fields: impl Iterator<Item = (&'a Planned, Field)>,

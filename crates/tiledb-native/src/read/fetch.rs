@@ -61,7 +61,7 @@ pub(crate) fn fetch(
     Ok((places, len))
 }
 
-/// Tells a storage with prefetching that `wanted` will be fetched soon.
+/// Announces to a storage with prefetching that `wanted` will be fetched soon.
 pub(super) fn announce(files: &Files, wanted: &[Piece<'_>]) {
     let coalesce = files.storage().coalesce();
     if coalesce.prefetches() && !wanted.is_empty() {

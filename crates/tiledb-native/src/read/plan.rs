@@ -96,10 +96,10 @@ fn candidates(reader: &Reader, task: &Task, columns: &Columns) -> Result<Candida
     Ok(found)
 }
 
-/// Tells a storage with prefetching which tiles without a row index will be read: first the row
-/// coordinates of all of them, then the tiles themselves. Of these a few may turn out to have none
-/// of the wanted rows, but to wait for the row coordinates first would cost another round. Returns
-/// the tiles announced.
+/// Announces to a storage with prefetching the tiles without a row index that will be read: first
+/// the row coordinates of all of them, then the tiles themselves. A few of these may turn out to
+/// have none of the wanted rows, but waiting for the row coordinates would cost another round.
+/// Returns the announced tiles.
 pub(super) fn announce_tiles(
     reader: &Reader,
     tasks: &[Task],

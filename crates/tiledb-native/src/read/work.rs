@@ -17,7 +17,7 @@ pub(super) struct TileWork {
     /// The wanted cells of each row, if only some of the tile's columns are wanted and those cells
     /// were determined.
     pub(super) kept: Option<Kept>,
-    /// Whether the storage was told of the whole tile already.
+    /// Whether the whole tile was announced to the storage already.
     pub(super) is_announced: bool,
 }
 

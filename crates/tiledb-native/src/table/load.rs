@@ -56,7 +56,7 @@ impl<'a> Missing<'a> {
         }
     }
 
-    /// Loads what is missing; `sizes` are those of the missing fields' files, in their order.
+    /// Loads the missing parts; `sizes` are those of the missing fields' files, in their order.
     fn load(
         &self,
         files: &Files,
@@ -165,7 +165,7 @@ fn n_at_once(bytes: impl Iterator<Item = u64>) -> usize {
     fit.count().max(1)
 }
 
-/// Loads what is missing of some fragments: all sizes with one call of the storage, and all
+/// Loads the missing parts of some fragments: all sizes with one call of the storage, and all
 /// metadata with another.
 fn load_together(files: &Files, missing: &[Missing<'_>]) -> Result<(), Error> {
     let mut paths = Vec::new();

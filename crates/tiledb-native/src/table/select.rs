@@ -73,7 +73,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// Whether `tiles` is one tile whose cells all belong to the result and ascend, as far as its
-    /// fragment's metadata tell.
+    /// fragment's metadata show.
     fn is_whole(&self, tiles: &[u32], window: &Window) -> bool {
         let &[tile] = tiles else { return false };
         let tile = self.tile(tile);
@@ -134,7 +134,7 @@ impl<'a> Wanted<'a> {
             self.candidates((tile, rank), window, fetched, &mut found)?;
         }
         // Of equal times the last fragment wins, in it the last tile, and in the tile the first
-        // cell, as in libtiledb. The sort keeps the order of what is equal.
+        // cell, as in libtiledb. The sort keeps the order of equal cells.
         let key = |candidate: &Candidate| (candidate.coordinate, Reverse(candidate.age));
         if !found.is_sorted_by_key(key) {
             found.sort_by_key(key);

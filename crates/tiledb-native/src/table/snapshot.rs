@@ -212,7 +212,7 @@ fn load_fragments(
     Ok(fragments)
 }
 
-/// Whether `later` has a cell at each coordinate of `earlier`, as far as metadata tell: as many
+/// Whether `later` has a cell at each coordinate of `earlier`, as far as metadata show: as many
 /// cells as coordinates between its bounds. tiledbsoma's `update_obs` writes such fragments. The
 /// cells of `earlier` then count no more, and a column may have had another type in it.
 fn replaces(later: &TableFragment, earlier: &TableFragment) -> bool {

@@ -20,13 +20,13 @@ const FOLDERS: [&str; 5] = ["__fragments", "__commits", "__fragment_meta", "__me
 
 /// Creates an array in `folder`, with a schema of `timestamp`, in milliseconds since 1970.
 ///
-/// The folder of schemas appears last and whole, so that an incomplete array is none, and a failed
-/// call can be repeated. An empty list of filters means libtiledb's default where [`Schema`] says
-/// so. The array has format version 22, which libtiledb 2.26 and later read.
+/// The folder of schemas appears last and whole. So an incomplete array is not an array, and a
+/// failed call can be repeated. An empty list of filters means libtiledb's default where [`Schema`]
+/// says so. The array has format version 22, which libtiledb 2.26 and later read.
 ///
 /// # Errors
-/// [`Error::Schema`] for what is no schema of a sparse array with integer dimensions, for an
-/// enumeration of more than 1 GiB, or if there is an array already; [`Error::Storage`].
+/// [`Error::Schema`] if the schema is not that of a sparse array with integer dimensions, if an
+/// enumeration has more than 1 GiB, or if there is an array already; [`Error::Storage`].
 pub fn create_array(
     folder: impl AsRef<Path>,
     schema: &Schema,

@@ -16,7 +16,7 @@ const CHAR: u8 = 4;
 /// The bytes of a file that is one generic tile.
 ///
 /// # Errors
-/// `content` is larger than what is read.
+/// `content` is larger than the largest tile that is read.
 pub(super) fn file(version: u32, content: &[u8]) -> Result<Vec<u8>, String> {
     check_size(content.len() as u64)?;
     let mut out = Vec::new();
@@ -24,7 +24,8 @@ pub(super) fn file(version: u32, content: &[u8]) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Fails if a generic tile of `n_bytes` bytes, once unfiltered, is larger than what is read.
+/// Fails if a generic tile of `n_bytes` bytes, once unfiltered, is larger than the largest that is
+/// read.
 pub(super) fn check_size(n_bytes: u64) -> Result<(), String> {
     if n_bytes <= MAX_BYTES {
         return Ok(());

@@ -23,8 +23,8 @@ const VERSION: u32 = 2;
 /// 1970.
 ///
 /// Metadata come first, which readers ignore as long as there is no group. Then the folder of the
-/// list of members, which makes the group, appears whole. So an incomplete group is none, and a
-/// failed call can be repeated.
+/// list of members, which makes the group, appears whole. So an incomplete group is not a group,
+/// and a failed call can be repeated.
 ///
 /// # Errors
 /// [`Error::Group`] if there is a group or an array already, or a member's name comes twice;

@@ -86,7 +86,7 @@ impl FragmentWriter {
                 FILES.map(str::to_owned),
             ),
             place,
-            pool: crate::array::pool(&options.threads)?,
+            pool: options.threads.pool()?,
             tiles: metadata::Tiles::default(),
             n_rows: options.first_row,
             tile_row: form.tile.map(|(_, tile_columns)| TileRow::new(tile_columns)),
@@ -103,10 +103,10 @@ impl FragmentWriter {
     /// same places.
     ///
     /// # Errors
-    /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::NoRow`] for what are no
-    /// rows of the array; [`Error::Storage`] where it cannot be written, [`Error::Encode`] for
-    /// values that the array's filters do not hold: after these, finishing the fragment
-    /// is an [`Error::Unfinished`].
+    /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::NoRow`] if the array
+    /// cannot have such rows; [`Error::Storage`] if they cannot be written, [`Error::Encode`] for
+    /// values that the array's filters do not hold: after these, finishing the fragment is an
+    /// [`Error::Unfinished`].
     pub fn write(
         &mut self,
         row_offsets: &[usize],

@@ -91,7 +91,7 @@ impl TableWriter {
         Ok(Self {
             folder: Folder::new(root, times, form.version, form.file_names()),
             place,
-            pool: crate::array::pool(&options.threads)?,
+            pool: options.threads.pool()?,
             encoders: Encoders::default(),
             coordinates: Vec::new(),
             held: form.attributes.iter().map(|_| HeldColumn::default()).collect(),

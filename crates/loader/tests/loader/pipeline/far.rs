@@ -2,21 +2,12 @@
 
 use link::{BUCKET, LinkServer, LinkSpec};
 use loader::{Dataset, Loader, LoaderSpec};
-use soma_io::{Config, Experiment, OpenOptions};
+use soma_io::{Experiment, OpenOptions};
 
 use crate::pipeline::{experiment, sample};
 
 fn open(server: &LinkServer) -> Experiment {
-    let address = server.address().to_string();
-    let settings = [
-        ("vfs.s3.endpoint_override", address.as_str()),
-        ("vfs.s3.scheme", "http"),
-        ("vfs.s3.region", "us-east-1"),
-        ("vfs.s3.no_sign_request", "true"),
-    ];
-    let config: Config =
-        settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect();
-    let options = OpenOptions { config, ..OpenOptions::default() };
+    let options = OpenOptions { config: server.config(), ..OpenOptions::default() };
     Experiment::open(&format!("s3://{BUCKET}/experiment"), &options).unwrap()
 }
 

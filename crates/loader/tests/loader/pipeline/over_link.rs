@@ -7,7 +7,7 @@ use std::path::Path;
 
 use link::{BUCKET, LinkServer, ServeOptions};
 use loader::{BatchForm, BlockForm, Dataset, DatasetSpec, Loader, LoaderSpec, Matrix};
-use soma_io::{Config, Experiment, OpenOptions};
+use soma_io::{Experiment, OpenOptions};
 
 use crate::pipeline::stopping::within_seconds;
 
@@ -67,18 +67,9 @@ struct OverLink<'a> {
 
 impl OverLink<'_> {
     fn open(&self) -> Result<Experiment, soma_io::Error> {
-        let address = self.server.address().to_string();
-        let config: Config = [
-            ("vfs.s3.endpoint_override", address.as_str()),
-            ("vfs.s3.scheme", "http"),
-            ("vfs.s3.region", "us-east-1"),
-            ("vfs.s3.no_sign_request", "true"),
-            ("vfs.s3.use_virtual_addressing", "false"),
-            ("vfs.s3.connect_max_tries", "6"),
-            ("soma.retry_limit_ms", "6000"),
-        ]
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .into();
+        let mut config = self.server.config();
+        config.insert("vfs.s3.connect_max_tries".to_owned(), "6".to_owned());
+        config.insert("soma.retry_limit_ms".to_owned(), "6000".to_owned());
         let options = OpenOptions { config, ..OpenOptions::default() };
         Experiment::open(&format!("s3://{BUCKET}/data"), &options)
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use link::{BUCKET, LinkServer, LinkSpec};
 use loader::{AxisQuery, BatchForm, BlockForm, Dataset, DatasetSpec, Loader, LoaderSpec, Matrix};
-use soma_io::{Config, Experiment, OpenOptions};
+use soma_io::{Experiment, OpenOptions};
 
 const N_CELLS: u64 = 500;
 
@@ -14,17 +14,9 @@ const N_CELLS: u64 = 500;
 type Cell = (Vec<u32>, Vec<u32>);
 
 fn over_link(server: &LinkServer, cache: &Path) -> Experiment {
-    let address = server.address().to_string();
-    let settings = [
-        ("vfs.s3.endpoint_override", address.as_str()),
-        ("vfs.s3.scheme", "http"),
-        ("vfs.s3.region", "us-east-1"),
-        ("vfs.s3.no_sign_request", "true"),
-        ("vfs.s3.connect_max_tries", "1"),
-        ("soma.row_cache_folder", cache.to_str().unwrap()),
-    ];
-    let config: Config =
-        settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect();
+    let mut config = server.config();
+    config.insert("vfs.s3.connect_max_tries".to_owned(), "1".to_owned());
+    config.insert("soma.row_cache_folder".to_owned(), cache.to_str().unwrap().to_owned());
     let options = OpenOptions { config, ..OpenOptions::default() };
     Experiment::open(&format!("s3://{BUCKET}/experiment"), &options).unwrap()
 }

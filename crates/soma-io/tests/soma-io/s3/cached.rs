@@ -107,12 +107,12 @@ fn a_cache_that_cannot_be_is_an_error_before_reading() {
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     let refused = |config| text(&open(&stored, config, ReaderChoice::Auto).unwrap_err());
-    let told = refused(config(&stored, &file.join("below"), None));
-    assert!(told.contains("soma.cache_folder") && told.contains("below"), "{told}");
-    let told = refused(config(&stored, folder.path(), Some(10)));
-    assert!(told.contains("10 bytes"), "{told}");
+    let error = refused(config(&stored, &file.join("below"), None));
+    assert!(error.contains("soma.cache_folder") && error.contains("below"), "{error}");
+    let error = refused(config(&stored, folder.path(), Some(10)));
+    assert!(error.contains("10 bytes"), "{error}");
     let mut limit_alone = stored.server.config();
     limit_alone.insert("soma.cache_limit_bytes".into(), "1000000".into());
-    let told = refused(limit_alone);
-    assert!(told.contains("soma.cache_limit_bytes") && !told.contains("1000000"), "{told}");
+    let error = refused(limit_alone);
+    assert!(error.contains("soma.cache_limit_bytes") && !error.contains("1000000"), "{error}");
 }

@@ -50,7 +50,7 @@ fn check_usage(store: &BlockStore) {
     assert!(locked.used().unwrap() <= Some(store.limit_bytes));
 }
 
-/// As if the block had been read so many minutes ago.
+/// Makes the block look as if it was last read `minutes` minutes ago.
 fn age(store: &BlockStore, idx: u64, minutes: u64) {
     let file = File::open(store.path(&id(idx))).unwrap();
     let when = SystemTime::now() - Duration::from_mins(minutes);

@@ -1,4 +1,4 @@
-//! Tests of what is fetched ahead, and of what makes room.
+//! Tests of fetching ahead, and of making room.
 
 use super::super::ObjectOptions;
 use super::super::pace::Link;

@@ -1,4 +1,4 @@
-//! The facts about a table that a writer needs, and the checks of what it is given.
+//! The facts about a table that a writer needs, and the checks of its input.
 
 use super::Part;
 use super::column::{ColumnCells, HeldColumn};
@@ -212,7 +212,7 @@ impl Form {
     ) -> Result<Vec<ColumnCells<'a>>, (String, String)> {
         let is_known = |name: &str| self.attributes.iter().any(|attribute| attribute.name == name);
         if let Some(column) = columns.iter().find(|column| !is_known(column.name)) {
-            return Err((column.name.to_owned(), "it is no attribute of the array".to_owned()));
+            return Err((column.name.to_owned(), "it is not an attribute of the array".to_owned()));
         }
         self.attributes
             .iter()

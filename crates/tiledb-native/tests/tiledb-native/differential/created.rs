@@ -15,7 +15,7 @@ use tiledb_native::{Error, GroupMember, create_array, write_array_metadata, writ
 use crate::differential::metadata::generic_file;
 use crate::differential::written::context;
 
-/// The time of what this crate makes.
+/// The time of everything that this crate writes.
 const TIME: u64 = 9;
 
 /// The files and folders below `folder`, with each time and random name as `x`.

@@ -67,8 +67,8 @@ impl Bytes<'_> {
 }
 
 impl Metadata {
-    /// Parses the metadata of the fragment in `folder`, of an array with so many attributes and
-    /// dimensions. Its schema and its files must match it.
+    /// Parses the metadata of the fragment in `folder`, of an array with these numbers of
+    /// attributes and dimensions. Its schema and its files must match it.
     pub(crate) fn parse(
         bytes: &[u8],
         folder: &Path,
@@ -140,7 +140,8 @@ impl Metadata {
     }
 }
 
-/// The metadata file of the only fragment of an array with so many attributes and dimensions.
+/// The metadata file of the only fragment of an array with these numbers of attributes and
+/// dimensions.
 pub(crate) fn metadata(array: &Path, shape: (usize, usize)) -> Metadata {
     let mut folders = std::fs::read_dir(array.join("__fragments")).unwrap();
     let fragment = folders.next().unwrap().unwrap().path();

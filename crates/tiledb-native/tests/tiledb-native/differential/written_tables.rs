@@ -441,7 +441,7 @@ fn what_are_no_rows_is_refused() {
     refused(
         &[0, 1],
         &[text, valid, ColumnCells::fixed("x", Datatype::Int8, &[0; 2])],
-        "no attribute",
+        "not an attribute",
     );
     refused(&[1, 0], &[text, valid], "comes after");
     refused(&[-1, 0], &[text, valid], "outside");

@@ -307,9 +307,9 @@ proptest! {
             let len = pieces.iter().map(|piece| (piece.range.end - piece.range.start) as usize).sum();
             storage.prefetch(&pieces);
             storage.read(&pieces, &mut vec![0; len]).unwrap();
-            let told: HashSet<_> = behind.take_announced().into_iter().collect();
+            let announced: HashSet<_> = behind.take_announced().into_iter().collect();
             let read: HashSet<_> = behind.take_read().into_iter().collect();
-            prop_assert_eq!(told, read);
+            prop_assert_eq!(announced, read);
         }
     }
 }

@@ -273,7 +273,7 @@ fn names_and_bytes_are_those_of_the_keys() {
 }
 
 #[test]
-fn ranges_beyond_the_end_are_told_from_failures() {
+fn ranges_beyond_the_end_have_an_error_of_their_own() {
     let store = Watched::new(&one_file(), Behaviour::Answer);
     let storage = storage(&store, ObjectOptions::default());
     for range in [39_990..40_010, 50_000..50_020] {
@@ -286,13 +286,13 @@ fn ranges_beyond_the_end_are_told_from_failures() {
 fn many_pieces_are_asked_for_at_once() {
     let apart = || pieces((0..32).map(|idx| idx * 1000..idx * 1000 + 10));
     let store = Watched::new(&one_file(), Behaviour::Together(Barrier::new(32)));
-    let told = storage(&store, apart_options());
-    check_read(&told, &apart());
+    let prefetching = storage(&store, apart_options());
+    check_read(&prefetching, &apart());
     // Also the parts of a long range, and announced ranges.
     let parts = ObjectOptions { request_bytes: 1000, ..apart_options() };
     check_read(&storage(&store, parts), &pieces([0..32_000]));
-    told.prefetch(&apart());
-    check_read(&told, &apart());
+    prefetching.prefetch(&apart());
+    check_read(&prefetching, &apart());
     assert_eq!(store.most_in_flight.load(Ordering::SeqCst), 32);
 
     let store = Watched::new(&one_file(), Behaviour::Slow);
@@ -330,41 +330,41 @@ fn what_is_fetched_ahead_goes_on_within_its_bound() {
     };
     let store = Watched::new(&one_file(), Behaviour::Slow);
     let few = ObjectOptions { max_requests: 2, ..apart_options() };
-    let told = storage(&store, few);
+    let prefetching = storage(&store, few);
     let apart = pieces((0..20).map(|idx| idx * 1000..idx * 1000 + 10));
-    told.prefetch(&apart);
+    prefetching.prefetch(&apart);
     until(&store, 20);
     assert_eq!(store.n_gets(), 20);
-    check_read(&told, &apart);
+    check_read(&prefetching, &apart);
     assert_eq!(store.n_gets(), 20);
 
     let store = Watched::new(&one_file(), Behaviour::Slow);
     let little = ObjectOptions { request_bytes: 500, prefetch_bytes: 1000, ..few };
-    let told = storage(&store, little);
-    told.prefetch(&pieces([0..20_000]));
+    let prefetching = storage(&store, little);
+    prefetching.prefetch(&pieces([0..20_000]));
     until(&store, 2);
     // Long enough for more requests to begin.
     std::thread::sleep(Duration::from_millis(20));
     assert_eq!(store.n_gets(), 2);
-    check_read(&told, &pieces([0..1000]));
+    check_read(&prefetching, &pieces([0..1000]));
     until(&store, 4);
-    check_read(&told, &pieces([1000..2000]));
-    drop(told);
+    check_read(&prefetching, &pieces([1000..2000]));
+    drop(prefetching);
     assert!((4..=6).contains(&store.n_gets()), "{}", store.n_gets());
 }
 
 #[test]
 fn a_failure_ahead_is_tried_again_by_the_read() {
     let store = Watched::new(&one_file(), Behaviour::Fail("/a", AtomicUsize::new(1)));
-    let told = storage(&store, ObjectOptions::default());
-    told.prefetch(&pieces([0..100]));
-    check_read(&told, &pieces([0..100]));
+    let prefetching = storage(&store, ObjectOptions::default());
+    prefetching.prefetch(&pieces([0..100]));
+    check_read(&prefetching, &pieces([0..100]));
     assert_eq!(store.n_gets(), 2);
 
     let store = Watched::new(&one_file(), Behaviour::Fail("/a", AtomicUsize::new(usize::MAX)));
-    let told = storage(&store, ObjectOptions::default());
-    told.prefetch(&pieces([0..100]));
-    let error = told.read(&pieces([0..100]), &mut [0; 100]).unwrap_err();
+    let prefetching = storage(&store, ObjectOptions::default());
+    prefetching.prefetch(&pieces([0..100]));
+    let error = prefetching.read(&pieces([0..100]), &mut [0; 100]).unwrap_err();
     assert!(error.to_string().contains("the disk is on fire"), "{error}");
 }
 
@@ -372,11 +372,11 @@ fn a_failure_ahead_is_tried_again_by_the_read() {
 #[test]
 fn a_request_that_is_late_is_repeated_and_cancelled() {
     let store = Watched::new(&one_file(), Behaviour::Forget(60));
-    let told = storage(&store, apart_options());
+    let storage = storage(&store, apart_options());
     for idx in 0..100 {
-        check_read(&told, &pieces([idx * 300..idx * 300 + 100]));
+        check_read(&storage, &pieces([idx * 300..idx * 300 + 100]));
     }
-    let counts = told.request_counts().unwrap();
+    let counts = storage.request_counts().unwrap();
     assert_eq!(counts.sent, 100 + counts.repeated);
     // A busy machine may be late itself.
     assert!((1..=6).contains(&counts.repeated), "{counts:?}");
@@ -490,10 +490,10 @@ fn nothing_there_is_not_an_array() {
 #[test]
 fn a_dropped_storage_gives_its_requests_up() {
     let store = Watched::new(&one_file(), Behaviour::Never);
-    let told = storage(&store, apart_options());
-    told.prefetch(&pieces((0..100).map(|idx| idx * 300..idx * 300 + 10)));
-    assert_eq!(told.request_counts().unwrap().unwanted_bytes, 0);
-    drop(told);
+    let storage = storage(&store, apart_options());
+    storage.prefetch(&pieces((0..100).map(|idx| idx * 300..idx * 300 + 10)));
+    assert_eq!(storage.request_counts().unwrap().unwanted_bytes, 0);
+    drop(storage);
     // No thread that uses the store is left.
     assert_eq!(Arc::strong_count(&store), 1);
 }
@@ -509,8 +509,8 @@ fn works_on_the_threads_of_another_runtime() {
         array.read_csr(&[0..50], &ColumnSelection::All, &mut out).unwrap();
         assert!(out.nnz() > 0);
         let never = Watched::new(&one_file(), Behaviour::Never);
-        let told = storage(&never, ObjectOptions::default());
-        told.prefetch(&pieces([0..10]));
-        drop(told);
+        let storage = storage(&never, ObjectOptions::default());
+        storage.prefetch(&pieces([0..10]));
+        drop(storage);
     });
 }

@@ -45,7 +45,7 @@ impl Storage for Slow {
 }
 
 #[test]
-fn fetching_is_told_from_decoding() {
+fn fetching_and_decoding_are_timed_apart() {
     let files = stored("format-22-consolidated");
     let storage = Arc::new(Slow { files, n_reads: AtomicU64::new(0) });
     let array = Array::open(Arc::<Slow>::clone(&storage), &OpenOptions::new(2)).unwrap();

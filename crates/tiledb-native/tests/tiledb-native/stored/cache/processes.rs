@@ -10,7 +10,7 @@ use tiledb_native::is_in_fragment;
 use super::behind::Behind;
 use super::{BLOCK, BLOCK_COST, blocks, cached, check_read, in_fragment};
 
-/// Tells a test, restarted as a separate process, which cache to fill.
+/// The variable with the cache to fill, for a test that is restarted as a separate process.
 const FOLDER: &str = "TILEDB_NATIVE_TEST_CACHE";
 
 const FILE_BLOCKS: u64 = 200;
