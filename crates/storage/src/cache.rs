@@ -33,7 +33,8 @@ use self::flights::{Claim, Fetcher, Flight, Flights};
 use self::plan::{Known, Plan, Wanted, runs};
 use self::stats::Counters;
 use crate::storage::{
-    Coalesce, Entry, FileVersion, ListedFile, Piece, RequestCounts, Storage, read_files_by_size,
+    Coalesce, Entry, Expected, FileVersion, ListedFile, Piece, RequestCounts, Storage,
+    read_files_by_size,
 };
 
 pub use self::block::{BlockId, ObjectId};
@@ -449,7 +450,7 @@ impl Storage for CachedStorage {
         files.iter().map(read).collect()
     }
 
-    fn prefetch(&self, pieces: &[Piece<'_>]) {
+    fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
         // A problem with a file is the read's to report.
         let Ok(mut plan) = self.plan(pieces, usize::MAX) else { return };
         plan.blocks.retain(|block| !self.store.has(&block.id));
@@ -459,7 +460,7 @@ impl Storage for CachedStorage {
         let mut missing = runs(&plan.blocks, self.inner.coalesce().gap_bytes);
         missing.extend(plan.whole.into_iter().map(|(piece, _)| piece));
         if !missing.is_empty() {
-            self.inner.prefetch(&missing);
+            self.inner.prefetch(&missing, read);
         }
     }
 

@@ -8,7 +8,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use self::known::Known;
 use crate::storage::{
-    Coalesce, Entry, FailedPiece, FileVersion, ListedFile, Piece, RequestCounts, Storage, zeroed,
+    Coalesce, Entry, Expected, FailedPiece, FileVersion, ListedFile, Piece, RequestCounts, Storage,
+    zeroed,
 };
 
 /// A storage around another one that answers from what it gathered: listings, sizes, and the ends
@@ -278,8 +279,8 @@ impl Storage for GatheredStorage {
         filled(files, whole, |missing| each_gone(self.inner.read_files(missing)))
     }
 
-    fn prefetch(&self, pieces: &[Piece<'_>]) {
-        self.inner.prefetch(pieces);
+    fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
+        self.inner.prefetch(pieces, read);
     }
 
     fn coalesce(&self) -> Coalesce {

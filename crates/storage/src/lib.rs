@@ -144,6 +144,6 @@ pub use object::{ObjectOptions, ObjectStorage};
 pub use open::{complete_config, environment_secrets, open};
 pub use options::{Config, OpenOptions, OpenedStorage};
 pub use storage::{
-    Coalesce, Entry, FailedPiece, FileVersion, ListedFile, Piece, RequestCounts, Storage,
+    Coalesce, Entry, Expected, FailedPiece, FileVersion, ListedFile, Piece, RequestCounts, Storage,
 };
 pub use subfolder::Subfolder;

@@ -15,7 +15,8 @@ use std::time::Duration;
 use self::bucket::TokenBucket;
 use self::clock::{Clock, SystemClock};
 use crate::storage::{
-    Coalesce, Entry, FileVersion, ListedFile, Piece, RequestCounts, Storage, read_files_by_size,
+    Coalesce, Entry, Expected, FileVersion, ListedFile, Piece, RequestCounts, Storage,
+    read_files_by_size,
 };
 
 /// This part of the bytes per second may come at once after a pause.
@@ -215,7 +216,7 @@ impl Storage for LimitedStorage {
     }
 
     /// Does nothing: bytes that are fetched ahead and never read would count, too.
-    fn prefetch(&self, _pieces: &[Piece<'_>]) {}
+    fn prefetch(&self, _pieces: &[Piece<'_>], _read: Expected) {}
 
     fn coalesce(&self) -> Coalesce {
         Coalesce { prefetch_bytes: 0, ..self.inner.coalesce() }

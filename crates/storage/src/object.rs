@@ -45,7 +45,7 @@ use self::join::join;
 use self::request::Pending;
 use self::requests::{Client, Requests, SentRequest};
 use crate::storage::{
-    Coalesce, Entry, FailedPiece, FileVersion, ListedFile, Piece, RequestCounts, Storage,
+    Coalesce, Entry, Expected, FailedPiece, FileVersion, ListedFile, Piece, RequestCounts, Storage,
 };
 
 /// How long a dropped storage waits for its threads. Requests end as soon as they next wait for the
@@ -224,7 +224,7 @@ impl ObjectStorage {
         pieces: &[Piece<'_>],
         each: &mut dyn FnMut(usize, usize, (usize, usize), usize),
     ) -> Vec<SentRequest<Bytes>> {
-        let pace = (&self.requests.pace(), 1.0, u64::MAX);
+        let pace = (&self.requests.pace(), u64::MAX);
         let joined = join(pieces, pace, |_, _| false);
         let mut n_unwanted = 0;
         let (mut piece, mut sent) = (0, Vec::with_capacity(joined.len()));
@@ -338,9 +338,9 @@ impl Storage for ObjectStorage {
         begun.into_iter().map(whole).collect()
     }
 
-    fn prefetch(&self, pieces: &[Piece<'_>]) {
+    fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
         if self.options.prefetch_bytes > 0 {
-            let n_unwanted = self.requests.ahead().announce(pieces, &self.requests.pace());
+            let n_unwanted = self.requests.ahead().announce(pieces, read, &self.requests.pace());
             self.requests.count_unwanted(n_unwanted);
             self.requests.begin_ahead();
         }

@@ -80,8 +80,8 @@ pub trait Storage: Debug + Send + Sync {
     /// Announces pieces that will probably be read soon, in about this order. A storage far away
     /// may begin to fetch them, within the memory that it allows itself. Called only if
     /// the storage [prefetches](Coalesce::prefetches).
-    fn prefetch(&self, pieces: &[Piece<'_>]) {
-        let _ = pieces;
+    fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
+        let _ = (pieces, read);
     }
 
     /// How ranges are best joined and batched.
@@ -206,6 +206,15 @@ pub struct Piece<'a> {
     pub file: &'a str,
     /// The bytes.
     pub range: Range<u64>,
+}
+
+/// When pieces that are announced will be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expected {
+    /// By the read that begins now.
+    Now,
+    /// By the read after it: these wait for the bytes of the present read.
+    Next,
 }
 
 /// How reads are best put to a storage.

@@ -3,7 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::storage::{Coalesce, Entry, FailedPiece, FileVersion, Piece, RequestCounts, Storage};
+use crate::storage::{
+    Coalesce, Entry, Expected, FailedPiece, FileVersion, Piece, RequestCounts, Storage,
+};
 
 /// The files below a folder of another storage. They share its client, its cache and its limits.
 ///
@@ -96,9 +98,9 @@ impl Storage for Subfolder {
         read.into_iter().map(|file| file.map_err(|error| self.own(error))).collect()
     }
 
-    fn prefetch(&self, pieces: &[Piece<'_>]) {
+    fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
         let paths: Vec<String> = pieces.iter().map(|piece| self.path(piece.file)).collect();
-        self.storage.prefetch(&moved(pieces, &paths));
+        self.storage.prefetch(&moved(pieces, &paths), read);
     }
 
     fn coalesce(&self) -> Coalesce {

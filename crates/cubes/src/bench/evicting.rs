@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bench_run::evict;
-use storage::{Coalesce, Entry, FileVersion, ListedFile, Piece, RequestCounts, Storage};
+use storage::{Coalesce, Entry, Expected, FileVersion, ListedFile, Piece, RequestCounts, Storage};
 
 /// A folder of this machine whose files leave the page cache after each read.
 #[derive(Debug)]
@@ -78,8 +78,8 @@ impl Storage for EvictingStorage {
         .collect()
     }
 
-    fn prefetch(&self, pieces: &[Piece<'_>]) {
-        self.inner.prefetch(pieces);
+    fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
+        self.inner.prefetch(pieces, read);
     }
 
     fn coalesce(&self) -> Coalesce {

@@ -3,17 +3,24 @@
 //!
 //! Reads need not match announcements: a range announced at once may be read in parts, by several
 //! threads. So announced ranges are joined and split into *parts* that do not overlap, and a read
-//! takes from all parts that it meets. It requests the rest itself. A part is removed when all
-//! announced bytes of it were taken; bytes between them are not waited for.
+//! takes from all parts that it meets. It requests the rest itself.
 //!
-//! Parts are requested in the order announced while they fit into the memory allowed. A read that
-//! needs a part which waits for room has it requested at once. Parts that were not read a few
-//! announcements later are removed, the oldest first, when their room is needed.
+//! A part of which all announced bytes were taken is kept a little longer, for some of its bytes are
+//! often taken again soon: two threads read on both sides of a border between tiles.
 //!
-//! If reads find nearly all bytes there already, the reader is slower than the link, and bytes
-//! between wanted ranges only cost it time: fewer gaps are then bridged ([`Ahead::rate_share`]).
+//! There are two *plans*: parts of the present read, and parts of the next one. They do not know of
+//! each other, so what both reads want is fetched twice; otherwise the first parts of the next read
+//! would be incomplete when it begins, and all of its memory taken. When the next read begins, its
+//! plan becomes the present one, and what is left of the one before is dropped.
+//!
+//! Parts are requested in the order announced while they fit into the memory allowed, those of the
+//! next read after those of the present one, and in half of the memory. A read that needs a part
+//! which waits for room has it requested at once. When room is needed, parts go that are not
+//! expected to be read any more, the oldest first: those that the present read did not announce,
+//! those that were not read a few announcements later, and those that reads have taken a part of
+//! and then passed by.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -23,25 +30,25 @@ use super::join::{Joined, join};
 use super::pace::Pace;
 use super::ranges::Ranges;
 use super::request::{Pending, Promise, promise};
-use crate::storage::Piece;
+use crate::storage::{Expected, Piece};
 
-/// Announcements after which an earlier one is not expected to be read any more. A read makes a
-/// few, and a few reads may run at once.
-const RECENT_CALLS: u64 = 12;
+/// Announcements of present reads after which an earlier one is not expected to be read any more. A
+/// read makes two, and two reads may run at once.
+const RECENT_CALLS: u64 = 4;
 
-/// A part takes at most this share of the memory, if that is more than the least bytes.
-const PART_SHARE: u64 = 8;
+/// Parts of the next read take at most this share of the memory.
+const NEXT_SHARE: u64 = 2;
+
+/// Reads of this share of the memory later, a part that was taken whole is removed.
+const KEPT_SHARE: u64 = 8;
+/// Reads of this share of the memory later, the rest of a part that was taken in part is not
+/// expected to be read.
+const PASSED_SHARE: u64 = 2;
+
+/// A part takes at most this share of the memory, if that is more than the least bytes: so that
+/// enough are under way at once.
+const PART_SHARE: u64 = 32;
 const LEAST_PART_BYTES: u64 = 1 << 20;
-
-/// Bytes read after which the reader is compared with the link.
-const JUDGED_BYTES: u64 = 4 << 20;
-/// Shares of bytes that were there when they were read: above the first the reader is slower than
-/// the link, below the second the link is slower.
-const MOSTLY_THERE: f64 = 0.8;
-const MOSTLY_AWAITED: f64 = 0.5;
-/// The step of the share of the link's rate, and the least one.
-const STEP: f64 = 0.8;
-const LEAST_RATE_SHARE: f64 = 0.1;
 
 /// The parts of announced ranges.
 #[derive(Debug)]
@@ -50,20 +57,32 @@ pub(super) struct Ahead {
     most_bytes: u64,
     /// By number; numbers ascend in the order of announcement.
     parts: HashMap<u64, Part>,
+    /// Those of the present read.
+    now: Plan,
+    /// Those of the next read.
+    next: Plan,
+    waiting_bytes: u64,
+    begun: BTreeSet<u64>,
+    /// Parts that were taken whole, in that order; some are wanted again since.
+    done: VecDeque<u64>,
+    held_bytes: u64,
+    /// Those of them that are for the next read.
+    held_next_bytes: u64,
+    under_way: usize,
+    /// Bytes that all reads have taken.
+    taken_bytes: u64,
+    n_calls: u64,
+    n_parts: u64,
+    /// No part may go for another before this many bytes are taken.
+    full_until: u64,
+}
+
+/// Parts of a read, which do not overlap.
+#[derive(Debug, Default)]
+struct Plan {
     /// For each file the numbers of its parts, by where they begin.
     places: HashMap<Arc<str>, BTreeMap<u64, u64>>,
     waiting: BTreeSet<u64>,
-    waiting_bytes: u64,
-    begun: BTreeSet<u64>,
-    held_bytes: u64,
-    under_way: usize,
-    n_calls: u64,
-    n_parts: u64,
-    /// Share of the link's rate that the reader uses.
-    rate_share: f64,
-    /// Bytes that were read since that was last judged, and those of them that were there.
-    read_bytes: u64,
-    there_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -72,8 +91,13 @@ struct Part {
     range: Range<u64>,
     /// The latest announcement that named it.
     call: u64,
-    /// Announced bytes not taken yet.
+    /// Bytes that the read announced and has not taken yet. The present read announces those of
+    /// parts that were announced for it as the next one once more.
     wanted: Ranges,
+    /// The read that it was announced for.
+    read: Expected,
+    /// [`Ahead::taken_bytes`] when it was last taken from.
+    taken_at: Option<u64>,
     state: State,
 }
 
@@ -125,25 +149,29 @@ impl Ahead {
         Self {
             most_bytes,
             parts: HashMap::new(),
-            places: HashMap::new(),
-            waiting: BTreeSet::new(),
+            now: Plan::default(),
+            next: Plan::default(),
             waiting_bytes: 0,
             begun: BTreeSet::new(),
+            done: VecDeque::new(),
             held_bytes: 0,
+            held_next_bytes: 0,
             under_way: 0,
+            taken_bytes: 0,
             n_calls: 0,
             n_parts: 0,
-            rate_share: 1.0,
-            read_bytes: 0,
-            there_bytes: 0,
+            full_until: 0,
         }
     }
 
-    /// Adds announced pieces; ranges that are there already are not added again. Returns the bytes
-    /// between announced ranges that will be fetched with them.
-    pub(super) fn announce(&mut self, pieces: &[Piece<'_>], pace: &Pace) -> u64 {
-        self.n_calls += 1;
-        self.judge();
+    /// Adds pieces announced for a read; ranges that are there already are not added again. Returns
+    /// the bytes between announced ranges that will be fetched with them.
+    pub(super) fn announce(&mut self, pieces: &[Piece<'_>], read: Expected, pace: &Pace) -> u64 {
+        if read == Expected::Now {
+            self.n_calls += 1;
+            self.full_until = 0;
+            self.begin_next();
+        }
         let mut seen: HashMap<&str, Ranges> = HashMap::new();
         let mut missing = Vec::new();
         for piece in pieces {
@@ -152,7 +180,7 @@ impl Ahead {
                 let fresh = seen.entry(piece.file).or_default().add(range);
                 missing.extend(fresh.into_iter().map(|range| Piece { file: piece.file, range }));
             };
-            for id in self.meeting(piece.file, &piece.range) {
+            for id in self.meeting(read, piece.file, &piece.range) {
                 let Some(part) = self.parts.get_mut(&id) else { continue };
                 let again = part.overlap(&piece.range);
                 part.call = self.n_calls;
@@ -164,23 +192,50 @@ impl Ahead {
         }
         let is_taken = |file: &str, gap: &Range<u64>| {
             seen.get(file).is_some_and(|seen| seen.meets(gap))
-                || !self.meeting(file, gap).is_empty()
+                || !self.meeting(read, file, gap).is_empty()
         };
         let most = (self.most_bytes / PART_SHARE).max(LEAST_PART_BYTES).min(self.most_bytes);
-        let joined = join(&missing, (pace, self.rate_share, most), is_taken);
-        joined.into_iter().map(|joined| self.add(joined)).sum()
+        let joined = join(&missing, (pace, most), is_taken);
+        joined.into_iter().map(|joined| self.add(joined, read)).sum()
+    }
+
+    /// Makes the plan of the next read the present one, if there is one.
+    fn begin_next(&mut self) {
+        if self.next.places.is_empty() {
+            return;
+        }
+        let of_plan = |plan: &Plan| -> Vec<u64> {
+            plan.places.values().flat_map(BTreeMap::values).copied().collect()
+        };
+        for id in of_plan(&self.now) {
+            self.remove(id);
+        }
+        self.now = std::mem::take(&mut self.next);
+        for id in of_plan(&self.now) {
+            let Some(part) = self.parts.get_mut(&id) else { continue };
+            (part.read, part.call, part.wanted) = (Expected::Now, self.n_calls, Ranges::default());
+        }
+        self.held_next_bytes = 0;
+    }
+
+    fn plan(&mut self, read: Expected) -> &mut Plan {
+        match read {
+            Expected::Now => &mut self.now,
+            Expected::Next => &mut self.next,
+        }
     }
 
     /// Adds a part; returns its bytes between announced ranges.
-    fn add(&mut self, joined: Joined<'_>) -> u64 {
-        let file = match self.places.get_key_value(joined.file) {
+    fn add(&mut self, joined: Joined<'_>, read: Expected) -> u64 {
+        let id = self.n_parts;
+        self.n_parts += 1;
+        let Plan { places, waiting } = self.plan(read);
+        let file = match places.get_key_value(joined.file) {
             Some((file, _)) => Arc::clone(file),
             None => Arc::from(joined.file),
         };
-        let id = self.n_parts;
-        self.n_parts += 1;
-        self.places.entry(Arc::clone(&file)).or_default().insert(joined.range.start, id);
-        self.waiting.insert(id);
+        places.entry(Arc::clone(&file)).or_default().insert(joined.range.start, id);
+        waiting.insert(id);
         let mut wanted = Ranges::default();
         let mut n_wanted = 0;
         for range in joined.wanted {
@@ -188,44 +243,36 @@ impl Ahead {
             wanted.add(range);
         }
         let (call, state) = (self.n_calls, State::Waiting);
-        let part = Part { file, range: joined.range, call, wanted, state };
+        let range = joined.range;
+        let part = Part { file, range, call, wanted, read, taken_at: None, state };
         let len = part.len();
         self.waiting_bytes += len;
         self.parts.insert(id, part);
         len - n_wanted
     }
 
-    /// Compares the reader with the link, by what was there when it was read.
-    fn judge(&mut self) {
-        if self.read_bytes < JUDGED_BYTES {
-            return;
-        }
-        let there = self.there_bytes as f64 / self.read_bytes as f64;
-        if there > MOSTLY_THERE {
-            self.rate_share = (self.rate_share * STEP).max(LEAST_RATE_SHARE);
-        } else if there < MOSTLY_AWAITED {
-            self.rate_share = (self.rate_share / STEP).min(1.0);
-        }
-        (self.read_bytes, self.there_bytes) = (0, 0);
-    }
-
-    /// Marks parts as under way, and returns them to be requested; and whether others wait only
-    /// because as many are under way as `pace` wants.
+    /// Marks parts as under way, and returns them to be requested; and whether those under way fill
+    /// the link.
     pub(super) fn begin(&mut self, pace: &Pace) -> (Vec<Begun>, bool) {
         let mut out = Vec::new();
-        let mean_bytes = self.waiting_bytes as f64 / self.waiting.len().max(1) as f64;
-        let most_requests = pace.requests(mean_bytes);
-        while let Some(&id) = self.waiting.first()
+        let n_waiting = self.now.waiting.len() + self.next.waiting.len();
+        let mean_bytes = self.waiting_bytes as f64 / n_waiting.max(1) as f64;
+        let (most_requests, fills) = pace.requests(mean_bytes);
+        while let Some(&id) = self.now.waiting.first().or_else(|| self.next.waiting.first())
             && let Some(part) = self.parts.get(&id)
         {
-            if self.is_late(part) {
+            if self.is_late(part) || self.is_unwanted(part) {
                 self.remove(id);
                 continue;
             }
             if self.under_way >= most_requests {
-                return (out, true);
+                return (out, fills);
             }
-            if !self.make_room(part.len()) {
+            let most_next_bytes = self.most_bytes / NEXT_SHARE;
+            let is_next = part.read == Expected::Next;
+            if (is_next && self.held_next_bytes + part.len() > most_next_bytes)
+                || !self.make_room(part.len())
+            {
                 break;
             }
             out.extend(self.begin_part(id).map(|(begun, _)| begun));
@@ -239,11 +286,13 @@ impl Ahead {
         let (promise, pending) = promise();
         part.state = State::UnderWay(Arc::clone(&pending));
         let (file, range) = (Arc::clone(&part.file), part.range.clone());
-        if self.waiting.remove(&id) {
-            self.waiting_bytes -= part.len();
+        let (len, read) = (part.len(), part.read);
+        if self.plan(read).waiting.remove(&id) {
+            self.waiting_bytes -= len;
         }
         self.begun.insert(id);
-        self.held_bytes += part.len();
+        self.held_bytes += len;
+        self.held_next_bytes += if read == Expected::Next { len } else { 0 };
         self.under_way += 1;
         Some((Begun { id, file, range, promise }, pending))
     }
@@ -258,12 +307,15 @@ impl Ahead {
             && let State::UnderWay(pending) = &part.state
         {
             part.state = State::Arrived(Arc::clone(pending));
+            if self.parts.get(&id).is_some_and(|part| self.may_go(part)) {
+                self.full_until = 0;
+            }
         }
     }
 
     /// Takes the bytes of `range`: their sources, in order and without gaps. Parts that waited are
-    /// added to `begun`, to be requested whether or not there is room. A part without wanted bytes
-    /// is removed.
+    /// added to `begun`, to be requested whether or not there is room. Removes parts that were taken
+    /// whole some reads ago.
     pub(super) fn take(
         &mut self,
         file: &str,
@@ -272,19 +324,19 @@ impl Ahead {
     ) -> Vec<Source> {
         let mut sources = Vec::new();
         let mut start = range.start;
-        for id in self.meeting(file, range) {
+        for id in self.meeting(Expected::Now, file, range) {
             let Some(part) = self.parts.get_mut(&id) else { continue };
             let taken = part.overlap(range);
             let skip = (taken.start - part.range.start) as usize;
+            let was_done = part.wanted.is_empty();
             part.wanted.remove(&taken);
-            let is_empty = part.wanted.is_empty();
-            self.read_bytes += taken.end - taken.start;
+            self.taken_bytes += taken.end - taken.start;
+            part.taken_at = Some(self.taken_bytes);
+            if part.wanted.is_empty() && !was_done {
+                self.done.push_back(id);
+            }
             let pending = match &part.state {
-                State::Arrived(pending) => {
-                    self.there_bytes += taken.end - taken.start;
-                    Arc::clone(pending)
-                }
-                State::UnderWay(pending) => Arc::clone(pending),
+                State::Arrived(pending) | State::UnderWay(pending) => Arc::clone(pending),
                 State::Waiting => {
                     let Some((one, pending)) = self.begin_part(id) else { continue };
                     begun.push(one);
@@ -296,19 +348,34 @@ impl Ahead {
             }
             start = taken.end;
             sources.push(Source::Ahead { range: taken, pending, skip });
-            if is_empty {
-                self.remove(id);
-            }
         }
         if start < range.end {
             sources.push(Source::Hole(start..range.end));
         }
+        self.remove_done();
         sources
     }
 
-    /// The parts that have bytes of `range`, in order.
-    fn meeting(&self, file: &str, range: &Range<u64>) -> Vec<u64> {
-        let Some(places) = self.places.get(file) else { return Vec::new() };
+    /// Removes the parts that were taken whole some reads ago.
+    fn remove_done(&mut self) {
+        let kept_bytes = self.most_bytes / KEPT_SHARE;
+        while let Some(&id) = self.done.front() {
+            if let Some(part) = self.parts.get(&id)
+                && part.wanted.is_empty()
+            {
+                if part.taken_at.is_some_and(|at| self.taken_bytes < at + kept_bytes) {
+                    return;
+                }
+                self.remove(id);
+            }
+            self.done.pop_front();
+        }
+    }
+
+    /// The parts of a plan that have bytes of `range`, in order.
+    fn meeting(&self, read: Expected, file: &str, range: &Range<u64>) -> Vec<u64> {
+        let plan = if read == Expected::Now { &self.now } else { &self.next };
+        let Some(places) = plan.places.get(file) else { return Vec::new() };
         if range.start >= range.end {
             return Vec::new();
         }
@@ -323,33 +390,59 @@ impl Ahead {
         part.call + RECENT_CALLS <= self.n_calls
     }
 
+    /// Whether the latest announcement did not name a part of which nothing is wanted.
+    fn is_unwanted(&self, part: &Part) -> bool {
+        part.wanted.is_empty() && part.call < self.n_calls
+    }
+
+    /// Whether a part has arrived and is not expected to be read any more.
+    fn may_go(&self, part: &Part) -> bool {
+        let is_passed = |at| at + self.passed_bytes() <= self.taken_bytes;
+        matches!(part.state, State::Arrived(_))
+            && (self.is_late(part)
+                || self.is_unwanted(part)
+                || part.taken_at.is_some_and(is_passed))
+    }
+
     /// Removes parts until `len` more bytes are allowed. Returns whether they are.
     fn make_room(&mut self, len: u64) -> bool {
         while self.held_bytes + len > self.most_bytes {
-            let may_go = |id: &&u64| {
-                self.parts.get(*id).is_some_and(|part| {
-                    matches!(part.state, State::Arrived(_)) && self.is_late(part)
-                })
+            // Looked for once until a read could have changed it: parts are many.
+            if self.taken_bytes < self.full_until {
+                return false;
+            }
+            let may_go = |id: &&u64| self.parts.get(*id).is_some_and(|part| self.may_go(part));
+            let Some(&oldest) = self.begun.iter().find(may_go) else {
+                let taken = |id: &u64| self.parts.get(id).and_then(|part| part.taken_at);
+                let first = self.begun.iter().filter_map(taken).min();
+                self.full_until = first.unwrap_or(self.taken_bytes) + self.passed_bytes();
+                return false;
             };
-            let Some(&oldest) = self.begun.iter().find(may_go) else { return false };
             self.remove(oldest);
         }
         true
     }
 
+    fn passed_bytes(&self) -> u64 {
+        self.most_bytes / PASSED_SHARE
+    }
+
     fn remove(&mut self, id: u64) {
         let Some(part) = self.parts.remove(&id) else { return };
-        if let Some(places) = self.places.get_mut(&part.file) {
-            places.remove(&part.range.start);
-            if places.is_empty() {
-                self.places.remove(&part.file);
+        let Plan { places, waiting } = self.plan(part.read);
+        let was_waiting = waiting.remove(&id);
+        if let Some(of_file) = places.get_mut(&part.file) {
+            of_file.remove(&part.range.start);
+            if of_file.is_empty() {
+                places.remove(&part.file);
             }
         }
-        if self.waiting.remove(&id) {
+        if was_waiting {
             self.waiting_bytes -= part.len();
         }
         if self.begun.remove(&id) {
             self.held_bytes -= part.len();
+            self.held_next_bytes -= if part.read == Expected::Next { part.len() } else { 0 };
         }
     }
 }

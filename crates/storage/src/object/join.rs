@@ -20,7 +20,7 @@ pub(super) struct Joined<'a> {
 /// if no `is_taken` lies between them, and their gap is worth it.
 pub(super) fn join<'a>(
     pieces: &[Piece<'a>],
-    (pace, rate_share, most_bytes): (&Pace, f64, u64),
+    (pace, most_bytes): (&Pace, u64),
     is_taken: impl Fn(&str, &Range<u64>) -> bool,
 ) -> Vec<Joined<'a>> {
     let pieces: Vec<&Piece<'a>> =
@@ -29,9 +29,7 @@ pub(super) fn join<'a>(
         let gap = after.range.start.checked_sub(before.range.end)?;
         (before.file == after.file).then_some(gap)
     };
-    let gaps: Vec<u64> = pieces.windows(2).filter_map(|pair| gap(pair[0], pair[1])).collect();
-    let wanted_bytes = pieces.iter().map(|piece| piece.range.end - piece.range.start).sum();
-    let most_gap = pace.gap_bytes(wanted_bytes, &gaps, rate_share);
+    let most_gap = pace.gap_bytes();
     let part_bytes = pace.part_bytes().min(most_bytes).max(1);
     let mut out: Vec<Joined<'a>> = Vec::new();
     for (idx, piece) in pieces.iter().enumerate() {
@@ -87,7 +85,7 @@ mod tests {
                 pieces.push(Piece { file: ["a", "b"][file as usize], range: start..start + len });
             }
             let is_taken = |_: &str, gap: &Range<u64>| gap.contains(&taken);
-            let joined = join(&pieces, (&pace(request_bytes, gap_bytes), 1.0, most), is_taken);
+            let joined = join(&pieces, (&pace(request_bytes, gap_bytes), most), is_taken);
             let bytes = |file: &str, ranges: &mut dyn Iterator<Item = Range<u64>>| {
                 let mut bytes: Vec<(String, u64)> = Vec::new();
                 ranges.for_each(|range| bytes.extend(range.map(|at| (file.to_owned(), at))));
@@ -113,7 +111,7 @@ mod tests {
     #[test]
     fn neighbours_are_joined_and_long_ranges_split() {
         let pieces = [0..10, 15..20, 40..75].map(|range| Piece { file: "a", range });
-        let joined = join(&pieces, (&pace(30, 10), 1.0, 100), |_, _| false);
+        let joined = join(&pieces, (&pace(30, 10), 100), |_, _| false);
         let ranges: Vec<_> = joined.into_iter().map(|one| one.range).collect();
         assert_eq!(ranges, [0..20, 40..57, 57..75]);
     }

@@ -1,10 +1,12 @@
 //! Measures a link by the requests that it carries anyway.
 //!
-//! The latency is that of the quicker answers, and the rates are those of the faster moments: the
-//! others had to wait for each other, or for a busy processor. All estimates follow a link that
-//! becomes slower, only more slowly.
+//! The latency is that of the quicker answers, and the rate in all that of the faster moments: the
+//! others had to wait for each other, or for a busy processor. Both follow a link that becomes
+//! slower, only more slowly. The rate of a connection is that of all long bodies together, for the
+//! beginning of a body often comes at once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use super::clock::Clock;
@@ -15,16 +17,23 @@ use super::pace::Link;
 const FAST: f64 = 0.5;
 const SLOW: f64 = 0.02;
 
-/// Shorter bodies come in one piece, whatever the rate.
-const LEAST_BODY_BYTES: usize = 64 << 10;
+/// What each body leaves of the weight of those before it.
+const KEPT_BODIES: f64 = 0.98;
+
+/// Shorter bodies say little of the rate: much of one lies in buffers before its first byte is seen.
+const LEAST_BODY_BYTES: usize = 1 << 20;
 
 /// The time over which the rate in all is measured.
 const WINDOW: Duration = Duration::from_millis(100);
+
+/// If this process uses a larger share of the processors, bytes wait for them, not for the link.
+const BUSY_SHARE: f64 = 0.6;
 
 /// Measures requests of all storages of a client.
 #[derive(Debug)]
 pub(super) struct Meter {
     clock: Clock,
+    n_processors: f64,
     measured: Mutex<Measured>,
 }
 
@@ -32,13 +41,23 @@ pub(super) struct Meter {
 struct Measured {
     link: Link,
     has_latency: bool,
-    has_connection_rate: bool,
+    /// Seconds and bytes of long bodies, the latest counting most.
+    bodies: (f64, f64),
     under_way: usize,
-    /// Since when bytes are counted, and their number; `None` if nothing is under way.
-    window: Option<(Duration, u64)>,
-    /// Whether requests waited only for others to end, in the present window.
+    /// `None` if nothing is under way.
+    window: Option<Window>,
+    /// Whether enough was requested to fill the link, in the present window.
     is_full: bool,
     late: Late,
+}
+
+/// The bytes that arrive in a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Window {
+    start: Duration,
+    /// Processor time used by its start.
+    processors: Duration,
+    bytes: u64,
 }
 
 /// A request that is measured, until it is dropped.
@@ -51,7 +70,8 @@ pub(super) struct Measure<'a> {
 
 impl Meter {
     pub(super) fn new() -> Self {
-        Self { clock: Clock::start(), measured: Mutex::default() }
+        let n_processors = available_parallelism().map_or(1.0, |n| n.get() as f64);
+        Self { clock: Clock::start(), n_processors, measured: Mutex::default() }
     }
 
     pub(super) fn now(&self) -> Duration {
@@ -82,7 +102,7 @@ impl Meter {
         self.measured().late.take()
     }
 
-    /// Notes that requests wait only because as many as wanted are under way.
+    /// Notes that as much was requested as fills the link.
     pub(super) fn filled(&self) {
         self.measured().is_full = true;
     }
@@ -104,7 +124,10 @@ impl Measure<'_> {
     /// Notes that bytes arrived.
     pub(super) fn arrived(&self, n_bytes: usize) {
         let now = self.meter.now();
-        self.meter.measured().add_bytes(n_bytes as u64, now);
+        let n_processors = self.meter.n_processors;
+        self.meter
+            .measured()
+            .add_bytes(n_bytes as u64, now, || (Clock::processors(), n_processors));
     }
 
     /// Notes that the answer of `n_bytes` is complete.
@@ -115,7 +138,10 @@ impl Measure<'_> {
         let body = now.saturating_sub(first_byte).as_secs_f64();
         let mut measured = self.meter.measured();
         measured.late.answered(first, body, n_bytes);
-        measured.add_body(body, n_bytes);
+        // A busy processor sees the first byte late, when others lie behind it already.
+        let all = now.saturating_sub(self.sent).as_secs_f64();
+        let latency = measured.link.latency_secs;
+        measured.add_body(body.max(all - latency), n_bytes);
     }
 }
 
@@ -141,30 +167,43 @@ impl Measured {
         if n_bytes < LEAST_BODY_BYTES || secs <= 0.0 {
             return;
         }
-        let (rate, of_body) = (&mut self.link.connection_rate, n_bytes as f64 / secs);
-        let part = if of_body > *rate { FAST } else { SLOW };
-        approach(rate, of_body, if self.has_connection_rate { part } else { 1.0 });
-        self.has_connection_rate = true;
+        let (all_secs, all_bytes) = &mut self.bodies;
+        *all_secs = *all_secs * KEPT_BODIES + secs;
+        *all_bytes = *all_bytes * KEPT_BODIES + n_bytes as f64;
+        self.link.connection_rate = *all_bytes / *all_secs;
     }
 
     /// Counts bytes. At the end of a window its rate is compared with that known: a higher one
-    /// counts always, a lower one if it was the link that requests waited for.
-    fn add_bytes(&mut self, n_bytes: u64, now: Duration) {
-        let (start, bytes) = self.window.get_or_insert((now, 0));
-        let length = now.saturating_sub(*start);
-        if length < WINDOW {
-            *bytes += n_bytes;
+    /// counts always, a lower one if it was the link that bytes waited for. `processors` returns
+    /// the processor time used so far, and the number of processors.
+    fn add_bytes(
+        &mut self,
+        n_bytes: u64,
+        now: Duration,
+        processors: impl FnOnce() -> (Duration, f64),
+    ) {
+        let Some(window) = &mut self.window else {
+            self.window = Some(Window { start: now, processors: processors().0, bytes: n_bytes });
+            return;
+        };
+        window.bytes += n_bytes;
+        let secs = now.saturating_sub(window.start).as_secs_f64();
+        if secs < WINDOW.as_secs_f64() {
             return;
         }
-        let rate = (*bytes + n_bytes) as f64 / length.as_secs_f64();
+        let (used, n_processors) = processors();
+        let used_secs = used.saturating_sub(window.processors).as_secs_f64();
+        let is_busy = used_secs > BUSY_SHARE * n_processors * secs;
+        let rate = window.bytes as f64 / secs;
         let known = &mut self.link.total_rate;
         if *known < rate {
             approach(known, rate, FAST);
-        } else if self.is_full {
+        } else if self.is_full && !is_busy {
             // Windows are few, other than requests.
             approach(known, rate, FAST / 2.0);
         }
-        (self.window, self.is_full) = (Some((now, 0)), false);
+        self.window = Some(Window { start: now, processors: used, bytes: 0 });
+        self.is_full = false;
     }
 }
 
@@ -204,28 +243,32 @@ mod tests {
         assert_eq!(measured.link, Link::default());
         for _ in 0..20 {
             measured.add_body(0.1, 9_000_000);
-            measured.add_body(0.3, 9_000_000);
+            measured.add_body(0.01, 3_000_000);
         }
-        assert!((80e6..90.1e6).contains(&measured.link.connection_rate), "{:?}", measured.link);
+        assert!(near(measured.link.connection_rate, 12e6 / 0.11), "{:?}", measured.link);
     }
 
-    /// Sends `rate` bytes a second for two seconds.
-    fn send(measured: &mut Measured, rate: u64, start: Duration, is_full: bool) {
-        for millis in 0..2000 {
+    /// Sends `rate` bytes a second for two seconds, in which one of two processors works for a
+    /// share of the time.
+    fn send(measured: &mut Measured, rate: u64, start: u64, (is_full, share): (bool, f64)) {
+        for millis in start..start + 2000 {
             measured.is_full |= is_full;
-            measured.add_bytes(rate / 1000, start + Duration::from_millis(millis));
+            let now = Duration::from_millis(millis);
+            measured.add_bytes(rate / 1000, now, || (now.mul_f64(share), 2.0));
         }
     }
 
     #[test]
     fn the_rate_in_all_is_that_of_full_windows() {
         let mut measured = Measured::default();
-        send(&mut measured, 1_000_000_000, Duration::ZERO, false);
+        send(&mut measured, 1_000_000_000, 0, (false, 0.5));
         assert!(near(measured.link.total_rate, 1e9), "{:?}", measured.link);
         // Less was asked for: that says nothing about the link.
-        send(&mut measured, 10_000_000, Duration::from_secs(2), false);
+        send(&mut measured, 10_000_000, 2000, (false, 0.5));
+        // The processors were too slow: neither does that.
+        send(&mut measured, 10_000_000, 4000, (true, 1.9));
         assert!(near(measured.link.total_rate, 1e9), "{:?}", measured.link);
-        send(&mut measured, 100_000_000, Duration::from_secs(4), true);
+        send(&mut measured, 100_000_000, 6000, (true, 0.5));
         assert!(measured.link.total_rate < 120e6, "{:?}", measured.link);
     }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::Piece;
+use storage::{Expected, Piece};
 
 use super::fetch::announce;
 use super::work::{Part, Planned, TileWork};
@@ -144,6 +144,7 @@ impl Wish {
 pub(super) fn announce_all<'a>(
     reader: &Reader,
     fields: impl Iterator<Item = (&'a Planned, Field)>,
+    read: Expected,
 ) -> Result<(), Error> {
     if !reader.files.storage().coalesce().prefetches() {
         return Ok(());
@@ -157,7 +158,7 @@ pub(super) fn announce_all<'a>(
         let of = wishes.iter().filter(is_new).map(|wish| piece(reader, &planned.works, wish));
         pieces.extend(of.filter(|piece| seen.insert((piece.file, piece.range.clone()))));
     }
-    announce(&reader.files, &pieces);
+    announce(&reader.files, &pieces, read);
     Ok(())
 }
 

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use storage::Files;
-use storage::Piece;
+use storage::{Expected, Files, Piece};
 
 use crate::error::Error;
 use crate::memory::reserve;
@@ -62,10 +61,10 @@ pub(crate) fn fetch(
 }
 
 /// Announces to a storage with prefetching that `wanted` will be fetched soon.
-pub(super) fn announce(files: &Files, wanted: &[Piece<'_>]) {
+pub(super) fn announce(files: &Files, wanted: &[Piece<'_>], read: Expected) {
     let coalesce = files.storage().coalesce();
     if coalesce.prefetches() && !wanted.is_empty() {
-        files.storage().prefetch(&join(wanted, coalesce.gap_bytes).reads);
+        files.storage().prefetch(&join(wanted, coalesce.gap_bytes).reads, read);
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use storage::Piece;
+use storage::{Expected, Piece};
 
 use super::fetch::announce;
 use super::kept;
@@ -29,7 +29,7 @@ pub(super) fn plan(
     columns: &Columns,
 ) -> Result<(Vec<Planned>, ReadStats), Error> {
     load_tiles(reader, &tasks, columns)?;
-    let announced = announce_tiles(reader, &tasks, columns)?;
+    let announced = announce_tiles(reader, &tasks, columns, Expected::Now)?;
     let planned: Result<Vec<_>, Error> = tasks
         .into_par_iter()
         .with_max_len(1)
@@ -104,6 +104,7 @@ pub(super) fn announce_tiles(
     reader: &Reader,
     tasks: &[Task],
     columns: &Columns,
+    read: Expected,
 ) -> Result<BTreeSet<Key>, Error> {
     if !reader.files.storage().coalesce().prefetches() {
         return Ok(BTreeSet::new());
@@ -145,7 +146,7 @@ pub(super) fn announce_tiles(
             }
         }
     }
-    announce(&reader.files, &pieces);
+    announce(&reader.files, &pieces, read);
     Ok(unknown)
 }
 

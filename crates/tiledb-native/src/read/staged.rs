@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 
 use rayon::prelude::*;
+use storage::Expected;
 
 use super::chunks;
 use super::plan::announced_fields;
@@ -51,7 +52,7 @@ pub(super) fn read(
     let fields = announced_fields(columns);
     let announced =
         planned.iter().flat_map(|planned| fields.iter().map(move |&field| (planned, field)));
-    chunks::announce_all(reader, announced)?;
+    chunks::announce_all(reader, announced, Expected::Now)?;
     reader.announce_next();
     let done: Result<Vec<_>, Error> = planned
         .par_iter()

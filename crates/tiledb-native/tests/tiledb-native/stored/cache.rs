@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use behind::{Behind, FRAGMENT, bytes};
 use proptest::prelude::*;
-use storage::{CacheSpec, CachedStorage, Piece, Storage};
+use storage::{CacheSpec, CachedStorage, Expected, Piece, Storage};
 use tiledb_native::is_in_fragment;
 
 const BLOCK: u64 = 4096;
@@ -281,7 +281,7 @@ proptest! {
             let len = pieces.iter().map(|piece| (piece.range.end - piece.range.start) as usize).sum();
             let (mut into, mut expect) = (vec![0; len], vec![0; len]);
             let storage = &storages[usize::from(*which)];
-            storage.prefetch(&pieces);
+            storage.prefetch(&pieces, Expected::Now);
             storage.read(&pieces, &mut into).unwrap();
             behind.take_read();
             behind.read(&pieces, &mut expect).unwrap();
@@ -305,7 +305,7 @@ proptest! {
         for ranges in [first, second] {
             let pieces: Vec<_> = ranges.iter().map(|(file, range)| Piece { file: &files[*file], range: range.clone() }).collect();
             let len = pieces.iter().map(|piece| (piece.range.end - piece.range.start) as usize).sum();
-            storage.prefetch(&pieces);
+            storage.prefetch(&pieces, Expected::Now);
             storage.read(&pieces, &mut vec![0; len]).unwrap();
             let announced: HashSet<_> = behind.take_announced().into_iter().collect();
             let read: HashSet<_> = behind.take_read().into_iter().collect();

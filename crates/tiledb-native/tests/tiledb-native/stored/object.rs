@@ -19,7 +19,7 @@ use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     ObjectStoreExt as _, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
-use storage::{LocalStorage, ObjectOptions, ObjectStorage, Piece, Storage};
+use storage::{Expected, LocalStorage, ObjectOptions, ObjectStorage, Piece, Storage};
 use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions};
 use tokio::sync::Barrier;
 
@@ -291,14 +291,14 @@ fn many_pieces_are_asked_for_at_once() {
     // Also the parts of a long range, and announced ranges.
     let parts = ObjectOptions { request_bytes: 1000, ..apart_options() };
     check_read(&storage(&store, parts), &pieces([0..32_000]));
-    prefetching.prefetch(&apart());
+    prefetching.prefetch(&apart(), Expected::Now);
     check_read(&prefetching, &apart());
     assert_eq!(store.most_in_flight.load(Ordering::SeqCst), 32);
 
     let store = Watched::new(&one_file(), Behaviour::Slow);
     let few = ObjectOptions { max_requests: 3, ..apart_options() };
     let storage = storage(&store, few);
-    storage.prefetch(&apart()[16..]);
+    storage.prefetch(&apart()[16..], Expected::Now);
     check_read(&storage, &apart());
     assert_eq!(store.most_in_flight.load(Ordering::SeqCst), 3);
 }
@@ -307,7 +307,7 @@ fn many_pieces_are_asked_for_at_once() {
 fn what_was_fetched_ahead_is_not_asked_for_again() {
     let store = Watched::new(&one_file(), Behaviour::Slow);
     let storage = storage(&store, apart_options());
-    storage.prefetch(&pieces([0..5000, 9000..10_000]));
+    storage.prefetch(&pieces([0..5000, 9000..10_000]), Expected::Now);
     check_read(&storage, &pieces([0..2000, 2000..5000]));
     check_read(&storage, &pieces([9000..10_000]));
     assert_eq!(store.n_gets(), 2);
@@ -315,7 +315,7 @@ fn what_was_fetched_ahead_is_not_asked_for_again() {
     // requested.
     check_read(&storage, &pieces([9000..10_000]));
     assert_eq!(store.n_gets(), 3);
-    storage.prefetch(&pieces([20_000..21_000]));
+    storage.prefetch(&pieces([20_000..21_000]), Expected::Now);
     check_read(&storage, &pieces([19_500..20_500, 20_500..21_000]));
     assert_eq!(store.n_gets(), 5);
 }
@@ -332,7 +332,7 @@ fn what_is_fetched_ahead_goes_on_within_its_bound() {
     let few = ObjectOptions { max_requests: 2, ..apart_options() };
     let prefetching = storage(&store, few);
     let apart = pieces((0..20).map(|idx| idx * 1000..idx * 1000 + 10));
-    prefetching.prefetch(&apart);
+    prefetching.prefetch(&apart, Expected::Now);
     until(&store, 20);
     assert_eq!(store.n_gets(), 20);
     check_read(&prefetching, &apart);
@@ -341,7 +341,7 @@ fn what_is_fetched_ahead_goes_on_within_its_bound() {
     let store = Watched::new(&one_file(), Behaviour::Slow);
     let little = ObjectOptions { request_bytes: 500, prefetch_bytes: 1000, ..few };
     let prefetching = storage(&store, little);
-    prefetching.prefetch(&pieces([0..20_000]));
+    prefetching.prefetch(&pieces([0..20_000]), Expected::Now);
     until(&store, 2);
     // Long enough for more requests to begin.
     std::thread::sleep(Duration::from_millis(20));
@@ -357,13 +357,13 @@ fn what_is_fetched_ahead_goes_on_within_its_bound() {
 fn a_failure_ahead_is_tried_again_by_the_read() {
     let store = Watched::new(&one_file(), Behaviour::Fail("/a", AtomicUsize::new(1)));
     let prefetching = storage(&store, ObjectOptions::default());
-    prefetching.prefetch(&pieces([0..100]));
+    prefetching.prefetch(&pieces([0..100]), Expected::Now);
     check_read(&prefetching, &pieces([0..100]));
     assert_eq!(store.n_gets(), 2);
 
     let store = Watched::new(&one_file(), Behaviour::Fail("/a", AtomicUsize::new(usize::MAX)));
     let prefetching = storage(&store, ObjectOptions::default());
-    prefetching.prefetch(&pieces([0..100]));
+    prefetching.prefetch(&pieces([0..100]), Expected::Now);
     let error = prefetching.read(&pieces([0..100]), &mut [0; 100]).unwrap_err();
     assert!(error.to_string().contains("the disk is on fire"), "{error}");
 }
@@ -392,7 +392,7 @@ fn ranges_near_each_other_are_read_as_one() {
     check_read(&near, &ranges());
     assert_eq!(store.n_gets(), 4);
     assert_eq!(near.request_counts().unwrap().unwanted_bytes, 90);
-    near.prefetch(&ranges());
+    near.prefetch(&ranges(), Expected::Now);
     check_read(&near, &ranges());
     assert_eq!(store.n_gets(), 8);
     assert_eq!(near.request_counts().unwrap().unwanted_bytes, 180);
@@ -491,7 +491,7 @@ fn nothing_there_is_not_an_array() {
 fn a_dropped_storage_gives_its_requests_up() {
     let store = Watched::new(&one_file(), Behaviour::Never);
     let storage = storage(&store, apart_options());
-    storage.prefetch(&pieces((0..100).map(|idx| idx * 300..idx * 300 + 10)));
+    storage.prefetch(&pieces((0..100).map(|idx| idx * 300..idx * 300 + 10)), Expected::Now);
     assert_eq!(storage.request_counts().unwrap().unwanted_bytes, 0);
     drop(storage);
     // No thread that uses the store is left.
@@ -510,7 +510,7 @@ fn works_on_the_threads_of_another_runtime() {
         assert!(out.nnz() > 0);
         let never = Watched::new(&one_file(), Behaviour::Never);
         let storage = storage(&never, ObjectOptions::default());
-        storage.prefetch(&pieces([0..10]));
+        storage.prefetch(&pieces([0..10]), Expected::Now);
         drop(storage);
     });
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use storage::{Coalesce, Entry, Piece, Storage};
+use storage::{Coalesce, Entry, Expected, Piece, Storage};
 use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions};
 
 use crate::stored::packed::MemoryStorage;
@@ -40,7 +40,7 @@ impl Storage for Recorded {
         self.files.read(pieces, into)
     }
 
-    fn prefetch(&self, pieces: &[Piece<'_>]) {
+    fn prefetch(&self, pieces: &[Piece<'_>], _read: Expected) {
         self.announced.lock().unwrap().extend(named(pieces));
     }
 

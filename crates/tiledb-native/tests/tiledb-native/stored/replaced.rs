@@ -6,7 +6,9 @@ use futures_util::FutureExt as _;
 use object_store::ObjectStoreExt as _;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use storage::{CacheSpec, CachedStorage, ObjectOptions, ObjectStorage, Piece, Storage as _};
+use storage::{
+    CacheSpec, CachedStorage, Expected, ObjectOptions, ObjectStorage, Piece, Storage as _,
+};
 use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions, is_in_fragment};
 
 use crate::stored::stored;
@@ -33,7 +35,7 @@ fn bytes_of_two_versions_are_not_mixed() {
     put(&store, "a", vec![2; 1000]);
     for storage in [read, sized] {
         // Fetched ahead or not, for the life of the storage.
-        storage.prefetch(&pieces(500..600));
+        storage.prefetch(&pieces(500..600), Expected::Now);
         for range in [500..600, 900..1000, 0..100] {
             let error = storage.read(&pieces(range), &mut [0; 100]).unwrap_err().to_string();
             assert!(error.contains("array/a was replaced while the array was open"), "{error}");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use storage::{Coalesce, Entry, FileVersion, Piece, Storage};
+use storage::{Coalesce, Entry, Expected, FileVersion, Piece, Storage};
 
 use crate::stored::packed::MemoryStorage;
 
@@ -147,7 +147,7 @@ impl Storage for Behind {
         Ok(())
     }
 
-    fn prefetch(&self, pieces: &[Piece<'_>]) {
+    fn prefetch(&self, pieces: &[Piece<'_>], _read: Expected) {
         self.announced.lock().unwrap().extend(named(pieces));
     }
 
