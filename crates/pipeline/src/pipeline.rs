@@ -232,6 +232,7 @@ impl<S: Source> Pipeline<S> {
             dispatch: Mutex::new(dispatch),
             blocks: Arc::new(Mutex::new(blocks)),
             free,
+            is_one_thread: as_run.read_threads <= 1,
             stop: Stop::default(),
         };
         let batch_rows = spec.batch_rows;

@@ -190,6 +190,8 @@ pub(crate) struct Reading<S: Source> {
     pub(crate) blocks: Arc<Mutex<BlocksMade>>,
     /// Blocks that are used up.
     pub(crate) free: Receiver<Carried<S::Block>>,
+    /// Whether one thread reads all blocks, one after another.
+    pub(crate) is_one_thread: bool,
     pub(crate) stop: Stop,
 }
 
@@ -259,7 +261,8 @@ impl<S: Source> Reading<S> {
                 continue;
             };
             let (done, block) = bounded(1);
-            let next = epoch.rows_after();
+            // Of several threads another one may read the next block already.
+            let next = if self.is_one_thread { epoch.rows_after() } else { Vec::new() };
             let work = self.memory().map(|memory| Work {
                 plan,
                 next,

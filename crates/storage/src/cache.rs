@@ -459,7 +459,7 @@ impl Storage for CachedStorage {
         }
         let mut missing = runs(&plan.blocks, self.inner.coalesce().gap_bytes);
         missing.extend(plan.whole.into_iter().map(|(piece, _)| piece));
-        if !missing.is_empty() {
+        if !missing.is_empty() || read == Expected::Now {
             self.inner.prefetch(&missing, read);
         }
     }

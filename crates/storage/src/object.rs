@@ -67,7 +67,7 @@ pub struct ObjectOptions {
     /// Target bytes per call, which are decoded together.
     pub batch_bytes: u64,
     /// Most memory for ranges that are fetched ahead; 0 fetches nothing ahead. A read that needs
-    /// more at once has it for its own time.
+    /// more at once takes more.
     pub prefetch_bytes: u64,
     /// Threads that wait for the network, decrypt and copy.
     pub n_threads: usize,
@@ -179,17 +179,11 @@ impl ObjectStorage {
         // Pieces that were not fetched ahead, and their places.
         let (mut holes, mut places) = (Vec::new(), Vec::new());
         let (mut answers, mut begun) = (Vec::new(), Vec::new());
+        let lens = piece_lens(pieces, len)?;
         let mut at = 0_usize;
         {
             let mut ahead = self.requests.ahead();
-            for (idx, piece) in pieces.iter().enumerate() {
-                let piece_len = piece
-                    .range
-                    .end
-                    .checked_sub(piece.range.start)
-                    .and_then(|len| usize::try_from(len).ok())
-                    .filter(|&piece_len| piece_len <= len - at)
-                    .ok_or(io::ErrorKind::InvalidInput)?;
+            for (idx, (piece, piece_len)) in pieces.iter().zip(lens).enumerate() {
                 for source in ahead.take(piece.file, &piece.range, &mut begun) {
                     let at = at + (source.range().start - piece.range.start) as usize;
                     match source {
@@ -360,6 +354,19 @@ impl Storage for ObjectStorage {
     fn request_counts(&self) -> Option<RequestCounts> {
         Some(self.requests.counts())
     }
+}
+
+/// The lengths of pieces, which `len` bytes must have room for.
+fn piece_lens(pieces: &[Piece<'_>], len: usize) -> io::Result<Vec<usize>> {
+    let mut left = len;
+    let mut of_piece = |piece: &Piece<'_>| {
+        let n_bytes = piece.range.end.checked_sub(piece.range.start)?;
+        let n_bytes = usize::try_from(n_bytes).ok()?;
+        left = left.checked_sub(n_bytes)?;
+        Some(n_bytes)
+    };
+    let lens: Option<Vec<usize>> = pieces.iter().map(&mut of_piece).collect();
+    lens.ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
 /// The piece whose bytes have place `at` among those of all pieces.

@@ -209,6 +209,10 @@ pub struct Piece<'a> {
 }
 
 /// When pieces that are announced will be read.
+///
+/// The first announcement of a present read after one of a next read begins that next read: what
+/// was announced before for the present one, and is left, is not expected any more. So only a
+/// reader whose reads follow each other announces next ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// By the read that begins now.

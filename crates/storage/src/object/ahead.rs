@@ -8,10 +8,11 @@
 //! A part of which all announced bytes were taken is kept a little longer, for some of its bytes are
 //! often taken again soon: two threads read on both sides of a border between tiles.
 //!
-//! There are two *plans*: parts of the present read, and parts of the next one. They do not know of
-//! each other, so what both reads want is fetched twice; otherwise the first parts of the next read
-//! would be incomplete when it begins, and all of its memory taken. When the next read begins, its
-//! plan becomes the present one, and what is left of the one before is dropped.
+//! There are two *plans*: parts of the present read, and parts of the next one. They share no bytes,
+//! so what both reads want is fetched twice. If the next read took over what the present one has
+//! fetched, its plan would lack those bytes once they are taken, and each of its reads would wait
+//! for a few of them. When the next read begins, its plan becomes the present one, and what is left
+//! of the one before is dropped.
 //!
 //! Parts are requested in the order announced while they fit into the memory allowed, those of the
 //! next read after those of the present one, and in half of the memory. A read that needs a part
@@ -33,14 +34,16 @@ use super::request::{Pending, Promise, promise};
 use crate::storage::{Expected, Piece};
 
 /// Announcements of present reads after which an earlier one is not expected to be read any more. A
-/// read makes two, and two reads may run at once.
+/// read makes two, and two reads without a next one may run at once.
 const RECENT_CALLS: u64 = 4;
 
 /// Parts of the next read take at most this share of the memory.
 const NEXT_SHARE: u64 = 2;
 
-/// Reads of this share of the memory later, a part that was taken whole is removed.
+/// Reads of this share of the memory later, and at most of so many bytes, a part that was taken
+/// whole is removed.
 const KEPT_SHARE: u64 = 8;
+const MOST_KEPT_BYTES: u64 = 16 << 20;
 /// Reads of this share of the memory later, the rest of a part that was taken in part is not
 /// expected to be read.
 const PASSED_SHARE: u64 = 2;
@@ -63,12 +66,13 @@ pub(super) struct Ahead {
     next: Plan,
     waiting_bytes: u64,
     begun: BTreeSet<u64>,
-    /// Parts that were taken whole, in that order; some are wanted again since.
-    done: VecDeque<u64>,
-    held_bytes: u64,
-    /// Those of them that are for the next read.
-    held_next_bytes: u64,
+    /// Parts that were taken whole, with their [`Part::taken_at`] at that time.
+    done: VecDeque<(u64, u64)>,
+    /// Parts that were removed while they were under way; they take memory until they end.
+    removed: BTreeSet<u64>,
+    removed_bytes: u64,
     under_way: usize,
+    under_way_bytes: u64,
     /// Bytes that all reads have taken.
     taken_bytes: u64,
     n_calls: u64,
@@ -83,6 +87,8 @@ struct Plan {
     /// For each file the numbers of its parts, by where they begin.
     places: HashMap<Arc<str>, BTreeMap<u64, u64>>,
     waiting: BTreeSet<u64>,
+    /// Bytes of parts that are under way or have arrived.
+    held_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -91,8 +97,8 @@ struct Part {
     range: Range<u64>,
     /// The latest announcement that named it.
     call: u64,
-    /// Bytes that the read announced and has not taken yet. The present read announces those of
-    /// parts that were announced for it as the next one once more.
+    /// Announced bytes that were not taken yet. Empty when the next read becomes the present one,
+    /// until that read announces its bytes itself.
     wanted: Ranges,
     /// The read that it was announced for.
     read: Expected,
@@ -154,9 +160,10 @@ impl Ahead {
             waiting_bytes: 0,
             begun: BTreeSet::new(),
             done: VecDeque::new(),
-            held_bytes: 0,
-            held_next_bytes: 0,
+            removed: BTreeSet::new(),
+            removed_bytes: 0,
             under_way: 0,
+            under_way_bytes: 0,
             taken_bytes: 0,
             n_calls: 0,
             n_parts: 0,
@@ -194,7 +201,8 @@ impl Ahead {
             seen.get(file).is_some_and(|seen| seen.meets(gap))
                 || !self.meeting(read, file, gap).is_empty()
         };
-        let most = (self.most_bytes / PART_SHARE).max(LEAST_PART_BYTES).min(self.most_bytes);
+        let most_of_plan = self.most_bytes_of(read);
+        let most = (self.most_bytes / PART_SHARE).max(LEAST_PART_BYTES).min(most_of_plan);
         let joined = join(&missing, (pace, most), is_taken);
         joined.into_iter().map(|joined| self.add(joined, read)).sum()
     }
@@ -215,7 +223,19 @@ impl Ahead {
             let Some(part) = self.parts.get_mut(&id) else { continue };
             (part.read, part.call, part.wanted) = (Expected::Now, self.n_calls, Ranges::default());
         }
-        self.held_next_bytes = 0;
+    }
+
+    /// Most bytes of a plan's parts that are under way or have arrived.
+    fn most_bytes_of(&self, read: Expected) -> u64 {
+        match read {
+            Expected::Now => self.most_bytes,
+            Expected::Next => self.most_bytes / NEXT_SHARE,
+        }
+    }
+
+    /// Bytes of all parts that are under way or have arrived.
+    fn held_bytes(&self) -> u64 {
+        self.now.held_bytes + self.next.held_bytes + self.removed_bytes
     }
 
     fn plan(&mut self, read: Expected) -> &mut Plan {
@@ -229,7 +249,7 @@ impl Ahead {
     fn add(&mut self, joined: Joined<'_>, read: Expected) -> u64 {
         let id = self.n_parts;
         self.n_parts += 1;
-        let Plan { places, waiting } = self.plan(read);
+        let Plan { places, waiting, .. } = self.plan(read);
         let file = match places.get_key_value(joined.file) {
             Some((file, _)) => Arc::clone(file),
             None => Arc::from(joined.file),
@@ -252,12 +272,20 @@ impl Ahead {
     }
 
     /// Marks parts as under way, and returns them to be requested; and whether those under way fill
-    /// the link.
+    /// the link. That is so if they have as many bytes as it carries in its latency, or half of the
+    /// memory. Memory full of parts that have arrived says that the reader is slow.
     pub(super) fn begin(&mut self, pace: &Pace) -> (Vec<Begun>, bool) {
+        let begun = self.begin_waiting(pace);
+        let filling_bytes = (pace.link.total_rate * pace.link.latency_secs) as u64;
+        let fills = self.under_way_bytes >= filling_bytes.min(self.most_bytes / 2);
+        (begun, fills && self.under_way > 0)
+    }
+
+    fn begin_waiting(&mut self, pace: &Pace) -> Vec<Begun> {
         let mut out = Vec::new();
         let n_waiting = self.now.waiting.len() + self.next.waiting.len();
         let mean_bytes = self.waiting_bytes as f64 / n_waiting.max(1) as f64;
-        let (most_requests, fills) = pace.requests(mean_bytes);
+        let most_requests = pace.requests(mean_bytes);
         while let Some(&id) = self.now.waiting.first().or_else(|| self.next.waiting.first())
             && let Some(part) = self.parts.get(&id)
         {
@@ -266,18 +294,16 @@ impl Ahead {
                 continue;
             }
             if self.under_way >= most_requests {
-                return (out, fills);
+                break;
             }
-            let most_next_bytes = self.most_bytes / NEXT_SHARE;
-            let is_next = part.read == Expected::Next;
-            if (is_next && self.held_next_bytes + part.len() > most_next_bytes)
-                || !self.make_room(part.len())
-            {
+            let plan = if part.read == Expected::Now { &self.now } else { &self.next };
+            let has_room = plan.held_bytes + part.len() <= self.most_bytes_of(part.read);
+            if !(has_room || part.read == Expected::Now) || !self.make_room(part.len()) {
                 break;
             }
             out.extend(self.begin_part(id).map(|(begun, _)| begun));
         }
-        (out, false)
+        out
     }
 
     /// Marks a waiting part as under way.
@@ -291,18 +317,23 @@ impl Ahead {
             self.waiting_bytes -= len;
         }
         self.begun.insert(id);
-        self.held_bytes += len;
-        self.held_next_bytes += if read == Expected::Next { len } else { 0 };
+        self.plan(read).held_bytes += len;
         self.under_way += 1;
+        self.under_way_bytes += len;
         Some((Begun { id, file, range, promise }, pending))
     }
 
     /// Notes that a part is no longer under way. A part that failed is removed, so that the read
     /// requests it itself.
-    pub(super) fn ended(&mut self, id: u64, arrived: bool) {
+    pub(super) fn ended(&mut self, id: u64, len: u64, arrived: bool) {
         self.under_way -= 1;
+        self.under_way_bytes -= len;
         if !arrived {
             self.remove(id);
+        }
+        if self.removed.remove(&id) {
+            self.removed_bytes -= len;
+            self.full_until = 0;
         } else if let Some(part) = self.parts.get_mut(&id)
             && let State::UnderWay(pending) = &part.state
         {
@@ -328,12 +359,11 @@ impl Ahead {
             let Some(part) = self.parts.get_mut(&id) else { continue };
             let taken = part.overlap(range);
             let skip = (taken.start - part.range.start) as usize;
-            let was_done = part.wanted.is_empty();
             part.wanted.remove(&taken);
             self.taken_bytes += taken.end - taken.start;
             part.taken_at = Some(self.taken_bytes);
-            if part.wanted.is_empty() && !was_done {
-                self.done.push_back(id);
+            if part.wanted.is_empty() {
+                self.done.push_back((id, self.taken_bytes));
             }
             let pending = match &part.state {
                 State::Arrived(pending) | State::UnderWay(pending) => Arc::clone(pending),
@@ -358,14 +388,13 @@ impl Ahead {
 
     /// Removes the parts that were taken whole some reads ago.
     fn remove_done(&mut self) {
-        let kept_bytes = self.most_bytes / KEPT_SHARE;
-        while let Some(&id) = self.done.front() {
-            if let Some(part) = self.parts.get(&id)
-                && part.wanted.is_empty()
-            {
-                if part.taken_at.is_some_and(|at| self.taken_bytes < at + kept_bytes) {
-                    return;
-                }
+        let kept_bytes = (self.most_bytes / KEPT_SHARE).min(MOST_KEPT_BYTES);
+        while let Some(&(id, at)) = self.done.front()
+            && at + kept_bytes <= self.taken_bytes
+        {
+            // Later it may have been announced or taken again.
+            let is_done = |part: &Part| part.wanted.is_empty() && part.taken_at == Some(at);
+            if self.parts.get(&id).is_some_and(is_done) {
                 self.remove(id);
             }
             self.done.pop_front();
@@ -406,7 +435,7 @@ impl Ahead {
 
     /// Removes parts until `len` more bytes are allowed. Returns whether they are.
     fn make_room(&mut self, len: u64) -> bool {
-        while self.held_bytes + len > self.most_bytes {
+        while self.held_bytes() + len > self.most_bytes {
             // Looked for once until a read could have changed it: parts are many.
             if self.taken_bytes < self.full_until {
                 return false;
@@ -429,7 +458,7 @@ impl Ahead {
 
     fn remove(&mut self, id: u64) {
         let Some(part) = self.parts.remove(&id) else { return };
-        let Plan { places, waiting } = self.plan(part.read);
+        let Plan { places, waiting, .. } = self.plan(part.read);
         let was_waiting = waiting.remove(&id);
         if let Some(of_file) = places.get_mut(&part.file) {
             of_file.remove(&part.range.start);
@@ -441,8 +470,11 @@ impl Ahead {
             self.waiting_bytes -= part.len();
         }
         if self.begun.remove(&id) {
-            self.held_bytes -= part.len();
-            self.held_next_bytes -= if part.read == Expected::Next { part.len() } else { 0 };
+            self.plan(part.read).held_bytes -= part.len();
+            if matches!(part.state, State::UnderWay(_)) {
+                self.removed.insert(id);
+                self.removed_bytes += part.len();
+            }
         }
     }
 }

@@ -1,9 +1,8 @@
 //! Measures a link by the requests that it carries anyway.
 //!
-//! The latency is that of the quicker answers, and the rate in all that of the faster moments: the
-//! others had to wait for each other, or for a busy processor. Both follow a link that becomes
-//! slower, only more slowly. The rate of a connection is that of all long bodies together, for the
-//! beginning of a body often comes at once.
+//! The latency is that of the quicker answers, and the rates are those of the faster moments: the
+//! others had to wait for each other, or for a busy processor. All estimates follow a link that
+//! becomes slower, only more slowly.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
@@ -16,9 +15,6 @@ use super::pace::Link;
 /// Part of the way to a new value: in the direction in which estimates move fast, and in the other.
 const FAST: f64 = 0.5;
 const SLOW: f64 = 0.02;
-
-/// What each body leaves of the weight of those before it.
-const KEPT_BODIES: f64 = 0.98;
 
 /// Shorter bodies say little of the rate: much of one lies in buffers before its first byte is seen.
 const LEAST_BODY_BYTES: usize = 1 << 20;
@@ -41,12 +37,11 @@ pub(super) struct Meter {
 struct Measured {
     link: Link,
     has_latency: bool,
-    /// Seconds and bytes of long bodies, the latest counting most.
-    bodies: (f64, f64),
+    has_connection_rate: bool,
     under_way: usize,
     /// `None` if nothing is under way.
     window: Option<Window>,
-    /// Whether enough was requested to fill the link, in the present window.
+    /// Whether as much is requested now as fills the link.
     is_full: bool,
     late: Late,
 }
@@ -58,6 +53,8 @@ struct Window {
     /// Processor time used by its start.
     processors: Duration,
     bytes: u64,
+    /// Whether as much was requested as fills the link, all the time.
+    is_full: bool,
 }
 
 /// A request that is measured, until it is dropped.
@@ -102,9 +99,9 @@ impl Meter {
         self.measured().late.take()
     }
 
-    /// Notes that as much was requested as fills the link.
-    pub(super) fn filled(&self) {
-        self.measured().is_full = true;
+    /// Notes whether as much is requested now as fills the link.
+    pub(super) fn filled(&self, is_full: bool) {
+        self.measured().filled(is_full);
     }
 
     fn measured(&self) -> MutexGuard<'_, Measured> {
@@ -150,12 +147,19 @@ impl Drop for Measure<'_> {
         let mut measured = self.meter.measured();
         measured.under_way -= 1;
         if measured.under_way == 0 {
-            measured.window = None;
+            (measured.window, measured.is_full) = (None, false);
         }
     }
 }
 
 impl Measured {
+    fn filled(&mut self, is_full: bool) {
+        self.is_full = is_full;
+        if let Some(window) = &mut self.window {
+            window.is_full &= is_full;
+        }
+    }
+
     fn add_latency(&mut self, secs: f64) {
         let latency = &mut self.link.latency_secs;
         let part = if secs < *latency { FAST } else { SLOW };
@@ -167,10 +171,12 @@ impl Measured {
         if n_bytes < LEAST_BODY_BYTES || secs <= 0.0 {
             return;
         }
-        let (all_secs, all_bytes) = &mut self.bodies;
-        *all_secs = *all_secs * KEPT_BODIES + secs;
-        *all_bytes = *all_bytes * KEPT_BODIES + n_bytes as f64;
-        self.link.connection_rate = *all_bytes / *all_secs;
+        // The beginning of a body often comes at once; no connection is faster than all of them.
+        let of_body = (n_bytes as f64 / secs).min(self.link.total_rate);
+        let rate = &mut self.link.connection_rate;
+        let part = if of_body > *rate { FAST } else { SLOW };
+        approach(rate, of_body, if self.has_connection_rate { part } else { 1.0 });
+        self.has_connection_rate = true;
     }
 
     /// Counts bytes. At the end of a window its rate is compared with that known: a higher one
@@ -183,7 +189,9 @@ impl Measured {
         processors: impl FnOnce() -> (Duration, f64),
     ) {
         let Some(window) = &mut self.window else {
-            self.window = Some(Window { start: now, processors: processors().0, bytes: n_bytes });
+            let (processors, _) = processors();
+            let is_full = self.is_full;
+            self.window = Some(Window { start: now, processors, bytes: n_bytes, is_full });
             return;
         };
         window.bytes += n_bytes;
@@ -198,12 +206,12 @@ impl Measured {
         let known = &mut self.link.total_rate;
         if *known < rate {
             approach(known, rate, FAST);
-        } else if self.is_full && !is_busy {
+        } else if window.is_full && !is_busy {
             // Windows are few, other than requests.
             approach(known, rate, FAST / 2.0);
         }
-        self.window = Some(Window { start: now, processors: used, bytes: 0 });
-        self.is_full = false;
+        let is_full = self.is_full;
+        self.window = Some(Window { start: now, processors: used, bytes: 0, is_full });
     }
 }
 
@@ -243,16 +251,18 @@ mod tests {
         assert_eq!(measured.link, Link::default());
         for _ in 0..20 {
             measured.add_body(0.1, 9_000_000);
-            measured.add_body(0.01, 3_000_000);
+            measured.add_body(0.3, 9_000_000);
         }
-        assert!(near(measured.link.connection_rate, 12e6 / 0.11), "{:?}", measured.link);
+        assert!((80e6..90.1e6).contains(&measured.link.connection_rate), "{:?}", measured.link);
+        (0..20).for_each(|_| measured.add_body(1e-4, 9_000_000));
+        assert!(near(measured.link.connection_rate, 1e9), "{:?}", measured.link);
     }
 
     /// Sends `rate` bytes a second for two seconds, in which one of two processors works for a
     /// share of the time.
     fn send(measured: &mut Measured, rate: u64, start: u64, (is_full, share): (bool, f64)) {
         for millis in start..start + 2000 {
-            measured.is_full |= is_full;
+            measured.filled(is_full);
             let now = Duration::from_millis(millis);
             measured.add_bytes(rate / 1000, now, || (now.mul_f64(share), 2.0));
         }
@@ -290,7 +300,7 @@ mod tests {
     proptest! {
         #[test]
         fn estimates_stay_between_the_least_and_the_most(
-            answers in prop::collection::vec((1e-4..10.0_f64, 1e-3..10.0_f64, 70_000_usize..9_000_000), 1..200),
+            answers in prop::collection::vec((1e-4..10.0_f64, 1e-3..10.0_f64, LEAST_BODY_BYTES..9_000_000), 1..200),
         ) {
             let mut measured = Measured::default();
             for (latency, secs, n_bytes) in &answers {

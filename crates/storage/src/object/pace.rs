@@ -3,8 +3,7 @@
 //!
 //! A request costs the latency of one of the connections, and one of the requests that the store
 //! allows in a second. A byte costs time of its connection and of the whole link. Many short
-//! requests are limited by the first two, few long ones by the last two; the functions here keep
-//! both about equal.
+//! requests are limited by the first two, few long ones by the last two.
 
 use super::ObjectOptions;
 
@@ -24,7 +23,7 @@ const SPARE: f64 = 2.0;
 const LEAST_REQUESTS: usize = 32;
 
 /// Gaps up to this many bytes are bridged over any link: to send and answer a request costs two
-/// machines about as much work as to send and receive these bytes.
+/// machines more work than to send and receive these bytes.
 const LEAST_GAP_BYTES: u64 = 32 << 10;
 
 /// What was measured of a link to a store.
@@ -61,16 +60,14 @@ impl Pace {
     }
 
     /// Requests of about `mean_bytes` to be under way at once: as many as fill the link, or as the
-    /// store allows. And whether they fill the link.
-    pub(super) fn requests(&self, mean_bytes: f64) -> (usize, bool) {
+    /// store allows.
+    pub(super) fn requests(&self, mean_bytes: f64) -> usize {
         let mean_bytes = mean_bytes.max(1.0);
         let Link { latency_secs, connection_rate, total_rate } = self.link;
         let request_secs = latency_secs + mean_bytes / connection_rate.max(1.0);
-        let filling_per_sec = total_rate / mean_bytes;
-        let per_sec = filling_per_sec.min(self.requests_per_sec());
-        let wanted = ((SPARE * per_sec * request_secs).ceil() as usize).max(LEAST_REQUESTS);
-        let allowed = wanted.min(self.bounds.max_requests).max(1);
-        (allowed, allowed == wanted && filling_per_sec <= self.requests_per_sec())
+        let per_sec = (total_rate / mean_bytes).min(self.requests_per_sec());
+        let wanted = (SPARE * per_sec * request_secs).ceil() as usize;
+        wanted.max(LEAST_REQUESTS).min(self.bounds.max_requests).max(1)
     }
 
     /// Seconds that each of many short requests takes of the link's time.
@@ -83,9 +80,9 @@ impl Pace {
         f64::from(self.bounds.max_requests_per_sec.max(1))
     }
 
-    /// The longest gap between two ranges of one file that is read with them: its bytes take the
-    /// link as long as one more request would. Both also take work, of this machine and of the
-    /// store, so that it is their sum that counts, even where one of them alone limits the link.
+    /// The longest gap between two ranges of one file that is read with them: its bytes take no more
+    /// of the link's time than another request. Both are compared even if only one of them limits
+    /// the link, because both also cost processor time.
     pub(super) fn gap_bytes(&self) -> u64 {
         let bytes = (self.link.total_rate * self.request_secs()) as u64;
         bytes.max(LEAST_GAP_BYTES).min(self.bounds.gap_bytes)
@@ -110,9 +107,9 @@ mod tests {
         let (near, far) = (pace(REFERENCE), pace(LAPTOP));
         assert_eq!((near.part_bytes(), far.part_bytes()), (5_400_000, 4_000_000));
         // Short requests are limited by their number, long ones by the rate.
-        assert_eq!(near.requests(10_000.0), (ObjectOptions::default().max_requests, false));
-        assert_eq!((near.requests(5.4e6), far.requests(4e6)), ((34, true), (LEAST_REQUESTS, true)));
-        assert_eq!(far.requests(100_000.0), (168, true));
+        assert_eq!(near.requests(10_000.0), ObjectOptions::default().max_requests);
+        assert_eq!((near.requests(5.4e6), far.requests(4e6)), (34, LEAST_REQUESTS));
+        assert_eq!(far.requests(100_000.0), 168);
     }
 
     #[test]
@@ -149,7 +146,7 @@ mod tests {
         fn all_stay_within_their_bounds(link in links(), bounds in bounds(), mean in 0.0..1e9) {
             let pace = Pace { link, bounds };
             prop_assert!((1..=bounds.request_bytes.max(1)).contains(&pace.part_bytes()));
-            prop_assert!((1..=bounds.max_requests.max(1)).contains(&pace.requests(mean).0));
+            prop_assert!((1..=bounds.max_requests.max(1)).contains(&pace.requests(mean)));
             prop_assert!(pace.gap_bytes() <= bounds.gap_bytes);
         }
 
@@ -161,7 +158,7 @@ mod tests {
             let latency_secs = link.latency_secs * longer;
             let far = Pace { link: Link { latency_secs, ..link }, bounds };
             prop_assert!(near.part_bytes() <= far.part_bytes());
-            prop_assert!(near.requests(mean).0 <= far.requests(mean).0);
+            prop_assert!(near.requests(mean) <= far.requests(mean));
         }
     }
 }

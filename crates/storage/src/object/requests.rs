@@ -73,13 +73,14 @@ impl<T> Drop for SentRequest<T> {
 struct Running {
     requests: Arc<Requests>,
     id: u64,
+    len: u64,
     promise: Option<Promise<Bytes>>,
     arrived: bool,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.requests.ahead().ended(self.id, self.arrived);
+        self.requests.ahead().ended(self.id, self.len, self.arrived);
     }
 }
 
@@ -259,17 +260,20 @@ impl Requests {
     /// Requests announced ranges while there is room.
     pub(super) fn begin_ahead(self: &Arc<Self>) {
         let (begun, is_full) = self.ahead().begin(&self.pace());
-        if is_full {
-            self.client.meter.filled();
-        }
+        self.client.meter.filled(is_full);
         self.fetch_ahead(begun);
     }
 
     /// Requests these ranges, which are announced ones.
     pub(super) fn fetch_ahead(self: &Arc<Self>, begun: Vec<Begun>) {
         for Begun { id, file, range, promise } in begun {
-            let mut running =
-                Running { requests: Arc::clone(self), id, promise: Some(promise), arrived: false };
+            let mut running = Running {
+                requests: Arc::clone(self),
+                id,
+                len: range.end - range.start,
+                promise: Some(promise),
+                arrived: false,
+            };
             drop(self.client.handle.spawn(async move {
                 let answer = running.requests.get(&file, range).await;
                 running.arrived = answer.is_ok();

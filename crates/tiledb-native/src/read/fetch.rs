@@ -63,7 +63,8 @@ pub(crate) fn fetch(
 /// Announces to a storage with prefetching that `wanted` will be fetched soon.
 pub(super) fn announce(files: &Files, wanted: &[Piece<'_>], read: Expected) {
     let coalesce = files.storage().coalesce();
-    if coalesce.prefetches() && !wanted.is_empty() {
+    // Also without pieces a read begins.
+    if coalesce.prefetches() && (!wanted.is_empty() || read == Expected::Now) {
         files.storage().prefetch(&join(wanted, coalesce.gap_bytes).reads, read);
     }
 }
