@@ -73,13 +73,6 @@ fn build(profile: &str, systems: Systems) -> anyhow::Result<Result<PathBuf, Exit
     if let Some(zig) = &zig {
         command.args(["--zig", "--compatibility", OLDEST_GLIBC]);
         command.env("CARGO_ZIGBUILD_ZIG_PATH", zig);
-        // zig only links: its compiler makes slower code of zstd than this machine's own.
-        for (name, compiler) in [("CC", "cc"), ("CXX", "c++")] {
-            let name = format!("{name}_{}_unknown_linux_gnu", std::env::consts::ARCH);
-            if std::env::var_os(&name).is_none() {
-                command.env(name, compiler);
-            }
-        }
     }
     let status = cargo::run(&mut command)?;
     if !status.success() {
