@@ -153,13 +153,23 @@ pub(super) fn announce_all<'a>(
     // Tiles on the border of two tasks are in both.
     let mut seen = HashSet::new();
     for (planned, field) in fields {
-        let wishes = wishes(reader, &planned.works, &[field])?;
-        let is_new = |wish: &&Wish| wish.chunks.is_some() || !planned.works[wish.work].is_announced;
-        let of = wishes.iter().filter(is_new).map(|wish| piece(reader, &planned.works, wish));
+        let of = announced(reader, &planned.works, field)?.into_iter();
         pieces.extend(of.filter(|piece| seen.insert((piece.file, piece.range.clone()))));
     }
     announce(&reader.files, &pieces, read);
     Ok(())
+}
+
+/// The parts of a field of `works` to fetch, without whole tiles that were announced already.
+pub(super) fn announced<'a>(
+    reader: &'a Reader,
+    works: &[TileWork],
+    field: Field,
+) -> Result<Vec<Piece<'a>>, Error> {
+    let wishes = wishes(reader, works, &[field])?;
+    let is_new =
+        |wish: &&Wish| !wish.is_kept() && (wish.chunks.is_some() || !works[wish.work].is_announced);
+    Ok(wishes.iter().filter(is_new).map(|wish| piece(reader, works, wish)).collect())
 }
 
 /// Number of `works` to decode together so that they make about one batch of requests.

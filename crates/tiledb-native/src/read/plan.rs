@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use storage::{Expected, Piece};
 
+use super::chunks;
 use super::fetch::announce;
 use super::kept;
 use super::task::Task;
@@ -96,10 +97,11 @@ fn candidates(reader: &Reader, task: &Task, columns: &Columns) -> Result<Candida
     Ok(found)
 }
 
-/// Announces to a storage with prefetching the tiles without a row index that will be read: first
-/// the row coordinates of all of them, then the tiles themselves. A few of these may turn out to
-/// have none of the wanted rows, but waiting for the row coordinates would cost another round.
-/// Returns the announced tiles.
+/// Announces to a storage with prefetching what is known of a read before its rows are found: first
+/// the row coordinates of all tiles without a row index, then for each task these tiles and the
+/// wanted chunks of the others, in the order in which they will be read. A few of the tiles may turn
+/// out to have none of the wanted rows, but waiting for the row coordinates would cost another
+/// round. Returns the tiles without a row index.
 pub(super) fn announce_tiles(
     reader: &Reader,
     tasks: &[Task],
@@ -109,24 +111,17 @@ pub(super) fn announce_tiles(
     if !reader.files.storage().coalesce().prefetches() {
         return Ok(BTreeSet::new());
     }
-    let found: Result<Vec<Candidates>, Error> =
-        tasks.par_iter().with_max_len(1).map(|task| candidates(reader, task, columns)).collect();
-    let by_task: Vec<Vec<Key>> = found?
-        .into_iter()
-        .map(|found| {
-            let of_fragment = |(fragment, tiles): (usize, Vec<usize>)| {
-                tiles.into_iter().map(move |tile| (fragment, tile))
-            };
-            found.into_iter().flat_map(of_fragment).collect()
-        })
-        .collect();
-    let keys: BTreeSet<Key> = by_task.iter().flatten().copied().collect();
-    let known = reader.indices.get_all(keys.iter().copied());
-    let unknown: BTreeSet<Key> = keys
-        .into_iter()
-        .zip(known)
-        .filter_map(|(key, known)| known.is_none().then_some(key))
-        .collect();
+    let fields = announced_fields(columns);
+    let of_task = |task: &Task| {
+        let (works, unknown) = known(reader, task, candidates(reader, task, columns)?);
+        let chunks: Result<Vec<_>, Error> =
+            fields.iter().map(|&field| chunks::announced(reader, &works, field)).collect();
+        Ok((unknown, chunks?))
+    };
+    let by_task: Result<Vec<(Vec<Key>, Vec<_>)>, Error> =
+        tasks.par_iter().with_max_len(1).map(of_task).collect();
+    let by_task = by_task?;
+    let unknown: BTreeSet<Key> = by_task.iter().flat_map(|(keys, _)| keys).copied().collect();
     let piece = |(fragment, tile): Key, field: Field| {
         let fragment = &reader.fragments[fragment];
         let range = fragment.tiles(&reader.files)?.bytes(field, tile);
@@ -136,14 +131,16 @@ pub(super) fn announce_tiles(
     for &key in &unknown {
         pieces.push(piece(key, Field::Rows)?);
     }
-    // In the order in which they will be read, each once.
+    // Each tile once.
     let mut left = unknown.clone();
-    for keys in by_task {
+    for (keys, chunks) in by_task {
         let keys: Vec<Key> = keys.into_iter().filter(|key| left.remove(key)).collect();
-        for &field in announced_fields(columns) {
+        for (&field, mut of_field) in fields.iter().zip(chunks) {
             for &key in &keys {
-                pieces.push(piece(key, field)?);
+                of_field.push(piece(key, field)?);
             }
+            of_field.sort_by(|a, b| (a.file, a.range.start).cmp(&(b.file, b.range.start)));
+            pieces.append(&mut of_field);
         }
     }
     announce(&reader.files, &pieces, read);
@@ -156,21 +153,24 @@ pub(super) fn announced_fields(columns: &Columns) -> &'static [Field] {
     if columns.is_all() { &[Field::Columns, Field::Values] } else { &[Field::Columns] }
 }
 
-/// The tiles of a task whose row indices are known, without reading anything.
-pub(super) fn known(reader: &Reader, task: Task, columns: &Columns) -> Result<Planned, Error> {
-    let mut works = Vec::new();
-    for (fragment, tiles) in candidates(reader, &task, columns)? {
+/// The tiles of a task whose row indices are known, and those without one. Reads nothing.
+fn known(reader: &Reader, task: &Task, candidates: Candidates) -> (Vec<TileWork>, Vec<Key>) {
+    let (mut works, mut unknown) = (Vec::new(), Vec::new());
+    for (fragment, tiles) in candidates {
         let indices = reader.indices.get_all(tiles.iter().map(|&tile| (fragment, tile)));
         for (tile, index) in tiles.into_iter().zip(indices) {
-            let Some(index) = index else { continue };
-            let parts = parts(&task, &index);
+            let key = (fragment, tile);
+            let Some(index) = index else {
+                unknown.push(key);
+                continue;
+            };
+            let parts = parts(task, &index);
             if !parts.is_empty() {
-                let of_tile = (fragment, tile);
-                works.push(TileWork::new(of_tile, index, parts));
+                works.push(TileWork::new(key, index, parts));
             }
         }
     }
-    Ok(Planned { task, works, counts: Vec::new(), is_counted: false })
+    (works, unknown)
 }
 
 fn plan_one(
