@@ -121,8 +121,9 @@ pub struct BlockRows<'a> {
     /// Positions among the rows of `ranges`, in the order of delivery. A sampling may repeat some;
     /// others may be absent, because an epoch resumes after them.
     pub order: &'a [u32],
-    /// The rows of the block that will be read next after this one, if it is known and of the same
-    /// epoch: a source far away may request them while this block is decoded.
+    /// The rows of the block that the same thread reads next after this one, if it is known and of
+    /// the same epoch; none with several reading threads. A source far away may request them while
+    /// this block is decoded.
     pub next: &'a [Range<u64>],
 }
 

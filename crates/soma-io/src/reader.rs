@@ -125,7 +125,8 @@ pub trait XReader: Send + Sync + Debug {
     }
 
     /// Names the rows that the read after the next one will want, so that a reader of X far away
-    /// can request them while the next one is decoded. The results of reads do not change.
+    /// can request them while the next one is decoded. Only for reads that follow each other. The
+    /// results of reads do not change.
     fn announce_next(&self, _rows: &RowRanges, _genes: &GeneSelection) {}
 
     /// A reader of the same X that never rounds: instead of returning the nearest `f32`, its reads

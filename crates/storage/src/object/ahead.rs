@@ -5,11 +5,11 @@
 //! threads. So announced ranges are joined and split into *parts* that do not overlap, and a read
 //! takes from all parts that it meets. It requests the rest itself.
 //!
-//! A part of which all announced bytes were taken is kept a little longer, for some of its bytes are
-//! often taken again soon: two threads read on both sides of a border between tiles.
+//! A part of which all announced bytes were taken is kept a little longer, because some of its
+//! bytes are often taken again soon: two threads read on both sides of a border between tiles.
 //!
-//! There are two *plans*: parts of the present read, and parts of the next one. They share no bytes,
-//! so what both reads want is fetched twice. If the next read took over what the present one has
+//! There are two *plans*: parts of the present read, and parts of the next one. They share no
+//! bytes, so what both reads want is fetched twice. If the next read took over what the present one has
 //! fetched, its plan would lack those bytes once they are taken, and each of its reads would wait
 //! for a few of them. When the next read begins, its plan becomes the present one, and what is left
 //! of the one before is dropped.
@@ -345,8 +345,8 @@ impl Ahead {
     }
 
     /// Takes the bytes of `range`: their sources, in order and without gaps. Parts that waited are
-    /// added to `begun`, to be requested whether or not there is room. Removes parts that were taken
-    /// whole some reads ago.
+    /// added to `begun`, to be requested whether or not there is room. Removes parts that were
+    /// taken whole some reads ago.
     pub(super) fn take(
         &mut self,
         file: &str,

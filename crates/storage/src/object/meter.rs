@@ -16,7 +16,8 @@ use super::pace::Link;
 const FAST: f64 = 0.5;
 const SLOW: f64 = 0.02;
 
-/// Shorter bodies say little of the rate: much of one lies in buffers before its first byte is seen.
+/// Shorter bodies say little of the rate: much of one lies in buffers before its first byte is
+/// seen.
 const LEAST_BODY_BYTES: usize = 1 << 20;
 
 /// The time over which the rate in all is measured.

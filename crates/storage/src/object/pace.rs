@@ -80,8 +80,8 @@ impl Pace {
         f64::from(self.bounds.max_requests_per_sec.max(1))
     }
 
-    /// The longest gap between two ranges of one file that is read with them: its bytes take no more
-    /// of the link's time than another request. Both are compared even if only one of them limits
+    /// The longest gap between two ranges of one file that is read with them: its bytes take no
+    /// more of the link's time than another request. Both are compared even if only one of them limits
     /// the link, because both also cost processor time.
     pub(super) fn gap_bytes(&self) -> u64 {
         let bytes = (self.link.total_rate * self.request_secs()) as u64;

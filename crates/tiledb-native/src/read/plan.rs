@@ -99,8 +99,8 @@ fn candidates(reader: &Reader, task: &Task, columns: &Columns) -> Result<Candida
 
 /// Announces to a storage with prefetching what is known of a read before its rows are found: first
 /// the row coordinates of all tiles without a row index, then for each task these tiles and the
-/// wanted chunks of the others, in the order in which they will be read. A few of the tiles may turn
-/// out to have none of the wanted rows, but waiting for the row coordinates would cost another
+/// wanted chunks of the others, in the order in which they will be read. A few of the tiles may
+/// turn out to have none of the wanted rows, but waiting for the row coordinates would cost another
 /// round. Returns the tiles without a row index.
 pub(super) fn announce_tiles(
     reader: &Reader,
