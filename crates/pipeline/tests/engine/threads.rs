@@ -197,7 +197,8 @@ fn each_block_names_the_rows_of_the_next() {
         assert!(blocks[blocks.len() - 1][1].is_empty());
     }
     // Of several threads another one may read the next block already.
-    let pipeline = pipeline(of(100), PipelineSpec { read_threads: 3, prefetch_blocks: 3, ..spec() });
+    let pipeline =
+        pipeline(of(100), PipelineSpec { read_threads: 3, prefetch_blocks: 3, ..spec() });
     assert!(!batches(&pipeline, 2).is_empty());
     let blocks = pipeline.source().blocks.lock().unwrap();
     assert!(blocks.iter().all(|block| block[1].is_empty()));
