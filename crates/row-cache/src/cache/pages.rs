@@ -141,9 +141,14 @@ impl RowCache {
                 return Err(found);
             }
             let page = BlockStore::payload(file);
-            // Another thread may have written it again with more rows.
-            let now = Head::parse(page).filter(|now| now.has_same_rows(head, request.rows));
-            let now = now.ok_or(Lookup::Damaged)?;
+            let now = Head::parse(page).ok_or(Lookup::Damaged)?;
+            // Another thread may have written it again with more rows, or with others.
+            if now.rows & request.rows != request.rows {
+                return Err(Lookup::Absent);
+            }
+            if !now.has_same_rows(head, request.rows) {
+                return Err(Lookup::Damaged);
+            }
             let nnz = to_values.len() as u64;
             unpack(&now, page, columns.n_columns, request.rows, to_columns, to_values)
                 .ok_or(Lookup::Damaged)?;

@@ -41,7 +41,8 @@ fn a_replaced_object_is_an_error() {
     let some = rows([0..40, 390..400]);
     read_csr(&*reader, &some, &GeneSelection::All).unwrap();
     replace(&data_files(&stored));
-    for rows in [rows([100..300]), some] {
+    // Bytes of the opened version may be kept from the read before; others are of another version.
+    for rows in [rows([100..300]), rows([0..40, 90..310])] {
         let error = text(&read_csr(&*reader, &rows, &GeneSelection::All).unwrap_err());
         assert!(error.contains("was replaced while the array was open"), "{error}");
         assert!(
