@@ -58,7 +58,8 @@ pub struct ReadStats {
     /// wanted, since a chunk is decoded as a whole.
     pub cells_decoded: u64,
     /// Bytes read from storage, including those between ranges that are read as one. An object
-    /// store counts these for all reads, so simultaneous reads count each other's.
+    /// store counts these for all reads, so simultaneous reads count each other's. Bytes that it
+    /// kept from the read before count again.
     pub bytes_read: u64,
     /// Bytes after the filters, of all fields.
     pub bytes_decoded: u64,
