@@ -9,10 +9,10 @@
 //! bytes are often taken again soon: two threads read on both sides of a border between tiles.
 //!
 //! There are two *plans*: parts of the present read, and parts of the next one. They share no
-//! bytes, so what both reads want is fetched twice. If the next read took over what the present one has
-//! fetched, its plan would lack those bytes once they are taken, and each of its reads would wait
-//! for a few of them. When the next read begins, its plan becomes the present one, and what is left
-//! of the one before is dropped.
+//! bytes, so what both reads want is fetched twice. If the next read took over what the present one
+//! has fetched, its plan would lack those bytes once they are taken, and each of its reads would
+//! wait for a few of them. When the next read begins, its plan becomes the present one, and what is
+//! left of the one before is dropped.
 //!
 //! Parts are requested in the order announced while they fit into the memory allowed, those of the
 //! next read after those of the present one, and in half of the memory. A read that needs a part

@@ -81,8 +81,8 @@ impl Pace {
     }
 
     /// The longest gap between two ranges of one file that is read with them: its bytes take no
-    /// more of the link's time than another request. Both are compared even if only one of them limits
-    /// the link, because both also cost processor time.
+    /// more of the link's time than another request. Both are compared even if only one of them
+    /// limits the link, because both also cost processor time.
     pub(super) fn gap_bytes(&self) -> u64 {
         let bytes = (self.link.total_rate * self.request_secs()) as u64;
         bytes.max(LEAST_GAP_BYTES).min(self.bounds.gap_bytes)
