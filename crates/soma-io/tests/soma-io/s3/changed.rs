@@ -42,16 +42,11 @@ fn a_replaced_object_is_an_error() {
     read_csr(&*reader, &some, &GeneSelection::All).unwrap();
     replace(&data_files(&stored));
     // Bytes of the opened version may be kept from the read before; others are of another version.
-    for rows in [rows([100..300]), rows([0..40, 90..310])] {
-        let error = text(&read_csr(&*reader, &rows, &GeneSelection::All).unwrap_err());
-        assert!(error.contains("was replaced while the array was open"), "{error}");
-        assert!(
-            error.contains("s3://private/atlas/experiment/ms/RNA/X/raw/__fragments/"),
-            "{error}"
-        );
-    }
-    // Once restored, they equal the opened ones.
+    let error = text(&read_csr(&*reader, &rows([100..300]), &GeneSelection::All).unwrap_err());
+    assert!(error.contains("was replaced while the array was open"), "{error}");
+    assert!(error.contains("s3://private/atlas/experiment/ms/RNA/X/raw/__fragments/"), "{error}");
     replace(&data_files(&stored));
+    // Once restored, they equal the opened ones.
     assert_eq!(every_cell(&*reader).unwrap(), stored.cells());
 }
 
