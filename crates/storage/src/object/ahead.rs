@@ -40,8 +40,8 @@ const RECENT_CALLS: u64 = 4;
 /// Parts of the next read take at most this share of the memory.
 const NEXT_SHARE: u64 = 2;
 
-/// Reads of this share of the memory later, and at most of so many bytes, a part that was taken
-/// whole is removed.
+/// Reads of this share of the memory later, or of [`MOST_KEPT_BYTES`] if that is less, a part that
+/// was taken whole is removed.
 const KEPT_SHARE: u64 = 8;
 const MOST_KEPT_BYTES: u64 = 16 << 20;
 /// Reads of this share of the memory later, the rest of a part that was taken in part is not
