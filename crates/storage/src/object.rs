@@ -220,21 +220,16 @@ impl ObjectStorage {
     ) -> Vec<SentRequest<Bytes>> {
         let pace = (&self.requests.pace(), u64::MAX);
         let joined = join(pieces, pace, |_, _| false);
-        let mut n_unwanted = 0;
         let (mut piece, mut sent) = (0, Vec::with_capacity(joined.len()));
         for request in joined {
-            n_unwanted += request.range.end - request.range.start;
             for part in request.wanted {
                 let skipped = (part.start - pieces[piece].range.start) as usize;
                 let skip = (part.start - request.range.start) as usize;
-                let len = part.end - part.start;
-                each(piece, skipped, (sent.len(), skip), len as usize);
-                n_unwanted -= len;
+                each(piece, skipped, (sent.len(), skip), (part.end - part.start) as usize);
                 piece += usize::from(part.end == pieces[piece].range.end);
             }
             sent.push(self.requests.begin(request.file, request.range));
         }
-        self.requests.count_unwanted(n_unwanted);
         sent
     }
 }
@@ -334,8 +329,7 @@ impl Storage for ObjectStorage {
 
     fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
         if self.options.prefetch_bytes > 0 {
-            let n_unwanted = self.requests.ahead().announce(pieces, read, &self.requests.pace());
-            self.requests.count_unwanted(n_unwanted);
+            self.requests.ahead().announce(pieces, read, &self.requests.pace());
             self.requests.begin_ahead();
         }
     }

@@ -162,8 +162,21 @@ pub struct RequestCounts {
     pub sent: u64,
     /// Those of them that repeated a request because its answer was late.
     pub repeated: u64,
-    /// Bytes that nobody wanted, fetched because they lie between wanted ones.
-    pub unwanted_bytes: u64,
+    /// Bytes of files that they asked for, including those between wanted ranges that are read as
+    /// one.
+    pub bytes: u64,
+}
+
+impl RequestCounts {
+    /// Those of these requests that were sent after `before` was counted.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            sent: self.sent.saturating_sub(before.sent),
+            repeated: self.repeated.saturating_sub(before.repeated),
+            bytes: self.bytes.saturating_sub(before.bytes),
+        }
+    }
 }
 
 /// The piece that made a read of several pieces fail. A storage that reads them at the same time

@@ -110,6 +110,7 @@ impl Array {
         let pool = options.threads.pool()?;
         let indices = Arc::new(IndexCache::new(options.index_bytes));
         let crop = crop(&layout, &fragments);
+        let counted = files.storage().request_counts().unwrap_or_default();
         let reader = Reader {
             files,
             layout,
@@ -122,6 +123,7 @@ impl Array {
             has_floats: AtomicBool::new(false),
             is_collected: AtomicBool::new(false),
             next: std::sync::Mutex::default(),
+            counted: Arc::new(counted.into()),
             scratch: std::sync::Mutex::default(),
         };
         Ok(Self { reader, pool })
@@ -132,7 +134,8 @@ impl Array {
     /// one, but no decoded cells.
     #[must_use]
     pub fn exact(&self) -> Self {
-        let Reader { files, layout, fragments, indices, timestamp, crop, .. } = &self.reader;
+        let Reader { files, layout, fragments, indices, timestamp, crop, counted, .. } =
+            &self.reader;
         let reader = Reader {
             files: files.clone(),
             layout: Arc::clone(layout),
@@ -145,6 +148,7 @@ impl Array {
             has_floats: AtomicBool::new(false),
             is_collected: AtomicBool::new(false),
             next: std::sync::Mutex::default(),
+            counted: Arc::clone(counted),
             scratch: std::sync::Mutex::default(),
         };
         Self { reader, pool: Arc::clone(&self.pool) }

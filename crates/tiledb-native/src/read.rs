@@ -42,8 +42,7 @@ use crate::schema::Layout;
 use direct::Outcome;
 pub(crate) use next::NextRead;
 pub(crate) use output::Output;
-use storage::Files;
-use storage::Piece;
+use storage::{Files, Piece, RequestCounts};
 
 /// Approximate memory of a thread: fetched bytes, a decoded chunk, the wanted cells of the tiles
 /// being read.
@@ -57,9 +56,8 @@ pub struct ReadStats {
     /// Cells whose columns were decoded, without those taken from the cache. Usually more than were
     /// wanted, since a chunk is decoded as a whole.
     pub cells_decoded: u64,
-    /// Bytes read from storage, including those between ranges that are read as one. An object
-    /// store counts these for all reads, so simultaneous reads count each other's. Bytes that it
-    /// kept from the read before count again.
+    /// Bytes read from a folder, or asked of an object store, including those between ranges that
+    /// are read as one. What is fetched ahead counts for the read that is under way.
     pub bytes_read: u64,
     /// Bytes after the filters, of all fields.
     pub bytes_decoded: u64,
@@ -70,8 +68,8 @@ pub struct ReadStats {
     /// Tiles whose row index was built.
     pub tiles_indexed: u64,
     /// Requests sent to an object store, including those that fetch ahead and those that repeat a
-    /// late one, but not repetitions after a failure. The store counts the requests of all reads,
-    /// so simultaneous reads count each other's. `None` for a folder.
+    /// late one, but not repetitions after a failure. Each request since the array was opened counts
+    /// for the read that is the first to end after it. `None` for a folder.
     pub requests: Option<u64>,
 }
 
@@ -106,6 +104,8 @@ pub(crate) struct Reader {
     pub(crate) is_collected: AtomicBool,
     /// The rows to announce once the present read has announced its own.
     pub(crate) next: Mutex<Option<NextRead>>,
+    /// The requests that reads have counted as theirs.
+    pub(crate) counted: Arc<Mutex<RequestCounts>>,
     /// Buffers left by the threads of earlier reads.
     pub(crate) scratch: Mutex<Vec<Scratch>>,
 }
@@ -202,7 +202,6 @@ impl Reader {
         let rows = Rows::new(rows, self.layout.shape[0].1)?;
         let (columns, n_columns) = Columns::new(selection, self.layout.shape[1])?;
         out.keep_counts(!self.has_floats.load(Ordering::Relaxed));
-        let before = self.files.storage().request_counts();
         let read = match &rows.copies {
             None => self.read_distinct(&rows, &columns, out.reborrow()),
             Some(copies) => {
@@ -221,12 +220,18 @@ impl Reader {
         let cell_bytes: usize =
             [rows, columns, values].map(|stored| stored.number.size()).iter().sum();
         stats.bytes_needed = stats.nnz * cell_bytes as u64;
-        let after = self.files.storage().request_counts();
-        if let Some((after, before)) = after.zip(before) {
-            stats.requests = Some(after.sent.saturating_sub(before.sent));
-            stats.bytes_read += after.unwanted_bytes.saturating_sub(before.unwanted_bytes);
+        if let Some(sent) = self.sent_since_the_last_read() {
+            (stats.requests, stats.bytes_read) = (Some(sent.sent), sent.bytes);
         }
         Ok(stats)
+    }
+
+    /// The requests that no read has counted yet; those of a folder are not counted.
+    fn sent_since_the_last_read(&self) -> Option<RequestCounts> {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.files.storage().request_counts()?;
+        let before = std::mem::replace(&mut *counted, now);
+        Some(now.since(before))
     }
 
     fn read_distinct(
@@ -237,6 +242,8 @@ impl Reader {
     ) -> Result<ReadStats, Error> {
         let tasks = task::tasks(rows, &self.layout);
         let (planned, mut stats) = plan::plan(self, tasks, columns)?;
+        // Now that the rows of the present tiles are known, fewer of the next are announced whole.
+        self.announce_next();
         if columns.is_all() && self.crop.is_none() {
             self.check_columns(&planned)?;
         }

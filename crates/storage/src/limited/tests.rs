@@ -351,7 +351,7 @@ impl Storage for Far {
     }
 
     fn request_counts(&self) -> Option<RequestCounts> {
-        Some(RequestCounts { sent: 9, repeated: 10, unwanted_bytes: 11 })
+        Some(RequestCounts { sent: 9, repeated: 10, bytes: 11 })
     }
 }
 

@@ -5,8 +5,9 @@
 //! threads. So announced ranges are joined and split into *parts* that do not overlap, and a read
 //! takes from all parts that it meets. It requests the rest itself.
 //!
-//! A part of which all announced bytes were taken is kept a little longer, because some of its
-//! bytes are often taken again soon: two threads read on both sides of a border between tiles.
+//! A part of which all announced bytes were taken is kept a little longer, at most until another
+//! read begins, because some of its bytes are often taken again soon: two threads read on both sides
+//! of a border between tiles.
 //!
 //! There are two *plans*: parts of the present read, and parts of the next one. They share no
 //! bytes, so what both reads want is fetched twice. If the next read took over what the present one
@@ -33,9 +34,9 @@ use super::ranges::Ranges;
 use super::request::{Pending, Promise, promise};
 use crate::storage::{Expected, Piece};
 
-/// Announcements of present reads after which an earlier one is not expected to be read any more. A
-/// read makes two, and two reads without a next one may run at once.
-const RECENT_CALLS: u64 = 4;
+/// Present reads after which what an earlier one announced is not expected to be read any more: two
+/// without a next one may run at once.
+const RECENT_CALLS: u64 = 2;
 
 /// Parts of the next read take at most this share of the memory.
 const NEXT_SHARE: u64 = 2;
@@ -171,12 +172,12 @@ impl Ahead {
         }
     }
 
-    /// Adds pieces announced for a read; ranges that are there already are not added again. Returns
-    /// the bytes between announced ranges that will be fetched with them.
-    pub(super) fn announce(&mut self, pieces: &[Piece<'_>], read: Expected, pace: &Pace) -> u64 {
+    /// Adds pieces announced for a read; ranges that are there already are not added again.
+    pub(super) fn announce(&mut self, pieces: &[Piece<'_>], read: Expected, pace: &Pace) {
         if read == Expected::Now {
             self.n_calls += 1;
             self.full_until = 0;
+            self.remove_done(0);
             self.begin_next();
         }
         let mut seen: HashMap<&str, Ranges> = HashMap::new();
@@ -203,11 +204,13 @@ impl Ahead {
         };
         let most_of_plan = self.most_bytes_of(read);
         let most = (self.most_bytes / PART_SHARE).max(LEAST_PART_BYTES).min(most_of_plan);
-        let joined = join(&missing, (pace, most), is_taken);
-        joined.into_iter().map(|joined| self.add(joined, read)).sum()
+        for joined in join(&missing, (pace, most), is_taken) {
+            self.add(joined, read);
+        }
     }
 
-    /// Makes the plan of the next read the present one, if there is one.
+    /// Makes the plan of the next read the present one, if there is one. What this read does not
+    /// announce itself is unwanted.
     fn begin_next(&mut self) {
         if self.next.places.is_empty() {
             return;
@@ -221,7 +224,7 @@ impl Ahead {
         self.now = std::mem::take(&mut self.next);
         for id in of_plan(&self.now) {
             let Some(part) = self.parts.get_mut(&id) else { continue };
-            (part.read, part.call, part.wanted) = (Expected::Now, self.n_calls, Ranges::default());
+            (part.read, part.wanted) = (Expected::Now, Ranges::default());
         }
     }
 
@@ -245,8 +248,7 @@ impl Ahead {
         }
     }
 
-    /// Adds a part; returns its bytes between announced ranges.
-    fn add(&mut self, joined: Joined<'_>, read: Expected) -> u64 {
+    fn add(&mut self, joined: Joined<'_>, read: Expected) {
         let id = self.n_parts;
         self.n_parts += 1;
         let Plan { places, waiting, .. } = self.plan(read);
@@ -257,18 +259,14 @@ impl Ahead {
         places.entry(Arc::clone(&file)).or_default().insert(joined.range.start, id);
         waiting.insert(id);
         let mut wanted = Ranges::default();
-        let mut n_wanted = 0;
         for range in joined.wanted {
-            n_wanted += range.end - range.start;
             wanted.add(range);
         }
         let (call, state) = (self.n_calls, State::Waiting);
         let range = joined.range;
         let part = Part { file, range, call, wanted, read, taken_at: None, state };
-        let len = part.len();
-        self.waiting_bytes += len;
+        self.waiting_bytes += part.len();
         self.parts.insert(id, part);
-        len - n_wanted
     }
 
     /// Marks parts as under way, and returns them to be requested; and whether those under way fill
@@ -382,13 +380,12 @@ impl Ahead {
         if start < range.end {
             sources.push(Source::Hole(start..range.end));
         }
-        self.remove_done();
+        self.remove_done((self.most_bytes / KEPT_SHARE).min(MOST_KEPT_BYTES));
         sources
     }
 
-    /// Removes the parts that were taken whole some reads ago.
-    fn remove_done(&mut self) {
-        let kept_bytes = (self.most_bytes / KEPT_SHARE).min(MOST_KEPT_BYTES);
+    /// Removes the parts that were taken whole and since then `kept_bytes` more were taken.
+    fn remove_done(&mut self, kept_bytes: u64) {
         while let Some(&(id, at)) = self.done.front()
             && at + kept_bytes <= self.taken_bytes
         {

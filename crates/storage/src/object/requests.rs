@@ -45,7 +45,7 @@ pub(super) struct Requests {
     ahead: Mutex<Ahead>,
     n_sent: AtomicU64,
     n_repeated: AtomicU64,
-    unwanted_bytes: AtomicU64,
+    n_bytes: AtomicU64,
 }
 
 /// A request of a read, cancelled if the read no longer waits for it.
@@ -111,8 +111,8 @@ impl Client {
 impl Requests {
     pub(super) fn new(client: Arc<Client>, prefix: Path) -> Self {
         let ahead = Mutex::new(Ahead::new(client.bounds.prefetch_bytes));
-        let [n_sent, n_repeated, unwanted_bytes] = Default::default();
-        Self { client, prefix, ahead, n_sent, n_repeated, unwanted_bytes }
+        let [n_sent, n_repeated, n_bytes] = Default::default();
+        Self { client, prefix, ahead, n_sent, n_repeated, n_bytes }
     }
 
     pub(super) fn ahead(&self) -> MutexGuard<'_, Ahead> {
@@ -129,7 +129,7 @@ impl Requests {
         RequestCounts {
             sent: of(&self.n_sent),
             repeated: of(&self.n_repeated),
-            unwanted_bytes: of(&self.unwanted_bytes),
+            bytes: of(&self.n_bytes),
         }
     }
 
@@ -138,9 +138,9 @@ impl Requests {
         self.n_sent.fetch_add(n_requests, Ordering::Relaxed);
     }
 
-    /// Counts bytes that are fetched because they lie between wanted ones.
-    pub(super) fn count_unwanted(&self, n_bytes: u64) {
-        self.unwanted_bytes.fetch_add(n_bytes, Ordering::Relaxed);
+    /// Counts bytes that are requested.
+    fn count_bytes(&self, n_bytes: u64) {
+        self.n_bytes.fetch_add(n_bytes, Ordering::Relaxed);
     }
 
     pub(super) fn key(&self, file: &str) -> io::Result<Path> {
@@ -154,8 +154,12 @@ impl Requests {
     async fn get(&self, file: &str, range: Range<u64>) -> io::Result<Bytes> {
         let key = self.key(file)?;
         let Client { store, meter, versions, .. } = &*self.client;
-        let send = || request::get(&**store, meter, &key, range.clone());
-        let (bytes, found) = self.repeated(range.end.saturating_sub(range.start), send).await?;
+        let n_bytes = range.end.saturating_sub(range.start);
+        let send = || {
+            self.count_bytes(n_bytes);
+            request::get(&**store, meter, &key, range.clone())
+        };
+        let (bytes, found) = self.repeated(n_bytes, send).await?;
         versions.check(&key, &found)?;
         Ok(bytes)
     }
@@ -166,6 +170,7 @@ impl Requests {
         let Client { store, meter, versions, .. } = &*self.client;
         let send = || request::get_first(&**store, meter, &key, most);
         let (bytes, found) = self.repeated(most, send).await?;
+        self.count_bytes(bytes.len() as u64);
         versions.check(&key, &found)?;
         Ok((bytes, found.size))
     }

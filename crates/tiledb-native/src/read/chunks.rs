@@ -1,14 +1,12 @@
 //! Fetches and decodes the chunks with wanted cells, each once; cached chunks are neither fetched
 //! nor decoded.
 
-use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::{Expected, Piece};
+use storage::Piece;
 
-use super::fetch::announce;
-use super::work::{Part, Planned, TileWork};
+use super::work::{Part, TileWork};
 use super::{Decoding, ReadStats, Reader};
 use crate::decoded_cache::DecodedTile;
 use crate::decoded_chunk::DecodedChunk;
@@ -139,37 +137,15 @@ impl Wish {
     }
 }
 
-/// Announces to a storage with prefetching the chunks of `fields` that will be read, in the given
-/// order.
-pub(super) fn announce_all<'a>(
-    reader: &Reader,
-    fields: impl Iterator<Item = (&'a Planned, Field)>,
-    read: Expected,
-) -> Result<(), Error> {
-    if !reader.files.storage().coalesce().prefetches() {
-        return Ok(());
-    }
-    let mut pieces = Vec::new();
-    // Tiles on the border of two tasks are in both.
-    let mut seen = HashSet::new();
-    for (planned, field) in fields {
-        let of = announced(reader, &planned.works, field)?.into_iter();
-        pieces.extend(of.filter(|piece| seen.insert((piece.file, piece.range.clone()))));
-    }
-    announce(&reader.files, &pieces, read);
-    Ok(())
-}
-
-/// The parts of a field of `works` to fetch, without whole tiles that were announced already.
-pub(super) fn announced<'a>(
+/// The parts of a field of `works` to fetch.
+pub(super) fn to_fetch<'a>(
     reader: &'a Reader,
     works: &[TileWork],
     field: Field,
 ) -> Result<Vec<Piece<'a>>, Error> {
     let wishes = wishes(reader, works, &[field])?;
-    let is_new =
-        |wish: &&Wish| !wish.is_kept() && (wish.chunks.is_some() || !works[wish.work].is_announced);
-    Ok(wishes.iter().filter(is_new).map(|wish| piece(reader, works, wish)).collect())
+    let fetched = wishes.iter().filter(|wish| !wish.is_kept());
+    Ok(fetched.map(|wish| piece(reader, works, wish)).collect())
 }
 
 /// Number of `works` to decode together so that they make about one batch of requests.

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use csr::CsrBuffers;
 use rayon::prelude::*;
-use storage::Expected;
 
 use super::chunks::{self, Chunk};
 use super::target::{self, Target};
@@ -58,9 +57,6 @@ pub(super) fn read(
     let is_strict = reader.keeps_latest();
     let (unordered, unfit) = (AtomicBool::new(false), AtomicBool::new(false));
     let (jobs, row_offsets) = jobs(reader, planned, &mut out);
-    let fields = jobs.iter().map(|job| (job.planned, job.target.field()));
-    chunks::announce_all(reader, fields, Expected::Now)?;
-    reader.announce_next();
     let first_column = columns.range().map_or(0, |range| range.start);
     // Unlike a parallel iterator over a slice, a bridge hands out the jobs in order.
     let done: Result<Vec<ReadStats>, Error> = jobs

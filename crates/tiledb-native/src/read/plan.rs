@@ -1,6 +1,6 @@
 //! Finds the tiles with wanted rows, and the rows' cells in them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -30,15 +30,15 @@ pub(super) fn plan(
     columns: &Columns,
 ) -> Result<(Vec<Planned>, ReadStats), Error> {
     load_tiles(reader, &tasks, columns)?;
-    let announced = announce_tiles(reader, &tasks, columns, Expected::Now)?;
+    announce_tiles(reader, &tasks, columns, Expected::Now)?;
     let planned: Result<Vec<_>, Error> = tasks
         .into_par_iter()
         .with_max_len(1)
         .map(|task| {
             Reader::timed(|stats| {
                 let found = candidates(reader, &task, columns)?;
-                let found = (found, columns, &announced);
-                reader.with_scratch(|scratch| plan_one(reader, task, found, scratch, stats))
+                let of = (found, columns);
+                reader.with_scratch(|scratch| plan_one(reader, task, of, scratch, stats))
             })
         })
         .collect();
@@ -97,25 +97,26 @@ fn candidates(reader: &Reader, task: &Task, columns: &Columns) -> Result<Candida
     Ok(found)
 }
 
-/// Announces to a storage with prefetching what is known of a read before its rows are found: first
+/// Announces to a storage with prefetching what a read will want, before its rows are found: first
 /// the row coordinates of all tiles without a row index, then for each task these tiles and the
 /// wanted chunks of the others, in the order in which they will be read. A few of the tiles may
 /// turn out to have none of the wanted rows, but waiting for the row coordinates would cost another
-/// round. Returns the tiles without a row index.
+/// round. Values are not announced if they depend on the columns found, nor what a read that turns
+/// out not to fit its buffers reads again.
 pub(super) fn announce_tiles(
     reader: &Reader,
     tasks: &[Task],
     columns: &Columns,
     read: Expected,
-) -> Result<BTreeSet<Key>, Error> {
+) -> Result<(), Error> {
     if !reader.files.storage().coalesce().prefetches() {
-        return Ok(BTreeSet::new());
+        return Ok(());
     }
     let fields = announced_fields(columns);
     let of_task = |task: &Task| {
         let (works, unknown) = known(reader, task, candidates(reader, task, columns)?);
         let chunks: Result<Vec<_>, Error> =
-            fields.iter().map(|&field| chunks::announced(reader, &works, field)).collect();
+            fields.iter().map(|&field| chunks::to_fetch(reader, &works, field)).collect();
         Ok((unknown, chunks?))
     };
     let by_task: Result<Vec<(Vec<Key>, Vec<_>)>, Error> =
@@ -131,25 +132,26 @@ pub(super) fn announce_tiles(
     for &key in &unknown {
         pieces.push(piece(key, Field::Rows)?);
     }
-    // Each tile once.
-    let mut left = unknown.clone();
+    // Tiles on the border of two tasks are in both.
+    let (mut left, mut seen) = (unknown, HashSet::new());
     for (keys, chunks) in by_task {
         let keys: Vec<Key> = keys.into_iter().filter(|key| left.remove(key)).collect();
         for (&field, mut of_field) in fields.iter().zip(chunks) {
             for &key in &keys {
                 of_field.push(piece(key, field)?);
             }
+            of_field.retain(|piece| seen.insert((piece.file, piece.range.clone())));
             of_field.sort_by(|a, b| (a.file, a.range.start).cmp(&(b.file, b.range.start)));
             pieces.append(&mut of_field);
         }
     }
     announce(&reader.files, &pieces, read);
-    Ok(unknown)
+    Ok(())
 }
 
 /// The fields that are read of every tile: if only some columns are wanted, they decide which
 /// tiles' values are.
-pub(super) fn announced_fields(columns: &Columns) -> &'static [Field] {
+fn announced_fields(columns: &Columns) -> &'static [Field] {
     if columns.is_all() { &[Field::Columns, Field::Values] } else { &[Field::Columns] }
 }
 
@@ -176,7 +178,7 @@ fn known(reader: &Reader, task: &Task, candidates: Candidates) -> (Vec<TileWork>
 fn plan_one(
     reader: &Reader,
     task: Task,
-    (candidates, columns, announced): (Candidates, &Columns, &BTreeSet<Key>),
+    (candidates, columns): (Candidates, &Columns),
     scratch: &mut Scratch,
     stats: &mut ReadStats,
 ) -> Result<Planned, Error> {
@@ -186,10 +188,7 @@ fn plan_one(
         for (tile, index) in wanted.into_iter().zip(indices) {
             let parts = parts(&task, &index);
             if !parts.is_empty() {
-                let key = (fragment_idx, tile);
-                let mut work = TileWork::new(key, index, parts);
-                work.is_announced = announced.contains(&key);
-                works.push(work);
+                works.push(TileWork::new((fragment_idx, tile), index, parts));
             }
         }
     }

@@ -5,10 +5,8 @@
 use std::cmp::Reverse;
 
 use rayon::prelude::*;
-use storage::Expected;
 
 use super::chunks;
-use super::plan::announced_fields;
 use super::work::{Planned, TileWork};
 use super::{Output, ReadStats, Reader, Scratch};
 use crate::error::Error;
@@ -49,11 +47,6 @@ pub(super) fn read(
     columns: &Columns,
     mut out: Output<'_>,
 ) -> Result<ReadStats, Error> {
-    let fields = announced_fields(columns);
-    let announced =
-        planned.iter().flat_map(|planned| fields.iter().map(move |&field| (planned, field)));
-    chunks::announce_all(reader, announced, Expected::Now)?;
-    reader.announce_next();
     let done: Result<Vec<_>, Error> = planned
         .par_iter()
         .with_max_len(1)

@@ -17,18 +17,16 @@ pub(super) struct TileWork {
     /// The wanted cells of each row, if only some of the tile's columns are wanted and those cells
     /// were determined.
     pub(super) kept: Option<Kept>,
-    /// Whether the whole tile was announced to the storage already.
-    pub(super) is_announced: bool,
 }
 
 impl TileWork {
-    /// These parts of a tile, in all columns, not announced yet.
+    /// These parts of a tile, in all columns.
     pub(super) fn new(
         (fragment, tile): (usize, usize),
         index: Arc<TileIndex>,
         parts: Vec<Part>,
     ) -> Self {
-        Self { fragment, tile, index, parts, kept: None, is_announced: false }
+        Self { fragment, tile, index, parts, kept: None }
     }
 
     /// Calls `each` for every row of a part that has wanted cells among `cells`, with the row's

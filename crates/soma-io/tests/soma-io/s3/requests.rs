@@ -71,8 +71,8 @@ fn a_block_of_random_chunks_takes_few_requests() {
     assert!(n_bytes(&second) <= decoded * 12 / 2, "{say}");
     assert_eq!(stats.requests, Some(second.len() as u64), "{say}");
     assert_eq!(first_stats.requests, Some(first.len() as u64), "{say}");
-    // Of what was just read some is kept, and read from there.
-    assert!(Some(n_bytes(&second)) <= stats.bytes_read, "{say}");
+    assert_eq!(stats.bytes_read, Some(n_bytes(&second)), "{say}");
+    assert_eq!(first_stats.bytes_read, Some(n_bytes(&first)), "{say}");
 }
 
 #[test]
