@@ -30,9 +30,9 @@ pub(crate) struct Column {
 #[derive(Debug)]
 pub(crate) enum Stored {
     /// Numbers, Booleans or strings.
-    Plain(StoredArray),
+    Plain(Box<StoredArray>),
     /// Values and a mask, which is true where a value is missing.
-    Nullable { values: StoredArray, mask: StoredArray },
+    Nullable { values: Box<StoredArray>, mask: Box<StoredArray> },
     /// Codes into a list of categories; a negative code is a missing value.
     Categorical(Box<Categorical>),
     /// Not read, for this reason.
@@ -42,7 +42,7 @@ pub(crate) enum Stored {
 /// A categorical column.
 #[derive(Debug)]
 pub(crate) struct Categorical {
-    codes: StoredArray,
+    codes: Box<StoredArray>,
     pub(crate) categories: Column,
     is_ordered: bool,
     /// The categories, once they were read.
@@ -142,7 +142,7 @@ impl Column {
     fn plain(elements: &Elements, path: &str) -> Result<Stored, Error> {
         Ok(match elements.array(path) {
             Ok(array) => match type_of(&array) {
-                Ok(_) => Stored::Plain(array),
+                Ok(_) => Stored::Plain(Box::new(array)),
                 Err(reason) => Stored::Unsupported(reason),
             },
             // Metadata that Zarr's readers do not know concerns this column only.
@@ -162,7 +162,10 @@ impl Column {
                 if mask.element() == Some(ElementType::Bool) {
                     Stored::Nullable { values, mask }
                 } else {
-                    Stored::Unsupported(format!("its mask has elements of type {}", mask.type_name()))
+                    Stored::Unsupported(format!(
+                        "its mask has elements of type {}",
+                        mask.type_name()
+                    ))
                 }
             }
             (Stored::Unsupported(reason), _) | (_, Stored::Unsupported(reason)) => {
@@ -216,7 +219,7 @@ impl Column {
             Stored::Nullable { values, .. } => {
                 let mask = leaves.next().ok_or("its mask was not read")?;
                 let valid = mask.bytes().iter().map(|is_missing| *is_missing == 0);
-                array_of(values, first, Some(NullBuffer::from(BooleanBuffer::from_iter(valid))))
+                array_of(values, first, Some(NullBuffer::from(valid.collect::<BooleanBuffer>())))
             }
             Stored::Categorical(of) => {
                 let categories = of.known.get().ok_or("its categories were not read")?;
@@ -234,7 +237,7 @@ impl Column {
     }
 }
 
-fn categorical(codes: StoredArray, categories: Column, ordered: Option<&Value>) -> Stored {
+fn categorical(codes: Box<StoredArray>, categories: Column, ordered: Option<&Value>) -> Stored {
     let is_code = matches!(
         codes.element(),
         Some(ElementType::I8 | ElementType::I16 | ElementType::I32 | ElementType::I64)
@@ -269,7 +272,7 @@ where
         ));
     }
     let is_known = |code: &K::Native| 0 <= (*code).into();
-    let valid = NullBuffer::from(BooleanBuffer::from_iter(codes.iter().map(is_known)));
+    let valid = NullBuffer::from(codes.iter().map(is_known).collect::<BooleanBuffer>());
     let known = codes.iter().map(|code| if is_known(code) { *code } else { K::Native::default() });
     let values = ScalarBuffer::from(known.collect::<Vec<_>>());
     let keys = PrimitiveArray::<K>::try_new(values, Some(valid)).map_err(|e| e.to_string())?;
@@ -288,12 +291,12 @@ fn array_of(
             return Ok(Arc::new(LargeStringArray::from(strings)));
         };
         let strings = strings.iter().zip(&nulls).map(|(text, valid)| valid.then_some(text));
-        return Ok(Arc::new(LargeStringArray::from_iter(strings)));
+        return Ok(Arc::new(strings.collect::<LargeStringArray>()));
     }
     let bytes = leaf.bytes();
     match array.element() {
         Some(ElementType::Bool) => {
-            let values = BooleanBuffer::from_iter(bytes.iter().map(|byte| *byte != 0));
+            let values = bytes.iter().map(|byte| *byte != 0).collect::<BooleanBuffer>();
             Ok(Arc::new(BooleanArray::new(values, nulls)))
         }
         Some(ElementType::I8) => primitive::<Int8Type>(bytes, nulls),

@@ -69,7 +69,8 @@ impl Elements {
             }
             known.insert(String::new(), Some(Arc::new(of_v3(root))));
         } else if v2.is_some() {
-            if let Some(Value::Object(all)) = consolidated.as_ref().and_then(|of| of.get("metadata"))
+            if let Some(Value::Object(all)) =
+                consolidated.as_ref().and_then(|of| of.get("metadata"))
             {
                 is_consolidated = true;
                 known.extend(of_consolidated_v2(all));
@@ -131,10 +132,8 @@ impl Elements {
 
     /// The group or array at `path`.
     pub(crate) fn get(&self, path: &str) -> Result<Arc<Node>, Error> {
-        self.find(path)?.ok_or_else(|| Error::Missing {
-            place: self.place(),
-            element: path.to_owned(),
-        })
+        self.find(path)?
+            .ok_or_else(|| Error::Missing { place: self.place(), element: path.to_owned() })
     }
 
     /// Opens the array at `path`.
@@ -237,7 +236,7 @@ fn of_consolidated_v2(all: &Map<String, Value>) -> HashMap<String, Option<Arc<No
         let node = nodes.entry(path.to_owned()).or_default();
         match name {
             ".zarray" => node.array = Some(json.clone()),
-            ".zattrs" => node.attributes = json.clone(),
+            ".zattrs" => node.attributes.clone_from(json),
             _ => {}
         }
     }

@@ -71,7 +71,9 @@ pub enum Error {
     },
 
     /// Requested rows are beyond the element, overlap or do not ascend.
-    #[error("rows {rows:?} of {element} in {place} cannot be read: it has {n_rows} rows, and ranges ascend")]
+    #[error(
+        "rows {rows:?} of {element} in {place} cannot be read: it has {n_rows} rows, and ranges ascend"
+    )]
     Rows {
         /// The storage.
         place: String,

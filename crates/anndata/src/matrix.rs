@@ -31,8 +31,8 @@ pub struct Matrix {
 /// How a matrix is stored.
 #[derive(Debug)]
 enum Form {
-    Csr(Sparse),
-    Dense(Dense),
+    Csr(Box<Sparse>),
+    Dense(Box<Dense>),
 }
 
 /// How the values of a matrix are stored.
@@ -63,7 +63,7 @@ impl Matrix {
         let (form, shape, element) = match (node.encoding(), node.array.is_some()) {
             ("csr_matrix", false) => {
                 let (sparse, shape, element) = Sparse::open(elements, path, &node)?;
-                (Form::Csr(sparse), shape, element)
+                (Form::Csr(Box::new(sparse)), shape, element)
             }
             ("csc_matrix", false) => {
                 let name = match path.strip_prefix("layers/") {
@@ -77,7 +77,7 @@ impl Matrix {
             }
             ("array" | "", true) => {
                 let (dense, shape, element) = Dense::open(elements, path)?;
-                (Form::Dense(dense), shape, element)
+                (Form::Dense(Box::new(dense)), shape, element)
             }
             (encoding, _) => {
                 return unsupported(format!(

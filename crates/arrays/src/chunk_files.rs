@@ -251,10 +251,7 @@ impl Shards {
             files.iter().map(|file| (file.clone(), None)).collect();
         for ((file, version), bytes) in found.into_iter().zip(bytes.chunks_exact(index_bytes)) {
             let index = self.decode(bytes).map_err(|cause| format!("{file}: {cause}"))?;
-            learnt.insert(
-                file.to_owned(),
-                Some(KnownShard { index, version: Arc::new(version) }),
-            );
+            learnt.insert(file.to_owned(), Some(KnownShard { index, version: Arc::new(version) }));
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for (file, shard) in learnt {

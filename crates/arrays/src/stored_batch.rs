@@ -108,8 +108,7 @@ impl Scratch {
             let n = joined.reads.len();
             (path.to_owned(), format!("{n} ranges of bytes, the first in {file}: {error}").into())
         })?;
-        let mut totals =
-            ReadTotals { bytes_read: joined.n_bytes as u64, ..ReadTotals::default() };
+        let mut totals = ReadTotals { bytes_read: joined.n_bytes as u64, ..ReadTotals::default() };
         let mut places = joined.places.iter();
         for Wanted { band, chunks } in batch {
             for (column, place) in chunks {
@@ -152,12 +151,11 @@ fn put(
         return numbers.decoder.decode(stored, into, contexts);
     }
     let decoded = words(decoded, n_bytes);
-    match stored {
-        Some(stored) => numbers.decoder.decode(stored, decoded, contexts)?,
-        None => {
-            let each = decoded.chunks_exact_mut(numbers.element.n_bytes());
-            each.for_each(|element| element.copy_from_slice(&numbers.fill));
-        }
+    if let Some(stored) = stored {
+        numbers.decoder.decode(stored, decoded, contexts)?;
+    } else {
+        let each = decoded.chunks_exact_mut(numbers.element.n_bytes());
+        each.for_each(|element| element.copy_from_slice(&numbers.fill));
     }
     let convert = *convert;
     let deliver = |from: &[u8], into: &mut [u8]| match convert {

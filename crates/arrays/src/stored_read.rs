@@ -198,9 +198,8 @@ pub fn read_requests(
         let first = wanted.len();
         place_bands(storage, array, bands, (&mut files, &mut wanted))
             .map_err(|source| array.failed(source))?;
-        let placed = wanted.iter().skip(first);
-        if stored_only && let Some((row, column)) = placed.filter_map(Wanted::first_missing).next()
-        {
+        let mut placed = wanted.iter().skip(first);
+        if stored_only && let Some((row, column)) = placed.find_map(Wanted::first_missing) {
             let text = format!("chunk ({row}, {column}) is not stored");
             return Err(array.failed(text.into()));
         }
@@ -221,7 +220,7 @@ pub fn read_requests(
             batches.push(Vec::new());
             n_bytes = 0;
         }
-        n_bytes = n_bytes.saturating_add(one.stored_bytes().max(one.into_bytes() / 4));
+        n_bytes = n_bytes.saturating_add(one.stored_bytes().max(one.delivered_bytes() / 4));
         if let Some(last) = batches.last_mut() {
             last.push(one);
         }
@@ -321,7 +320,8 @@ fn place_bands<'a>(
     for band in bands {
         let mut chunks: Vec<(u64, Option<Place>)> =
             (0..n_columns).map(|column| (column, places.next().flatten())).collect();
-        let start = |place: &Option<Place>| place.as_ref().map(|place| (place.file, place.range.start));
+        let start =
+            |place: &Option<Place>| place.as_ref().map(|place| (place.file, place.range.start));
         chunks.sort_by_key(|(_, place)| start(place));
         wanted.push(Wanted { band, chunks });
     }
@@ -342,7 +342,7 @@ impl Wanted<'_> {
     }
 
     /// Bytes that it delivers.
-    fn into_bytes(&self) -> u64 {
+    fn delivered_bytes(&self) -> u64 {
         self.band.into.len() as u64
     }
 

@@ -101,8 +101,7 @@ impl Sparse {
         let mut n_rows = 0;
         for range in rows {
             n_rows += (range.end - range.start) as usize;
-            let (start, end) =
-                (self.indptr[range.start as usize], self.indptr[range.end as usize]);
+            let (start, end) = (self.indptr[range.start as usize], self.indptr[range.end as usize]);
             match wanted.last_mut() {
                 _ if start == end => {}
                 Some(last) if last.end == start => last.end = end,

@@ -66,7 +66,9 @@ fn forget_consolidated(folder: &Path) {
     drop(fs::remove_file(folder.join(".zmetadata")));
     let root = folder.join("zarr.json");
     if root.exists() {
-        edit_json(&root, |json| drop(json.as_object_mut().unwrap().remove("consolidated_metadata")));
+        edit_json(&root, |json| {
+            drop(json.as_object_mut().unwrap().remove("consolidated_metadata"))
+        });
     }
 }
 
