@@ -34,9 +34,10 @@
 //! wanted whole and the type is that of [`CsrBuffers`](csr::CsrBuffers). Of a shard only the inner
 //! chunks are read.
 //!
-//! Zarr leaves out chunks that have only the fill value. In `indptr` and in tables such a chunk
-//! reads as zeros. In `indices` and `data` of more than one column it is an error, because a lost
-//! file looks the same: values that are stored are not zero.
+//! Zarr leaves out chunks that have only the fill value: the index of a shard says so, but without
+//! shards a lost file looks the same. In `indptr` and in tables a missing file reads as zeros. In
+//! `indices` and `data` it is an error, unless the matrix has one column: values that are stored
+//! are not zero.
 //!
 //! # Not read
 //!

@@ -117,6 +117,17 @@ impl ChunkFiles {
         shards.learn(storage, wanted.iter().map(key).collect())
     }
 
+    /// Whether a chunk that [`find`](Self::find) did not find is in a shard that exists, whose index
+    /// leaves it out.
+    pub(crate) fn is_left_out(&self, chunk: &[u64]) -> bool {
+        let Some(shards) = &self.sharded else { return false };
+        let shard: Vec<u64> =
+            chunk.iter().zip(&shards.chunks_per_shard).map(|(at, n)| at / n).collect();
+        let key = self.array.chunk_key(&shard);
+        let known = shards.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(key.as_str()).is_some_and(Option::is_some)
+    }
+
     /// Where a chunk is stored; `None` if a shard's index says that it is not, or if there is no
     /// shard. Reads the index of its shard from `storage` if it is the first of that shard.
     pub(crate) fn find(

@@ -28,8 +28,8 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Makes a chunk that is not stored an error, if `stored_only`; otherwise it reads as the fill
-    /// value.
+    /// Makes a chunk whose file is missing an error, if `stored_only`; otherwise it reads as the fill
+    /// value, like a chunk that the index of its shard leaves out.
     #[must_use]
     pub fn stored_only(self, stored_only: bool) -> Self {
         Self { stored_only, ..self }
@@ -195,14 +195,8 @@ pub fn read_requests(
     let mut files = FileTable::default();
     let mut wanted: Vec<Wanted<'_>> = Vec::new();
     for Request { array, bands, stored_only } in requests {
-        let first = wanted.len();
-        place_bands(storage, array, bands, (&mut files, &mut wanted))
+        place_bands(storage, array, (bands, stored_only), (&mut files, &mut wanted))
             .map_err(|source| array.failed(source))?;
-        let mut placed = wanted.iter().skip(first);
-        if stored_only && let Some((row, column)) = placed.find_map(Wanted::first_missing) {
-            let text = format!("chunk ({row}, {column}) is not stored");
-            return Err(array.failed(text.into()));
-        }
     }
     let first = |wanted: &Wanted<'_>| {
         let first = wanted.chunks.iter().find_map(|(_, place)| place.as_ref());
@@ -265,7 +259,7 @@ fn check_files(storage: &dyn Storage, files: &FileTable) -> Result<(), Cause> {
 fn place_bands<'a>(
     storage: &dyn Storage,
     array: &'a StoredArray,
-    bands: Vec<Band<'a>>,
+    (bands, stored_only): (Vec<Band<'a>>, bool),
     (files, wanted): (&mut FileTable, &mut Vec<Wanted<'a>>),
 ) -> Result<(), Cause> {
     let Some(numbers) = &array.numbers else { return Ok(()) };
@@ -310,6 +304,9 @@ fn place_bands<'a>(
                 None => return Err("the storage knows no version of a file".into()),
             },
         };
+        if stored_only && place.is_none() && !array.files.is_left_out(chunk) {
+            return Err(format!("chunk {chunk:?} is not stored").into());
+        }
         if let Some(place) = &place {
             stored_len(&place.range, chunk_bytes, numbers.decoder.is_raw())
                 .map_err(|source| format!("chunk {chunk:?}: {source}"))?;
@@ -329,12 +326,6 @@ fn place_bands<'a>(
 }
 
 impl Wanted<'_> {
-    /// The indices of its first chunk that is not stored.
-    fn first_missing(&self) -> Option<(u64, u64)> {
-        let missing = self.chunks.iter().find(|(_, place)| place.is_none());
-        missing.map(|(column, _)| (self.band.chunk_row, *column))
-    }
-
     /// Bytes of its chunks as stored.
     fn stored_bytes(&self) -> u64 {
         let places = self.chunks.iter().filter_map(|(_, place)| place.as_ref());

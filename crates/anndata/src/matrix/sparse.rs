@@ -114,8 +114,8 @@ impl Sparse {
             lengths.iter_mut().skip(1).zip(all).for_each(|(to, len)| *to = len as usize);
         });
         let requests = vec![
-            // A chunk that is not stored would be read as the first column: only a matrix of a
-            // single column may have such.
+            // A lost file would be read as the first column, or as zeros: only a matrix of a single
+            // column may be without files of columns.
             self.indices.request(&wanted, &mut out.columns)?.stored_only(self.n_columns > 1),
             self.data.request(&wanted, &mut out.values)?.stored_only(true),
         ];

