@@ -67,7 +67,7 @@ fn forget_consolidated(folder: &Path) {
     let root = folder.join("zarr.json");
     if root.exists() {
         edit_json(&root, |json| {
-            drop(json.as_object_mut().unwrap().remove("consolidated_metadata"))
+            drop(json.as_object_mut().unwrap().remove("consolidated_metadata"));
         });
     }
 }

@@ -5,11 +5,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use anndata::AnnData;
 use csr::CsrBuffers;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use storage::LocalStorage;
 use zarrs::array::codec::{BloscCodec, GzipCodec, ZstdCodec};
 use zarrs::array::{
     Array, ArrayBuilder, ArrayMetadata, BytesToBytesCodecTraits, CodecOptions, DataType,
@@ -213,38 +211,5 @@ proptest! {
             prop_assert_eq!(&out, &oracle(&rows, wanted, 30));
             prop_assert!(layout.is_sharded || out.nnz() as u64 <= counts.values_decoded);
         }
-    }
-}
-
-/// Not a test of results: prints how long reads of random chunks of rows take.
-#[test]
-#[ignore = "takes a store of some hundred MB; for measuring by hand"]
-fn time_of_random_chunks() {
-    let Ok(folder) = std::env::var("ANNDATA_STORE") else { return };
-    let threads = std::thread::available_parallelism().unwrap().get();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let anndata = AnnData::open(Arc::new(LocalStorage::new(folder)), Arc::new(pool)).unwrap();
-    let x = anndata.x().unwrap();
-    let n_chunks = x.shape().0 / 64;
-    let mut out = CsrBuffers::new();
-    for epoch in 0..3 {
-        let start = std::time::Instant::now();
-        let (mut nnz, mut bytes, mut decoded, mut sums) = (0, 0, 0, (0, 0.0));
-        for block in 0..8 {
-            let mut chunks: Vec<u64> =
-                (0..n_chunks).map(|at| at * 7919 % n_chunks).skip(block).step_by(8).collect();
-            chunks.sort_unstable();
-            let rows: Vec<Range<u64>> = chunks.iter().map(|at| at * 64..(at + 1) * 64).collect();
-            let counts = x.read_rows(&rows, &mut out).unwrap();
-            nnz += out.nnz();
-            sums.0 += out.columns.iter().copied().map(u64::from).sum::<u64>();
-            sums.1 += out.values.iter().copied().map(f64::from).sum::<f64>();
-            bytes += counts.bytes_read;
-            decoded += counts.values_decoded;
-        }
-        println!(
-            "epoch {epoch}: {:?}, {nnz} values of {decoded} decoded, {bytes} bytes, sums {sums:?}",
-            start.elapsed()
-        );
     }
 }
