@@ -96,6 +96,38 @@ impl ChunkFiles {
         Ok((Self { array, sharded }, (inner, codecs)))
     }
 
+    /// The array.
+    pub(crate) fn array(&self) -> &Array<Store> {
+        &self.array
+    }
+
+    /// Reads the indices of the shards of `chunks` that are not known yet, all of them together.
+    pub(crate) fn learn_shards<'a>(
+        &self,
+        storage: &dyn Storage,
+        chunks: impl Iterator<Item = &'a [u64]>,
+    ) -> Result<(), Cause> {
+        let Some(shards) = &self.sharded else { return Ok(()) };
+        let of_shard = |chunk: &[u64]| -> Vec<u64> {
+            chunk.iter().zip(&shards.chunks_per_shard).map(|(at, n)| at / n).collect()
+        };
+        let mut wanted: Vec<Vec<u64>> = chunks.map(of_shard).collect();
+        wanted.dedup();
+        let key = |shard: &Vec<u64>| self.array.chunk_key(shard).as_str().to_owned();
+        shards.learn(storage, wanted.iter().map(key).collect())
+    }
+
+    /// Whether a chunk that [`find`](Self::find) did not find is in a shard that exists, whose index
+    /// leaves it out.
+    pub(crate) fn is_left_out(&self, chunk: &[u64]) -> bool {
+        let Some(shards) = &self.sharded else { return false };
+        let shard: Vec<u64> =
+            chunk.iter().zip(&shards.chunks_per_shard).map(|(at, n)| at / n).collect();
+        let key = self.array.chunk_key(&shard);
+        let known = shards.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(key.as_str()).is_some_and(Option::is_some)
+    }
+
     /// Where a chunk is stored; `None` if a shard's index says that it is not, or if there is no
     /// shard. Reads the index of its shard from `storage` if it is the first of that shard.
     pub(crate) fn find(
@@ -201,17 +233,60 @@ impl Shards {
         Ok(known.entry(file.to_owned()).or_insert(shard).clone())
     }
 
-    /// The index of a shard as stored, and the version of the file before it was read.
-    fn read_index(&self, storage: &dyn Storage, file: &str) -> io::Result<(Vec<u8>, FileVersion)> {
-        let version = storage.versions(&[file]).pop().ok_or(io::ErrorKind::UnexpectedEof)??;
-        let size = version.size;
+    /// Reads the indices of those of `files` that are not known, with one request for their sizes
+    /// and one for their bytes.
+    fn learn(&self, storage: &dyn Storage, mut files: Vec<String>) -> Result<(), Cause> {
+        {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            files.retain(|file| !known.contains_key(file));
+        }
+        files.sort_unstable();
+        files.dedup();
+        let names: Vec<&str> = files.iter().map(String::as_str).collect();
+        let mut found = Vec::with_capacity(names.len());
+        for (file, version) in names.iter().zip(storage.versions(&names)) {
+            match version {
+                Ok(version) => found.push((*file, version)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut pieces = Vec::with_capacity(found.len());
+        for (file, version) in &found {
+            pieces.push(Piece { file, range: self.index_range(file, version.size)? });
+        }
+        let index_bytes = self.index_bytes as usize;
+        let mut bytes = vec![0; index_bytes * pieces.len()];
+        storage.read(&pieces, &mut bytes)?;
+        let mut learnt: HashMap<String, Option<KnownShard>> =
+            files.iter().map(|file| (file.clone(), None)).collect();
+        for ((file, version), bytes) in found.into_iter().zip(bytes.chunks_exact(index_bytes)) {
+            let index = self.decode(bytes).map_err(|cause| format!("{file}: {cause}"))?;
+            learnt.insert(file.to_owned(), Some(KnownShard { index, version: Arc::new(version) }));
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for (file, shard) in learnt {
+            // All threads go by the index that was there first.
+            known.entry(file).or_insert(shard);
+        }
+        Ok(())
+    }
+
+    /// The bytes of the index in a shard of `size` bytes.
+    fn index_range(&self, file: &str, size: u64) -> io::Result<Range<u64>> {
         let too_short = || {
             let text = format!("{file}: has {size} bytes, its index alone {}", self.index_bytes);
             io::Error::new(io::ErrorKind::UnexpectedEof, text)
         };
         let start = size.checked_sub(self.index_bytes).ok_or_else(too_short)?;
         let start = if self.is_at_end { start } else { 0 };
-        let range = start..start + self.index_bytes;
+        Ok(start..start + self.index_bytes)
+    }
+
+    /// The index of a shard as stored, and the version of the file before it was read.
+    fn read_index(&self, storage: &dyn Storage, file: &str) -> io::Result<(Vec<u8>, FileVersion)> {
+        let version = storage.versions(&[file]).pop().ok_or(io::ErrorKind::UnexpectedEof)??;
+        let range = self.index_range(file, version.size)?;
         let mut bytes = vec![0; self.index_bytes as usize];
         storage.read(&[Piece { file, range }], &mut bytes)?;
         Ok((bytes, version))

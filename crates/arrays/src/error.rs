@@ -118,6 +118,18 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 
+    /// Elements of an array cannot be read or decoded; the cause names the chunk.
+    #[error("cannot read the Zarr array {array} in {place}")]
+    ReadElements {
+        /// Path of the array within the storage.
+        array: String,
+        /// The storage.
+        place: String,
+        /// The cause.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+
     /// Samples cannot be read into the caller's memory.
     #[error("the memory does not fit the samples: {reason}")]
     Destination {

@@ -18,6 +18,9 @@
 //! [`VariableValues::sample_coordinates`]), and a dimension may be selected by them:
 //! `Variable::new("fields").select("channel", ["t2m", "u10"])`.
 //!
+//! [`StoredArray`] reads ranges of single arrays as they are stored, without an engine, for readers of
+//! formats that are built of arrays.
+//!
 //! Crate `zarrs` reads the metadata of Zarr v2 and v3, and decodes everything but chunks that are
 //! stored as in memory or compressed by zstd, gzip or zlib alone: those are decoded here, straight
 //! into their place. A chunk that is not stored reads as the array's fill value.
@@ -103,13 +106,18 @@ mod error;
 mod fetch_far;
 mod geometry;
 mod interleaved;
+mod joined;
 mod labels;
+mod numbers;
 mod part;
 mod read;
 mod samples;
 mod selection;
 mod spec;
 mod store;
+mod stored;
+mod stored_batch;
+mod stored_read;
 mod variable;
 mod window;
 
@@ -120,6 +128,10 @@ pub use coordinates::{CoordinateValues, Coordinates, SkippedCoordinates};
 pub use element::{Element, ElementType};
 pub use error::Error;
 pub use labels::{Label, Selection};
+pub use numbers::Number;
 pub use samples::{ArraySamples, ReadScratch};
 pub use selection::Indices;
 pub use spec::{Dimension, ReadStrategy, SampleSpec, Variable};
+pub use stored::StoredArray;
+pub use stored_batch::DecodeMemory;
+pub use stored_read::{ReadTotals, Request, read_requests};

@@ -214,7 +214,7 @@ impl OpenVariable {
 }
 
 /// Whether all chunks have the shape of the first one.
-fn is_regular(array: &Array<Store>) -> bool {
+pub(crate) fn is_regular(array: &Array<Store>) -> bool {
     let grid = array.chunk_grid_shape();
     let (first, last): (Vec<u64>, Vec<u64>) = grid.iter().map(|n| (0, n.saturating_sub(1))).unzip();
     let Ok(shape) = array.chunk_shape(&first) else { return false };
@@ -223,7 +223,7 @@ fn is_regular(array: &Array<Store>) -> bool {
         && array.chunk_shape(&last).is_ok_and(|of_last| of_last == shape)
 }
 
-fn element_type(array: &Array<Store>, path: &str) -> Result<ElementType, Error> {
+pub(crate) fn element_type(array: &Array<Store>, path: &str) -> Result<ElementType, Error> {
     let name = array.data_type().name_v3();
     let known = name.as_deref().and_then(ElementType::from_zarr_name);
     known.ok_or_else(|| Error::Element {

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 35] = [
+const ORDER: [&str; 36] = [
     "worktime",
     "csr",
     "storage",
@@ -23,6 +23,7 @@ const ORDER: [&str; 35] = [
     "pipeline",
     "slots",
     "arrays",
+    "anndata",
     "images",
     "redis-cluster",
     "key-values",
@@ -44,7 +45,7 @@ const ORDER: [&str; 35] = [
 
 /// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
 /// only.
-const LIMITED: [(&str, &[&str], &[&str]); 22] = [
+const LIMITED: [(&str, &[&str], &[&str]); 23] = [
     ("worktime", &[], &[]),
     ("csr", &[], &[]),
     ("storage", &[], &[]),
@@ -58,6 +59,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 22] = [
     ("pipeline", &["shuffle", "worktime"], &[]),
     ("slots", &[], &[]),
     ("arrays", &["slots", "storage", "pipeline", "worktime"], &["shuffle"]),
+    ("anndata", &["arrays", "csr", "storage"], &[]),
     ("images", &["arrays", "pipeline", "shuffle", "slots", "storage", "worktime"], &[]),
     (
         "sequences",
@@ -104,7 +106,7 @@ const PLACES: [(&str, &[&str], &[&str]); 11] = [
     ("reqwest", &["storage"], &[]),
     ("rustls", &["key-values", "storage"], &[]),
     ("rustls-native-certs", &["storage"], &[]),
-    ("zarrs", &["arrays", "cubes", "fields"], &[]),
+    ("zarrs", &["arrays", "cubes", "fields"], &["anndata"]),
 ];
 
 /// Dependencies that `xtask` may have: it must compile quickly, and without native libraries.

@@ -1,0 +1,267 @@
+//! The groups and arrays of a store by path, from consolidated metadata or their own files.
+
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrays::{DecodeMemory, ReadTotals, Request, StoredArray};
+use rayon::ThreadPool;
+use serde_json::{Map, Value};
+use storage::Storage;
+
+use crate::error::Error;
+
+/// Files with metadata, by the version of Zarr.
+const V3_FILE: &str = "zarr.json";
+const V2_FILES: [&str; 3] = [".zarray", ".zgroup", ".zattrs"];
+
+/// A group or an array.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Node {
+    /// The metadata of an array; `None` for a group.
+    pub(crate) array: Option<Map<String, Value>>,
+    pub(crate) attributes: Map<String, Value>,
+}
+
+impl Node {
+    /// A text among its attributes.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.attributes.get(name).and_then(Value::as_str)
+    }
+
+    /// The attribute `encoding-type`; empty if there is none.
+    pub(crate) fn encoding(&self) -> &str {
+        self.text("encoding-type").unwrap_or_default()
+    }
+}
+
+/// The elements of one store.
+#[derive(Debug)]
+pub(crate) struct Elements {
+    storage: Arc<dyn Storage>,
+    pool: Arc<ThreadPool>,
+    memory: DecodeMemory,
+    is_v3: bool,
+    is_consolidated: bool,
+    /// By path; `None` for one that does not exist.
+    known: Mutex<HashMap<String, Option<Arc<Node>>>>,
+}
+
+impl Elements {
+    /// Reads the metadata of the root; `None` if there is no Zarr group.
+    pub(crate) fn open(
+        storage: Arc<dyn Storage>,
+        pool: Arc<ThreadPool>,
+    ) -> Result<Option<Self>, Error> {
+        let files = [V3_FILE, ".zmetadata", ".zgroup", ".zattrs"];
+        let read = read_json(&*storage, &files)?;
+        let [v3, consolidated, v2, attributes] = &read[..] else { return Ok(None) };
+        let mut known = HashMap::new();
+        let mut is_consolidated = false;
+        if let Some(root) = v3 {
+            if let Some(Value::Object(all)) =
+                root.get("consolidated_metadata").and_then(|all| all.get("metadata"))
+            {
+                is_consolidated = true;
+                let nodes = all.iter().filter_map(|(path, node)| Some((path, node.as_object()?)));
+                known.extend(nodes.map(|(path, node)| (path.clone(), Some(Arc::new(of_v3(node))))));
+            }
+            known.insert(String::new(), Some(Arc::new(of_v3(root))));
+        } else if v2.is_some() {
+            if let Some(Value::Object(all)) =
+                consolidated.as_ref().and_then(|of| of.get("metadata"))
+            {
+                is_consolidated = true;
+                known.extend(of_consolidated_v2(all));
+            }
+            let attributes = attributes.clone().unwrap_or_default();
+            known.insert(String::new(), Some(Arc::new(Node { array: None, attributes })));
+        } else {
+            return Ok(None);
+        }
+        let (is_v3, memory) = (v3.is_some(), DecodeMemory::default());
+        let known = Mutex::new(known);
+        Ok(Some(Self { storage, pool, memory, is_v3, is_consolidated, known }))
+    }
+
+    pub(crate) fn place(&self) -> String {
+        self.storage.place()
+    }
+
+    pub(crate) fn pool(&self) -> &ThreadPool {
+        &self.pool
+    }
+
+    /// Learns the metadata of those of `paths` that are not known, all together.
+    pub(crate) fn gather(&self, paths: &[String]) -> Result<(), Error> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut missing: Vec<&String> =
+            paths.iter().filter(|path| !known.contains_key(*path)).collect();
+        drop(known);
+        missing.sort_unstable();
+        missing.dedup();
+        let names: &[&str] = if self.is_v3 { &[V3_FILE] } else { &V2_FILES };
+        let files: Vec<String> = missing
+            .iter()
+            .flat_map(|path| names.iter().map(move |name| format!("{path}/{name}")))
+            .collect();
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let read = read_json(&*self.storage, &files)?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for (path, of_path) in missing.into_iter().zip(read.chunks(names.len())) {
+            let node = match of_path {
+                [v3] => v3.as_ref().map(of_v3),
+                [array, group, attributes] if array.is_some() || group.is_some() => {
+                    let attributes = attributes.clone().unwrap_or_default();
+                    Some(Node { array: array.clone(), attributes })
+                }
+                _ => None,
+            };
+            known.insert(path.clone(), node.map(Arc::new));
+        }
+        Ok(())
+    }
+
+    /// The group or array at `path`; `None` if there is none.
+    pub(crate) fn find(&self, path: &str) -> Result<Option<Arc<Node>>, Error> {
+        self.gather(&[path.to_owned()])?;
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(known.get(path).cloned().flatten())
+    }
+
+    /// The group or array at `path`.
+    pub(crate) fn get(&self, path: &str) -> Result<Arc<Node>, Error> {
+        self.find(path)?
+            .ok_or_else(|| Error::Missing { place: self.place(), element: path.to_owned() })
+    }
+
+    /// Opens the array at `path`.
+    pub(crate) fn array(&self, path: &str) -> Result<StoredArray, Error> {
+        let node = self.get(path)?;
+        let Some(metadata) = &node.array else {
+            return Err(self.damaged(path, "it is a group, an array is expected"));
+        };
+        Ok(StoredArray::from_metadata(&self.storage, path, metadata)?)
+    }
+
+    /// The names of the elements in the group at `path`, sorted; none if there is no such group.
+    pub(crate) fn children(&self, path: &str) -> Result<Vec<String>, Error> {
+        let mut names: Vec<String> = if self.is_consolidated {
+            let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let below = known.iter().filter(|(_, node)| node.is_some());
+            let names = below.filter_map(|(of, _)| of.strip_prefix(path)?.strip_prefix('/'));
+            names.filter(|name| !name.contains('/')).map(str::to_owned).collect()
+        } else {
+            let listed = self.storage.list(path);
+            let listed = listed.map_err(|source| Error::Metadata {
+                place: self.place(),
+                file: path.to_owned(),
+                source,
+            })?;
+            let folders = listed.into_iter().filter(|entry| entry.is_folder);
+            folders.map(|entry| entry.name).filter(|name| !name.starts_with('.')).collect()
+        };
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    /// Reads requests together, on the pool.
+    pub(crate) fn read(&self, requests: Vec<Request<'_>>) -> Result<ReadTotals, Error> {
+        let read = || arrays::read_requests(&*self.storage, &self.memory, requests);
+        Ok(self.pool.install(read)?)
+    }
+
+    pub(crate) fn damaged(&self, element: &str, what: impl Into<String>) -> Error {
+        Error::Damaged { place: self.place(), element: element.to_owned(), what: what.into() }
+    }
+
+    pub(crate) fn unsupported(&self, element: &str, reason: impl Into<String>) -> Error {
+        let reason = reason.into();
+        Error::Unsupported { place: self.place(), element: element.to_owned(), reason }
+    }
+
+    /// Fails unless `rows` ascend, do not overlap, and end within `n_rows`.
+    pub(crate) fn check_rows(
+        &self,
+        element: &str,
+        rows: &[Range<u64>],
+        n_rows: u64,
+    ) -> Result<(), Error> {
+        let mut at = 0;
+        for range in rows {
+            if range.start < at || range.end < range.start || n_rows < range.end {
+                let (place, element) = (self.place(), element.to_owned());
+                return Err(Error::Rows { place, element, rows: range.clone(), n_rows });
+            }
+            at = range.end;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the root of a storage is an AnnData in Zarr.
+pub(crate) fn is_anndata(storage: &dyn Storage) -> io::Result<bool> {
+    let read = storage.read_files(&[V3_FILE, ".zattrs"]);
+    let mut failure = None;
+    for bytes in read {
+        match bytes {
+            Ok(bytes) => {
+                let json: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+                let attributes = json.get("attributes").unwrap_or(&json);
+                if attributes.get("encoding-type").and_then(Value::as_str) == Some("anndata") {
+                    return Ok(true);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => failure = Some(error),
+        }
+    }
+    failure.map_or(Ok(false), Err)
+}
+
+/// The node of a `zarr.json`.
+fn of_v3(json: &Map<String, Value>) -> Node {
+    let attributes = json.get("attributes").and_then(Value::as_object).cloned();
+    let is_array = json.get("node_type").and_then(Value::as_str) == Some("array");
+    Node { array: is_array.then(|| json.clone()), attributes: attributes.unwrap_or_default() }
+}
+
+/// The nodes of a `.zmetadata`.
+fn of_consolidated_v2(all: &Map<String, Value>) -> HashMap<String, Option<Arc<Node>>> {
+    let mut nodes: HashMap<String, Node> = HashMap::new();
+    for (file, json) in all {
+        let (path, name) = file.rsplit_once('/').unwrap_or(("", file));
+        let Some(json) = json.as_object() else { continue };
+        let node = nodes.entry(path.to_owned()).or_default();
+        match name {
+            ".zarray" => node.array = Some(json.clone()),
+            ".zattrs" => node.attributes.clone_from(json),
+            _ => {}
+        }
+    }
+    nodes.into_iter().map(|(path, node)| (path, Some(Arc::new(node)))).collect()
+}
+
+/// The JSON objects in files; `None` for files that do not exist.
+fn read_json(
+    storage: &dyn Storage,
+    files: &[&str],
+) -> Result<Vec<Option<Map<String, Value>>>, Error> {
+    let parse = |(file, bytes): (&&str, io::Result<Vec<u8>>)| {
+        let failed = |source: io::Error| Error::Metadata {
+            place: storage.place(),
+            file: (*file).to_owned(),
+            source,
+        };
+        match bytes {
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| failed(e.into())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(error)),
+        }
+    };
+    if files.is_empty() {
+        return Ok(Vec::new());
+    }
+    files.iter().zip(storage.read_files(files)).map(parse).collect()
+}

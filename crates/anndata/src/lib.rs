@@ -1,0 +1,57 @@
+//! Reads [AnnData](https://anndata.readthedocs.io) in Zarr v2 and v3, in place, from any
+//! [`Storage`](storage::Storage).
+//!
+//! [`AnnData`] names the elements; a [`Frame`] is a table and returns Arrow; a [`Matrix`] returns
+//! rows of X, of a layer or of obsm as CSR. The crate knows the format and no other model of cells.
+//!
+//! ```
+//! # fn read(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//!
+//! use anndata::AnnData;
+//! use csr::CsrBuffers;
+//! use storage::LocalStorage;
+//!
+//! let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build()?);
+//! let anndata = AnnData::open(Arc::new(LocalStorage::new(folder)), pool)?;
+//! let cell_types = anndata.obs()?.read(&["cell_type"], 0..3)?;
+//! assert_eq!(cell_types.num_rows(), 3);
+//!
+//! let x = anndata.x()?;
+//! let mut rows = CsrBuffers::new();
+//! x.read_rows(&[0..1, 3..5], &mut rows)?;
+//! assert_eq!((rows.n_rows(), rows.n_columns), (3, 4));
+//! # Ok(())
+//! # }
+//! # read(std::path::Path::new("tests/data/v3")).unwrap();
+//! ```
+//!
+//! # Matrices
+//!
+//! The beginnings of rows (`indptr`) are read once, when a matrix is opened. A read turns rows into
+//! ranges of `indices` and `data`, fetches the chunks that hold them in few joined reads, and
+//! decodes each chunk once, on the threads of a pool, straight into its place if the chunk is
+//! wanted whole and the type is that of [`CsrBuffers`](csr::CsrBuffers). Of a shard only the inner
+//! chunks are read.
+//!
+//! Zarr leaves out chunks that have only the fill value: the index of a shard says so, but without
+//! shards a lost file looks the same. In `indptr` and in tables a missing file reads as zeros. In
+//! `indices` and `data` it is an error, unless the matrix has one column: values that are stored
+//! are not zero.
+//!
+//! # Not read
+//!
+//! Matrices by columns (`csc_matrix`), tables in obsm, obsp, varm, varp and uns.
+#![forbid(unsafe_code)]
+
+mod column;
+mod elements;
+mod error;
+mod frame;
+mod matrix;
+mod open;
+
+pub use error::Error;
+pub use frame::Frame;
+pub use matrix::{Matrix, MatrixKind, ReadCounts};
+pub use open::{AnnData, Raw};

@@ -1,0 +1,169 @@
+//! Matrices: rows of CSR groups and of dense arrays, as CSR.
+
+mod dense;
+mod sparse;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_schema::DataType;
+use csr::CsrBuffers;
+
+use self::dense::Dense;
+use self::sparse::Sparse;
+use crate::column::data_type;
+use crate::elements::Elements;
+use crate::error::Error;
+
+/// The most columns of a matrix: larger numbers stand for columns that are wrong.
+const MAX_COLUMNS: u64 = i32::MAX as u64;
+
+/// A matrix: X, a layer, or an array of obsm.
+#[derive(Debug)]
+pub struct Matrix {
+    elements: Arc<Elements>,
+    path: String,
+    shape: (u64, u64),
+    value_type: DataType,
+    form: Form,
+}
+
+/// How a matrix is stored.
+#[derive(Debug)]
+enum Form {
+    Csr(Box<Sparse>),
+    Dense(Box<Dense>),
+}
+
+/// How the values of a matrix are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MatrixKind {
+    /// Compressed sparse rows.
+    Csr,
+    /// All values, row by row.
+    Dense,
+}
+
+/// Counts of a read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadCounts {
+    /// Bytes read from the storage.
+    pub bytes_read: u64,
+    /// Values of the matrix that were decoded to find the wanted ones.
+    pub values_decoded: u64,
+    /// Bytes after decoding: values, and columns if they are stored.
+    pub bytes_decoded: u64,
+}
+
+impl Matrix {
+    /// Opens the matrix at `path`.
+    pub(crate) fn open(elements: &Arc<Elements>, path: &str) -> Result<Self, Error> {
+        let node = elements.get(path)?;
+        let unsupported = |reason: String| Err(elements.unsupported(path, reason));
+        let (form, shape, element) = match (node.encoding(), node.array.is_some()) {
+            ("csr_matrix", false) => {
+                let (sparse, shape, element) = Sparse::open(elements, path, &node)?;
+                (Form::Csr(Box::new(sparse)), shape, element)
+            }
+            ("csc_matrix", false) => {
+                let name = match path.strip_prefix("layers/") {
+                    Some(layer) => format!("layers[\"{layer}\"]"),
+                    None => path.replace('/', "."),
+                };
+                return unsupported(format!(
+                    "it is stored by columns (csc_matrix), and rows are read; rewrite it as CSR: \
+                     adata.{name} = adata.{name}.tocsr(); adata.write_zarr(...)"
+                ));
+            }
+            ("array" | "", true) => {
+                let (dense, shape, element) = Dense::open(elements, path)?;
+                (Form::Dense(Box::new(dense)), shape, element)
+            }
+            (encoding, _) => {
+                return unsupported(format!(
+                    "its encoding-type is `{encoding}`; csr_matrix and array are read"
+                ));
+            }
+        };
+        if MAX_COLUMNS < shape.1 {
+            return unsupported(format!("it has {} columns, {MAX_COLUMNS} are read", shape.1));
+        }
+        let Some(value_type) = data_type(element) else {
+            return unsupported(format!("its values are of type {element}"));
+        };
+        let (elements, path) = (Arc::clone(elements), path.to_owned());
+        Ok(Self { elements, path, shape, value_type, form })
+    }
+
+    /// The path of its group or array.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Rows and columns.
+    pub fn shape(&self) -> (u64, u64) {
+        self.shape
+    }
+
+    /// The type of the stored values.
+    pub fn value_type(&self) -> &DataType {
+        &self.value_type
+    }
+
+    /// How it is stored.
+    pub fn kind(&self) -> MatrixKind {
+        match self.form {
+            Form::Csr(_) => MatrixKind::Csr,
+            Form::Dense(_) => MatrixKind::Dense,
+        }
+    }
+
+    /// The number of stored values of a CSR matrix. For a dense one `None`: only reading all of it
+    /// tells how many are not zero.
+    pub fn nnz(&self) -> Option<u64> {
+        match &self.form {
+            Form::Csr(sparse) => Some(sparse.nnz()),
+            Form::Dense(_) => None,
+        }
+    }
+
+    /// The number of stored values in each row of `rows`, without reading them; `None` for a dense
+    /// matrix.
+    pub fn row_lengths(&self, rows: Range<u64>) -> Option<impl Iterator<Item = u64> + '_> {
+        match &self.form {
+            Form::Csr(sparse) => Some(sparse.row_lengths(rows)),
+            Form::Dense(_) => None,
+        }
+    }
+
+    /// Bytes of memory for the places of its rows.
+    pub fn index_bytes(&self) -> u64 {
+        match &self.form {
+            Form::Csr(sparse) => sparse.index_bytes(),
+            Form::Dense(_) => 0,
+        }
+    }
+
+    /// Reads rows as CSR. `rows` ascend and do not overlap; `out` gets one row for each.
+    ///
+    /// Columns ascend within a row, also if they are not stored so; a cell that is stored twice is
+    /// there twice. Values become the nearest `f32`, Booleans 0 and 1. Of a dense matrix, values
+    /// that are not zero are returned. A caller that wants only some columns picks them afterwards:
+    /// the stored chunks have all of them.
+    ///
+    /// # Errors
+    /// [`Error::Rows`] before anything is read; [`Error::Array`] and [`Error::Damaged`] if stored
+    /// bytes are missing or wrong. `out` then has any content.
+    pub fn read_rows(
+        &self,
+        rows: &[Range<u64>],
+        out: &mut CsrBuffers,
+    ) -> Result<ReadCounts, Error> {
+        self.elements.check_rows(&self.path, rows, self.shape.0)?;
+        out.n_columns = usize::try_from(self.shape.1).unwrap_or(usize::MAX);
+        match &self.form {
+            Form::Csr(sparse) => sparse.read(&self.elements, &self.path, rows, out),
+            Form::Dense(dense) => dense.read(&self.elements, &self.path, rows, out),
+        }
+    }
+}

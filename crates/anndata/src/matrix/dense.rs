@@ -1,0 +1,106 @@
+//! Dense matrices, of which the values that are not zero are returned.
+
+use std::ops::Range;
+
+use arrays::{ElementType, StoredArray};
+use csr::CsrBuffers;
+
+use super::ReadCounts;
+use crate::elements::Elements;
+use crate::error::Error;
+
+/// Bytes of dense rows that are in memory at once.
+const PIECE_BYTES: u64 = 64 << 20;
+
+/// A dense matrix.
+#[derive(Debug)]
+pub(super) struct Dense {
+    array: StoredArray,
+    n_columns: usize,
+}
+
+impl Dense {
+    /// Opens an array of two dimensions.
+    pub(super) fn open(
+        elements: &Elements,
+        path: &str,
+    ) -> Result<(Self, (u64, u64), ElementType), Error> {
+        let array = elements.array(path)?;
+        let [n_rows, n_columns] = *array.shape() else {
+            return Err(elements.unsupported(path, "it has one dimension, a matrix has two"));
+        };
+        let Some(element) = array.element() else {
+            let reason = format!("its values are of type {}", array.type_name());
+            return Err(elements.unsupported(path, reason));
+        };
+        let too_large = |_| elements.damaged(path, format!("it has {n_columns} columns"));
+        let width = usize::try_from(n_columns).map_err(too_large)?;
+        Ok((Self { array, n_columns: width }, (n_rows, n_columns), element))
+    }
+
+    /// Reads rows, which exist.
+    pub(super) fn read(
+        &self,
+        elements: &Elements,
+        path: &str,
+        rows: &[Range<u64>],
+        out: &mut CsrBuffers,
+    ) -> Result<ReadCounts, Error> {
+        out.clear();
+        let mut counts = ReadCounts::default();
+        let mut values: Vec<f32> = Vec::new();
+        for piece in self.pieces(rows) {
+            let n_rows: u64 = piece.iter().map(|range| range.end - range.start).sum();
+            let len = usize::try_from(n_rows).ok().and_then(|n| n.checked_mul(self.n_columns));
+            let missing = len.map(|len| (len, len.saturating_sub(values.len())));
+            let fits = missing.filter(|(_, more)| values.try_reserve_exact(*more).is_ok());
+            let Some((len, _)) = fits else {
+                return Err(elements.damaged(path, format!("{n_rows} rows do not fit memory")));
+            };
+            values.resize(len, 0.0);
+            let totals = elements.read(vec![self.array.request(&piece, &mut values)?])?;
+            counts.bytes_read += totals.bytes_read;
+            counts.values_decoded += totals.values_decoded;
+            counts.bytes_decoded += totals.bytes_decoded;
+            if self.n_columns == 0 {
+                out.row_offsets.extend((0..n_rows).map(|_| 0));
+                continue;
+            }
+            for row in values.chunks_exact(self.n_columns) {
+                let stored = row.iter().zip(0_u32..).filter(|(value, _)| **value != 0.0);
+                for (value, column) in stored {
+                    out.columns.push(column);
+                    out.values.push(*value);
+                }
+                out.row_offsets.push(out.values.len());
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Cuts rows at the borders of chunks, so that each chunk is decoded once.
+    fn pieces(&self, rows: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
+        let chunk_rows = self.array.chunk_rows().unwrap_or(1).max(1);
+        let row_bytes = (self.n_columns.max(1) as u64).saturating_mul(4);
+        let most_rows = (PIECE_BYTES / row_bytes).max(1);
+        let (mut pieces, mut n_rows, mut last_chunk) = (Vec::new(), most_rows, None);
+        for range in rows {
+            let mut at = range.start;
+            while at < range.end {
+                let chunk = at / chunk_rows;
+                let end = range.end.min(chunk.saturating_add(1).saturating_mul(chunk_rows));
+                if n_rows >= most_rows && last_chunk != Some(chunk) {
+                    pieces.push(Vec::new());
+                    n_rows = 0;
+                }
+                if let Some(last) = pieces.last_mut() {
+                    last.push(at..end);
+                }
+                n_rows += end - at;
+                last_chunk = Some(chunk);
+                at = end;
+            }
+        }
+        pieces
+    }
+}

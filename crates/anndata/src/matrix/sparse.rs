@@ -1,0 +1,227 @@
+//! Compressed sparse rows: `indptr` in memory, ranges of `indices` and `data`.
+
+use std::ops::Range;
+
+use arrays::{ElementType, StoredArray};
+use csr::CsrBuffers;
+use rayon::prelude::*;
+use serde_json::Value;
+
+use super::ReadCounts;
+use crate::elements::{Elements, Node};
+use crate::error::Error;
+
+/// The most rows: their places must fit memory.
+const MAX_ROWS: u64 = 1 << 36;
+
+/// Rows that a thread checks at once.
+const CHECKED_ROWS: usize = 256;
+
+/// A CSR matrix.
+#[derive(Debug)]
+pub(super) struct Sparse {
+    /// Where each row begins, and where the last ends: ascends from 0 to the number of values.
+    indptr: Vec<u64>,
+    indices: StoredArray,
+    data: StoredArray,
+    n_columns: u64,
+}
+
+impl Sparse {
+    /// Opens a group with `indptr`, `indices` and `data`, and reads `indptr`.
+    pub(super) fn open(
+        elements: &Elements,
+        path: &str,
+        node: &Node,
+    ) -> Result<(Self, (u64, u64), ElementType), Error> {
+        let shape = node.attributes.get("shape").and_then(Value::as_array);
+        let lens: Option<Vec<u64>> =
+            shape.and_then(|lens| lens.iter().map(Value::as_u64).collect());
+        let Some([n_rows, n_columns]) = lens.as_deref() else {
+            return Err(elements.damaged(path, "the attribute `shape` is not two lengths"));
+        };
+        let (n_rows, n_columns) = (*n_rows, *n_columns);
+        let paths = ["indptr", "indices", "data"].map(|name| format!("{path}/{name}"));
+        elements.gather(&paths)?;
+        let [indptr, indices, data] = paths.each_ref().map(|path| elements.array(path));
+        let (starts, indices, data) = (indptr?, indices?, data?);
+        for array in [&starts, &indices, &data] {
+            if array.shape().len() != 1 {
+                return Err(elements.damaged(array.path(), "it is not a list of numbers"));
+            }
+        }
+        let Some(element) = data.element() else {
+            let reason = format!("its values are of type {}", data.type_name());
+            return Err(elements.unsupported(data.path(), reason));
+        };
+        let nnz = data.n_rows();
+        if indices.n_rows() != nnz {
+            let what = format!("it has {} columns for {nnz} values", indices.n_rows());
+            return Err(elements.damaged(indices.path(), what));
+        }
+        if MAX_ROWS < n_rows || starts.n_rows() != n_rows + 1 {
+            let what = format!("it has {} numbers for {n_rows} rows", starts.n_rows());
+            return Err(elements.damaged(starts.path(), what));
+        }
+        let mut indptr = zeroed(starts.n_rows())
+            .ok_or_else(|| elements.damaged(starts.path(), "it does not fit memory"))?;
+        let whole = 0..starts.n_rows();
+        elements.read(vec![starts.request(std::slice::from_ref(&whole), &mut indptr)?])?;
+        if let Err(what) = check_indptr(&indptr, nnz, n_columns) {
+            return Err(elements.damaged(starts.path(), what));
+        }
+        Ok((Self { indptr, indices, data, n_columns }, (n_rows, n_columns), element))
+    }
+
+    pub(super) fn nnz(&self) -> u64 {
+        self.data.n_rows()
+    }
+
+    pub(super) fn index_bytes(&self) -> u64 {
+        size_of_val(&self.indptr[..]) as u64
+    }
+
+    /// The lengths of rows; of those that do not exist none.
+    pub(super) fn row_lengths(&self, rows: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let end = rows.end.saturating_add(1).min(self.indptr.len() as u64);
+        let range = rows.start.min(end) as usize..end as usize;
+        let starts = self.indptr.get(range).unwrap_or_default();
+        starts.windows(2).map(|ends| ends[1] - ends[0])
+    }
+
+    /// Reads rows, which exist.
+    pub(super) fn read(
+        &self,
+        elements: &Elements,
+        path: &str,
+        rows: &[Range<u64>],
+        out: &mut CsrBuffers,
+    ) -> Result<ReadCounts, Error> {
+        let mut wanted: Vec<Range<u64>> = Vec::new();
+        let mut n_rows = 0;
+        for range in rows {
+            n_rows += (range.end - range.start) as usize;
+            let (start, end) = (self.indptr[range.start as usize], self.indptr[range.end as usize]);
+            match wanted.last_mut() {
+                _ if start == end => {}
+                Some(last) if last.end == start => last.end = end,
+                _ => wanted.push(start..end),
+            }
+        }
+        out.begin(n_rows, |lengths| {
+            let all = rows.iter().flat_map(|range| self.row_lengths(range.clone()));
+            // The place behind the first offset is that of the first row.
+            lengths.iter_mut().skip(1).zip(all).for_each(|(to, len)| *to = len as usize);
+        });
+        let requests = vec![
+            // A lost file would be read as the first column, or as zeros: only a matrix of a single
+            // column may be without files of columns.
+            self.indices.request(&wanted, &mut out.columns)?.stored_only(self.n_columns > 1),
+            self.data.request(&wanted, &mut out.values)?.stored_only(true),
+        ];
+        let totals = elements.read(requests)?;
+        let checked = elements.pool().install(|| self.order(rows, out));
+        checked.map_err(|what| elements.damaged(&format!("{path}/indices"), what))?;
+        let stored = self.indices.element().map_or(0, ElementType::n_bytes)
+            + self.data.element().map_or(0, ElementType::n_bytes);
+        Ok(ReadCounts {
+            bytes_read: totals.bytes_read,
+            values_decoded: totals.bytes_decoded / stored.max(1) as u64,
+            bytes_decoded: totals.bytes_decoded,
+        })
+    }
+
+    /// Checks the columns of rows, and sorts rows whose columns do not ascend.
+    fn order(&self, rows: &[Range<u64>], out: &mut CsrBuffers) -> Result<(), String> {
+        let n_columns = self.n_columns as u32;
+        let (offsets, columns) = (&out.row_offsets, &out.columns);
+        // Most matrices are sorted, so rows are first looked at without being changed.
+        let unsorted: Vec<usize> = (0..offsets.len().saturating_sub(1))
+            .into_par_iter()
+            .with_min_len(CHECKED_ROWS)
+            .map(|row| {
+                let of_row = &columns[offsets[row]..offsets[row + 1]];
+                let (mut largest, mut is_sorted, mut last) = (0, true, 0);
+                for &column in of_row {
+                    largest = largest.max(column);
+                    is_sorted &= last <= column;
+                    last = column;
+                }
+                if !of_row.is_empty() && n_columns <= largest {
+                    return Err((row, largest));
+                }
+                Ok((!is_sorted).then_some(row))
+            })
+            .collect::<Result<Vec<Option<usize>>, (usize, u32)>>()
+            .map_err(|(row, column)| {
+                let row = rows.iter().cloned().flatten().nth(row).unwrap_or_default();
+                // Large numbers stand for negative ones and those that do not fit.
+                let column = if i32::try_from(column).is_ok() {
+                    format!("column {column}")
+                } else {
+                    "a column that is negative or too large".to_owned()
+                };
+                format!("row {row} has {column}, but there are {n_columns} columns")
+            })?
+            .into_iter()
+            .flatten()
+            .collect();
+        if unsorted.is_empty() {
+            return Ok(());
+        }
+        let CsrBuffers { row_offsets, columns, values, .. } = out;
+        let (mut columns, mut values) = (&mut columns[..], &mut values[..]);
+        let mut at = 0;
+        let mut parts = Vec::with_capacity(unsorted.len());
+        for row in unsorted {
+            let (start, end) = (row_offsets[row], row_offsets[row + 1]);
+            let (of_row, rest) = columns.split_at_mut(end - at);
+            let (values_of_row, values_after) = values.split_at_mut(end - at);
+            parts.push((&mut of_row[start - at..], &mut values_of_row[start - at..]));
+            (columns, values, at) = (rest, values_after, end);
+        }
+        parts.into_par_iter().with_min_len(CHECKED_ROWS / 16).for_each_init(
+            Vec::new,
+            |cells: &mut Vec<(u32, f32)>, (columns, values)| {
+                cells.clear();
+                cells.extend(columns.iter().copied().zip(values.iter().copied()));
+                cells.sort_by_key(|(column, _)| *column);
+                for ((to, value), cell) in columns.iter_mut().zip(values).zip(cells) {
+                    (*to, *value) = *cell;
+                }
+            },
+        );
+        Ok(())
+    }
+}
+
+/// Memory for numbers; `None` if there is too little.
+fn zeroed(len: u64) -> Option<Vec<u64>> {
+    let len = usize::try_from(len).ok()?;
+    let mut numbers = Vec::new();
+    numbers.try_reserve_exact(len).ok()?;
+    numbers.resize(len, 0);
+    Some(numbers)
+}
+
+/// Says what is wrong if `indptr` does not describe rows of `n_columns` with `nnz` values.
+fn check_indptr(indptr: &[u64], nnz: u64, n_columns: u64) -> Result<(), String> {
+    if indptr.first() != Some(&0) {
+        return Err("it does not begin at 0".to_owned());
+    }
+    if indptr.last() != Some(&nnz) {
+        let last = indptr.last().copied().unwrap_or_default();
+        return Err(format!("it ends at {last}, but there are {nnz} values"));
+    }
+    for (row, ends) in indptr.windows(2).enumerate() {
+        if ends[1] < ends[0] {
+            return Err(format!("it does not ascend at row {row}"));
+        }
+        let len = ends[1] - ends[0];
+        // Also what a missing chunk of zeros looks like.
+        if n_columns < len {
+            return Err(format!("row {row} has {len} values, but there are {n_columns} columns"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! A store of AnnData: which elements there are.
+
+use std::io;
+use std::sync::Arc;
+
+use rayon::ThreadPool;
+use storage::Storage;
+
+use crate::elements::{Elements, is_anndata};
+use crate::error::Error;
+use crate::frame::Frame;
+use crate::matrix::Matrix;
+
+/// An opened AnnData in Zarr.
+///
+/// Opening reads the metadata of the root alone; tables and matrices read theirs when they are
+/// asked for.
+#[derive(Debug, Clone)]
+pub struct AnnData {
+    elements: Arc<Elements>,
+}
+
+/// The element `raw`: the matrix before genes were selected, with its own var.
+#[derive(Debug, Clone)]
+pub struct Raw {
+    elements: Arc<Elements>,
+}
+
+impl AnnData {
+    /// Opens the AnnData at the root of `storage`. Chunks are decoded by the threads of `pool`.
+    ///
+    /// # Errors
+    /// [`Error::NotAnnData`], and [`Error::Metadata`] if the storage cannot be read.
+    pub fn open(storage: Arc<dyn Storage>, pool: Arc<ThreadPool>) -> Result<Self, Error> {
+        let place = storage.place();
+        let not_anndata = || Error::NotAnnData { place: place.clone() };
+        let elements = Elements::open(storage, pool)?.ok_or_else(not_anndata)?;
+        let encoding = elements.get("")?.encoding().to_owned();
+        // Versions of Python's anndata before 0.8 did not mark the root.
+        let is_old = encoding.is_empty()
+            && elements.find("obs")?.is_some_and(|obs| obs.encoding() == "dataframe")
+            && elements.find("X")?.is_some();
+        if encoding != "anndata" && !is_old {
+            return Err(not_anndata());
+        }
+        Ok(Self { elements: Arc::new(elements) })
+    }
+
+    /// Whether the root of `storage` is marked as AnnData in Zarr, after one read of two small
+    /// files.
+    ///
+    /// # Errors
+    /// If the storage cannot be reached or refuses.
+    pub fn is_at(storage: &dyn Storage) -> io::Result<bool> {
+        is_anndata(storage)
+    }
+
+    /// Opens the table of observations.
+    pub fn obs(&self) -> Result<Frame, Error> {
+        Frame::open(&self.elements, "obs")
+    }
+
+    /// Opens the table of variables.
+    pub fn var(&self) -> Result<Frame, Error> {
+        Frame::open(&self.elements, "var")
+    }
+
+    /// Opens X. Of a CSR matrix, this reads where its rows begin.
+    pub fn x(&self) -> Result<Matrix, Error> {
+        Matrix::open(&self.elements, "X")
+    }
+
+    /// The names of the layers, sorted.
+    pub fn layers(&self) -> Result<Vec<String>, Error> {
+        self.elements.children("layers")
+    }
+
+    /// Opens a layer.
+    pub fn layer(&self, name: &str) -> Result<Matrix, Error> {
+        Matrix::open(&self.elements, &format!("layers/{name}"))
+    }
+
+    /// The names of the arrays of obsm, sorted.
+    pub fn obsm_names(&self) -> Result<Vec<String>, Error> {
+        self.elements.children("obsm")
+    }
+
+    /// Opens an array of obsm.
+    pub fn obsm(&self, name: &str) -> Result<Matrix, Error> {
+        Matrix::open(&self.elements, &format!("obsm/{name}"))
+    }
+
+    /// The element `raw`; `None` if there is none.
+    pub fn raw(&self) -> Result<Option<Raw>, Error> {
+        let found = self.elements.find("raw/X")?;
+        Ok(found.map(|_| Raw { elements: Arc::clone(&self.elements) }))
+    }
+}
+
+impl Raw {
+    /// Opens its matrix.
+    pub fn x(&self) -> Result<Matrix, Error> {
+        Matrix::open(&self.elements, "raw/X")
+    }
+
+    /// Opens its table of variables.
+    pub fn var(&self) -> Result<Frame, Error> {
+        Frame::open(&self.elements, "raw/var")
+    }
+}

@@ -1,0 +1,238 @@
+//! Single arrays as they are stored, for readers of formats that are built of arrays.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use serde_json::{Map, Value};
+use storage::Storage;
+use zarrs::array::data_type::StringDataType;
+use zarrs::array::{Array, ArrayMetadata, ArraySubset, CodecOptions};
+use zarrs::convert::codec_metadata_v2_to_v3;
+use zarrs::metadata::v3::MetadataV3;
+use zarrs::plugin::ExtensionName as _;
+
+use crate::chunk_files::ChunkFiles;
+use crate::decoder::{Decoder, panic_message};
+use crate::element::ElementType;
+use crate::error::{Cause, Error};
+use crate::store::Store;
+use crate::variable::{element_type, is_regular};
+
+/// The most bytes of a decoded chunk.
+const MAX_CHUNK_BYTES: u64 = 1 << 34;
+
+/// An opened array of one or two dimensions.
+///
+/// Rows are indices of the first dimension. [`request`](Self::request) asks for ranges of rows, and
+/// [`read_requests`](crate::read_requests) reads those of several arrays together.
+#[derive(Debug)]
+pub struct StoredArray {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) path: String,
+    pub(crate) files: ChunkFiles,
+    /// `None` for strings.
+    pub(crate) numbers: Option<Numbers>,
+    /// The name of the elements' type in the metadata.
+    type_name: String,
+}
+
+/// The elements of an array of numbers.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    pub(crate) element: ElementType,
+    pub(crate) decoder: Decoder,
+    /// The stored element of chunks that are not stored.
+    pub(crate) fill: Vec<u8>,
+    /// Rows of a chunk, and its elements in each.
+    pub(crate) chunk: (u64, usize),
+    /// Elements of a row.
+    pub(crate) row_len: usize,
+}
+
+impl StoredArray {
+    /// Opens the array at `path`.
+    ///
+    /// # Errors
+    /// [`Error::Open`] if there is none, or its metadata is not supported.
+    pub fn open(storage: &Arc<dyn Storage>, path: &str) -> Result<Self, Error> {
+        let path = path.trim_matches('/');
+        let store = Arc::new(Store::new(Arc::clone(storage)));
+        let array = Array::open(store, &format!("/{path}"))
+            .map_err(|error| open_error(storage, path, error.into()))?;
+        Self::new(storage, path, array)
+    }
+
+    /// Opens the array at `path`, whose metadata is known: `zarr.json`, or `.zarray` of Zarr v2.
+    ///
+    /// # Errors
+    /// [`Error::Open`] if the metadata is not supported.
+    pub fn from_metadata(
+        storage: &Arc<dyn Storage>,
+        path: &str,
+        metadata: &Map<String, Value>,
+    ) -> Result<Self, Error> {
+        let path = path.trim_matches('/');
+        let array = array_of(storage, path, metadata)
+            .map_err(|source| open_error(storage, path, source))?;
+        Self::new(storage, path, array)
+    }
+
+    fn new(storage: &Arc<dyn Storage>, path: &str, array: Array<Store>) -> Result<Self, Error> {
+        let failed = |source: Cause| open_error(storage, path, source);
+        if !(1..=2).contains(&array.dimensionality()) {
+            let text = format!("it has {} dimensions; 1 and 2 are read", array.dimensionality());
+            return Err(failed(text.into()));
+        }
+        if !is_regular(&array) {
+            return Err(failed("its chunks do not have the same shape everywhere".into()));
+        }
+        let is_strings = array.data_type().is::<StringDataType>();
+        let element = if is_strings { None } else { element_type(&array, path).ok() };
+        let type_name = array.data_type().name_v3();
+        let type_name =
+            type_name.map_or_else(|| format!("{:?}", array.data_type()), |name| name.to_string());
+        let fill = array.fill_value().as_ne_bytes().to_vec();
+        let (data_type, fill_value) = (array.data_type().clone(), array.fill_value().clone());
+        let row_len = array.shape().get(1).copied().unwrap_or(1);
+        let (files, (chunk_shape, codecs)) = ChunkFiles::new(array).map_err(failed)?;
+        let numbers = match element {
+            None => None,
+            Some(element) => {
+                let lens: Vec<u64> = chunk_shape.iter().map(|len| len.get()).collect();
+                let (rows, columns) =
+                    (lens.first().copied().unwrap_or(1), lens.get(1).copied().unwrap_or(1));
+                let n_bytes = rows
+                    .checked_mul(columns)
+                    .and_then(|n| n.checked_mul(element.n_bytes() as u64))
+                    .filter(|n_bytes| *n_bytes <= MAX_CHUNK_BYTES);
+                let too_large = |what| Error::TooLarge { array: path.to_owned(), what };
+                n_bytes.ok_or_else(|| too_large("a chunk"))?;
+                let decoder = Decoder::new(codecs, chunk_shape, data_type, fill_value);
+                let row_len = usize::try_from(row_len).map_err(|_| too_large("a row"))?;
+                Some(Numbers { element, decoder, fill, chunk: (rows, columns as usize), row_len })
+            }
+        };
+        Ok(Self { storage: Arc::clone(storage), path: path.to_owned(), files, numbers, type_name })
+    }
+
+    /// The path within the storage.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The length of each dimension.
+    pub fn shape(&self) -> &[u64] {
+        self.files.array().shape()
+    }
+
+    /// Rows: the length of the first dimension.
+    pub fn n_rows(&self) -> u64 {
+        self.shape().first().copied().unwrap_or(0)
+    }
+
+    /// The type of the numbers; `None` for strings and other elements.
+    pub fn element(&self) -> Option<ElementType> {
+        self.numbers.as_ref().map(|numbers| numbers.element)
+    }
+
+    /// Whether the elements are strings of any length.
+    pub fn is_strings(&self) -> bool {
+        self.files.array().data_type().is::<StringDataType>()
+    }
+
+    /// The name of the elements' type in Zarr's metadata.
+    pub fn type_name(&self) -> &str {
+        &self.type_name
+    }
+
+    /// Elements of a row in each chunk, and rows of a chunk that is decoded as a whole; `None` for
+    /// strings.
+    pub fn chunk_rows(&self) -> Option<u64> {
+        self.numbers.as_ref().map(|numbers| numbers.chunk.0)
+    }
+
+    /// Reads a range of an array of strings, on the current rayon pool.
+    ///
+    /// # Errors
+    /// [`Error::ReadElements`], also if the elements are no strings.
+    pub fn read_strings(&self, rows: Range<u64>) -> Result<Vec<String>, Error> {
+        let array = self.files.array();
+        if !self.is_strings() || self.shape().len() != 1 {
+            return Err(self.failed("it is not a list of strings".into()));
+        }
+        if rows.start > rows.end || self.n_rows() < rows.end {
+            let text = format!("has {} rows, {rows:?} are wanted", self.n_rows());
+            return Err(self.failed(text.into()));
+        }
+        let chunk = array.chunk_shape(&[0]).map_err(|error| self.failed(error.into()))?;
+        let chunk_rows = chunk.first().map_or(1, |rows| rows.get());
+        let n_parts = (rows.end - rows.start).div_ceil(chunk_rows).saturating_add(1);
+        let first = rows.start / chunk_rows;
+        let parts = (first..first.saturating_add(n_parts)).into_par_iter().map(|chunk| {
+            let start = rows.start.max(chunk.saturating_mul(chunk_rows));
+            let end = rows.end.min(chunk.saturating_add(1).saturating_mul(chunk_rows));
+            if end <= start {
+                return Ok(Vec::new());
+            }
+            let alone = CodecOptions::default().with_concurrent_target(1);
+            let part = ArraySubset::new_with_ranges(&[start..end]);
+            let decoded = catch_unwind(AssertUnwindSafe(|| {
+                array.retrieve_array_subset_opt::<Vec<String>>(&part, &alone)
+            }));
+            let failed =
+                |source: Cause| self.failed(format!("rows {start} to {end}: {source}").into());
+            let strings = decoded
+                .map_err(|panic| failed(panic_message(panic.as_ref()).into()))?
+                .map_err(|error| failed(error.into()))?;
+            if strings.len() as u64 != end - start {
+                return Err(failed(format!("{} strings are stored", strings.len()).into()));
+            }
+            Ok(strings)
+        });
+        let parts: Vec<Vec<String>> = parts.collect::<Result<_, Error>>()?;
+        Ok(parts.into_iter().flatten().collect())
+    }
+
+    pub(crate) fn failed(&self, source: Cause) -> Error {
+        let (array, place) = (self.path.clone(), self.storage.place());
+        Error::ReadElements { array, place, source }
+    }
+}
+
+fn open_error(storage: &Arc<dyn Storage>, path: &str, source: Cause) -> Error {
+    Error::Open { array: path.to_owned(), place: storage.place(), source }
+}
+
+/// The array with this metadata.
+fn array_of(
+    storage: &Arc<dyn Storage>,
+    path: &str,
+    metadata: &Map<String, Value>,
+) -> Result<Array<Store>, Cause> {
+    let mut metadata = metadata.clone();
+    // Python writes chunks of length 0 for arrays of length 0; no chunk of them is ever read.
+    if let Some(Value::Array(chunks)) = metadata.get_mut("chunks") {
+        for len in chunks.iter_mut().filter(|len| len.as_u64() == Some(0)) {
+            *len = Value::from(1);
+        }
+    }
+    let mut metadata: ArrayMetadata = serde_json::from_value(Value::Object(metadata))?;
+    if let ArrayMetadata::V2(v2) = &metadata
+        && v2.filters.iter().flatten().any(|filter| filter.id() == "vlen-utf8")
+        && let Some(compressor) = &v2.compressor
+    {
+        // zarrs forgets the compression of strings in Zarr v2 (0.23.14).
+        let bytes = MetadataV3::new("uint8");
+        let compressor = Some(compressor.clone());
+        let codecs = codec_metadata_v2_to_v3(v2.order, 1, &bytes, None, &None, &compressor)?;
+        let mut plain = v2.clone();
+        plain.compressor = None;
+        let mut v3 = zarrs::convert::array_metadata_v2_to_v3(&plain)?;
+        v3.codecs.extend(codecs.into_iter().skip(1));
+        metadata = ArrayMetadata::V3(v3);
+    }
+    let store = Arc::new(Store::new(Arc::clone(storage)));
+    Ok(Array::new_with_metadata(store, &format!("/{path}"), metadata)?)
+}
