@@ -117,8 +117,8 @@ impl ChunkFiles {
         shards.learn(storage, wanted.iter().map(key).collect())
     }
 
-    /// Whether a chunk that [`find`](Self::find) did not find is in a shard that exists, whose index
-    /// leaves it out.
+    /// Whether a chunk that [`find`](Self::find) did not find is in a shard that exists, whose
+    /// index leaves it out.
     pub(crate) fn is_left_out(&self, chunk: &[u64]) -> bool {
         let Some(shards) = &self.sharded else { return false };
         let shard: Vec<u64> =

@@ -18,8 +18,8 @@
 //! [`VariableValues::sample_coordinates`]), and a dimension may be selected by them:
 //! `Variable::new("fields").select("channel", ["t2m", "u10"])`.
 //!
-//! [`StoredArray`] reads ranges of single arrays as they are stored, without an engine, for readers of
-//! formats that are built of arrays.
+//! [`StoredArray`] reads ranges of single arrays as they are stored, without an engine, for readers
+//! of formats that are built of arrays.
 //!
 //! Crate `zarrs` reads the metadata of Zarr v2 and v3, and decodes everything but chunks that are
 //! stored as in memory or compressed by zstd, gzip or zlib alone: those are decoded here, straight

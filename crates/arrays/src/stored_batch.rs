@@ -132,8 +132,8 @@ impl Scratch {
     }
 }
 
-/// Decodes a chunk and puts its wanted rows into their place. `stored` is `None` for a chunk that is
-/// not stored.
+/// Decodes a chunk and puts its wanted rows into their place. `stored` is `None` for a chunk that
+/// is not stored.
 fn put(
     band: &mut Band<'_>,
     column: u64,

@@ -28,8 +28,8 @@ pub struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Makes a chunk whose file is missing an error, if `stored_only`; otherwise it reads as the fill
-    /// value, like a chunk that the index of its shard leaves out.
+    /// Makes a chunk whose file is missing an error, if `stored_only`; otherwise it reads as the
+    /// fill value, like a chunk that the index of its shard leaves out.
     #[must_use]
     pub fn stored_only(self, stored_only: bool) -> Self {
         Self { stored_only, ..self }

@@ -20,8 +20,8 @@ pub struct ReadStats {
     /// Number of values decoded to find them, if the reader knows.
     pub cells_decoded: Option<u64>,
     /// Bytes read from storage, if the reader knows; of an object store those requested, counted
-    /// like the requests. libtiledb counts them per reader, so of two concurrent reads each includes
-    /// part of the other's.
+    /// like the requests. libtiledb counts them per reader, so of two concurrent reads each
+    /// includes part of the other's.
     pub bytes_read: Option<u64>,
     /// Requests sent to an object store, without retries. `None` if X is in a folder or the reader
     /// does not know, like libtiledb. Each counts for one read, the first of this reader that ends

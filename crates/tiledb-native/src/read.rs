@@ -68,8 +68,8 @@ pub struct ReadStats {
     /// Tiles whose row index was built.
     pub tiles_indexed: u64,
     /// Requests sent to an object store, including those that fetch ahead and those that repeat a
-    /// late one, but not repetitions after a failure. Each request since the array was opened counts
-    /// for the read that is the first to end after it. `None` for a folder.
+    /// late one, but not repetitions after a failure. Each request since the array was opened
+    /// counts for the read that is the first to end after it. `None` for a folder.
     pub requests: Option<u64>,
 }
 

@@ -6,8 +6,8 @@
 //! takes from all parts that it meets. It requests the rest itself.
 //!
 //! A part of which all announced bytes were taken is kept a little longer, at most until another
-//! read begins, because some of its bytes are often taken again soon: two threads read on both sides
-//! of a border between tiles.
+//! read begins, because some of its bytes are often taken again soon: two threads read on both
+//! sides of a border between tiles.
 //!
 //! There are two *plans*: parts of the present read, and parts of the next one. They share no
 //! bytes, so what both reads want is fetched twice. If the next read took over what the present one
