@@ -24,8 +24,8 @@ pub struct ReadStats {
     /// includes part of the other's.
     pub bytes_read: Option<u64>,
     /// Requests sent to an object store, without retries. `None` if X is in a folder or the reader
-    /// does not know, like libtiledb. Each counts for one read, the first of this reader that ends
-    /// after it was sent.
+    /// does not know, like libtiledb. Each counts for one read, the first of this reader or of its
+    /// [`exact`](XReader::exact) copy that ends after it was sent.
     pub requests: Option<u64>,
     /// Bytes after the filters decoded them, if the reader knows.
     pub bytes_decoded: Option<u64>,

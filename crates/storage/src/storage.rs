@@ -162,13 +162,13 @@ pub struct RequestCounts {
     pub sent: u64,
     /// Those of them that repeated a request because its answer was late.
     pub repeated: u64,
-    /// Bytes of files that they asked for, including those between wanted ranges that are read as
-    /// one.
+    /// Bytes of files that were requested, including those between wanted ranges that are read as
+    /// one, without those of repeated requests.
     pub bytes: u64,
 }
 
 impl RequestCounts {
-    /// Those of these requests that were sent after `before` was counted.
+    /// The counts since those of `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -223,9 +223,10 @@ pub struct Piece<'a> {
 
 /// When pieces that are announced will be read.
 ///
-/// The first announcement of a present read after one of a next read begins that next read: what
-/// was announced before for the present one, and is left, is not expected any more. So only a
-/// reader whose reads follow each other announces next ones.
+/// Each announcement of a present read begins a read, which announces all its pieces in one call.
+/// After an announcement of a next read it begins that one: what was announced before for the
+/// present one, and is left, is not expected any more. So only a reader whose reads follow each
+/// other announces next ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// By the read that begins now.

@@ -69,7 +69,10 @@ pub struct ReadStats {
     pub tiles_indexed: u64,
     /// Requests sent to an object store, including those that fetch ahead and those that repeat a
     /// late one, but not repetitions after a failure. Each request since the array was opened
-    /// counts for the read that is the first to end after it. `None` for a folder.
+    /// counts for one read: the first of this array, or of a copy of it ([`exact`]), that ends
+    /// after it was sent. Arrays in folders of one storage count each other's. `None` for a folder.
+    ///
+    /// [`exact`]: crate::Array::exact
     pub requests: Option<u64>,
 }
 
@@ -213,6 +216,7 @@ impl Reader {
             // Of a read that failed the next one is not expected.
             *self.next.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
+        let sent = self.sent_since_the_last_read();
         out.set_n_columns(n_columns)?;
         let mut stats = read?;
         stats.nnz = out.nnz() as u64;
@@ -220,7 +224,7 @@ impl Reader {
         let cell_bytes: usize =
             [rows, columns, values].map(|stored| stored.number.size()).iter().sum();
         stats.bytes_needed = stats.nnz * cell_bytes as u64;
-        if let Some(sent) = self.sent_since_the_last_read() {
+        if let Some(sent) = sent {
             (stats.requests, stats.bytes_read) = (Some(sent.sent), sent.bytes);
         }
         Ok(stats)
@@ -242,7 +246,8 @@ impl Reader {
     ) -> Result<ReadStats, Error> {
         let tasks = task::tasks(rows, &self.layout);
         let (planned, mut stats) = plan::plan(self, tasks, columns)?;
-        // Now that the rows of the present tiles are known, fewer of the next are announced whole.
+        // Now the row indices of the present tiles are known: for the next read neither their row
+        // coordinates are requested, nor those of them that have none of its rows.
         self.announce_next();
         if columns.is_all() && self.crop.is_none() {
             self.check_columns(&planned)?;

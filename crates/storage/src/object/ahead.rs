@@ -5,9 +5,10 @@
 //! threads. So announced ranges are joined and split into *parts* that do not overlap, and a read
 //! takes from all parts that it meets. It requests the rest itself.
 //!
-//! A part of which all announced bytes were taken is kept a little longer, at most until another
-//! read begins, because some of its bytes are often taken again soon: two threads read on both
-//! sides of a border between tiles.
+//! A part of which all announced bytes were taken is kept a little longer, because some of its
+//! bytes are often taken again soon: two threads read on both sides of a border between tiles. It
+//! is removed when another read begins, at the latest. If two reads run at the same time, the
+//! second may so remove what the first then requests again.
 //!
 //! There are two *plans*: parts of the present read, and parts of the next one. They share no
 //! bytes, so what both reads want is fetched twice. If the next read took over what the present one
@@ -18,9 +19,9 @@
 //! Parts are requested in the order announced while they fit into the memory allowed, those of the
 //! next read after those of the present one, and in half of the memory. A read that needs a part
 //! which waits for room has it requested at once. When room is needed, parts go that are not
-//! expected to be read any more, the oldest first: those that the present read did not announce,
-//! those that were not read a few announcements later, and those that reads have taken a part of
-//! and then passed by.
+//! expected to be read any more, the oldest first: those that the present read did not announce
+//! although they were fetched for it, those that were announced two reads ago or earlier, and those
+//! that reads have taken a part of and then passed by.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
@@ -34,8 +35,8 @@ use super::ranges::Ranges;
 use super::request::{Pending, Promise, promise};
 use crate::storage::{Expected, Piece};
 
-/// Present reads after which what an earlier one announced is not expected to be read any more: two
-/// without a next one may run at once.
+/// After this many further reads, parts of an earlier one are not expected to be read any more. Two
+/// reads may run at the same time if neither has a next one.
 const RECENT_CALLS: u64 = 2;
 
 /// Parts of the next read take at most this share of the memory.
@@ -384,7 +385,7 @@ impl Ahead {
         sources
     }
 
-    /// Removes the parts that were taken whole and since then `kept_bytes` more were taken.
+    /// Removes the parts that were taken whole before the last `kept_bytes` were taken.
     fn remove_done(&mut self, kept_bytes: u64) {
         while let Some(&(id, at)) = self.done.front()
             && at + kept_bytes <= self.taken_bytes

@@ -155,11 +155,8 @@ impl Requests {
         let key = self.key(file)?;
         let Client { store, meter, versions, .. } = &*self.client;
         let n_bytes = range.end.saturating_sub(range.start);
-        let send = || {
-            self.count_bytes(n_bytes);
-            request::get(&**store, meter, &key, range.clone())
-        };
-        let (bytes, found) = self.repeated(n_bytes, send).await?;
+        let send = || request::get(&**store, meter, &key, range.clone());
+        let (bytes, found) = self.repeated(n_bytes, Some(n_bytes), send).await?;
         versions.check(&key, &found)?;
         Ok(bytes)
     }
@@ -169,7 +166,7 @@ impl Requests {
         let key = self.key(file)?;
         let Client { store, meter, versions, .. } = &*self.client;
         let send = || request::get_first(&**store, meter, &key, most);
-        let (bytes, found) = self.repeated(most, send).await?;
+        let (bytes, found) = self.repeated(most, None, send).await?;
         self.count_bytes(bytes.len() as u64);
         versions.check(&key, &found)?;
         Ok((bytes, found.size))
@@ -178,20 +175,27 @@ impl Requests {
     async fn version(&self, file: &str) -> io::Result<FileVersion> {
         let key = self.key(file)?;
         let Client { store, meter, versions, .. } = &*self.client;
-        let found = self.repeated(0, || request::head(&**store, meter, &key)).await?;
+        let found = self.repeated(0, None, || request::head(&**store, meter, &key)).await?;
         versions.check(&key, &found)?;
         Ok(versions::file_version(&found))
     }
 
     /// Sends a request for about `n_bytes` in its turn, and once more if it is late. The first
-    /// answer counts; the other request is cancelled.
-    async fn repeated<T, F>(&self, n_bytes: u64, send: impl Fn() -> F) -> io::Result<T>
+    /// answer counts; the other request is cancelled. If the number of bytes is `known`, they are
+    /// counted.
+    async fn repeated<T, F>(
+        &self,
+        n_bytes: u64,
+        known: Option<u64>,
+        send: impl Fn() -> F,
+    ) -> io::Result<T>
     where
         F: Future<Output = io::Result<T>>,
     {
         let client = &*self.client;
         let _permit = client.turn().await?;
         self.count_sent(1);
+        self.count_bytes(known.unwrap_or(0));
         let mut first = pin!(send());
         let Some(late) = client.meter.late_after(n_bytes) else { return first.await };
         if let Ok(answer) = tokio::time::timeout(late, first.as_mut()).await {

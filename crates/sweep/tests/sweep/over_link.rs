@@ -101,8 +101,8 @@ fn faults_of_the_link_are_in_the_row() {
     let [row] = rows.as_slice() else { panic!("{rows:?}") };
     assert_eq!(row.point.link_faults.as_deref(), Some(faults));
     assert_eq!((row.measured.status, row.measured.n_rows), (Status::Ok, Some(N_CELLS)), "{row:?}");
-    // Of so few requests none may be refused or cut, by the names of the files; but more than three
-    // of them meet a storm.
+    // Whether any of so few requests is refused or cut depends on the names of the files; but after
+    // every three the next two are answered by 503.
     let (met, requests) = (row.measured.link_faults_met, row.measured.link_requests);
     assert!(Some(0) < met && met < requests, "{row:?}");
     assert_eq!(row.measured.link_bytes_floor_secs, None);

@@ -101,8 +101,8 @@ fn candidates(reader: &Reader, task: &Task, columns: &Columns) -> Result<Candida
 /// the row coordinates of all tiles without a row index, then for each task these tiles and the
 /// wanted chunks of the others, in the order in which they will be read. A few of the tiles may
 /// turn out to have none of the wanted rows, but waiting for the row coordinates would cost another
-/// round. Values are not announced if they depend on the columns found, nor what a read that turns
-/// out not to fit its buffers reads again.
+/// round. Not announced are times of cells, values that depend on the columns found, and a second
+/// pass over the cells, because values do not fit the buffers or rows are unordered.
 pub(super) fn announce_tiles(
     reader: &Reader,
     tasks: &[Task],

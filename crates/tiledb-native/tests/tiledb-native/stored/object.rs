@@ -401,6 +401,26 @@ fn ranges_near_each_other_are_read_as_one() {
     assert_eq!(near.request_counts().unwrap().bytes, 2 * (50 + 90));
 }
 
+/// Also those of a copy of the array, which shares its storage.
+#[test]
+fn every_request_counts_for_one_read() {
+    let store = Watched::new(&stored("format-22-consolidated"), Behaviour::Answer);
+    let storage = storage(&store, ObjectOptions::default());
+    let array = Array::open(Arc::<ObjectStorage>::clone(&storage), &OpenOptions::new(2)).unwrap();
+    let exact = array.exact();
+    let before = storage.request_counts().unwrap();
+    let (mut sent, mut bytes) = (0, 0);
+    let mut out = CsrBuffers::new();
+    for (array, rows) in [(&array, 0..20), (&exact, 30..60), (&array, 50..90), (&exact, 0..100)] {
+        let stats = array.read_csr(&[rows], &ColumnSelection::All, &mut out).unwrap();
+        assert!(stats.requests > Some(0) && stats.bytes_read > 0, "{stats:?}");
+        sent += stats.requests.unwrap();
+        bytes += stats.bytes_read;
+    }
+    let counts = storage.request_counts().unwrap().since(before);
+    assert_eq!((sent, bytes), (counts.sent, counts.bytes));
+}
+
 #[test]
 fn random_chunks_take_fewer_requests_than_there_are_chunks() {
     let store = Watched::new(&stored("format-22-consolidated"), Behaviour::Answer);
