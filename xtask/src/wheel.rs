@@ -73,6 +73,14 @@ fn build(profile: &str, systems: Systems) -> anyhow::Result<Result<PathBuf, Exit
     if let Some(zig) = &zig {
         command.args(["--zig", "--compatibility", OLDEST_GLIBC]);
         command.env("CARGO_ZIGBUILD_ZIG_PATH", zig);
+        // zig only links: zstd decodes a quarter slower as its compiler builds it. maturin sets the
+        // variables with underscores; crate cc prefers those with dashes.
+        for (name, compiler) in [("CC", "cc"), ("CXX", "c++")] {
+            let name = format!("{name}_{}-unknown-linux-gnu", std::env::consts::ARCH);
+            if std::env::var_os(&name).is_none() {
+                command.env(name, compiler);
+            }
+        }
     }
     let status = cargo::run(&mut command)?;
     if !status.success() {
