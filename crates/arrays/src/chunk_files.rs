@@ -108,24 +108,23 @@ impl ChunkFiles {
         chunks: impl Iterator<Item = &'a [u64]>,
     ) -> Result<(), Cause> {
         let Some(shards) = &self.sharded else { return Ok(()) };
-        let of_shard = |chunk: &[u64]| -> Vec<u64> {
-            chunk.iter().zip(&shards.chunks_per_shard).map(|(at, n)| at / n).collect()
-        };
-        let mut wanted: Vec<Vec<u64>> = chunks.map(of_shard).collect();
-        wanted.dedup();
-        let key = |shard: &Vec<u64>| self.array.chunk_key(shard).as_str().to_owned();
-        shards.learn(storage, wanted.iter().map(key).collect())
+        shards.learn(storage, chunks.map(|chunk| self.shard_file(shards, chunk)).collect())
+    }
+
+    /// The file of the shard that has a chunk.
+    fn shard_file(&self, shards: &Shards, chunk: &[u64]) -> String {
+        let shard: Vec<u64> =
+            chunk.iter().zip(&shards.chunks_per_shard).map(|(at, n)| at / n).collect();
+        self.array.chunk_key(&shard).as_str().to_owned()
     }
 
     /// Whether a chunk that [`find`](Self::find) did not find is in a shard that exists, whose
     /// index leaves it out.
     pub(crate) fn is_left_out(&self, chunk: &[u64]) -> bool {
         let Some(shards) = &self.sharded else { return false };
-        let shard: Vec<u64> =
-            chunk.iter().zip(&shards.chunks_per_shard).map(|(at, n)| at / n).collect();
-        let key = self.array.chunk_key(&shard);
+        let file = self.shard_file(shards, chunk);
         let known = shards.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(key.as_str()).is_some_and(Option::is_some)
+        known.get(&file).is_some_and(Option::is_some)
     }
 
     /// Where a chunk is stored; `None` if a shard's index says that it is not, or if there is no
@@ -140,8 +139,7 @@ impl ChunkFiles {
             return Ok(Some(ChunkFile { file, in_shard: None }));
         };
         let per_shard = &shards.chunks_per_shard;
-        let shard: Vec<u64> = chunk.iter().zip(per_shard).map(|(at, n)| at / n).collect();
-        let file = self.array.chunk_key(&shard).as_str().to_owned();
+        let file = self.shard_file(shards, chunk);
         let Some(KnownShard { index, version }) = shards.known(storage, &file)? else {
             return Ok(None);
         };
