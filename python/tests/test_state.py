@@ -300,17 +300,18 @@ def test_a_ramp_is_resumed(experiment, ramp_blocks):
 
 
 def test_a_ramp_reads_fewer_cells_before_the_first_batch(experiment):
-    options = {"shuffle_chunk_size": 1, "io_batch_size": 64, "batch_size": 4}
+    # Two batches from the smallest block: a block that is used up is read into again at once.
+    options = {"shuffle_chunk_size": 1, "io_batch_size": 64, "batch_size": 2}
 
-    def cells_of_first_blocks(ramp_blocks):
+    def values_of_first_block(ramp_blocks):
         ds = dataset(experiment, ramp_blocks=ramp_blocks, use_eager_fetch=False, **options)
         iterator = iter(ds)
         next(iterator)
         return iterator.stats()["nnz"]
 
     # A block of 4 cells, 3 values each, and one of 64.
-    assert cells_of_first_blocks(4) == 4 * 3
-    assert cells_of_first_blocks(0) == 64 * 3
+    assert values_of_first_block(4) == 4 * 3
+    assert values_of_first_block(0) == 64 * 3
 
 
 @pytest.mark.parametrize(
