@@ -172,6 +172,12 @@ impl Elements {
         Ok(self.pool.install(read)?)
     }
 
+    /// Bytes of memory of a read by all threads, each of which needs `of_thread`.
+    pub(crate) fn working_bytes(&self, of_thread: u64) -> u64 {
+        let n_threads = self.pool.current_num_threads() as u64;
+        n_threads.saturating_mul(of_thread).saturating_add(self.storage.coalesce().prefetch_bytes)
+    }
+
     pub(crate) fn damaged(&self, element: &str, what: impl Into<String>) -> Error {
         Error::Damaged { place: self.place(), element: element.to_owned(), what: what.into() }
     }

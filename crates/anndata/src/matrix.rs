@@ -55,6 +55,18 @@ pub struct ReadCounts {
     pub bytes_decoded: u64,
 }
 
+impl ReadCounts {
+    /// The counts of both reads.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            bytes_read: self.bytes_read + other.bytes_read,
+            values_decoded: self.values_decoded + other.values_decoded,
+            bytes_decoded: self.bytes_decoded + other.bytes_decoded,
+        }
+    }
+}
+
 impl Matrix {
     /// Opens the matrix at `path`.
     pub(crate) fn open(elements: &Arc<Elements>, path: &str) -> Result<Self, Error> {
@@ -142,6 +154,19 @@ impl Matrix {
             Form::Csr(sparse) => sparse.index_bytes(),
             Form::Dense(_) => 0,
         }
+    }
+
+    /// Upper bound of the bytes of memory of a read, without the rows that it returns.
+    pub fn working_bytes(&self) -> u64 {
+        let of_thread = match &self.form {
+            Form::Csr(sparse) => sparse.working_bytes(),
+            Form::Dense(dense) => dense.working_bytes(),
+        };
+        let of_matrix = match &self.form {
+            Form::Csr(_) => 0,
+            Form::Dense(dense) => dense.piece_bytes(),
+        };
+        self.elements.working_bytes(of_thread).saturating_add(of_matrix)
     }
 
     /// Reads rows as CSR. `rows` ascend and do not overlap; `out` gets one row for each.

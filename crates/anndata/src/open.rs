@@ -65,6 +65,11 @@ impl AnnData {
         Frame::open(&self.elements, "var")
     }
 
+    /// Whether there is an X: an AnnData of annotations alone has none.
+    pub fn has_x(&self) -> Result<bool, Error> {
+        Ok(self.elements.find("X")?.is_some_and(|x| x.encoding() != "null"))
+    }
+
     /// Opens X. Of a CSR matrix, this reads where its rows begin.
     pub fn x(&self) -> Result<Matrix, Error> {
         Matrix::open(&self.elements, "X")

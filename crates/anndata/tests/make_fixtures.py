@@ -38,9 +38,8 @@ def table(n, prefix):
     return frame
 
 
-def made():
+def made(n=7, m=4):
     rng = np.random.default_rng(0)
-    n, m = 7, 4
     x = sp.csr_matrix(np.where(rng.random((n, m)) < 0.5, rng.integers(1, 9, (n, m)), 0).astype(np.float32))
     full = sp.csr_matrix(rng.integers(0, 3, (n, m + 2)).astype(np.int64))
     data = anndata.AnnData(X=full, obs=table(n, "cell"), var=table(m + 2, "gene"))

@@ -117,6 +117,15 @@ impl StoredArray {
         Ok(Self { storage: Arc::clone(storage), path: path.to_owned(), files, numbers, type_name })
     }
 
+    /// Bytes of memory for stored and decoded chunks while one thread reads: those of a joined read
+    /// and of one chunk. Ranges that a storage [prefetches](storage::Coalesce::prefetches) are
+    /// extra, and shared by all threads.
+    pub fn working_bytes(&self) -> u64 {
+        let chunk = self.numbers.as_ref().map_or(0, |numbers| numbers.chunk_bytes() as u64);
+        // Codecs keep copies of their own, and a chunk may be stored in more bytes than it has.
+        self.storage.coalesce().batch_bytes.saturating_add(chunk.saturating_mul(3))
+    }
+
     /// The path within the storage.
     pub fn path(&self) -> &str {
         &self.path

@@ -35,6 +35,11 @@ impl DataFrame {
     pub(crate) fn open(place: &Place) -> Result<Self, Error> {
         let uri = place.uri.clone();
         let table = open_table(place, "SOMADataFrame", |schema| check_schema(schema, &uri))?;
+        Self::of_table(table, uri)
+    }
+
+    /// The data frame of a table at `uri`, which is indexed by joinid alone.
+    pub(crate) fn of_table(table: Box<dyn StoredTable>, uri: String) -> Result<Self, Error> {
         let mut fields = vec![Field::new(JOINID, DataType::Int64, false)];
         let mut enumerations = HashMap::new();
         for attribute in &table.schema().attributes {

@@ -234,6 +234,9 @@ pub enum Error {
     /// The native reader failed.
     #[error(transparent)]
     Native(#[from] tiledb_native::Error),
+    /// AnnData in Zarr cannot be read.
+    #[error(transparent)]
+    AnnData(#[from] ::anndata::Error),
     /// libtiledb failed.
     #[cfg(feature = "libtiledb")]
     #[error(transparent)]
@@ -271,6 +274,14 @@ pub enum Error {
         reader: &'static str,
         /// The type of the stored values.
         data_type: String,
+    },
+    /// An option for SOMA experiments was given for AnnData.
+    #[error("{uri} is an AnnData, for which there is no {option}")]
+    NotForAnnData {
+        /// The AnnData.
+        uri: String,
+        /// The option, and what to do instead.
+        option: &'static str,
     },
     /// Packed rows were requested from a reader that does not support them.
     #[error("reader {reader} gives no packed rows; read them as CSR")]

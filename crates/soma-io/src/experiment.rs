@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use storage::{Config, ReadLimit};
 
+use crate::anndata::{AnnDataExperiment, AnnDataMeasurement};
 use crate::soma_object::{Collection, Place, gather, trimmed};
 use crate::{DataFrame, Error, ReaderChoice, SparseNdArray, census};
 
@@ -39,10 +40,21 @@ pub struct OpenOptions {
     pub reader: ReaderChoice,
 }
 
-/// A `SOMAExperiment`: cells in obs, measurements in ms.
+/// A `SOMAExperiment`: cells in obs, measurements in ms; or an AnnData in Zarr.
+///
+/// Of an AnnData, version 2 or 3 of Zarr, the measurement `RNA` has its var, X as the layer `X`,
+/// its layers and obsm, and the measurement `raw` the element `raw`. A row's joinid is its
+/// position. An index without a name is the column `obs_id` of obs, and `var_id` of var.
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    members: Collection,
+    stored: StoredExperiment,
+}
+
+/// The two formats of experiments.
+#[derive(Debug, Clone)]
+enum StoredExperiment {
+    Soma(Collection),
+    AnnData(AnnDataExperiment),
 }
 
 impl Experiment {
@@ -67,8 +79,18 @@ impl Experiment {
         let uri = trimmed(uri)?;
         let (uri, config) = census::resolved(&uri, &options.config)?;
         let place = Place::of_root(&uri, &config, options)?;
-        gather::experiment(&place)?;
-        Collection::open(place, &["SOMAExperiment"]).map(|members| Self { members })
+        let gathered = gather::experiment(&place);
+        let opened = gathered.and_then(|()| Collection::open(place.clone(), &["SOMAExperiment"]));
+        let stored = match opened {
+            Ok(members) => StoredExperiment::Soma(members),
+            // Not asked for before: opening an experiment of SOMA far away would take longer.
+            Err(error) => match AnnDataExperiment::find(&place) {
+                Ok(Some(anndata)) => StoredExperiment::AnnData(anndata),
+                Err(of_anndata) if matches!(error, Error::NotA { .. }) => return Err(of_anndata),
+                _ => return Err(error),
+            },
+        };
+        Ok(Self { stored })
     }
 
     /// Limits the rate at which the native reader reads X, together with all other readers that
@@ -76,34 +98,62 @@ impl Experiment {
     /// would read X, opening a reader fails.
     #[must_use]
     pub fn with_read_limit(mut self, limit: Arc<ReadLimit>) -> Self {
-        self.members.place.read_limit = Some(limit);
+        match &mut self.stored {
+            StoredExperiment::Soma(members) => members.place.read_limit = Some(limit),
+            StoredExperiment::AnnData(anndata) => anndata.limit_reads(limit),
+        }
         self
     }
 
     /// The experiment's URI.
     pub fn uri(&self) -> &str {
-        &self.members.place.uri
+        match &self.stored {
+            StoredExperiment::Soma(members) => &members.place.uri,
+            StoredExperiment::AnnData(anndata) => anndata.uri(),
+        }
+    }
+
+    /// Whether it is an AnnData in Zarr.
+    pub fn is_anndata(&self) -> bool {
+        matches!(self.stored, StoredExperiment::AnnData(_))
     }
 
     /// The cells.
     pub fn obs(&self) -> Result<DataFrame, Error> {
-        DataFrame::open(&self.members.member("data frame", "obs")?)
+        match &self.stored {
+            StoredExperiment::Soma(members) => {
+                DataFrame::open(&members.member("data frame", "obs")?)
+            }
+            StoredExperiment::AnnData(anndata) => anndata.obs(),
+        }
     }
 
     /// The names of the measurements.
     pub fn measurements(&self) -> Result<Vec<String>, Error> {
-        Ok(self.collection()?.names())
+        match &self.stored {
+            StoredExperiment::Soma(members) => Ok(measurements(members)?.names()),
+            StoredExperiment::AnnData(anndata) => anndata.measurements(),
+        }
     }
 
     /// Opens a measurement, for example `RNA`.
     pub fn measurement(&self, name: &str) -> Result<Measurement, Error> {
-        let place = self.collection()?.member("measurement", name)?;
-        Collection::open(place, &["SOMAMeasurement"]).map(|members| Measurement { members })
+        let stored = match &self.stored {
+            StoredExperiment::Soma(members) => {
+                let place = measurements(members)?.member("measurement", name)?;
+                StoredMeasurement::Soma(Collection::open(place, &["SOMAMeasurement"])?)
+            }
+            StoredExperiment::AnnData(anndata) => {
+                StoredMeasurement::AnnData(anndata.measurement(name)?)
+            }
+        };
+        Ok(Measurement { stored })
     }
+}
 
-    fn collection(&self) -> Result<Collection, Error> {
-        Collection::open(self.members.member("collection", "ms")?, &["SOMACollection"])
-    }
+/// The collection of measurements.
+fn measurements(experiment: &Collection) -> Result<Collection, Error> {
+    experiment.collection("ms")
 }
 
 /// The collection of arrays with a row for each cell.
@@ -113,46 +163,72 @@ const OBSM: &str = "obsm";
 /// obsm.
 #[derive(Debug, Clone)]
 pub struct Measurement {
-    members: Collection,
+    stored: StoredMeasurement,
+}
+
+#[derive(Debug, Clone)]
+enum StoredMeasurement {
+    Soma(Collection),
+    AnnData(AnnDataMeasurement),
 }
 
 impl Measurement {
     /// The measurement's URI.
     pub fn uri(&self) -> &str {
-        &self.members.place.uri
+        match &self.stored {
+            StoredMeasurement::Soma(members) => &members.place.uri,
+            StoredMeasurement::AnnData(anndata) => anndata.uri(),
+        }
     }
 
     /// The genes.
     pub fn var(&self) -> Result<DataFrame, Error> {
-        DataFrame::open(&self.members.member("data frame", "var")?)
+        match &self.stored {
+            StoredMeasurement::Soma(members) => {
+                DataFrame::open(&members.member("data frame", "var")?)
+            }
+            StoredMeasurement::AnnData(anndata) => anndata.var(),
+        }
     }
 
     /// The names of the layers of X.
     pub fn layers(&self) -> Result<Vec<String>, Error> {
-        Ok(self.collection("X")?.names())
+        match &self.stored {
+            StoredMeasurement::Soma(members) => Ok(members.collection("X")?.names()),
+            StoredMeasurement::AnnData(anndata) => anndata.layers(),
+        }
     }
 
     /// Opens a layer of X, for example `raw`.
     pub fn x(&self, layer: &str) -> Result<SparseNdArray, Error> {
-        SparseNdArray::open(self.collection("X")?.member("layer of X", layer)?)
+        match &self.stored {
+            StoredMeasurement::Soma(members) => {
+                SparseNdArray::open(members.collection("X")?.member("layer of X", layer)?)
+            }
+            StoredMeasurement::AnnData(anndata) => anndata.x(layer),
+        }
     }
 
     /// The names of the arrays of obsm, for example `X_pca`; none if the measurement has no
     /// collection `obsm`.
     pub fn obsm_names(&self) -> Result<Vec<String>, Error> {
-        if !self.members.names().iter().any(|name| name == OBSM) {
-            return Ok(Vec::new());
+        match &self.stored {
+            StoredMeasurement::Soma(members) if members.names().iter().any(|name| name == OBSM) => {
+                Ok(members.collection(OBSM)?.names())
+            }
+            StoredMeasurement::Soma(_) => Ok(Vec::new()),
+            StoredMeasurement::AnnData(anndata) => anndata.obsm_names(),
         }
-        Ok(self.collection(OBSM)?.names())
     }
 
     /// Opens an array of obsm, for example `X_pca`: cells by columns of their own, which are not
     /// genes. [`SparseNdArray::used_columns`] is their number.
     pub fn obsm(&self, name: &str) -> Result<SparseNdArray, Error> {
-        SparseNdArray::open(self.collection(OBSM)?.member("array of obsm", name)?)
-    }
-
-    fn collection(&self, name: &str) -> Result<Collection, Error> {
-        Collection::open(self.members.member("collection", name)?, &["SOMACollection"])
+        match &self.stored {
+            StoredMeasurement::Soma(members) => {
+                SparseNdArray::open(members.collection(OBSM)?.member("array of obsm", name)?)
+            }
+            StoredMeasurement::AnnData(anndata) => anndata.obsm(name),
+        }
     }
 }

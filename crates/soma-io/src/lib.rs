@@ -42,6 +42,7 @@
 //! # Ok::<(), soma_io::Error>(())
 //! ```
 
+mod anndata;
 mod arrow;
 mod axis_query;
 mod census;

@@ -73,6 +73,11 @@ impl Collection {
         names
     }
 
+    /// Opens a member that is a collection itself.
+    pub(crate) fn collection(&self, name: &str) -> Result<Self, Error> {
+        Self::open(self.member("collection", name)?, &["SOMACollection"])
+    }
+
     /// The place of a member.
     pub(crate) fn member(&self, kind: &'static str, name: &str) -> Result<Place, Error> {
         let member = self.members.iter().find(|(found, _)| found == name);

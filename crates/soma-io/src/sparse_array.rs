@@ -6,6 +6,7 @@ use arrow_schema::DataType;
 use tiledb_native::Threads;
 use tiledb_schema::{ArrayType, Datatype};
 
+use crate::anndata::{AnnDataReader, OpenMatrix, StoredMatrix};
 use crate::columns::{DATA, DIM_0, DIM_1};
 use crate::native::{NativeReader, NotNative, OpenArray};
 use crate::row_cache::{self, RowCacheReader};
@@ -16,12 +17,15 @@ use crate::{Error, ReaderChoice, XReader};
 #[cfg(feature = "libtiledb")]
 const BUFFER_PARAMETER: &str = "soma.init_buffer_bytes";
 
-/// A `SOMASparseNDArray` of two dimensions: cells by genes, or in obsm cells by other columns.
+/// A `SOMASparseNDArray` of two dimensions: cells by genes, or in obsm cells by other columns; or a
+/// matrix of an AnnData.
 #[derive(Debug, Clone)]
 pub struct SparseNdArray {
     array: Arc<dyn StoredArray>,
     place: Place,
     shape: (u64, u64),
+    /// The matrix, if it is one of an AnnData.
+    of_anndata: Option<OpenMatrix>,
 }
 
 impl SparseNdArray {
@@ -90,7 +94,13 @@ impl SparseNdArray {
                 .ok_or_else(|| broken("its extent is not known".into()))
         };
         let shape = (extent(0)?, extent(1)?);
-        Ok(Self { array: Arc::from(array), place, shape })
+        Ok(Self { array: Arc::from(array), place, shape, of_anndata: None })
+    }
+
+    /// A matrix of an AnnData.
+    pub(crate) fn of_anndata(place: Place, opened: OpenMatrix) -> Self {
+        let (array, shape) = (Arc::new(StoredMatrix::new(&opened.matrix)), opened.matrix.shape());
+        Self { array, place, shape, of_anndata: Some(opened) }
     }
 
     /// The array's URI.
@@ -150,6 +160,9 @@ impl SparseNdArray {
     /// If reads of X have a [rate limit](crate::Experiment::with_read_limit), fails with
     /// [`Error::NotHeld`] instead of reading through libtiledb.
     pub fn reader(&self, choice: ReaderChoice) -> Result<Arc<dyn XReader>, Error> {
+        if let Some(opened) = &self.of_anndata {
+            return self.anndata_reader(opened, choice);
+        }
         if choice == ReaderChoice::Libtiledb {
             return self.libtiledb_reader(None);
         }
@@ -175,6 +188,22 @@ impl SparseNdArray {
                 Err(Error::NotNative { uri: self.uri().to_owned(), reason })
             }
         }
+    }
+
+    fn anndata_reader(
+        &self,
+        opened: &OpenMatrix,
+        choice: ReaderChoice,
+    ) -> Result<Arc<dyn XReader>, Error> {
+        let option = if choice == ReaderChoice::Libtiledb {
+            "reader libtiledb: choose `auto` or `native`"
+        } else if row_cache::spec(&self.place)?.is_some() {
+            "cache of rows: rewrite it for training instead (relayout)"
+        } else {
+            let pool = self.place.threads()?.pool()?;
+            return Ok(Arc::new(AnnDataReader::new(opened, self.uri(), pool)));
+        };
+        Err(Error::NotForAnnData { uri: self.uri().to_owned(), option })
     }
 
     /// The reader, behind the cache of rows that the config sets.

@@ -38,6 +38,18 @@ impl Dense {
         Ok((Self { array, n_columns: width }, (n_rows, n_columns), element))
     }
 
+    /// Bytes of memory of a thread that reads chunks.
+    pub(super) fn working_bytes(&self) -> u64 {
+        self.array.working_bytes()
+    }
+
+    /// Bytes of the dense rows that are in memory at once.
+    pub(super) fn piece_bytes(&self) -> u64 {
+        let chunk_rows = self.array.chunk_rows().unwrap_or(1).max(1);
+        let of_chunks = chunk_rows.saturating_mul(self.n_columns as u64).saturating_mul(4);
+        PIECE_BYTES.saturating_add(of_chunks)
+    }
+
     /// Reads rows, which exist.
     pub(super) fn read(
         &self,

@@ -81,6 +81,11 @@ impl Sparse {
         size_of_val(&self.indptr[..]) as u64
     }
 
+    /// Bytes of memory of a thread that reads chunks of either array.
+    pub(super) fn working_bytes(&self) -> u64 {
+        self.indices.working_bytes().max(self.data.working_bytes())
+    }
+
     /// The lengths of rows; of those that do not exist none.
     pub(super) fn row_lengths(&self, rows: Range<u64>) -> impl Iterator<Item = u64> + '_ {
         let end = rows.end.saturating_add(1).min(self.indptr.len() as u64);

@@ -1,0 +1,239 @@
+//! AnnData in Zarr, seen as an experiment: its tables as data frames, its matrices as layers of X.
+//!
+//! Rows have no joinids of their own there, so a row's joinid is its position. The index of a table
+//! is a column of its name; without a name it is `obs_id` or `var_id`, as in `tiledbsoma.io`.
+
+mod matrix;
+mod reader;
+mod table;
+
+use std::sync::{Arc, OnceLock};
+
+use ::anndata::{AnnData, Frame, Matrix};
+use storage::{CachedStorage, ReadLimit};
+
+use self::table::StoredFrame;
+use crate::native::NotNative;
+use crate::soma_object::Place;
+use crate::{DataFrame, Error, SparseNdArray};
+
+pub(crate) use self::matrix::StoredMatrix;
+pub(crate) use self::reader::AnnDataReader;
+
+/// The measurement that has X, the layers and obsm.
+const MAIN: &str = "RNA";
+/// The measurement of the element `raw`.
+const RAW: &str = "raw";
+/// The layer that is the element X.
+const X: &str = "X";
+/// The columns of indices without a name.
+const OBS_ID: &str = "obs_id";
+const VAR_ID: &str = "var_id";
+
+/// An AnnData in Zarr at the root of an address.
+#[derive(Debug, Clone)]
+pub(crate) struct AnnDataExperiment {
+    place: Place,
+    tables: AnnData,
+    /// The same elements, read with the limit on the rate and with the cache of X.
+    matrices: Arc<OnceLock<Matrices>>,
+}
+
+/// What reads the matrices of an AnnData.
+#[derive(Debug, Clone)]
+struct Matrices {
+    anndata: AnnData,
+    is_far: bool,
+    cache: Option<Arc<CachedStorage>>,
+}
+
+/// A matrix, and what its reader tells of its storage.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenMatrix {
+    pub(crate) matrix: Arc<Matrix>,
+    is_far: bool,
+    cache: Option<Arc<CachedStorage>>,
+}
+
+/// Which matrices and genes of an AnnData.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// X, the layers and obsm, with var.
+    Main,
+    /// The element `raw` with a var of its own.
+    Raw,
+}
+
+/// X and layers over the same genes.
+#[derive(Debug, Clone)]
+pub(crate) struct AnnDataMeasurement {
+    experiment: AnnDataExperiment,
+    part: Part,
+    uri: String,
+}
+
+impl AnnDataExperiment {
+    /// Opens the AnnData at `place`; `None` if there is none, or if only libtiledb may read there.
+    ///
+    /// # Errors
+    /// Its metadata cannot be read.
+    pub(crate) fn find(place: &Place) -> Result<Option<Self>, Error> {
+        let files = match place.files() {
+            Ok(files) => files,
+            Err(NotNative::Unsupported(_)) => return Ok(None),
+            Err(NotNative::Failed(error)) => return Err(error),
+        };
+        match AnnData::open(files, place.threads()?.pool()?) {
+            Ok(_) if place.timestamp.is_some() => {
+                let option = "timestamp: it has no earlier states";
+                Err(Error::NotForAnnData { uri: place.uri.clone(), option })
+            }
+            Ok(tables) => {
+                let (place, matrices) = (place.clone(), Arc::default());
+                Ok(Some(Self { place, tables, matrices }))
+            }
+            Err(::anndata::Error::NotAnnData { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The cells.
+    pub(crate) fn obs(&self) -> Result<DataFrame, Error> {
+        self.frame(self.tables.obs()?, "obs", OBS_ID)
+    }
+
+    /// The names of the measurements.
+    pub(crate) fn measurements(&self) -> Result<Vec<String>, Error> {
+        let raw = self.tables.raw()?.map(|_| RAW.to_owned());
+        Ok(std::iter::once(MAIN.to_owned()).chain(raw).collect())
+    }
+
+    /// Opens a measurement.
+    pub(crate) fn measurement(&self, name: &str) -> Result<AnnDataMeasurement, Error> {
+        let (part, uri) = match name {
+            MAIN => (Part::Main, self.place.uri.clone()),
+            RAW if self.tables.raw()?.is_some() => (Part::Raw, self.uri_of(RAW)),
+            _ => {
+                return Err(Error::NoMember {
+                    uri: self.place.uri.clone(),
+                    kind: "measurement",
+                    name: name.to_owned(),
+                    existing: self.measurements()?,
+                });
+            }
+        };
+        Ok(AnnDataMeasurement { experiment: self.clone(), part, uri })
+    }
+
+    pub(crate) fn uri(&self) -> &str {
+        &self.place.uri
+    }
+
+    /// Limits the rate at which matrices are read.
+    pub(crate) fn limit_reads(&mut self, limit: Arc<ReadLimit>) {
+        self.place.read_limit = Some(limit);
+        self.matrices = Arc::default();
+    }
+
+    fn matrices(&self) -> Result<&Matrices, Error> {
+        if let Some(matrices) = self.matrices.get() {
+            return Ok(matrices);
+        }
+        let opened = self.place.open_x()?;
+        let is_far = opened.storage.request_counts().is_some();
+        let anndata = AnnData::open(opened.storage, self.place.threads()?.pool()?)?;
+        Ok(self.matrices.get_or_init(|| Matrices { anndata, is_far, cache: opened.cache }))
+    }
+
+    fn frame(&self, frame: Frame, path: &str, id: &str) -> Result<DataFrame, Error> {
+        let uri = self.uri_of(path);
+        DataFrame::of_table(Box::new(StoredFrame::new(frame, id, &uri)?), uri)
+    }
+
+    fn uri_of(&self, path: &str) -> String {
+        format!("{}/{path}", self.place.uri)
+    }
+}
+
+impl AnnDataMeasurement {
+    pub(crate) fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    /// The genes.
+    pub(crate) fn var(&self) -> Result<DataFrame, Error> {
+        let tables = &self.experiment.tables;
+        match self.part {
+            Part::Main => self.experiment.frame(tables.var()?, "var", VAR_ID),
+            Part::Raw => self.experiment.frame(raw(tables)?.var()?, "raw/var", VAR_ID),
+        }
+    }
+
+    /// The names of the layers, X first.
+    pub(crate) fn layers(&self) -> Result<Vec<String>, Error> {
+        let tables = &self.experiment.tables;
+        let x = X.to_owned();
+        match self.part {
+            Part::Main => {
+                let x = tables.has_x()?.then_some(x);
+                Ok(x.into_iter().chain(tables.layers()?).collect())
+            }
+            Part::Raw => Ok(vec![x]),
+        }
+    }
+
+    /// Opens a layer.
+    pub(crate) fn x(&self, layer: &str) -> Result<SparseNdArray, Error> {
+        let existing = self.layers()?;
+        if !existing.iter().any(|name| name == layer) {
+            return Err(self.no_member("layer of X", layer, existing));
+        }
+        let anndata = &self.experiment.matrices()?.anndata;
+        let matrix = match self.part {
+            Part::Raw => raw(anndata)?.x()?,
+            Part::Main if layer == X => anndata.x()?,
+            Part::Main => anndata.layer(layer)?,
+        };
+        self.array(matrix)
+    }
+
+    /// The names of the arrays of obsm.
+    pub(crate) fn obsm_names(&self) -> Result<Vec<String>, Error> {
+        match self.part {
+            Part::Main => Ok(self.experiment.tables.obsm_names()?),
+            Part::Raw => Ok(Vec::new()),
+        }
+    }
+
+    /// Opens an array of obsm.
+    pub(crate) fn obsm(&self, name: &str) -> Result<SparseNdArray, Error> {
+        let existing = self.obsm_names()?;
+        if !existing.iter().any(|of| of == name) {
+            return Err(self.no_member("array of obsm", name, existing));
+        }
+        self.array(self.experiment.matrices()?.anndata.obsm(name)?)
+    }
+
+    /// A matrix whose rows are the cells.
+    fn array(&self, matrix: Matrix) -> Result<SparseNdArray, Error> {
+        let place = self.experiment.place.at(&self.experiment.uri_of(matrix.path()));
+        let n_cells = self.experiment.tables.obs()?.n_rows();
+        if matrix.shape().0 != n_cells {
+            let problem = format!("it has {} rows, and obs {n_cells}", matrix.shape().0);
+            return Err(Error::Schema { uri: place.uri, problem });
+        }
+        let Matrices { is_far, cache, .. } = self.experiment.matrices()?.clone();
+        let matrix = OpenMatrix { matrix: Arc::new(matrix), is_far, cache };
+        Ok(SparseNdArray::of_anndata(place, matrix))
+    }
+
+    fn no_member(&self, kind: &'static str, name: &str, existing: Vec<String>) -> Error {
+        Error::NoMember { uri: self.uri.clone(), kind, name: name.to_owned(), existing }
+    }
+}
+
+/// The element `raw`, which was there when the measurement was opened.
+fn raw(anndata: &AnnData) -> Result<::anndata::Raw, Error> {
+    let raw = anndata.raw()?;
+    raw.ok_or_else(|| Error::Missing { uri: RAW.to_owned() })
+}

@@ -1,0 +1,191 @@
+//! The reader of matrices of an AnnData.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use ::anndata::{Matrix, ReadCounts};
+use arrow_array::RecordBatch;
+use arrow_schema::DataType;
+use rayon::ThreadPool;
+use storage::CachedStorage;
+
+use super::OpenMatrix;
+use crate::exact::is_within_f32;
+use crate::genes::SelectedColumns;
+use crate::{
+    CacheUse, CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader, coo,
+};
+
+/// Values of whole rows in memory from which genes are selected; a longer row is read alone.
+const PIECE_VALUES: u64 = 8 << 20;
+
+/// Bytes of a value with its column in memory.
+const CELL_BYTES: u64 = 8;
+
+/// Reads rows of a matrix of an AnnData, and selects genes afterwards: chunks have all genes.
+#[derive(Debug)]
+pub(crate) struct AnnDataReader {
+    matrix: Arc<Matrix>,
+    uri: String,
+    is_far: bool,
+    cache: Option<Arc<CachedStorage>>,
+    pool: Arc<ThreadPool>,
+    /// Rows with all genes, from which those of a selection are taken; and the rows of a read as
+    /// COO. Both are used again by the next read.
+    whole: Mutex<CsrBuffers>,
+    csr: Mutex<CsrBuffers>,
+}
+
+impl AnnDataReader {
+    pub(crate) fn new(opened: &OpenMatrix, uri: &str, pool: Arc<ThreadPool>) -> Self {
+        Self {
+            matrix: Arc::clone(&opened.matrix),
+            uri: uri.to_owned(),
+            is_far: opened.is_far,
+            cache: opened.cache.clone(),
+            pool,
+            whole: Mutex::default(),
+            csr: Mutex::default(),
+        }
+    }
+
+    /// Reads rows piece by piece, and puts their selected genes into `out`.
+    fn read_selected(
+        &self,
+        rows: &RowRanges,
+        selected: &SelectedColumns,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadCounts, Error> {
+        // A concurrent read uses memory of its own.
+        let mut own = CsrBuffers::default();
+        let mut shared = self.whole.try_lock().ok();
+        let whole = shared.as_deref_mut().unwrap_or(&mut own);
+        let mut counts = ReadCounts::default();
+        out.clear();
+        for piece in self.pieces(rows) {
+            let of_piece = self.matrix.read_rows(&piece, whole)?;
+            counts = counts.plus(of_piece);
+            self.pool.install(|| selected.append(whole, out));
+        }
+        Ok(counts)
+    }
+
+    /// Cuts rows so that each piece has at most [`PIECE_VALUES`] values, or one row.
+    fn pieces(&self, rows: &RowRanges) -> Vec<Vec<Range<u64>>> {
+        let mut pieces: Vec<Vec<Range<u64>>> = Vec::new();
+        let mut n_values = PIECE_VALUES;
+        for range in rows.ranges() {
+            let all = || range.clone().map(|row| (row, self.matrix.shape().1));
+            let lengths: Box<dyn Iterator<Item = (u64, u64)>> =
+                match self.matrix.row_lengths(range.clone()) {
+                    Some(lengths) => Box::new(range.clone().zip(lengths)),
+                    None => Box::new(all()),
+                };
+            for (row, len) in lengths {
+                if PIECE_VALUES <= n_values.saturating_add(len) {
+                    pieces.push(Vec::new());
+                    n_values = 0;
+                }
+                n_values = n_values.saturating_add(len);
+                let Some(piece) = pieces.last_mut() else { continue };
+                match piece.last_mut() {
+                    Some(last) if last.end == row => last.end = row + 1,
+                    _ => piece.push(row..row + 1),
+                }
+            }
+        }
+        pieces
+    }
+}
+
+impl XReader for AnnDataReader {
+    fn name(&self) -> &'static str {
+        "anndata"
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.matrix.shape().0
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.matrix.shape().1
+    }
+
+    fn data_type(&self) -> &DataType {
+        self.matrix.value_type()
+    }
+
+    fn nnz(&self) -> Result<Option<u64>, Error> {
+        Ok(self.matrix.nnz())
+    }
+
+    fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
+        let whole = match genes {
+            GeneSelection::All => 0,
+            _ => (PIECE_VALUES + self.n_columns()).saturating_mul(CELL_BYTES),
+        };
+        let of_form = coo::working_bytes(nnz, form);
+        of_form.saturating_add(whole).saturating_add(self.matrix.working_bytes())
+    }
+
+    fn is_far(&self) -> bool {
+        self.is_far
+    }
+
+    fn cache(&self) -> Option<CacheUse> {
+        self.cache.as_ref().map(|cache| cache.usage())
+    }
+
+    fn index_bytes(&self) -> u64 {
+        self.matrix.index_bytes()
+    }
+
+    fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
+        if is_within_f32(self.data_type()) {
+            let (matrix, cache) = (Arc::clone(&self.matrix), self.cache.clone());
+            let opened = OpenMatrix { matrix, is_far: self.is_far, cache };
+            return Ok(Arc::new(Self::new(&opened, &self.uri, Arc::clone(&self.pool))));
+        }
+        let data_type = self.data_type().to_string().to_lowercase();
+        Err(Error::NotExact { reader: self.name(), data_type })
+    }
+
+    fn read_csr(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, Error> {
+        rows.check_within(&self.uri, self.n_rows())?;
+        let n_columns = genes.n_columns(self.n_columns())?;
+        let counts = match genes {
+            GeneSelection::All => self.matrix.read_rows(rows.ranges(), out)?,
+            _ => {
+                let selected = SelectedColumns::new(genes, self.n_columns());
+                self.read_selected(rows, &selected, out)?
+            }
+        };
+        out.n_columns = n_columns;
+        let nnz = out.nnz() as u64;
+        let cell_bytes = counts.bytes_decoded.checked_div(counts.values_decoded);
+        Ok(ReadStats {
+            reader: self.name(),
+            nnz,
+            cells_decoded: Some(counts.values_decoded),
+            bytes_read: Some(counts.bytes_read),
+            requests: None,
+            bytes_decoded: Some(counts.bytes_decoded),
+            bytes_needed: Some(nnz.saturating_mul(cell_bytes.unwrap_or(0))),
+            times: None,
+        })
+    }
+
+    fn read_coo(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
+    ) -> Result<ReadStats, Error> {
+        coo::read((self, &self.uri), (rows, genes), &self.csr, each)
+    }
+}

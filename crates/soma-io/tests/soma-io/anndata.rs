@@ -1,0 +1,161 @@
+//! AnnData in Zarr as an experiment, beside what tiledbsoma.io makes of the same AnnData.
+
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use arrow_schema::DataType;
+use soma_io::{
+    AxisQuery, CsrBuffers, DataFrame, Error, Experiment, GeneSelection, Joinids, OpenOptions,
+    ReaderChoice, RowRanges, SparseNdArray, ValueFilter, contract,
+};
+
+use crate::python;
+
+fn open(path: &Path) -> Experiment {
+    Experiment::open(path.to_str().unwrap(), &OpenOptions::default()).unwrap()
+}
+
+fn rows(x: &SparseNdArray) -> CsrBuffers {
+    let mut out = CsrBuffers::default();
+    let all = RowRanges::new(vec![0..x.shape().0]).unwrap();
+    let reader = x.reader(ReaderChoice::Auto).unwrap();
+    reader.read_csr(&all, &GeneSelection::All, &mut out).unwrap();
+    out
+}
+
+/// Compares all columns, and rows that are selected in each way.
+fn check_frame(ours: &DataFrame, soma: &DataFrame) {
+    let names: Vec<String> = soma.schema().fields().iter().map(|of| of.name().clone()).collect();
+    let mut found: Vec<String> =
+        ours.schema().fields().iter().map(|of| of.name().clone()).collect();
+    let mut sorted = names.clone();
+    (found.sort(), sorted.sort());
+    assert_eq!(found, sorted);
+    assert_eq!(ours.n_rows().unwrap(), soma.n_rows().unwrap());
+    assert_eq!(ours.joinid_bounds().unwrap(), soma.joinid_bounds().unwrap());
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let last = ours.n_rows().unwrap() - 1;
+    let filtered = |filter: &str| AxisQuery {
+        value_filter: Some(ValueFilter::parse(filter).unwrap()),
+        ..AxisQuery::default()
+    };
+    let queries = [
+        AxisQuery::default(),
+        filtered("cell_type == 'T cell' and doublet == True"),
+        filtered("donor in ['donor 0', 'donor 2'] and n_counts > 3000"),
+        AxisQuery { joinids: Joinids::Range(1..last), ..AxisQuery::default() },
+        AxisQuery { joinids: Joinids::Range(2..2), ..AxisQuery::default() },
+        AxisQuery { joinids: Joinids::List(vec![last, 0, 3]), ..filtered("small > -101") },
+    ];
+    for query in &queries {
+        let read = |frame: &DataFrame| frame.query(Some(&names), query).unwrap();
+        same_batches(&read(ours), &read(soma));
+    }
+    let absent = AxisQuery { joinids: Joinids::List(vec![last + 1]), ..AxisQuery::default() };
+    assert!(ours.query(None, &absent).is_err());
+    let none = ours.query(Some(&["nothing"]), &AxisQuery::default()).unwrap_err().to_string();
+    assert!(none.contains("no column \"nothing\"") && none.contains("cell_type"), "{none}");
+}
+
+fn same_batches(ours: &RecordBatch, soma: &RecordBatch) {
+    assert_eq!(ours.num_rows(), soma.num_rows());
+    let schema = soma.schema();
+    for (at, field) in schema.fields().iter().enumerate() {
+        let mut column = ours.column(at).clone();
+        // tiledbsoma writes wider codes than pandas.
+        if let DataType::Dictionary(_, _) = field.data_type() {
+            assert!(
+                matches!(column.data_type(), DataType::Dictionary(key, _) if **key == DataType::Int8)
+            );
+            column = arrow_cast::cast(&column, field.data_type()).unwrap();
+        }
+        assert_eq!(column.data_type(), field.data_type(), "{}", field.name());
+        assert_eq!(&column, soma.column(at), "{}", field.name());
+    }
+}
+
+#[test]
+fn it_is_what_tiledbsoma_makes_of_the_same_anndata() {
+    let Some(python) = python::interpreter() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (cells, genes) = (113, 60);
+    let arguments = [folder.path().to_str().unwrap(), &cells.to_string(), &genes.to_string()];
+    python::run(&python, "write_anndata.py", &arguments);
+    let soma = open(&folder.path().join("experiment"));
+    for name in ["v2.zarr", "v3.zarr"] {
+        let ours = open(&folder.path().join(name));
+        assert!(ours.is_anndata() && !soma.is_anndata());
+        assert_eq!(ours.measurements().unwrap(), ["RNA", "raw"]);
+        check_frame(&ours.obs().unwrap(), &soma.obs().unwrap());
+        for measurement in ["RNA", "raw"] {
+            let ours = ours.measurement(measurement).unwrap();
+            let soma = soma.measurement(measurement).unwrap();
+            check_frame(&ours.var().unwrap(), &soma.var().unwrap());
+            for layer in ours.layers().unwrap() {
+                let opened = ours.x(&layer);
+                if layer == "by_columns" {
+                    let error = opened.unwrap_err().to_string();
+                    assert!(error.contains("layers[\"by_columns\"].tocsr()"), "{error}");
+                    continue;
+                }
+                let (ours, soma) = (opened.unwrap(), soma.x(&layer).unwrap());
+                let expected = rows(&soma);
+                assert_eq!((ours.shape(), ours.value_type()), (soma.shape(), soma.value_type()));
+                contract::check(&*ours.reader(ReaderChoice::Native).unwrap(), &expected);
+            }
+        }
+        let main = ours.measurement("RNA").unwrap();
+        assert_eq!(main.layers().unwrap(), ["X", "by_columns", "counts", "dense"]);
+        assert_eq!(main.obsm_names().unwrap(), ["X_pca"]);
+        let soma = soma.measurement("RNA").unwrap().obsm("X_pca").unwrap();
+        let pca = main.obsm("X_pca").unwrap();
+        assert_eq!((pca.shape(), pca.used_columns().unwrap()), ((cells, 3), 3));
+        assert_eq!(rows(&pca).values, rows(&soma).values);
+    }
+}
+
+fn fixture() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../anndata/tests/data/v3")
+}
+
+#[test]
+fn what_is_not_there_is_an_error_that_says_what_is() {
+    let experiment = open(&fixture());
+    let error = experiment.measurement("ATAC").unwrap_err().to_string();
+    assert!(error.contains("\"ATAC\"") && error.contains("RNA, raw"), "{error}");
+    let rna = experiment.measurement("RNA").unwrap();
+    let error = rna.x("raw").unwrap_err().to_string();
+    assert!(error.contains("X, by_columns, counts, dense"), "{error}");
+    let error = rna.obsm("X_umap").unwrap_err().to_string();
+    assert!(error.contains("X_pca"), "{error}");
+    let error = rna.x("X").unwrap().reader(ReaderChoice::Libtiledb).unwrap_err();
+    assert!(matches!(error, Error::NotForAnnData { .. }), "{error}");
+    let options = OpenOptions { timestamp: Some(1), ..OpenOptions::default() };
+    let error = Experiment::open(fixture().to_str().unwrap(), &options).unwrap_err();
+    assert!(error.to_string().contains("no timestamp"), "{error}");
+}
+
+#[test]
+fn a_value_that_float32_lacks_is_not_read_exactly() {
+    let rna = open(&fixture()).measurement("RNA").unwrap();
+    let reader = |layer: &str| rna.x(layer).unwrap().reader(ReaderChoice::Auto).unwrap();
+    assert!(reader("counts").exact().is_ok());
+    let error = reader("dense").exact().unwrap_err();
+    assert!(matches!(error, Error::NotExact { .. }), "{error}");
+}
+
+#[test]
+fn damage_is_an_error_of_the_anndata() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.zarr");
+    std::fs::create_dir(&path).unwrap();
+    std::fs::write(path.join("zarr.json"), "{\"zarr_format\": 3, ").unwrap();
+    let open = || Experiment::open(path.to_str().unwrap(), &OpenOptions::default());
+    let error = open().unwrap_err();
+    assert!(matches!(error, Error::AnnData(_)), "{error}");
+    assert!(error.to_string().contains("zarr.json"), "{error}");
+    // Zarr, but no AnnData.
+    std::fs::write(path.join("zarr.json"), "{\"zarr_format\": 3, \"node_type\": \"group\"}")
+        .unwrap();
+    assert!(matches!(open().unwrap_err(), Error::NotA { .. }));
+}
