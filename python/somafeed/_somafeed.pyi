@@ -57,7 +57,7 @@ class ArrowTable:
 
 @final
 class Experiment:
-    """A SOMA experiment that is open for reading."""
+    """A SOMA experiment, or an AnnData in Zarr, that is open for reading."""
 
     def __init__(
         self,
@@ -83,6 +83,9 @@ class Experiment:
     def config(self) -> dict[str, str]: ...
     @property
     def timestamp(self) -> int | None: ...
+    @property
+    def default_layer(self) -> str:
+        """The layer of X that is meant if none is named: `raw`, and `X` of an AnnData."""
     def measurements(self) -> list[str]: ...
     def layers(self, measurement: str) -> list[str]: ...
     def obsm_names(self, measurement: str) -> list[str]: ...
@@ -122,7 +125,7 @@ class Dataset:
         experiment: Experiment,
         *,
         measurement: str = "RNA",
-        layer: str = "raw",
+        layer: str | None = None,
         obs_joinids: Rows | None = None,
         obs_filter: str | None = None,
         var_joinids: Rows | None = None,
@@ -143,7 +146,24 @@ class Dataset:
         gene per name instead, in this order; genes that the experiment lacks are columns of zeros.
         `totals` is the obs column that `Loader(totals="obs")` scales by. `layers` are further
         layers, of the same genes, and `obsm` arrays of obsm, for example `X_pca`: each batch has
-        their rows beside X.
+        their rows beside X. `layer` None means `raw`, and `X` of an AnnData.
+        """
+    @staticmethod
+    def from_anndata(
+        anndata: Any,
+        *,
+        raw: bool = False,
+        config: dict[str, str] | None = None,
+        **options: Any,
+    ) -> Dataset:
+        """Opens an AnnData in Zarr, which is read in place.
+
+        `anndata` is a path, an address in an object store, or an AnnData that is backed by such a
+        file. `raw` takes the element `raw`, otherwise X and the layers. `options` are those of
+        `from_experiment`: a row's joinid is its position, and `layer` None means X.
+
+        Raises FileNotFoundError if nothing is there, ValueError if something else is there, for
+        example HDF5.
         """
     @staticmethod
     def in_memory(

@@ -174,7 +174,7 @@ class Selected:
         return XLocator(
             uri=source.uri,
             measurement_name=source.measurement,
-            layer_name=source.layer,
+            layer_name=source.layer or source.experiment().default_layer,
             tiledb_timestamp_ms=source.timestamp,
             tiledb_config=dict(source.config),
         )

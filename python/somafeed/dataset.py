@@ -119,7 +119,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
             query: A `tiledbsoma.ExperimentAxisQuery`, or an object with its `experiment` (`uri`,
                 `tiledb_timestamp_ms`, `context`), `measurement_name`, `obs_joinids()` and
                 `var_joinids()`. tiledbsoma need not be installed.
-            layer_name: The layer of X; with `uri`, None means `raw`.
+            layer_name: The layer of X; with `uri`, None means `raw`, or `X` of an AnnData.
             x_locator: With `query_ids`, an alternative to query and layer: an `XLocator`.
             query_ids: Its `obs_joinids` and `var_joinids`.
             obs_column_names: The columns of obs in each batch, in this order; at least one.
@@ -132,7 +132,8 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
             seed: From 0 to 2^64 - 1. None draws one, which several ranks may not do.
             return_sparse_X: Whether X is a `scipy.sparse.csr_matrix`.
             use_eager_fetch: Whether blocks and batches are made ahead, in threads.
-            uri: A path, an address in an object store or `census://...`, instead of a query.
+            uri: A path, an address in an object store or `census://...`, instead of a query; of
+                an experiment, or of an AnnData in Zarr.
             measurement_name: The measurement in `uri`.
             obs_filter: A value filter of cells in `uri`, like `"tissue == 'lung'"`.
             var_filter: A value filter of genes in `uri`.

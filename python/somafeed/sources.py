@@ -68,7 +68,8 @@ class Selection:
 
     uri: str
     measurement: str = "RNA"
-    layer: str = "raw"
+    layer: str | None = None
+    """None means `raw`, and `X` of an AnnData."""
     config: Mapping[str, str] = field(default_factory=dict)
     timestamp: int | None = None
     obs_joinids: Joinids | None = None
@@ -370,8 +371,7 @@ def source_of(
     if sum(ways) != 1:
         raise ValueError(_WAYS)
     if uri is not None:
-        layer = "raw" if layer_name is None else layer_name
-        return Selection(uri=checked_address(uri), layer=layer, **selected)
+        return Selection(uri=checked_address(uri), layer=layer_name, **selected)
     of_all = {name: selected.pop(name) for name in ("layers", "obsm", "reader")}
     given = [name for name, value in selected.items() if value not in (None, {}, "RNA")]
     if given:

@@ -1,11 +1,13 @@
 //! Data sets: selected cells and genes, with obs columns in memory.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use loader::{Cells, DatasetSpec, Genes, ReaderChoice, RowSet, encode};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use soma_io::{AxisQuery, CsrBuffers, Joinids, XReader};
 
 use crate::arrow_table::{ArrowTable, rows_of};
@@ -108,7 +110,7 @@ impl Dataset {
 impl Dataset {
     #[staticmethod]
     #[pyo3(signature = (
-        experiment, *, measurement = "RNA".to_owned(), layer = "raw".to_owned(),
+        experiment, *, measurement = "RNA".to_owned(), layer = None,
         obs_joinids = None, obs_filter = None, var_joinids = None, var_filter = None,
         gene_column = None, gene_names = None, obs_columns = Vec::new(), var_columns = Vec::new(),
         totals = None, layers = Vec::new(), obsm = Vec::new(), reader = "auto"
@@ -117,7 +119,7 @@ impl Dataset {
         py: Python<'_>,
         experiment: &Experiment,
         measurement: String,
-        layer: String,
+        layer: Option<String>,
         obs_joinids: Option<Rows>,
         obs_filter: Option<&str>,
         var_joinids: Option<Rows>,
@@ -132,6 +134,8 @@ impl Dataset {
         reader: &str,
     ) -> PyResult<Self> {
         let reader: ReaderChoice = reader.parse::<ReaderChoice>().or_exception()?;
+        let opened = experiment.here(py)?;
+        let layer = layer.unwrap_or_else(|| opened.default_layer().to_owned());
         let spec = DatasetSpec {
             cells: query(obs_joinids, obs_filter)?,
             genes: genes(query(var_joinids, var_filter)?, gene_column, gene_names)?,
@@ -152,10 +156,33 @@ impl Dataset {
             obsm: spec.obsm.clone(),
             reader,
         };
-        let experiment = experiment.here(py)?;
-        let open = move || loader::Dataset::from_experiment(&experiment, &spec);
+        let open = move || loader::Dataset::from_experiment(&opened, &spec);
         let dataset = interruptible(py, open)?.or_exception()?;
         Ok(Self::new(dataset, vec![Source::Experiment(Box::new(origin))]))
+    }
+
+    /// Opens the AnnData and calls `from_experiment` with it.
+    #[staticmethod]
+    #[pyo3(signature = (anndata, *, raw = false, config = None, **options))]
+    fn from_anndata(
+        anndata: &Bound<'_, PyAny>,
+        raw: bool,
+        config: Option<Bound<'_, PyDict>>,
+        options: Option<Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let py = anndata.py();
+        let of_file = PyDict::new(py);
+        of_file.set_item("config", config)?;
+        let address = (anndata_address(anndata)?,);
+        let experiment = py.get_type::<Experiment>().call(address, Some(&of_file))?;
+        if !experiment.cast::<Experiment>()?.get().here(py)?.is_anndata() {
+            let text = "this is an experiment of SOMA: take somafeed.Dataset.from_experiment";
+            return Err(PyValueError::new_err(text));
+        }
+        let options = options.unwrap_or_else(|| PyDict::new(py));
+        options.set_item("measurement", if raw { "raw" } else { "RNA" })?;
+        let made = py.get_type::<Self>().call_method("from_experiment", (experiment,), Some(&options));
+        Ok(made?.unbind())
     }
 
     #[staticmethod]
@@ -319,4 +346,29 @@ fn without_columns(n_rows: usize) -> PyResult<RecordBatch> {
     let schema = Arc::new(arrow_schema::Schema::empty());
     RecordBatch::try_new_with_options(schema, Vec::new(), &options)
         .map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// The address of an AnnData in Zarr: a path, or the path of an object of anndata that is backed.
+fn anndata_address(anndata: &Bound<'_, PyAny>) -> PyResult<String> {
+    let path = if anndata.hasattr("obs_names")? {
+        let filename = anndata.getattr("filename")?;
+        if filename.is_none() {
+            return Err(PyValueError::new_err(
+                "this AnnData is in memory: give the path of the Zarr that write_zarr wrote",
+            ));
+        }
+        filename
+    } else {
+        anndata.clone()
+    };
+    let path: PathBuf = path.extract()?;
+    if path.extension().is_some_and(|of| of.eq_ignore_ascii_case("h5ad")) {
+        return Err(PyValueError::new_err(format!(
+            "{} is HDF5, and AnnData is read from Zarr: anndata.read_h5ad(path).write_zarr(...)",
+            path.display()
+        )));
+    }
+    path.into_os_string().into_string().map_err(|path| {
+        PyValueError::new_err(format!("the path {} is not UTF-8", path.display()))
+    })
 }

@@ -129,14 +129,19 @@ fn of_destination(error: &storage::DestinationError) -> Kind {
 
 /// The kind of the first error of the system among the causes.
 fn cause_of_io(error: &(dyn StdError + 'static)) -> Kind {
+    of_system(error).unwrap_or(Kind::Os)
+}
+
+/// The kind of the first error of the system among the causes; `None` if there is none.
+fn of_system(error: &(dyn StdError + 'static)) -> Option<Kind> {
     let mut source = error.source();
     while let Some(cause) = source {
         if let Some(error) = cause.downcast_ref::<io::Error>() {
-            return of_io(error);
+            return Some(of_io(error));
         }
         source = cause.source();
     }
-    Kind::Os
+    None
 }
 
 fn of_tiledb(error: &tiledb::Error) -> Kind {
@@ -184,11 +189,26 @@ fn of_soma(error: &soma_io::Error) -> Kind {
         | E::NotNative { .. }
         | E::Inexact { .. }
         | E::NotExact { .. }
+        | E::NotForAnnData { .. }
         | E::UnknownReader { .. } => Kind::Value,
+        E::AnnData(error) => of_anndata(error),
         E::Destination(error) => of_destination(error),
         E::Storage(error) => of_storage(error),
         E::Native(error) => of_native(error),
         E::TileDb(error) => of_tiledb(error),
+        _ => Kind::Other,
+    }
+}
+
+fn of_anndata(error: &soma_io::AnnDataError) -> Kind {
+    use soma_io::AnnDataError as E;
+    match error {
+        E::Missing { .. } | E::NoColumn { .. } | E::Rows { .. } | E::Unsupported { .. } => {
+            Kind::Value
+        }
+        E::Metadata { source, .. } if source.kind() == io::ErrorKind::InvalidData => Kind::Other,
+        E::Metadata { source, .. } => of_io(source),
+        E::Array(error) => of_system(error).unwrap_or(Kind::Other),
         _ => Kind::Other,
     }
 }

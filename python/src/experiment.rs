@@ -101,6 +101,11 @@ impl Experiment {
         self.address.timestamp
     }
 
+    #[getter]
+    fn default_layer(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(self.here(py)?.default_layer())
+    }
+
     fn measurements(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.with(py, soma_io::Experiment::measurements)
     }

@@ -25,7 +25,7 @@ const MAIN: &str = "RNA";
 /// The measurement of the element `raw`.
 const RAW: &str = "raw";
 /// The layer that is the element X.
-const X: &str = "X";
+pub(crate) const X: &str = "X";
 /// The columns of indices without a name.
 const OBS_ID: &str = "obs_id";
 const VAR_ID: &str = "var_id";

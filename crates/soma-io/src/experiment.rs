@@ -118,6 +118,15 @@ impl Experiment {
         matches!(self.stored, StoredExperiment::AnnData(_))
     }
 
+    /// The layer of X that is meant if none is named: `raw`, as in the Census, and `X` of an
+    /// AnnData.
+    pub fn default_layer(&self) -> &'static str {
+        match self.stored {
+            StoredExperiment::Soma(_) => "raw",
+            StoredExperiment::AnnData(_) => crate::anndata::X,
+        }
+    }
+
     /// The cells.
     pub fn obs(&self) -> Result<DataFrame, Error> {
         match &self.stored {

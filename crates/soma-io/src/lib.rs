@@ -74,6 +74,7 @@ mod writer;
 pub use self::row_cache::{
     ROW_CACHE_DEFAULT_BYTES, ROW_CACHE_FOLDER, ROW_CACHE_LIMIT, RowCacheReader,
 };
+pub use ::anndata::Error as AnnDataError;
 pub use ::row_cache::{RowCacheSpec, RowCacheStats, RowCacheUse};
 pub use axis_query::{AxisQuery, Joinids};
 pub use csr::{CsrBuffers, PackedCsr, PackedValues};

@@ -1,0 +1,117 @@
+"""AnnData in Zarr, read in place: the stores that Python's anndata wrote for crate `anndata`."""
+
+import json
+import pickle
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import somafeed
+from somafeed import Dataset, ExperimentDataset
+
+STORES = Path(__file__).parents[2] / "crates/anndata/tests/data"
+EXPECTED = json.loads((STORES / "expected.json").read_text())
+BOTH = pytest.mark.parametrize("store", [STORES / "v2", STORES / "v3"], ids=["v2", "v3"])
+
+
+def taken(dataset):
+    """All rows of X, by joinid."""
+    rows = {}
+    for X, obs in dataset:
+        rows.update(zip(obs["soma_joinid"], np.asarray(X), strict=True))
+    return np.stack([rows[joinid] for joinid in sorted(rows)])
+
+
+@BOTH
+def test_cells_come_as_anndata_has_them(store):
+    options = {"obs_column_names": ["soma_joinid", "cell_type", "note"], "batch_size": 2}
+    ds = ExperimentDataset(uri=store, io_batch_size=4, shuffle_chunk_size=1, seed=3, **options)
+    assert (len(ds), ds.shape) == (4, (4, 4))
+    assert ds.x_locator.layer_name == "X"
+    batches = list(ds)
+    joinids = [joinid for _, obs in batches for joinid in obs["soma_joinid"]]
+    assert sorted(joinids) == list(range(7)) and joinids != list(range(7))
+    for X, obs in batches:
+        for at, joinid in enumerate(obs["soma_joinid"]):
+            assert X[at].tolist() == EXPECTED["X"][joinid]
+            for name in ("cell_type", "note"):
+                found = obs[name].astype(object).tolist()[at]
+                expected = EXPECTED["obs"][name][joinid]
+                assert found == expected or (expected is None and found != found or found is None)
+
+
+@BOTH
+def test_layers_raw_and_obsm(store):
+    for layer in ("counts", "dense"):
+        ds = ExperimentDataset(uri=store, layer_name=layer, batch_size=3, dtype="float32")
+        assert taken(ds).tolist() == EXPECTED["layers"][layer]
+    raw = ExperimentDataset(dataset=Dataset.from_anndata(store, raw=True, obs_columns=["soma_joinid"]),
+                            batch_size=3, dtype="float32")
+    assert taken(raw).tolist() == EXPECTED["raw"]
+    beside = ExperimentDataset(
+        uri=store, layers=["counts"], obsm=["X_pca"], batch_size=7, shuffle=False
+    )
+    X, _, matrices = next(iter(beside))
+    assert X.tolist() == EXPECTED["X"]
+    assert matrices["counts"].tolist() == EXPECTED["layers"]["counts"]
+    assert matrices["X_pca"].tolist() == EXPECTED["obsm"]["X_pca"]
+
+
+@BOTH
+def test_filters_genes_ranks_and_states(store):
+    lung = ExperimentDataset(
+        uri=store, obs_filter="donor == 'donor 1' or n_counts > 8500",
+        genes=("gene_id", ["gene3", "absent", "gene0"]), batch_size=7, shuffle=False,
+    )
+    obs = EXPECTED["obs"]
+    wanted = [
+        i for i in range(7) if obs["donor"][i] == "donor 1" or obs["n_counts"][i] > 8500
+    ]
+    X, frame = next(iter(lung))
+    assert frame["soma_joinid"].tolist() == wanted
+    assert X.tolist() == [[EXPECTED["X"][i][3], 0.0, EXPECTED["X"][i][0]] for i in wanted]
+    seen = []
+    for rank in range(2):
+        part = ExperimentDataset(
+            uri=store, batch_size=1, seed=1, world=(rank, 2), remainder="pad"
+        )
+        seen += [int(obs["soma_joinid"].iloc[0]) for _, obs in part]
+    assert len(seen) == 8 and set(seen) == set(range(7))
+    options = {"batch_size": 1, "seed": 5, "io_batch_size": 2, "shuffle_chunk_size": 1}
+    whole = [int(obs["soma_joinid"].iloc[0]) for _, obs in ExperimentDataset(uri=store, **options)]
+    first = ExperimentDataset(uri=store, **options)
+    iterator = iter(first)
+    [next(iterator) for _ in range(3)]
+    resumed = pickle.loads(pickle.dumps(ExperimentDataset(uri=store, **options)))
+    resumed.load_state_dict(first.state_dict())
+    assert [int(obs["soma_joinid"].iloc[0]) for _, obs in resumed] == whole[3:]
+
+
+def test_what_can_be_named(tmp_path, experiment):
+    backed = SimpleNamespace(obs_names=[], filename=STORES / "v3")
+    assert Dataset.from_anndata(backed).shape == (7, 4)
+    assert Dataset.from_anndata(str(STORES / "v2"), layer="counts").shape == (7, 4)
+    with pytest.raises(ValueError, match="in memory: give the path"):
+        Dataset.from_anndata(SimpleNamespace(obs_names=[], filename=None))
+    with pytest.raises(ValueError, match="is HDF5.*write_zarr"):
+        Dataset.from_anndata(tmp_path / "x.h5ad")
+    with pytest.raises(FileNotFoundError, match="nothing is at"):
+        Dataset.from_anndata(tmp_path / "x.zarr")
+    with pytest.raises(ValueError, match="experiment of SOMA"):
+        Dataset.from_anndata(experiment.uri)
+    with pytest.raises(TypeError):
+        Dataset.from_anndata(5)
+    with pytest.raises(ValueError, match="no layer.*it has X, by_columns, counts, dense"):
+        Dataset.from_anndata(STORES / "v3", layer="raw")
+    with pytest.raises(ValueError, match="tocsr"):
+        Dataset.from_anndata(STORES / "v3", layer="by_columns")
+    opened = somafeed.Experiment(str(STORES / "v3"))
+    assert opened.measurements() == ["RNA", "raw"]
+    assert opened.default_layer == "X"
+
+
+def test_values_that_float32_lacks_are_refused():
+    exact = ExperimentDataset(uri=STORES / "v3", layer_name="dense", batch_size=2)
+    with pytest.raises(ValueError, match="rounds float64"):
+        next(iter(exact))
