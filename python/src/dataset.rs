@@ -181,7 +181,8 @@ impl Dataset {
         }
         let options = options.unwrap_or_else(|| PyDict::new(py));
         options.set_item("measurement", if raw { "raw" } else { "RNA" })?;
-        let made = py.get_type::<Self>().call_method("from_experiment", (experiment,), Some(&options));
+        let made =
+            py.get_type::<Self>().call_method("from_experiment", (experiment,), Some(&options));
         Ok(made?.unbind())
     }
 
@@ -368,7 +369,7 @@ fn anndata_address(anndata: &Bound<'_, PyAny>) -> PyResult<String> {
             path.display()
         )));
     }
-    path.into_os_string().into_string().map_err(|path| {
-        PyValueError::new_err(format!("the path {} is not UTF-8", path.display()))
-    })
+    path.into_os_string()
+        .into_string()
+        .map_err(|path| PyValueError::new_err(format!("the path {} is not UTF-8", path.display())))
 }

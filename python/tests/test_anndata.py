@@ -111,7 +111,7 @@ def test_what_can_be_named(tmp_path, experiment):
     assert opened.default_layer == "X"
 
 
-def test_values_that_float32_lacks_are_refused():
-    exact = ExperimentDataset(uri=STORES / "v3", layer_name="dense", batch_size=2)
-    with pytest.raises(ValueError, match="rounds float64"):
-        next(iter(exact))
+def test_values_have_their_stored_type():
+    exact = ExperimentDataset(uri=STORES / "v3", layer_name="dense", batch_size=7, shuffle=False)
+    X, _ = next(iter(exact))
+    assert X.dtype == np.float64 and X.tolist() == EXPECTED["layers"]["dense"]

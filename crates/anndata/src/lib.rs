@@ -9,7 +9,7 @@
 //! use std::sync::Arc;
 //!
 //! use anndata::AnnData;
-//! use csr::CsrBuffers;
+//! use csr::{CsrBuffers, Narrowing};
 //! use storage::LocalStorage;
 //!
 //! let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build()?);
@@ -19,7 +19,7 @@
 //!
 //! let x = anndata.x()?;
 //! let mut rows = CsrBuffers::new();
-//! x.read_rows(&[0..1, 3..5], &mut rows)?;
+//! x.read_rows(&[0..1, 3..5], Narrowing::Nearest, &mut rows)?;
 //! assert_eq!((rows.n_rows(), rows.n_columns), (3, 4));
 //! # Ok(())
 //! # }

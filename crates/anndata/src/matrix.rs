@@ -1,13 +1,14 @@
 //! Matrices: rows of CSR groups and of dense arrays, as CSR.
 
 mod dense;
+mod exact;
 mod sparse;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_schema::DataType;
-use csr::CsrBuffers;
+use csr::{CsrBuffers, Narrowing};
 
 use self::dense::Dense;
 use self::sparse::Sparse;
@@ -163,7 +164,7 @@ impl Matrix {
             Form::Dense(dense) => dense.working_bytes(),
         };
         let of_matrix = match &self.form {
-            Form::Csr(_) => 0,
+            Form::Csr(_) => exact::WORKING_BYTES,
             Form::Dense(dense) => dense.piece_bytes(),
         };
         self.elements.working_bytes(of_thread).saturating_add(of_matrix)
@@ -172,7 +173,7 @@ impl Matrix {
     /// Reads rows as CSR. `rows` ascend and do not overlap; `out` gets one row for each.
     ///
     /// Columns ascend within a row, also if they are not stored so; a cell that is stored twice is
-    /// there twice. Values become the nearest `f32`, Booleans 0 and 1. Of a dense matrix, values
+    /// there twice. `narrowing` says how values become `f32`; Booleans become 0 and 1. Of a dense matrix, values
     /// that are not zero are returned. A caller that wants only some columns picks them afterwards:
     /// the stored chunks have all of them.
     ///
@@ -182,13 +183,14 @@ impl Matrix {
     pub fn read_rows(
         &self,
         rows: &[Range<u64>],
+        narrowing: Narrowing,
         out: &mut CsrBuffers,
     ) -> Result<ReadCounts, Error> {
         self.elements.check_rows(&self.path, rows, self.shape.0)?;
         out.n_columns = usize::try_from(self.shape.1).unwrap_or(usize::MAX);
         match &self.form {
-            Form::Csr(sparse) => sparse.read(&self.elements, &self.path, rows, out),
-            Form::Dense(dense) => dense.read(&self.elements, &self.path, rows, out),
+            Form::Csr(sparse) => sparse.read(&self.elements, &self.path, rows, narrowing, out),
+            Form::Dense(dense) => dense.read(&self.elements, &self.path, rows, narrowing, out),
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use arrays::{ElementType, StoredArray};
-use csr::CsrBuffers;
+use csr::{CsrBuffers, Narrowing};
 
-use super::ReadCounts;
+use super::{ReadCounts, exact};
 use crate::elements::Elements;
 use crate::error::Error;
 
@@ -47,7 +47,8 @@ impl Dense {
     pub(super) fn piece_bytes(&self) -> u64 {
         let chunk_rows = self.array.chunk_rows().unwrap_or(1).max(1);
         let of_chunks = chunk_rows.saturating_mul(self.n_columns as u64).saturating_mul(4);
-        PIECE_BYTES.saturating_add(of_chunks)
+        // Values as they are stored, too, if they must not be rounded.
+        PIECE_BYTES.saturating_add(of_chunks).saturating_mul(3)
     }
 
     /// Reads rows, which exist.
@@ -56,11 +57,12 @@ impl Dense {
         elements: &Elements,
         path: &str,
         rows: &[Range<u64>],
+        narrowing: Narrowing,
         out: &mut CsrBuffers,
     ) -> Result<ReadCounts, Error> {
         out.clear();
         let mut counts = ReadCounts::default();
-        let mut values: Vec<f32> = Vec::new();
+        let (mut values, mut stored): (Vec<f32>, Vec<u64>) = (Vec::new(), Vec::new());
         for piece in self.pieces(rows) {
             let n_rows: u64 = piece.iter().map(|range| range.end - range.start).sum();
             let len = usize::try_from(n_rows).ok().and_then(|n| n.checked_mul(self.n_columns));
@@ -70,7 +72,17 @@ impl Dense {
                 return Err(elements.damaged(path, format!("{n_rows} rows do not fit memory")));
             };
             values.resize(len, 0.0);
-            let totals = elements.read(vec![self.array.request(&piece, &mut values)?])?;
+            let totals = match self.array.element() {
+                Some(element) if narrowing == Narrowing::Exact && exact::may_round(&self.array) => {
+                    let n_bytes = len.saturating_mul(element.n_bytes());
+                    stored.resize(n_bytes.div_ceil(size_of::<u64>()), 0);
+                    let bytes = &mut bytemuck::cast_slice_mut(&mut stored)[..n_bytes];
+                    let totals = elements.read(vec![self.array.request_bytes(&piece, bytes)?])?;
+                    elements.pool().install(|| exact::narrow(element, bytes, &mut values));
+                    totals
+                }
+                _ => elements.read(vec![self.array.request(&piece, &mut values)?])?,
+            };
             counts.bytes_read += totals.bytes_read;
             counts.values_decoded += totals.values_decoded;
             counts.bytes_decoded += totals.bytes_decoded;

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use arrays::{ElementType, StoredArray};
-use csr::CsrBuffers;
+use csr::{CsrBuffers, Narrowing};
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::ReadCounts;
+use super::{ReadCounts, exact};
 use crate::elements::{Elements, Node};
 use crate::error::Error;
 
@@ -100,6 +100,7 @@ impl Sparse {
         elements: &Elements,
         path: &str,
         rows: &[Range<u64>],
+        narrowing: Narrowing,
         out: &mut CsrBuffers,
     ) -> Result<ReadCounts, Error> {
         let mut wanted: Vec<Range<u64>> = Vec::new();
@@ -118,13 +119,17 @@ impl Sparse {
             // The place behind the first offset is that of the first row.
             lengths.iter_mut().skip(1).zip(all).for_each(|(to, len)| *to = len as usize);
         });
-        let requests = vec![
-            // A lost file would be read as the first column, or as zeros: only a matrix of a single
-            // column may be without files of columns.
-            self.indices.request(&wanted, &mut out.columns)?.stored_only(self.n_columns > 1),
-            self.data.request(&wanted, &mut out.values)?.stored_only(true),
-        ];
-        let totals = elements.read(requests)?;
+        // A lost file would be read as the first column, or as zeros: only a matrix of a single
+        // column may be without files of columns.
+        let columns = self.indices.request(&wanted, &mut out.columns)?;
+        let columns = columns.stored_only(self.n_columns > 1);
+        let totals = if narrowing == Narrowing::Exact && exact::may_round(&self.data) {
+            let of_columns = elements.read(vec![columns])?;
+            of_columns.plus(exact::read(elements, &self.data, &wanted, &mut out.values)?)
+        } else {
+            let values = self.data.request(&wanted, &mut out.values)?.stored_only(true);
+            elements.read(vec![columns, values])?
+        };
         let checked = elements.pool().install(|| self.order(rows, out));
         checked.map_err(|what| elements.damaged(&format!("{path}/indices"), what))?;
         let stored = self.indices.element().map_or(0, ElementType::n_bytes)

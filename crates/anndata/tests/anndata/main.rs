@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anndata::{AnnData, Error, Matrix};
-use csr::CsrBuffers;
+use csr::{CsrBuffers, Narrowing};
 use storage::LocalStorage;
 
 fn open(folder: &Path) -> Result<AnnData, Error> {
@@ -21,7 +21,7 @@ fn open(folder: &Path) -> Result<AnnData, Error> {
 
 fn rows(matrix: &Matrix, rows: &[Range<u64>]) -> Result<CsrBuffers, Error> {
     let mut out = CsrBuffers::new();
-    matrix.read_rows(rows, &mut out)?;
+    matrix.read_rows(rows, Narrowing::Nearest, &mut out)?;
     out.check().unwrap();
     Ok(out)
 }

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use ::anndata::{Matrix, ReadCounts};
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
+use csr::Narrowing;
 use rayon::ThreadPool;
 use storage::CachedStorage;
 
 use super::OpenMatrix;
-use crate::exact::is_within_f32;
+use crate::exact::{Request, is_within_f32};
 use crate::genes::SelectedColumns;
 use crate::{
     CacheUse, CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader, coo,
@@ -27,6 +28,7 @@ const CELL_BYTES: u64 = 8;
 pub(crate) struct AnnDataReader {
     matrix: Arc<Matrix>,
     uri: String,
+    narrowing: Narrowing,
     is_far: bool,
     cache: Option<Arc<CachedStorage>>,
     pool: Arc<ThreadPool>,
@@ -41,6 +43,7 @@ impl AnnDataReader {
         Self {
             matrix: Arc::clone(&opened.matrix),
             uri: uri.to_owned(),
+            narrowing: Narrowing::Nearest,
             is_far: opened.is_far,
             cache: opened.cache.clone(),
             pool,
@@ -63,7 +66,7 @@ impl AnnDataReader {
         let mut counts = ReadCounts::default();
         out.clear();
         for piece in self.pieces(rows) {
-            let of_piece = self.matrix.read_rows(&piece, whole)?;
+            let of_piece = self.matrix.read_rows(&piece, self.narrowing, whole)?;
             counts = counts.plus(of_piece);
             self.pool.install(|| selected.append(whole, out));
         }
@@ -141,13 +144,10 @@ impl XReader for AnnDataReader {
     }
 
     fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
-        if is_within_f32(self.data_type()) {
-            let (matrix, cache) = (Arc::clone(&self.matrix), self.cache.clone());
-            let opened = OpenMatrix { matrix, is_far: self.is_far, cache };
-            return Ok(Arc::new(Self::new(&opened, &self.uri, Arc::clone(&self.pool))));
-        }
-        let data_type = self.data_type().to_string().to_lowercase();
-        Err(Error::NotExact { reader: self.name(), data_type })
+        let (matrix, cache) = (Arc::clone(&self.matrix), self.cache.clone());
+        let opened = OpenMatrix { matrix, is_far: self.is_far, cache };
+        let same = Self::new(&opened, &self.uri, Arc::clone(&self.pool));
+        Ok(Arc::new(Self { narrowing: Narrowing::Exact, ..same }))
     }
 
     fn read_csr(
@@ -159,13 +159,17 @@ impl XReader for AnnDataReader {
         rows.check_within(&self.uri, self.n_rows())?;
         let n_columns = genes.n_columns(self.n_columns())?;
         let counts = match genes {
-            GeneSelection::All => self.matrix.read_rows(rows.ranges(), out)?,
+            GeneSelection::All => self.matrix.read_rows(rows.ranges(), self.narrowing, out)?,
             _ => {
                 let selected = SelectedColumns::new(genes, self.n_columns());
                 self.read_selected(rows, &selected, out)?
             }
         };
         out.n_columns = n_columns;
+        if self.narrowing == Narrowing::Exact && !is_within_f32(self.data_type()) {
+            let (uri, data_type) = (self.uri.as_str(), self.data_type());
+            Request { uri, rows, genes, data_type }.check_csr(out)?;
+        }
         let nnz = out.nnz() as u64;
         let cell_bytes = counts.bytes_decoded.checked_div(counts.values_decoded);
         Ok(ReadStats {

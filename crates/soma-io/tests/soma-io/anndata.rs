@@ -9,6 +9,8 @@ use soma_io::{
     ReaderChoice, RowRanges, SparseNdArray, ValueFilter, contract,
 };
 
+use tiledb_schema::Datatype;
+
 use crate::python;
 
 fn open(path: &Path) -> Experiment {
@@ -138,10 +140,26 @@ fn what_is_not_there_is_an_error_that_says_what_is() {
 #[test]
 fn a_value_that_float32_lacks_is_not_read_exactly() {
     let rna = open(&fixture()).measurement("RNA").unwrap();
-    let reader = |layer: &str| rna.x(layer).unwrap().reader(ReaderChoice::Auto).unwrap();
-    assert!(reader("counts").exact().is_ok());
-    let error = reader("dense").exact().unwrap_err();
-    assert!(matches!(error, Error::NotExact { .. }), "{error}");
+    let read = |x: SparseNdArray, genes: &GeneSelection| {
+        let exact = x.reader(ReaderChoice::Auto).unwrap().exact().unwrap();
+        let mut out = CsrBuffers::default();
+        let all = RowRanges::new(vec![0..x.shape().0]).unwrap();
+        exact.read_csr(&all, genes, &mut out).map(|_| out)
+    };
+    for layer in ["counts", "dense"] {
+        let x = rna.x(layer).unwrap();
+        assert_eq!(rows(&x), read(x, &GeneSelection::All).unwrap(), "{layer}");
+    }
+    // Random numbers of float64.
+    for (genes, first) in [(GeneSelection::All, 0), (GeneSelection::List(vec![2, 1]), 2)] {
+        let error = read(rna.obsm("X_pca").unwrap(), &genes).unwrap_err();
+        assert!(matches!(error, Error::Inexact { cell: 0, .. }), "{error}");
+        let text = format!("float64 value of cell 0 and gene {first}");
+        assert!(error.to_string().contains(&text), "{error}");
+    }
+    let raw = open(&fixture()).measurement("raw").unwrap().x("X").unwrap();
+    assert_eq!(raw.value_type(), Datatype::Int64);
+    assert_eq!(rows(&raw), read(raw, &GeneSelection::All).unwrap());
 }
 
 #[test]
