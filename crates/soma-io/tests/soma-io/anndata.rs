@@ -116,7 +116,7 @@ fn it_is_what_tiledbsoma_makes_of_the_same_anndata() {
     }
 }
 
-fn fixture() -> std::path::PathBuf {
+pub(crate) fn fixture() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../anndata/tests/data/v3")
 }
 

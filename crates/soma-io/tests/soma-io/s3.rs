@@ -3,6 +3,7 @@
 //! A read with a fault returns the cells of the folder, or fails in time; it never returns other or
 //! fewer cells, and never hangs.
 
+mod anndata;
 mod cached;
 mod census;
 mod changed;

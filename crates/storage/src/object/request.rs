@@ -90,13 +90,11 @@ pub(super) async fn get(
         }
         Err(error) => {
             // Stores refuse a range that begins behind the end, each with its own message.
-            if matches!(error, Error::Generic { .. })
-                && let Ok(found) = store.head(key).await
-                && found.size <= range.start
-            {
-                return Err(beyond(found.size));
+            match refused(store, key, &error).await {
+                Some(Ok(found)) if found.size <= range.start => Err(beyond(found.size)),
+                Some(Err(missing)) => Err(missing),
+                _ => Err(failure(key, &error)),
             }
-            Err(failure(key, &error))
         }
     }
 }
@@ -117,14 +115,30 @@ pub(super) async fn get_first(
         }
         Err(error) => {
             // Stores refuse any range of an empty object, each with its own message.
-            if matches!(error, Error::Generic { .. })
-                && let Ok(found) = store.head(key).await
-                && found.size == 0
-            {
-                return Ok((Bytes::new(), found));
+            match refused(store, key, &error).await {
+                Some(Ok(found)) if found.size == 0 => Ok((Bytes::new(), found)),
+                Some(Err(missing)) => Err(missing),
+                _ => Err(failure(key, &error)),
             }
-            Err(failure(key, &error))
         }
+    }
+}
+
+/// What is there, after an error that does not say it: the object's metadata, or the error that
+/// there is none. The answer that an object is missing may have been cut, which no client repeats;
+/// the answer to this request has no body.
+async fn refused(
+    store: &dyn ObjectStore,
+    key: &Path,
+    error: &Error,
+) -> Option<io::Result<ObjectMeta>> {
+    if !matches!(error, Error::Generic { .. }) {
+        return None;
+    }
+    match store.head(key).await {
+        Ok(found) => Some(Ok(found)),
+        Err(missing @ Error::NotFound { .. }) => Some(Err(failure(key, &missing))),
+        Err(_) => None,
     }
 }
 
