@@ -14,7 +14,8 @@ use super::OpenMatrix;
 use crate::exact::{Request, is_within_f32};
 use crate::genes::SelectedColumns;
 use crate::{
-    CacheUse, CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader, coo,
+    CacheUse, CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, ReaderChoice, RowRanges,
+    XReader, coo,
 };
 
 /// Values of whole rows in memory from which genes are selected; a longer row is read alone.
@@ -102,8 +103,9 @@ impl AnnDataReader {
 }
 
 impl XReader for AnnDataReader {
+    /// That of the choice which opens it, like the reader of SOMA's arrays.
     fn name(&self) -> &'static str {
-        "anndata"
+        ReaderChoice::Native.name()
     }
 
     fn n_rows(&self) -> u64 {

@@ -103,7 +103,9 @@ fn it_is_what_tiledbsoma_makes_of_the_same_anndata() {
                 let (ours, soma) = (opened.unwrap(), soma.x(&layer).unwrap());
                 let expected = rows(&soma);
                 assert_eq!((ours.shape(), ours.value_type()), (soma.shape(), soma.value_type()));
-                contract::check(&*ours.reader(ReaderChoice::Native).unwrap(), &expected);
+                let reader = ours.reader(ReaderChoice::Native).unwrap();
+                assert_eq!(reader.name(), "native");
+                contract::check(&*reader, &expected);
             }
         }
         let main = ours.measurement("RNA").unwrap();
