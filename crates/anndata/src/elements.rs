@@ -12,6 +12,11 @@ use storage::Storage;
 
 use crate::error::Error;
 
+/// What the root of a collection that annbatch wrote has as its encoding.
+const COLLECTION: &str = "annbatch-preshuffled";
+/// Data sets of a collection that are looked for together.
+const DATASETS_AT_ONCE: usize = 64;
+
 /// Files with metadata, by the version of Zarr.
 const V3_FILE: &str = "zarr.json";
 const V2_FILES: [&str; 3] = [".zarray", ".zgroup", ".zattrs"];
@@ -44,6 +49,8 @@ pub(crate) struct Elements {
     memory: DecodeMemory,
     is_v3: bool,
     is_consolidated: bool,
+    /// The groups that have obs, var and X: the root alone, or the data sets of a collection.
+    roots: Vec<String>,
     /// By path; `None` for one that does not exist.
     known: Mutex<HashMap<String, Option<Arc<Node>>>>,
 }
@@ -81,8 +88,51 @@ impl Elements {
             return Ok(None);
         }
         let (is_v3, memory) = (v3.is_some(), DecodeMemory::default());
-        let known = Mutex::new(known);
-        Ok(Some(Self { storage, pool, memory, is_v3, is_consolidated, known }))
+        let (known, roots) = (Mutex::new(known), vec![String::new()]);
+        let mut elements = Self { storage, pool, memory, is_v3, is_consolidated, roots, known };
+        if elements.get("")?.encoding() == COLLECTION {
+            elements.roots = elements.datasets()?;
+        }
+        Ok(Some(elements))
+    }
+
+    /// The data sets of a collection, `dataset_0` and so on.
+    fn datasets(&self) -> Result<Vec<String>, Error> {
+        let mut found = Vec::new();
+        loop {
+            let start = found.len();
+            let names: Vec<String> =
+                (start..start + DATASETS_AT_ONCE).map(|n| format!("dataset_{n}")).collect();
+            self.gather(&names)?;
+            for name in names {
+                if self.find(&name)?.is_none() {
+                    if found.is_empty() {
+                        return Err(self.damaged("", "it is a collection without data sets"));
+                    }
+                    return Ok(found);
+                }
+                found.push(name);
+            }
+        }
+    }
+
+    /// The paths of an element in all data sets.
+    pub(crate) fn paths(&self, name: &str) -> Vec<String> {
+        let path = |root: &String| match root.as_str() {
+            "" => name.to_owned(),
+            root => format!("{root}/{name}"),
+        };
+        self.roots.iter().map(path).collect()
+    }
+
+    /// The path of an element in the first data set.
+    pub(crate) fn first(&self, name: &str) -> String {
+        self.paths(name).swap_remove(0)
+    }
+
+    /// Whether it is a collection of data sets.
+    pub(crate) fn is_collection(&self) -> bool {
+        self.roots.iter().any(|root| !root.is_empty())
     }
 
     pub(crate) fn place(&self) -> String {
@@ -215,11 +265,12 @@ pub(crate) fn is_anndata(storage: &dyn Storage) -> io::Result<bool> {
             Ok(bytes) => {
                 let json: Value = serde_json::from_slice(&bytes).unwrap_or_default();
                 let attributes = json.get("attributes").unwrap_or(&json);
-                if attributes.get("encoding-type").and_then(Value::as_str) == Some("anndata") {
+                let encoding = attributes.get("encoding-type").and_then(Value::as_str);
+                if [Some("anndata"), Some(COLLECTION)].contains(&encoding) {
                     return Ok(true);
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if is_absent(&error) => {}
             Err(error) => failure = Some(error),
         }
     }
@@ -262,7 +313,7 @@ fn read_json(
         };
         match bytes {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| failed(e.into())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if is_absent(&error) => Ok(None),
             Err(error) => Err(failed(error)),
         }
     };
@@ -270,4 +321,9 @@ fn read_json(
         return Ok(Vec::new());
     }
     files.iter().zip(storage.read_files(files)).map(parse).collect()
+}
+
+/// Whether there is no such file, also because the storage's folder is a file itself.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

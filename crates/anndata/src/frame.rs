@@ -4,28 +4,39 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 use serde_json::Value;
 
 use crate::column::{Column, Stored, read_columns};
 use crate::elements::Elements;
 use crate::error::Error;
+use crate::frame_column::FrameColumn;
 
-/// A table (`encoding-type: dataframe`): obs, var, or the var of raw.
+/// A table (`encoding-type: dataframe`): obs, var, or the var of raw. Of a collection, the tables
+/// of its data sets, one after another.
 #[derive(Debug)]
 pub struct Frame {
     elements: Arc<Elements>,
     path: String,
     index_name: String,
+    columns: Vec<FrameColumn>,
+    /// Where the rows of each data set begin, and where the last ends.
+    starts: Vec<u64>,
+    schema: SchemaRef,
+    unsupported: Vec<(String, String)>,
+}
+
+/// The table of one data set.
+#[derive(Debug)]
+struct Table {
+    index_name: String,
     /// The index, and the columns in the order of `column-order`.
     columns: Vec<Column>,
     n_rows: u64,
-    schema: SchemaRef,
 }
 
-impl Frame {
-    /// Opens the table at `path`.
-    pub(crate) fn open(elements: &Arc<Elements>, path: &str) -> Result<Self, Error> {
+impl Table {
+    fn open(elements: &Elements, path: &str) -> Result<Self, Error> {
         let node = elements.get(path)?;
         let version = node.text("encoding-version").unwrap_or_default();
         if node.encoding() != "dataframe" || !["0.1.0", "0.2.0"].contains(&version) {
@@ -72,10 +83,64 @@ impl Frame {
                 return Err(elements.damaged(other.path(), what));
             }
         }
-        let fields: Vec<Field> = columns.iter().filter_map(|column| column.field().ok()).collect();
-        let (elements, path) = (Arc::clone(elements), path.to_owned());
-        let (index_name, schema) = (index_name.to_owned(), Arc::new(Schema::new(fields)));
-        Ok(Self { elements, path, index_name, columns, n_rows, schema })
+        Ok(Self { index_name: index_name.to_owned(), columns, n_rows })
+    }
+}
+
+impl Frame {
+    /// Opens the tables `name` of all data sets.
+    pub(crate) fn open(elements: &Arc<Elements>, name: &str) -> Result<Self, Error> {
+        Self::of(elements, name, elements.paths(name))
+    }
+
+    /// Opens the table `name` of the first data set.
+    pub(crate) fn open_first(elements: &Arc<Elements>, name: &str) -> Result<Self, Error> {
+        Self::of(elements, name, vec![elements.first(name)])
+    }
+
+    fn of(elements: &Arc<Elements>, name: &str, paths: Vec<String>) -> Result<Self, Error> {
+        let tables = paths.iter().map(|path| Table::open(elements, path));
+        let tables: Vec<Table> = tables.collect::<Result<_, _>>()?;
+        let mut starts = vec![0];
+        for table in &tables {
+            starts.push(starts.last().copied().unwrap_or(0) + table.n_rows);
+        }
+        let mut tables = tables.into_iter();
+        let Some(first) = tables.next() else {
+            return Err(elements.damaged(name, "there is no data set"));
+        };
+        let index_name = first.index_name;
+        let mut columns: Vec<FrameColumn> =
+            first.columns.into_iter().map(FrameColumn::new).collect();
+        for table in tables {
+            let mut others = table.columns;
+            for column in &mut columns {
+                let same = others.iter().position(|other| other.name == column.name());
+                column.add(same.map(|at| others.swap_remove(at)));
+            }
+        }
+        let (mut fields, mut unsupported) = (Vec::new(), Vec::new());
+        for column in &columns {
+            match column.field() {
+                Ok(field) => fields.push(field),
+                Err(reason) => unsupported.push((column.name().to_owned(), reason)),
+            }
+        }
+        let (elements, path) = (Arc::clone(elements), name.to_owned());
+        let schema = Arc::new(Schema::new(fields));
+        Ok(Self { elements, path, index_name, columns, starts, schema, unsupported })
+    }
+
+    /// The first data set whose index is not that of the first.
+    pub(crate) fn part_with_other_index(&self) -> Result<Option<usize>, Error> {
+        let index = self.read(&[&self.index_name], 0..self.n_rows())?;
+        let of_part = |ends: &[u64]| {
+            let (start, len) = (ends[0] as usize, (ends[1] - ends[0]) as usize);
+            index.column(0).slice(start, len)
+        };
+        let mut parts = self.starts.windows(2).map(of_part);
+        let first = parts.next();
+        Ok(parts.position(|part| Some(&part) != first.as_ref()).map(|after_first| after_first + 1))
     }
 
     /// The columns that can be read, the index first.
@@ -85,7 +150,7 @@ impl Frame {
 
     /// The number of rows.
     pub fn n_rows(&self) -> u64 {
-        self.n_rows
+        self.starts.last().copied().unwrap_or(0)
     }
 
     /// The name of the column that is the index, `_index` if it had none in Python.
@@ -95,45 +160,66 @@ impl Frame {
 
     /// The columns that cannot be read, each with the reason.
     pub fn unsupported(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.columns.iter().filter_map(|column| match &column.stored {
-            Stored::Unsupported(reason) => Some((column.name.as_str(), reason.as_str())),
-            _ => None,
-        })
+        self.unsupported.iter().map(|(name, reason)| (name.as_str(), reason.as_str()))
     }
 
     /// Reads a range of rows of columns, in the order given.
     ///
-    /// Categorical columns become dictionaries with all their categories.
+    /// Categorical columns become dictionaries with all their categories; of a collection with the
+    /// categories of all data sets.
     ///
     /// # Errors
     /// [`Error::NoColumn`], [`Error::Unsupported`] for a column that cannot be read,
     /// [`Error::Rows`], and those of reading.
     pub fn read(&self, columns: &[&str], rows: Range<u64>) -> Result<RecordBatch, Error> {
-        self.elements.check_rows(&self.path, std::slice::from_ref(&rows), self.n_rows)?;
-        let mut wanted = Vec::with_capacity(columns.len());
+        self.elements.check_rows(&self.path, std::slice::from_ref(&rows), self.n_rows())?;
+        let mut wanted: Vec<&FrameColumn> = Vec::with_capacity(columns.len());
         let mut fields = Vec::with_capacity(columns.len());
         for name in columns {
-            let found = self.columns.iter().find(|column| column.name == *name);
+            let found = self.columns.iter().find(|column| column.name() == *name);
             let column = found.ok_or_else(|| Error::NoColumn {
                 place: self.elements.place(),
                 element: self.path.clone(),
                 column: (*name).to_owned(),
             })?;
             let field = column.field();
-            fields.push(field.map_err(|reason| self.elements.unsupported(&column.path, reason))?);
-            wanted.push((column, rows.clone()));
+            let path = format!("{}/{name}", self.path);
+            fields.push(field.map_err(|reason| self.elements.unsupported(&path, reason))?);
+            wanted.push(column);
         }
         self.learn_categories(&wanted)?;
-        let arrays: Vec<ArrayRef> = read_columns(&self.elements, &wanted)?;
+        // The data sets that have some of the rows, or the first if there are none.
+        let mut parts: Vec<(usize, Range<u64>)> = Vec::new();
+        for (part, ends) in self.starts.windows(2).enumerate() {
+            let (start, end) = (rows.start.max(ends[0]), rows.end.min(ends[1]));
+            if start < end {
+                parts.push((part, start - ends[0]..end - ends[0]));
+            }
+        }
+        if parts.is_empty() {
+            parts.push((0, 0..0));
+        }
+        let asked: Vec<(&Column, Range<u64>)> = wanted
+            .iter()
+            .flat_map(|column| parts.iter().map(|(part, rows)| (column.part(*part), rows.clone())))
+            .collect();
+        let read = read_columns(&self.elements, &asked)?;
+        let broken = |error: ArrowError| self.elements.damaged(&self.path, error.to_string());
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(wanted.len());
+        for (column, read) in wanted.iter().zip(read.chunks(parts.len().max(1))) {
+            let of_parts = parts.iter().map(|(part, _)| *part).zip(read);
+            arrays.push(column.joined(of_parts.collect()).map_err(broken)?);
+        }
         let n_rows = usize::try_from(rows.end - rows.start).unwrap_or(usize::MAX);
         let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
-            .map_err(|error| self.elements.damaged(&self.path, error.to_string()))
+            .map_err(broken)
     }
 
     /// Reads the categories of columns that were not read yet.
-    fn learn_categories(&self, wanted: &[(&Column, Range<u64>)]) -> Result<(), Error> {
-        let of_columns = wanted.iter().filter_map(|(column, _)| match &column.stored {
+    fn learn_categories(&self, wanted: &[&FrameColumn]) -> Result<(), Error> {
+        let parts = wanted.iter().flat_map(|column| column.parts());
+        let of_columns = parts.filter_map(|column| match &column.stored {
             Stored::Categorical(of) if of.known.get().is_none() => Some(of),
             _ => None,
         });

@@ -26,6 +26,15 @@
 //! # read(std::path::Path::new("tests/data/v3")).unwrap();
 //! ```
 //!
+//! # Collections
+//!
+//! A collection as [annbatch](https://annbatch.readthedocs.io) writes it, groups `dataset_0`,
+//! `dataset_1` and so on below a root of encoding `annbatch-preshuffled`, is opened like one
+//! AnnData: the rows of its data sets follow each other. Tables have the columns that all data sets
+//! have with the same type, and of categorical ones the categories of all, as dictionaries with
+//! `Int32` keys. Matrices are all CSR or all dense, of the same type; an element that differs is an
+//! error.
+//!
 //! # Matrices
 //!
 //! The beginnings of rows (`indptr`) are read once, when a matrix is opened. A read turns rows into
@@ -48,6 +57,7 @@ mod column;
 mod elements;
 mod error;
 mod frame;
+mod frame_column;
 mod matrix;
 mod open;
 

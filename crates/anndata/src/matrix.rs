@@ -10,8 +10,10 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use csr::{CsrBuffers, Narrowing};
 
-use self::dense::Dense;
-use self::sparse::Sparse;
+use arrays::ElementType;
+
+use self::dense::{Dense, DensePart};
+use self::sparse::{Sparse, SparsePart};
 use crate::column::data_type;
 use crate::elements::Elements;
 use crate::error::Error;
@@ -32,8 +34,8 @@ pub struct Matrix {
 /// How a matrix is stored.
 #[derive(Debug)]
 enum Form {
-    Csr(Box<Sparse>),
-    Dense(Box<Dense>),
+    Csr(Sparse),
+    Dense(Dense),
 }
 
 /// How the values of a matrix are stored.
@@ -69,46 +71,65 @@ impl ReadCounts {
 }
 
 impl Matrix {
-    /// Opens the matrix at `path`.
-    pub(crate) fn open(elements: &Arc<Elements>, path: &str) -> Result<Self, Error> {
-        let node = elements.get(path)?;
-        let unsupported = |reason: String| Err(elements.unsupported(path, reason));
-        let (form, shape, element) = match (node.encoding(), node.array.is_some()) {
-            ("csr_matrix", false) => {
-                let (sparse, shape, element) = Sparse::open(elements, path, &node)?;
-                (Form::Csr(Box::new(sparse)), shape, element)
+    /// Opens the matrices `name` of all data sets, whose rows follow each other.
+    pub(crate) fn open(elements: &Arc<Elements>, name: &str) -> Result<Self, Error> {
+        let (mut csr, mut dense) = (Vec::new(), Vec::new());
+        let mut kind: Option<(ElementType, u64)> = None;
+        let mut n_rows = 0_u64;
+        for path in elements.paths(name) {
+            let node = elements.get(&path)?;
+            let (shape, element) = match (node.encoding(), node.array.is_some()) {
+                ("csr_matrix", false) => {
+                    let (part, shape, element) = SparsePart::open(elements, &path, &node)?;
+                    csr.push(part);
+                    (shape, element)
+                }
+                ("array" | "", true) => {
+                    let (part, shape, element) = DensePart::open(elements, &path)?;
+                    dense.push(part);
+                    (shape, element)
+                }
+                ("csc_matrix", false) => {
+                    return Err(elements.unsupported(&path, by_columns(name)));
+                }
+                (encoding, _) => {
+                    let reason =
+                        format!("its encoding-type is `{encoding}`; csr_matrix and array are read");
+                    return Err(elements.unsupported(&path, reason));
+                }
+            };
+            if MAX_COLUMNS < shape.1 {
+                let reason = format!("it has {} columns, {MAX_COLUMNS} are read", shape.1);
+                return Err(elements.unsupported(&path, reason));
             }
-            ("csc_matrix", false) => {
-                let name = match path.strip_prefix("layers/") {
-                    Some(layer) => format!("layers[\"{layer}\"]"),
-                    None => path.replace('/', "."),
-                };
-                return unsupported(format!(
-                    "it is stored by columns (csc_matrix), and rows are read; rewrite it as CSR: \
-                     adata.{name} = adata.{name}.tocsr(); adata.write_zarr(...)"
-                ));
+            let of_first = *kind.get_or_insert((element, shape.1));
+            if of_first != (element, shape.1) || !(csr.is_empty() || dense.is_empty()) {
+                let (element_of_first, n_columns) = of_first;
+                let what = format!(
+                    "{} columns of {element} are not like {n_columns} of {element_of_first} in {}",
+                    shape.1,
+                    elements.first(name)
+                );
+                return Err(elements.unsupported(&path, what));
             }
-            ("array" | "", true) => {
-                let (dense, shape, element) = Dense::open(elements, path)?;
-                (Form::Dense(Box::new(dense)), shape, element)
-            }
-            (encoding, _) => {
-                return unsupported(format!(
-                    "its encoding-type is `{encoding}`; csr_matrix and array are read"
-                ));
-            }
-        };
-        if MAX_COLUMNS < shape.1 {
-            return unsupported(format!("it has {} columns, {MAX_COLUMNS} are read", shape.1));
+            n_rows = n_rows.saturating_add(shape.0);
         }
-        let Some(value_type) = data_type(element) else {
-            return unsupported(format!("its values are of type {element}"));
+        let Some((element, n_columns)) = kind else {
+            return Err(elements.damaged(name, "there is no data set"));
         };
-        let (elements, path) = (Arc::clone(elements), path.to_owned());
-        Ok(Self { elements, path, shape, value_type, form })
+        let Some(value_type) = data_type(element) else {
+            return Err(elements.unsupported(name, format!("its values are of type {element}")));
+        };
+        let form = if dense.is_empty() {
+            Form::Csr(Sparse::new(csr, n_columns))
+        } else {
+            Form::Dense(Dense::new(dense))
+        };
+        let (elements, path) = (Arc::clone(elements), name.to_owned());
+        Ok(Self { elements, path, shape: (n_rows, n_columns), value_type, form })
     }
 
-    /// The path of its group or array.
+    /// The path of its group or array; of a collection, within each data set.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -189,8 +210,51 @@ impl Matrix {
         self.elements.check_rows(&self.path, rows, self.shape.0)?;
         out.n_columns = usize::try_from(self.shape.1).unwrap_or(usize::MAX);
         match &self.form {
-            Form::Csr(sparse) => sparse.read(&self.elements, &self.path, rows, narrowing, out),
-            Form::Dense(dense) => dense.read(&self.elements, &self.path, rows, narrowing, out),
+            Form::Csr(sparse) => sparse.read(&self.elements, rows, narrowing, out),
+            Form::Dense(dense) => dense.read(&self.elements, rows, narrowing, out),
         }
     }
+}
+
+/// What to do with a matrix that is stored by columns.
+fn by_columns(name: &str) -> String {
+    let name = match name.strip_prefix("layers/") {
+        Some(layer) => format!("layers[\"{layer}\"]"),
+        None => name.replace('/', "."),
+    };
+    format!(
+        "it is stored by columns (csc_matrix), and rows are read; rewrite it as CSR: adata.{name} \
+         = adata.{name}.tocsr(); adata.write_zarr(...)"
+    )
+}
+
+/// The parts of ranges of rows within each of several matrices, with its number. `starts` are the
+/// first rows of the matrices, and the number of all rows.
+fn of_parts(starts: &[u64], rows: &[Range<u64>]) -> Vec<(usize, Vec<Range<u64>>)> {
+    let mut parts: Vec<(usize, Vec<Range<u64>>)> = Vec::new();
+    for range in rows {
+        let mut at = range.start;
+        while at < range.end {
+            let part = starts.partition_point(|start| *start <= at).saturating_sub(1);
+            let end = starts.get(part + 1).map_or(range.end, |next| range.end.min(*next));
+            let (first, of_part) = (starts[part], at..end);
+            let of_part = of_part.start - first..of_part.end - first;
+            match parts.last_mut() {
+                Some((last, ranges)) if *last == part => ranges.push(of_part),
+                _ => parts.push((part, vec![of_part])),
+            }
+            at = end.max(at + 1);
+        }
+    }
+    parts
+}
+
+/// The first rows of matrices with these numbers of rows, and the number of all rows.
+fn starts(n_rows: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut starts = vec![0];
+    starts.extend(n_rows.scan(0_u64, |end, n| {
+        *end += n;
+        Some(*end)
+    }));
+    starts
 }

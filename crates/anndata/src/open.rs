@@ -11,7 +11,10 @@ use crate::error::Error;
 use crate::frame::Frame;
 use crate::matrix::Matrix;
 
-/// An opened AnnData in Zarr.
+/// An opened AnnData in Zarr, or a collection of several over the same genes, as annbatch writes
+/// it.
+///
+/// Of a collection, the rows of its data sets follow each other.
 ///
 /// Opening reads the metadata of the root alone; tables and matrices read theirs when they are
 /// asked for.
@@ -27,7 +30,8 @@ pub struct Raw {
 }
 
 impl AnnData {
-    /// Opens the AnnData at the root of `storage`. Chunks are decoded by the threads of `pool`.
+    /// Opens the AnnData or the collection at the root of `storage`. Chunks are decoded by the
+    /// threads of `pool`.
     ///
     /// # Errors
     /// [`Error::NotAnnData`], and [`Error::Metadata`] if the storage cannot be read.
@@ -40,7 +44,7 @@ impl AnnData {
         let is_old = encoding.is_empty()
             && elements.find("obs")?.is_some_and(|obs| obs.encoding() == "dataframe")
             && elements.find("X")?.is_some();
-        if encoding != "anndata" && !is_old {
+        if encoding != "anndata" && !is_old && !elements.is_collection() {
             return Err(not_anndata());
         }
         Ok(Self { elements: Arc::new(elements) })
@@ -62,12 +66,20 @@ impl AnnData {
 
     /// Opens the table of variables.
     pub fn var(&self) -> Result<Frame, Error> {
-        Frame::open(&self.elements, "var")
+        let var = Frame::open(&self.elements, "var")?;
+        if !self.elements.is_collection() {
+            return Ok(var);
+        }
+        if let Some(part) = var.part_with_other_index()? {
+            let what = format!("its index is not that of {}", self.elements.first("var"));
+            return Err(self.elements.damaged(&self.elements.paths("var")[part], what));
+        }
+        Frame::open_first(&self.elements, "var")
     }
 
     /// Whether there is an X: an AnnData of annotations alone has none.
     pub fn has_x(&self) -> Result<bool, Error> {
-        Ok(self.elements.find("X")?.is_some_and(|x| x.encoding() != "null"))
+        Ok(self.elements.find(&self.elements.first("X"))?.is_some_and(|x| x.encoding() != "null"))
     }
 
     /// Opens X. Of a CSR matrix, this reads where its rows begin.
@@ -77,7 +89,7 @@ impl AnnData {
 
     /// The names of the layers, sorted.
     pub fn layers(&self) -> Result<Vec<String>, Error> {
-        self.elements.children("layers")
+        self.elements.children(&self.elements.first("layers"))
     }
 
     /// Opens a layer.
@@ -87,7 +99,7 @@ impl AnnData {
 
     /// The names of the arrays of obsm, sorted.
     pub fn obsm_names(&self) -> Result<Vec<String>, Error> {
-        self.elements.children("obsm")
+        self.elements.children(&self.elements.first("obsm"))
     }
 
     /// Opens an array of obsm.
@@ -97,7 +109,7 @@ impl AnnData {
 
     /// The element `raw`; `None` if there is none.
     pub fn raw(&self) -> Result<Option<Raw>, Error> {
-        let found = self.elements.find("raw/X")?;
+        let found = self.elements.find(&self.elements.first("raw/X"))?;
         Ok(found.map(|_| Raw { elements: Arc::clone(&self.elements) }))
     }
 }

@@ -84,11 +84,11 @@ impl Experiment {
         let stored = match opened {
             Ok(members) => StoredExperiment::Soma(members),
             // Not asked for before: opening an experiment of SOMA far away would take longer.
-            Err(error) => match AnnDataExperiment::find(&place) {
-                Ok(Some(anndata)) => StoredExperiment::AnnData(anndata),
-                Err(of_anndata) if matches!(error, Error::NotA { .. }) => return Err(of_anndata),
-                _ => return Err(error),
+            Err(not_soma @ Error::NotA { .. }) => match AnnDataExperiment::find(&place)? {
+                Some(anndata) => StoredExperiment::AnnData(anndata),
+                None => return Err(not_soma),
             },
+            Err(error) => return Err(error),
         };
         Ok(Self { stored })
     }

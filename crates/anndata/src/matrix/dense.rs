@@ -5,21 +5,62 @@ use std::ops::Range;
 use arrays::{ElementType, StoredArray};
 use csr::{CsrBuffers, Narrowing};
 
-use super::{ReadCounts, exact};
+use super::{ReadCounts, exact, of_parts, starts};
 use crate::elements::Elements;
 use crate::error::Error;
 
 /// Bytes of dense rows that are in memory at once.
 const PIECE_BYTES: u64 = 64 << 20;
 
-/// A dense matrix.
+/// The dense matrices of all data sets.
 #[derive(Debug)]
 pub(super) struct Dense {
+    parts: Vec<DensePart>,
+    /// The first row of each, and the number of all rows.
+    starts: Vec<u64>,
+}
+
+/// The dense matrix of one data set.
+#[derive(Debug)]
+pub(super) struct DensePart {
     array: StoredArray,
     n_columns: usize,
 }
 
 impl Dense {
+    pub(super) fn new(parts: Vec<DensePart>) -> Self {
+        let starts = starts(parts.iter().map(|part| part.array.n_rows()));
+        Self { parts, starts }
+    }
+
+    /// Bytes of memory of a thread that reads chunks.
+    pub(super) fn working_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.array.working_bytes()).max().unwrap_or(0)
+    }
+
+    /// Bytes of the dense rows that are in memory at once.
+    pub(super) fn piece_bytes(&self) -> u64 {
+        self.parts.iter().map(DensePart::piece_bytes).max().unwrap_or(0)
+    }
+
+    /// Reads rows, which exist.
+    pub(super) fn read(
+        &self,
+        elements: &Elements,
+        rows: &[Range<u64>],
+        narrowing: Narrowing,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadCounts, Error> {
+        out.clear();
+        let mut counts = ReadCounts::default();
+        for (part, rows) in of_parts(&self.starts, rows) {
+            counts = counts.plus(self.parts[part].append(elements, &rows, narrowing, out)?);
+        }
+        Ok(counts)
+    }
+}
+
+impl DensePart {
     /// Opens an array of two dimensions.
     pub(super) fn open(
         elements: &Elements,
@@ -38,29 +79,23 @@ impl Dense {
         Ok((Self { array, n_columns: width }, (n_rows, n_columns), element))
     }
 
-    /// Bytes of memory of a thread that reads chunks.
-    pub(super) fn working_bytes(&self) -> u64 {
-        self.array.working_bytes()
-    }
-
     /// Bytes of the dense rows that are in memory at once.
-    pub(super) fn piece_bytes(&self) -> u64 {
+    fn piece_bytes(&self) -> u64 {
         let chunk_rows = self.array.chunk_rows().unwrap_or(1).max(1);
         let of_chunks = chunk_rows.saturating_mul(self.n_columns as u64).saturating_mul(4);
         // Values as they are stored, too, if they must not be rounded.
         PIECE_BYTES.saturating_add(of_chunks).saturating_mul(3)
     }
 
-    /// Reads rows, which exist.
-    pub(super) fn read(
+    /// Appends rows, which exist.
+    fn append(
         &self,
         elements: &Elements,
-        path: &str,
         rows: &[Range<u64>],
         narrowing: Narrowing,
         out: &mut CsrBuffers,
     ) -> Result<ReadCounts, Error> {
-        out.clear();
+        let path = self.array.path();
         let mut counts = ReadCounts::default();
         let (mut values, mut stored): (Vec<f32>, Vec<u64>) = (Vec::new(), Vec::new());
         for piece in self.pieces(rows) {

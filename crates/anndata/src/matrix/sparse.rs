@@ -7,7 +7,7 @@ use csr::{CsrBuffers, Narrowing};
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::{ReadCounts, exact};
+use super::{ReadCounts, exact, of_parts, starts};
 use crate::elements::{Elements, Node};
 use crate::error::Error;
 
@@ -17,17 +17,26 @@ const MAX_ROWS: u64 = 1 << 36;
 /// Rows that a thread checks at once.
 const CHECKED_ROWS: usize = 256;
 
-/// A CSR matrix.
+/// The CSR matrices of all data sets.
 #[derive(Debug)]
 pub(super) struct Sparse {
+    parts: Vec<SparsePart>,
+    /// The first row of each, and the number of all rows.
+    starts: Vec<u64>,
+    n_columns: u64,
+}
+
+/// The CSR matrix of one data set.
+#[derive(Debug)]
+pub(super) struct SparsePart {
+    path: String,
     /// Where each row begins, and where the last ends: ascends from 0 to the number of values.
     indptr: Vec<u64>,
     indices: StoredArray,
     data: StoredArray,
-    n_columns: u64,
 }
 
-impl Sparse {
+impl SparsePart {
     /// Opens a group with `indptr`, `indices` and `data`, and reads `indptr`.
     pub(super) fn open(
         elements: &Elements,
@@ -70,43 +79,22 @@ impl Sparse {
         if let Err(what) = check_indptr(&indptr, nnz, n_columns) {
             return Err(elements.damaged(starts.path(), what));
         }
-        Ok((Self { indptr, indices, data, n_columns }, (n_rows, n_columns), element))
-    }
-
-    pub(super) fn nnz(&self) -> u64 {
-        self.data.n_rows()
-    }
-
-    pub(super) fn index_bytes(&self) -> u64 {
-        size_of_val(&self.indptr[..]) as u64
-    }
-
-    /// Bytes of memory of a thread that reads chunks of either array.
-    pub(super) fn working_bytes(&self) -> u64 {
-        self.indices.working_bytes().max(self.data.working_bytes())
+        let path = path.to_owned();
+        Ok((Self { path, indptr, indices, data }, (n_rows, n_columns), element))
     }
 
     /// The lengths of rows; of those that do not exist none.
-    pub(super) fn row_lengths(&self, rows: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+    fn row_lengths(&self, rows: Range<u64>) -> impl Iterator<Item = u64> + '_ {
         let end = rows.end.saturating_add(1).min(self.indptr.len() as u64);
         let range = rows.start.min(end) as usize..end as usize;
         let starts = self.indptr.get(range).unwrap_or_default();
         starts.windows(2).map(|ends| ends[1] - ends[0])
     }
 
-    /// Reads rows, which exist.
-    pub(super) fn read(
-        &self,
-        elements: &Elements,
-        path: &str,
-        rows: &[Range<u64>],
-        narrowing: Narrowing,
-        out: &mut CsrBuffers,
-    ) -> Result<ReadCounts, Error> {
+    /// The ranges of values of rows, which exist.
+    fn values_of(&self, rows: &[Range<u64>]) -> Vec<Range<u64>> {
         let mut wanted: Vec<Range<u64>> = Vec::new();
-        let mut n_rows = 0;
         for range in rows {
-            n_rows += (range.end - range.start) as usize;
             let (start, end) = (self.indptr[range.start as usize], self.indptr[range.end as usize]);
             match wanted.last_mut() {
                 _ if start == end => {}
@@ -114,26 +102,87 @@ impl Sparse {
                 _ => wanted.push(start..end),
             }
         }
-        out.begin(n_rows, |lengths| {
+        wanted
+    }
+}
+
+impl Sparse {
+    pub(super) fn new(parts: Vec<SparsePart>, n_columns: u64) -> Self {
+        let starts = starts(parts.iter().map(|part| part.indptr.len() as u64 - 1));
+        Self { parts, starts, n_columns }
+    }
+
+    pub(super) fn nnz(&self) -> u64 {
+        self.parts.iter().map(|part| part.data.n_rows()).sum()
+    }
+
+    pub(super) fn index_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| size_of_val(&part.indptr[..]) as u64).sum()
+    }
+
+    /// Bytes of memory of a thread that reads chunks of any array.
+    pub(super) fn working_bytes(&self) -> u64 {
+        let arrays = self.parts.iter().flat_map(|part| [&part.indices, &part.data]);
+        arrays.map(StoredArray::working_bytes).max().unwrap_or(0)
+    }
+
+    /// The lengths of rows; of those that do not exist none.
+    pub(super) fn row_lengths(&self, rows: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let n_rows = self.starts.last().copied().unwrap_or(0);
+        let rows = rows.start.min(n_rows)..rows.end.min(n_rows);
+        of_parts(&self.starts, &[rows]).into_iter().flat_map(|(part, ranges)| {
+            let part = &self.parts[part];
+            ranges.into_iter().flat_map(|range| part.row_lengths(range))
+        })
+    }
+
+    /// Reads rows, which exist.
+    pub(super) fn read(
+        &self,
+        elements: &Elements,
+        rows: &[Range<u64>],
+        narrowing: Narrowing,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadCounts, Error> {
+        let n_rows: u64 = rows.iter().map(|range| range.end - range.start).sum();
+        out.begin(n_rows as usize, |lengths| {
             let all = rows.iter().flat_map(|range| self.row_lengths(range.clone()));
             // The place behind the first offset is that of the first row.
             lengths.iter_mut().skip(1).zip(all).for_each(|(to, len)| *to = len as usize);
         });
-        // A lost file would be read as the first column, or as zeros: only a matrix of a single
-        // column may be without files of columns.
-        let columns = self.indices.request(&wanted, &mut out.columns)?;
-        let columns = columns.stored_only(self.n_columns > 1);
-        let totals = if narrowing == Narrowing::Exact && exact::may_round(&self.data) {
-            let of_columns = elements.read(vec![columns])?;
-            of_columns.plus(exact::read(elements, &self.data, &wanted, &mut out.values)?)
-        } else {
-            let values = self.data.request(&wanted, &mut out.values)?.stored_only(true);
-            elements.read(vec![columns, values])?
-        };
+        let (mut columns, mut values) = (&mut out.columns[..], &mut out.values[..]);
+        let (mut requests, mut unrounded) = (Vec::new(), Vec::new());
+        for (part, rows) in of_parts(&self.starts, rows) {
+            let part = &self.parts[part];
+            let wanted = part.values_of(&rows);
+            let n_values: u64 = wanted.iter().map(|range| range.end - range.start).sum();
+            let (columns_of, columns_after) = columns.split_at_mut(n_values as usize);
+            let (values_of, values_after) = values.split_at_mut(n_values as usize);
+            (columns, values) = (columns_after, values_after);
+            // A lost file would be read as the first column, or as zeros: only a matrix of a single
+            // column may be without files of columns.
+            let columns_of = part.indices.request(&wanted, columns_of)?;
+            requests.push(columns_of.stored_only(self.n_columns > 1));
+            if narrowing == Narrowing::Exact && exact::may_round(&part.data) {
+                unrounded.push((part, wanted, values_of));
+            } else {
+                requests.push(part.data.request(&wanted, values_of)?.stored_only(true));
+            }
+        }
+        let mut totals = elements.read(requests)?;
+        for (part, wanted, values) in unrounded {
+            totals = totals.plus(exact::read(elements, &part.data, &wanted, values)?);
+        }
         let checked = elements.pool().install(|| self.order(rows, out));
-        checked.map_err(|what| elements.damaged(&format!("{path}/indices"), what))?;
-        let stored = self.indices.element().map_or(0, ElementType::n_bytes)
-            + self.data.element().map_or(0, ElementType::n_bytes);
+        checked.map_err(|(row, what)| {
+            let part = self.starts.partition_point(|start| *start <= row).saturating_sub(1);
+            let row = row - self.starts[part];
+            let path = format!("{}/indices", self.parts[part].path);
+            elements.damaged(&path, format!("row {row} has {what}"))
+        })?;
+        let bytes_of = |array: &StoredArray| array.element().map_or(0, ElementType::n_bytes);
+        let first = self.parts.first();
+        let stored = first.map_or(0, |part| bytes_of(&part.indices) + bytes_of(&part.data));
         Ok(ReadCounts {
             bytes_read: totals.bytes_read,
             values_decoded: totals.bytes_decoded / stored.max(1) as u64,
@@ -141,8 +190,9 @@ impl Sparse {
         })
     }
 
-    /// Checks the columns of rows, and sorts rows whose columns do not ascend.
-    fn order(&self, rows: &[Range<u64>], out: &mut CsrBuffers) -> Result<(), String> {
+    /// Checks the columns of rows, and sorts rows whose columns do not ascend. An error comes with
+    /// its row.
+    fn order(&self, rows: &[Range<u64>], out: &mut CsrBuffers) -> Result<(), (u64, String)> {
         let n_columns = self.n_columns as u32;
         let (offsets, columns) = (&out.row_offsets, &out.columns);
         // Most matrices are sorted, so rows are first looked at without being changed.
@@ -171,7 +221,7 @@ impl Sparse {
                 } else {
                     "a column that is negative or too large".to_owned()
                 };
-                format!("row {row} has {column}, but there are {n_columns} columns")
+                (row, format!("{column}, but there are {n_columns} columns"))
             })?
             .into_iter()
             .flatten()

@@ -194,9 +194,18 @@ proptest! {
         layout in layouts(),
         rows in prop::collection::vec(prop::collection::vec((0..30_u32, any::<u8>()), 0..25), 1..40),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+        n_datasets in 1..4_usize,
     ) {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), &layout, 30, &rows);
+        if n_datasets == 1 {
+            write(folder.path(), &layout, 30, &rows);
+        } else {
+            let root = json!({"encoding-type": "annbatch-preshuffled", "encoding-version": "0.1.0"});
+            write_group(&layout, folder.path(), "/", &root);
+            for (n, rows) in rows.chunks(rows.len().div_ceil(n_datasets)).enumerate() {
+                write(&folder.path().join(format!("dataset_{n}")), &layout, 30, rows);
+            }
+        }
         let anndata = crate::open(folder.path()).unwrap();
         let x = anndata.x().unwrap();
         let nnz: usize = rows.iter().map(Vec::len).sum();
