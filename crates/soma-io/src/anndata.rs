@@ -5,6 +5,7 @@
 
 mod matrix;
 mod reader;
+mod selected;
 mod table;
 
 use std::sync::{Arc, OnceLock};
@@ -12,13 +13,12 @@ use std::sync::{Arc, OnceLock};
 use ::anndata::{AnnData, Frame, Matrix};
 use storage::{CachedStorage, ReadLimit};
 
+use self::matrix::StoredMatrix;
+use self::reader::AnnDataReader;
 use self::table::StoredFrame;
 use crate::native::NotNative;
 use crate::soma_object::Place;
 use crate::{DataFrame, Error, SparseNdArray};
-
-pub(crate) use self::matrix::StoredMatrix;
-pub(crate) use self::reader::AnnDataReader;
 
 /// The measurement that has X, the layers and obsm.
 const MAIN: &str = "RNA";
@@ -49,8 +49,8 @@ struct Matrices {
 
 /// A matrix, and what its reader tells of its storage.
 #[derive(Debug, Clone)]
-pub(crate) struct OpenMatrix {
-    pub(crate) matrix: Arc<Matrix>,
+struct OpenMatrix {
+    matrix: Arc<Matrix>,
     is_far: bool,
     cache: Option<Arc<CachedStorage>>,
 }
@@ -223,8 +223,10 @@ impl AnnDataMeasurement {
             return Err(Error::Schema { uri: place.uri, problem });
         }
         let Matrices { is_far, cache, .. } = self.experiment.matrices()?.clone();
-        let matrix = OpenMatrix { matrix: Arc::new(matrix), is_far, cache };
-        Ok(SparseNdArray::of_anndata(place, matrix))
+        let opened = OpenMatrix { matrix: Arc::new(matrix), is_far, cache };
+        let array = Arc::new(StoredMatrix::new(&opened.matrix));
+        let reader = AnnDataReader::new(&opened, &place.uri, place.threads()?.pool()?);
+        Ok(SparseNdArray::of_anndata(place, array, Arc::new(reader)))
     }
 
     fn no_member(&self, kind: &'static str, name: &str, existing: Vec<String>) -> Error {

@@ -235,6 +235,7 @@ pub enum Error {
     #[error(transparent)]
     Native(#[from] tiledb_native::Error),
     /// AnnData in Zarr cannot be read.
+    #[cfg(feature = "anndata")]
     #[error(transparent)]
     AnnData(#[from] ::anndata::Error),
     /// libtiledb failed.
@@ -274,6 +275,12 @@ pub enum Error {
         reader: &'static str,
         /// The type of the stored values.
         data_type: String,
+    },
+    /// It is an AnnData, which this build does not read.
+    #[error("{uri} is an AnnData in Zarr: build with the Cargo feature `anndata`")]
+    NeedsAnnData {
+        /// The AnnData.
+        uri: String,
     },
     /// An option for SOMA experiments was given for AnnData.
     #[error("{uri} is an AnnData, for which there is no {option}")]

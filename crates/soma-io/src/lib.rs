@@ -17,6 +17,8 @@
 //! syntax. Rows of X are selected by joinid ([`RowRanges`]), and so are genes ([`GeneSelection`]).
 //! Rows are returned as CSR ([`CsrBuffers`]) or as Arrow COO.
 //!
+//! With the feature `anndata`, an AnnData in Zarr is opened as an experiment, too ([`Experiment`]).
+//!
 //! An experiment is in a folder or in an object store: `s3://`, `gs://` and `azure://` need the
 //! features `s3`, `gcs` and `azure`. `census://2025-11-08/homo_sapiens` is short for the CELLxGENE
 //! Census's public address ([`Experiment::open`]).
@@ -42,6 +44,10 @@
 //! # Ok::<(), soma_io::Error>(())
 //! ```
 
+#[cfg(feature = "anndata")]
+mod anndata;
+#[cfg(not(feature = "anndata"))]
+#[path = "without_anndata.rs"]
 mod anndata;
 mod arrow;
 mod axis_query;
@@ -74,6 +80,7 @@ mod writer;
 pub use self::row_cache::{
     ROW_CACHE_DEFAULT_BYTES, ROW_CACHE_FOLDER, ROW_CACHE_LIMIT, RowCacheReader,
 };
+#[cfg(feature = "anndata")]
 pub use ::anndata::Error as AnnDataError;
 pub use ::row_cache::{RowCacheSpec, RowCacheStats, RowCacheUse};
 pub use axis_query::{AxisQuery, Joinids};

@@ -6,7 +6,6 @@ use arrow_schema::DataType;
 use tiledb_native::Threads;
 use tiledb_schema::{ArrayType, Datatype};
 
-use crate::anndata::{AnnDataReader, OpenMatrix, StoredMatrix};
 use crate::columns::{DATA, DIM_0, DIM_1};
 use crate::native::{NativeReader, NotNative, OpenArray};
 use crate::row_cache::{self, RowCacheReader};
@@ -24,8 +23,8 @@ pub struct SparseNdArray {
     array: Arc<dyn StoredArray>,
     place: Place,
     shape: (u64, u64),
-    /// The matrix, if it is one of an AnnData.
-    of_anndata: Option<OpenMatrix>,
+    /// The reader, if it is a matrix of an AnnData.
+    of_anndata: Option<Arc<dyn XReader>>,
 }
 
 impl SparseNdArray {
@@ -97,10 +96,15 @@ impl SparseNdArray {
         Ok(Self { array: Arc::from(array), place, shape, of_anndata: None })
     }
 
-    /// A matrix of an AnnData.
-    pub(crate) fn of_anndata(place: Place, opened: OpenMatrix) -> Self {
-        let (array, shape) = (Arc::new(StoredMatrix::new(&opened.matrix)), opened.matrix.shape());
-        Self { array, place, shape, of_anndata: Some(opened) }
+    /// A matrix of an AnnData, with its reader.
+    #[cfg(feature = "anndata")]
+    pub(crate) fn of_anndata(
+        place: Place,
+        array: Arc<dyn StoredArray>,
+        reader: Arc<dyn XReader>,
+    ) -> Self {
+        let shape = (reader.n_rows(), reader.n_columns());
+        Self { array, place, shape, of_anndata: Some(reader) }
     }
 
     /// The array's URI.
@@ -160,8 +164,8 @@ impl SparseNdArray {
     /// If reads of X have a [rate limit](crate::Experiment::with_read_limit), fails with
     /// [`Error::NotHeld`] instead of reading through libtiledb.
     pub fn reader(&self, choice: ReaderChoice) -> Result<Arc<dyn XReader>, Error> {
-        if let Some(opened) = &self.of_anndata {
-            return self.anndata_reader(opened, choice);
+        if let Some(reader) = &self.of_anndata {
+            return self.anndata_reader(reader, choice);
         }
         if choice == ReaderChoice::Libtiledb {
             return self.libtiledb_reader(None);
@@ -192,7 +196,7 @@ impl SparseNdArray {
 
     fn anndata_reader(
         &self,
-        opened: &OpenMatrix,
+        reader: &Arc<dyn XReader>,
         choice: ReaderChoice,
     ) -> Result<Arc<dyn XReader>, Error> {
         let option = if choice == ReaderChoice::Libtiledb {
@@ -200,8 +204,7 @@ impl SparseNdArray {
         } else if row_cache::spec(&self.place)?.is_some() {
             "cache of rows: rewrite it for training instead (relayout)"
         } else {
-            let pool = self.place.threads()?.pool()?;
-            return Ok(Arc::new(AnnDataReader::new(opened, self.uri(), pool)));
+            return Ok(Arc::clone(reader));
         };
         Err(Error::NotForAnnData { uri: self.uri().to_owned(), option })
     }

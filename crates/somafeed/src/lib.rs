@@ -55,6 +55,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `libtiledb` | what only libtiledb reads of an experiment; the library is loaded on first use |
+//! | `anndata` | AnnData in Zarr, opened like an experiment |
 //! | `s3`, `gcs`, `azure` | addresses in these object stores |
 //! | `torch` | batches as tensors; links libtorch 2.11 |
 //! | `ndarray`, `sprs` | batches as matrices of these crates |

@@ -14,13 +14,13 @@ use crate::soma_object::StoredArray;
 
 /// A matrix, described as an array of SOMA.
 #[derive(Debug)]
-pub(crate) struct StoredMatrix {
+pub(super) struct StoredMatrix {
     matrix: Arc<Matrix>,
     schema: Schema,
 }
 
 impl StoredMatrix {
-    pub(crate) fn new(matrix: &Arc<Matrix>) -> Self {
+    pub(super) fn new(matrix: &Arc<Matrix>) -> Self {
         // Every type of numbers that is read has one.
         let datatype = datatype(matrix.value_type()).unwrap_or(Datatype::Float32);
         let (dimensions, (n_rows, n_columns)) = ([DIM_0, DIM_1].map(dimension), matrix.shape());

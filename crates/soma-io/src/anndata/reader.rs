@@ -11,8 +11,8 @@ use rayon::ThreadPool;
 use storage::CachedStorage;
 
 use super::OpenMatrix;
+use super::selected::SelectedColumns;
 use crate::exact::{Request, is_within_f32};
-use crate::genes::SelectedColumns;
 use crate::{
     CacheUse, CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, ReaderChoice, RowRanges,
     XReader, coo,
@@ -26,7 +26,7 @@ const CELL_BYTES: u64 = 8;
 
 /// Reads rows of a matrix of an AnnData, and selects genes afterwards: chunks have all genes.
 #[derive(Debug)]
-pub(crate) struct AnnDataReader {
+pub(super) struct AnnDataReader {
     matrix: Arc<Matrix>,
     uri: String,
     narrowing: Narrowing,
@@ -40,7 +40,7 @@ pub(crate) struct AnnDataReader {
 }
 
 impl AnnDataReader {
-    pub(crate) fn new(opened: &OpenMatrix, uri: &str, pool: Arc<ThreadPool>) -> Self {
+    pub(super) fn new(opened: &OpenMatrix, uri: &str, pool: Arc<ThreadPool>) -> Self {
         Self {
             matrix: Arc::clone(&opened.matrix),
             uri: uri.to_owned(),

@@ -1,0 +1,79 @@
+//! In place of the reader of AnnData, if its Cargo feature is off: an error that names it.
+
+use std::sync::Arc;
+
+use storage::ReadLimit;
+
+use crate::soma_object::Place;
+use crate::{DataFrame, Error, SparseNdArray};
+
+/// The layer that is the element X.
+pub(crate) const X: &str = "X";
+
+/// There is none.
+#[derive(Debug, Clone)]
+pub(crate) enum AnnDataExperiment {}
+
+/// There is none.
+#[derive(Debug, Clone)]
+pub(crate) enum AnnDataMeasurement {}
+
+impl AnnDataExperiment {
+    pub(crate) fn find(place: &Place) -> Result<Option<Self>, Error> {
+        let Ok(files) = place.files() else { return Ok(None) };
+        let is_marked = |bytes: Vec<u8>| {
+            let text = String::from_utf8_lossy(&bytes);
+            text.contains("encoding-type") && text.contains("\"anndata\"")
+        };
+        if files.read_files(&["zarr.json", ".zattrs"]).into_iter().flatten().any(is_marked) {
+            return Err(Error::NeedsAnnData { uri: place.uri.clone() });
+        }
+        Ok(None)
+    }
+
+    pub(crate) fn uri(&self) -> &str {
+        match *self {}
+    }
+
+    pub(crate) fn limit_reads(&mut self, _: Arc<ReadLimit>) {
+        match *self {}
+    }
+
+    pub(crate) fn obs(&self) -> Result<DataFrame, Error> {
+        match *self {}
+    }
+
+    pub(crate) fn measurements(&self) -> Result<Vec<String>, Error> {
+        match *self {}
+    }
+
+    pub(crate) fn measurement(&self, _: &str) -> Result<AnnDataMeasurement, Error> {
+        match *self {}
+    }
+}
+
+impl AnnDataMeasurement {
+    pub(crate) fn uri(&self) -> &str {
+        match *self {}
+    }
+
+    pub(crate) fn var(&self) -> Result<DataFrame, Error> {
+        match *self {}
+    }
+
+    pub(crate) fn layers(&self) -> Result<Vec<String>, Error> {
+        match *self {}
+    }
+
+    pub(crate) fn x(&self, _: &str) -> Result<SparseNdArray, Error> {
+        match *self {}
+    }
+
+    pub(crate) fn obsm_names(&self) -> Result<Vec<String>, Error> {
+        match *self {}
+    }
+
+    pub(crate) fn obsm(&self, _: &str) -> Result<SparseNdArray, Error> {
+        match *self {}
+    }
+}
