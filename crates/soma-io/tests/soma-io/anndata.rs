@@ -71,7 +71,7 @@ fn same_batches(ours: &RecordBatch, soma: &RecordBatch) {
                 [column, expected].map(|of| arrow_cast::cast(&of, values).unwrap());
         }
         assert_eq!(column.data_type(), expected.data_type(), "{}", field.name());
-        assert_eq!(column, expected, "{}", field.name());
+        assert_eq!(&column, &expected, "{}", field.name());
     }
 }
 
