@@ -133,6 +133,9 @@ impl Frame {
 
     /// The first data set whose index is not that of the first.
     pub(crate) fn part_with_other_index(&self) -> Result<Option<usize>, Error> {
+        if self.starts.len() <= 2 {
+            return Ok(None);
+        }
         let index = self.read(&[&self.index_name], 0..self.n_rows())?;
         let of_part = |ends: &[u64]| {
             let (start, len) = (ends[0] as usize, (ends[1] - ends[0]) as usize);

@@ -66,15 +66,7 @@ impl AnnData {
 
     /// Opens the table of variables.
     pub fn var(&self) -> Result<Frame, Error> {
-        let var = Frame::open(&self.elements, "var")?;
-        if !self.elements.is_collection() {
-            return Ok(var);
-        }
-        if let Some(part) = var.part_with_other_index()? {
-            let what = format!("its index is not that of {}", self.elements.first("var"));
-            return Err(self.elements.damaged(&self.elements.paths("var")[part], what));
-        }
-        Frame::open_first(&self.elements, "var")
+        genes(&self.elements, "var")
     }
 
     /// Whether there is an X: an AnnData of annotations alone has none.
@@ -122,6 +114,18 @@ impl Raw {
 
     /// Opens its table of variables.
     pub fn var(&self) -> Result<Frame, Error> {
-        Frame::open(&self.elements, "raw/var")
+        genes(&self.elements, "raw/var")
+    }
+}
+
+/// Opens a table of variables, which all data sets of a collection have in common.
+fn genes(elements: &Arc<Elements>, name: &str) -> Result<Frame, Error> {
+    let all = Frame::open(elements, name)?;
+    match all.part_with_other_index()? {
+        Some(part) => {
+            let what = format!("its index is not that of {}", elements.first(name));
+            Err(elements.damaged(&elements.paths(name)[part], what))
+        }
+        None => Frame::open_first(elements, name),
     }
 }
