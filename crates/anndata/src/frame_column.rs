@@ -93,12 +93,11 @@ impl FrameColumn {
                 some => concat(&some.iter().map(|(_, array)| array.as_ref()).collect::<Vec<_>>()),
             };
         }
-        let united = match self.united.get() {
-            Some(united) => united,
-            None => {
-                let made = self.unite()?;
-                self.united.get_or_init(|| made)
-            }
+        let united = if let Some(united) = self.united.get() {
+            united
+        } else {
+            let made = self.unite()?;
+            self.united.get_or_init(|| made)
         };
         let mut codes: Vec<Option<i32>> = Vec::new();
         for (part, array) in read {
