@@ -223,8 +223,8 @@ mod tests {
         each(&files, File::sync_all).unwrap();
         evict(&path, 7..7).unwrap();
         assert!(of_all() > 0.99);
-        // Of pages that another processor has just used, advice learns late: once that processor has
-        // other pages to list.
+        // Of pages that another processor has just used, advice learns late: once that processor
+        // has other pages to list.
         let is_cold = AGAIN.into_iter().chain([Duration::from_secs(2); 5]).any(|pause| {
             thread::sleep(pause);
             evict(&path, 1..(1 << 20)).unwrap();
