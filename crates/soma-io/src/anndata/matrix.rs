@@ -50,7 +50,7 @@ impl StoredArray for StoredMatrix {
     /// Of a dense matrix all places.
     fn n_cells(&self) -> Result<u64, Error> {
         let (n_rows, n_columns) = self.matrix.shape();
-        Ok(self.matrix.nnz().unwrap_or(n_rows.saturating_mul(n_columns)))
+        Ok(self.matrix.nnz().unwrap_or_else(|| n_rows.saturating_mul(n_columns)))
     }
 
     fn why_not_native(&self) -> Option<&str> {

@@ -160,12 +160,11 @@ impl XReader for AnnDataReader {
     ) -> Result<ReadStats, Error> {
         rows.check_within(&self.uri, self.n_rows())?;
         let n_columns = genes.n_columns(self.n_columns())?;
-        let counts = match genes {
-            GeneSelection::All => self.matrix.read_rows(rows.ranges(), self.narrowing, out)?,
-            _ => {
-                let selected = SelectedColumns::new(genes, self.n_columns());
-                self.read_selected(rows, &selected, out)?
-            }
+        let counts = if *genes == GeneSelection::All {
+            self.matrix.read_rows(rows.ranges(), self.narrowing, out)?
+        } else {
+            let selected = SelectedColumns::new(genes, self.n_columns());
+            self.read_selected(rows, &selected, out)?
         };
         out.n_columns = n_columns;
         if self.narrowing == Narrowing::Exact && !is_within_f32(self.data_type()) {

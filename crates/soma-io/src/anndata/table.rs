@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use ::anndata::Frame;
 use arrow_array::cast::AsArray as _;
-use arrow_array::{Array as _, ArrayRef, BooleanArray, RecordBatch, make_array};
+use arrow_array::{
+    AnyDictionaryArray, Array as _, ArrayRef, BooleanArray, RecordBatch, make_array,
+};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::{ArrowError, DataType, Field};
 use arrow_select::filter::filter_record_batch;
@@ -244,7 +246,7 @@ fn stored_column(array: &ArrayRef, attribute: &Attribute) -> Result<StoredColumn
         let bytes = truths.values().iter().map(u8::from).collect();
         return Ok(StoredColumn { bytes, offsets: None, validity });
     }
-    let keys = array.as_any_dictionary_opt().map(|dictionary| dictionary.keys());
+    let keys = array.as_any_dictionary_opt().map(AnyDictionaryArray::keys);
     let mut values = keys.map_or_else(|| Arc::clone(array), |keys| make_array(keys.to_data()));
     if *values.data_type() == DataType::Float16 {
         values = arrow_cast::cast(&values, &DataType::Float32)?;
