@@ -1,6 +1,7 @@
 //! AnnData in Zarr as an experiment, beside what tiledbsoma.io makes of the same AnnData.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
@@ -31,7 +32,8 @@ fn check_frame(ours: &DataFrame, soma: &DataFrame) {
     let mut found: Vec<String> =
         ours.schema().fields().iter().map(|of| of.name().clone()).collect();
     let mut sorted = names.clone();
-    (found.sort(), sorted.sort());
+    found.sort();
+    sorted.sort();
     assert_eq!(found, sorted);
     assert_eq!(ours.n_rows().unwrap(), soma.n_rows().unwrap());
     assert_eq!(ours.joinid_bounds().unwrap(), soma.joinid_bounds().unwrap());
@@ -63,7 +65,7 @@ fn same_batches(ours: &RecordBatch, soma: &RecordBatch) {
     assert_eq!(ours.num_rows(), soma.num_rows());
     let schema = soma.schema();
     for (at, field) in schema.fields().iter().enumerate() {
-        let (mut column, mut expected) = (ours.column(at).clone(), soma.column(at).clone());
+        let (mut column, mut expected) = (Arc::clone(ours.column(at)), Arc::clone(soma.column(at)));
         // tiledbsoma writes wider codes than pandas, and a collection unites categories.
         if let DataType::Dictionary(_, values) = field.data_type() {
             assert!(matches!(column.data_type(), DataType::Dictionary(_, of) if of == values));

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use soma_io::{CsrBuffers, Error, Experiment, GeneSelection, OpenOptions, RowRanges, contract};
+use soma_io::{
+    CsrBuffers, Error, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges, contract,
+};
 use test_storage::{PRIVATE, Server};
 
 use crate::anndata::fixture;
@@ -45,7 +47,7 @@ fn it_is_read_like_from_a_folder() {
         let [here, there] = [&here, &there].map(|of| of.measurement("RNA").unwrap());
         for layer in ["X", "counts", "dense"] {
             let [here, there] = [&here, &there].map(|of| of.x(layer).unwrap());
-            let [here, there] = [here, there].map(|x| x.reader(Default::default()).unwrap());
+            let [here, there] = [here, there].map(|x| x.reader(ReaderChoice::Auto).unwrap());
             assert!(there.is_far() && !here.is_far());
             let mut rows = CsrBuffers::default();
             let all = RowRanges::new(vec![0..here.n_rows()]).unwrap();
