@@ -38,7 +38,8 @@ def test_stubs_declare_every_method(node):
 
 
 def arguments(node: ast.FunctionDef) -> list[str]:
-    return [argument.arg for argument in node.args.args + node.args.kwonlyargs]
+    named = node.args.args + node.args.kwonlyargs
+    return [argument.arg for argument in [*named, node.args.kwarg] if argument is not None]
 
 
 def test_stubs_have_the_arguments_of_every_function():
