@@ -323,7 +323,7 @@ fn read_json(
     files.iter().zip(storage.read_files(files)).map(parse).collect()
 }
 
-/// Whether there is no such file, also because the storage's folder is a file itself.
+/// Whether the file is missing, also because the storage's folder is a file itself.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

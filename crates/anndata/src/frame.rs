@@ -11,6 +11,7 @@ use crate::column::{Column, Stored, read_columns};
 use crate::elements::Elements;
 use crate::error::Error;
 use crate::frame_column::FrameColumn;
+use crate::parts::{of_parts, starts};
 
 /// A table (`encoding-type: dataframe`): obs, var, or the var of raw. Of a collection, the tables
 /// of its data sets, one after another.
@@ -101,10 +102,7 @@ impl Frame {
     fn of(elements: &Arc<Elements>, name: &str, paths: &[String]) -> Result<Self, Error> {
         let tables = paths.iter().map(|path| Table::open(elements, path));
         let tables: Vec<Table> = tables.collect::<Result<_, _>>()?;
-        let mut starts = vec![0];
-        for table in &tables {
-            starts.push(starts.last().copied().unwrap_or(0) + table.n_rows);
-        }
+        let starts = starts(tables.iter().map(|table| table.n_rows));
         let mut tables = tables.into_iter();
         let Some(first) = tables.next() else {
             return Err(elements.damaged(name, "there is no data set"));
@@ -192,13 +190,9 @@ impl Frame {
         }
         self.learn_categories(&wanted)?;
         // The data sets that have some of the rows, or the first if there are none.
-        let mut parts: Vec<(usize, Range<u64>)> = Vec::new();
-        for (part, ends) in self.starts.windows(2).enumerate() {
-            let (start, end) = (rows.start.max(ends[0]), rows.end.min(ends[1]));
-            if start < end {
-                parts.push((part, start - ends[0]..end - ends[0]));
-            }
-        }
+        let parts = of_parts(&self.starts, std::slice::from_ref(&rows)).into_iter();
+        let mut parts: Vec<(usize, Range<u64>)> =
+            parts.flat_map(|(part, ranges)| ranges.into_iter().map(move |of| (part, of))).collect();
         if parts.is_empty() {
             parts.push((0, 0..0));
         }

@@ -60,6 +60,7 @@ mod frame;
 mod frame_column;
 mod matrix;
 mod open;
+mod parts;
 
 pub use error::Error;
 pub use frame::Frame;

@@ -47,7 +47,7 @@ struct Matrices {
     cache: Option<Arc<CachedStorage>>,
 }
 
-/// A matrix, and what its reader tells of its storage.
+/// A matrix, and what its reader says of its storage.
 #[derive(Debug, Clone)]
 struct OpenMatrix {
     matrix: Arc<Matrix>,

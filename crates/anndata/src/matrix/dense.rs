@@ -5,9 +5,10 @@ use std::ops::Range;
 use arrays::{ElementType, StoredArray};
 use csr::{CsrBuffers, Narrowing};
 
-use super::{ReadCounts, exact, of_parts, starts};
+use super::{ReadCounts, exact};
 use crate::elements::Elements;
 use crate::error::Error;
+use crate::parts::{of_parts, starts};
 
 /// Bytes of dense rows that are in memory at once.
 const PIECE_BYTES: u64 = 64 << 20;

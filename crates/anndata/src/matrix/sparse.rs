@@ -7,9 +7,10 @@ use csr::{CsrBuffers, Narrowing};
 use rayon::prelude::*;
 use serde_json::Value;
 
-use super::{ReadCounts, exact, of_parts, starts};
+use super::{ReadCounts, exact};
 use crate::elements::{Elements, Node};
 use crate::error::Error;
+use crate::parts::{of_parts, starts};
 
 /// The most rows: their places must fit memory.
 const MAX_ROWS: u64 = 1 << 36;
