@@ -67,13 +67,15 @@ pub(crate) fn version_of(storage: &dyn Storage, file: &str) -> Result<Option<Fil
 
 /// The chunks of an array that are decoded as a whole: within a shard, those inside.
 pub(crate) struct ChunkFiles {
+    /// The path of the array within its storage.
+    path: String,
     array: Array<Store>,
     sharded: Option<Shards>,
 }
 
 impl std::fmt::Debug for ChunkFiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ChunkFiles").field("array", &self.array.path()).finish_non_exhaustive()
+        f.debug_struct("ChunkFiles").field("array", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -81,24 +83,31 @@ impl std::fmt::Debug for ChunkFiles {
 pub(crate) type ChunkForm = (Vec<NonZeroU64>, Arc<CodecChain>);
 
 impl ChunkFiles {
-    /// The chunks of `array`, with their form.
-    pub(crate) fn new(array: Array<Store>) -> Result<(Self, ChunkForm), Cause> {
+    /// The chunks of the array at `path`, with their form.
+    pub(crate) fn new(array: Array<Store>, path: &str) -> Result<(Self, ChunkForm), Cause> {
+        let path = path.to_owned();
         let first = vec![0; array.dimensionality()];
         let outer: Vec<NonZeroU64> = array.chunk_shape(&first)?;
         if !array.is_exclusively_sharded() {
             let codecs = array.codecs();
-            return Ok((Self { array, sharded: None }, (outer, codecs)));
+            return Ok((Self { path, array, sharded: None }, (outer, codecs)));
         }
         let sharding = sharding(&array)?;
         let inner: Vec<NonZeroU64> = sharding.chunk_shape.clone();
         let codecs = Arc::new(CodecChain::from_metadata(&sharding.codecs)?);
         let sharded = Some(Shards::new(&sharding, &outer, &inner)?);
-        Ok((Self { array, sharded }, (inner, codecs)))
+        Ok((Self { path, array, sharded }, (inner, codecs)))
     }
 
     /// The array.
     pub(crate) fn array(&self) -> &Array<Store> {
         &self.array
+    }
+
+    /// The file of a chunk that is stored by itself, or of a shard.
+    fn file(&self, chunk: &[u64]) -> String {
+        let key = self.array.chunk_key(chunk);
+        if self.path.is_empty() { key.to_string() } else { format!("{}/{key}", self.path) }
     }
 
     /// Reads the indices of the shards of `chunks` that are not known yet, all of them together.
@@ -115,7 +124,7 @@ impl ChunkFiles {
     fn shard_file(&self, shards: &Shards, chunk: &[u64]) -> String {
         let shard: Vec<u64> =
             chunk.iter().zip(&shards.chunks_per_shard).map(|(at, n)| at / n).collect();
-        self.array.chunk_key(&shard).as_str().to_owned()
+        self.file(&shard)
     }
 
     /// Whether a chunk that [`find`](Self::find) did not find is in a shard that exists, whose
@@ -135,7 +144,7 @@ impl ChunkFiles {
         chunk: &[u64],
     ) -> Result<Option<ChunkFile>, Cause> {
         let Some(shards) = &self.sharded else {
-            let file = self.array.chunk_key(chunk).as_str().to_owned();
+            let file = self.file(chunk);
             return Ok(Some(ChunkFile { file, in_shard: None }));
         };
         let per_shard = &shards.chunks_per_shard;

@@ -21,7 +21,7 @@ use crate::decoder::panic_message;
 use crate::element::ElementType;
 use crate::error::{Cause, Error};
 use crate::read;
-use crate::store::Store;
+use crate::store::{ROOT, Store};
 use crate::variable::{OpenVariable, dimension_names, fill_value_v2};
 
 /// The most coordinates of one dimension that are read.
@@ -116,8 +116,7 @@ impl<'a> CoordinateArrays<'a> {
 
     /// Reads the coordinates in the array at `path`.
     fn read(&self, path: &str, dimension: &str) -> Result<Found, Error> {
-        let store = Arc::new(Store::new(Arc::clone(self.storage)));
-        let array = match Array::open(store, &format!("/{path}")) {
+        let array = match Array::open(Store::of_array(self.storage, path), ROOT) {
             Ok(array) => array,
             Err(ArrayCreateError::MissingMetadata) => return Ok(Found::Nothing),
             Err(ArrayCreateError::StorageError(_)) if self.is_group(path) => {
@@ -182,8 +181,8 @@ impl<'a> CoordinateArrays<'a> {
         if let Some(Value::Object(attributes)) = self.json(&format!("{path}/.zattrs")) {
             metadata.attributes = attributes;
         }
-        let store = Arc::new(Store::new(Arc::clone(self.storage)));
-        Array::new_with_metadata(store, &format!("/{path}"), ArrayMetadata::V2(metadata)).ok()
+        let store = Store::of_array(self.storage, path);
+        Array::new_with_metadata(store, ROOT, ArrayMetadata::V2(metadata)).ok()
     }
 
     fn json(&self, file: &str) -> Option<Value> {

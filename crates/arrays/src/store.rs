@@ -3,11 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
-use storage::{Piece, Storage};
+use storage::{Piece, Storage, Subfolder};
 use zarrs::storage::byte_range::{ByteRange, ByteRangeIterator};
 use zarrs::storage::{
     Bytes, MaybeBytes, MaybeBytesIterator, ReadableStorageTraits, StorageError, StoreKey,
 };
+
+/// The path of the array in a [`Store`] of its own.
+pub(crate) const ROOT: &str = "/";
 
 /// The files of a [`Storage`] as the keys of a Zarr store.
 #[derive(Debug)]
@@ -16,8 +19,10 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn new(storage: Arc<dyn Storage>) -> Self {
-        Self { storage }
+    /// The store whose root is the array at `path`. Names that begin with `__`, as groups of AnnData
+    /// have, are refused by zarrs, so no path of ours is one of its nodes.
+    pub(crate) fn of_array(storage: &Arc<dyn Storage>, path: &str) -> Arc<Self> {
+        Arc::new(Self { storage: Subfolder::of(Arc::clone(storage), path) })
     }
 
     /// Reads a range of a file's bytes; `None` if the file does not exist.

@@ -10,6 +10,7 @@ use storage::Storage;
 use zarrs::array::data_type::StringDataType;
 use zarrs::array::{Array, ArrayMetadata, ArraySubset, CodecOptions};
 use zarrs::convert::codec_metadata_v2_to_v3;
+use zarrs::metadata::v2::ArrayMetadataV2Order;
 use zarrs::metadata::v3::MetadataV3;
 use zarrs::plugin::ExtensionName as _;
 
@@ -17,7 +18,7 @@ use crate::chunk_files::ChunkFiles;
 use crate::decoder::{Decoder, panic_message};
 use crate::element::ElementType;
 use crate::error::{Cause, Error};
-use crate::store::Store;
+use crate::store::{ROOT, Store};
 use crate::variable::{element_type, is_regular};
 
 /// The most bytes of a decoded chunk.
@@ -58,8 +59,7 @@ impl StoredArray {
     /// [`Error::Open`] if there is none, or its metadata is not supported.
     pub fn open(storage: &Arc<dyn Storage>, path: &str) -> Result<Self, Error> {
         let path = path.trim_matches('/');
-        let store = Arc::new(Store::new(Arc::clone(storage)));
-        let array = Array::open(store, &format!("/{path}"))
+        let array = Array::open(Store::of_array(storage, path), ROOT)
             .map_err(|error| open_error(storage, path, error.into()))?;
         Self::new(storage, path, array)
     }
@@ -96,7 +96,7 @@ impl StoredArray {
         let fill = array.fill_value().as_ne_bytes().to_vec();
         let (data_type, fill_value) = (array.data_type().clone(), array.fill_value().clone());
         let row_len = array.shape().get(1).copied().unwrap_or(1);
-        let (files, (chunk_shape, codecs)) = ChunkFiles::new(array).map_err(failed)?;
+        let (files, (chunk_shape, codecs)) = ChunkFiles::new(array, path).map_err(failed)?;
         let numbers = match element {
             None => None,
             Some(element) => {
@@ -235,13 +235,14 @@ fn array_of(
         // zarrs forgets the compression of strings in Zarr v2 (0.23.14).
         let bytes = MetadataV3::new("uint8");
         let compressor = Some(compressor.clone());
-        let codecs = codec_metadata_v2_to_v3(v2.order, 1, &bytes, None, &None, &compressor)?;
+        // An array of one dimension has no other order.
+        let order = ArrayMetadataV2Order::C;
+        let codecs = codec_metadata_v2_to_v3(order, 1, &bytes, None, &None, &compressor)?;
         let mut plain = v2.clone();
         plain.compressor = None;
         let mut v3 = zarrs::convert::array_metadata_v2_to_v3(&plain)?;
         v3.codecs.extend(codecs.into_iter().skip(1));
         metadata = ArrayMetadata::V3(v3);
     }
-    let store = Arc::new(Store::new(Arc::clone(storage)));
-    Ok(Array::new_with_metadata(store, &format!("/{path}"), metadata)?)
+    Ok(Array::new_with_metadata(Store::of_array(storage, path), ROOT, metadata)?)
 }

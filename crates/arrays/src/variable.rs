@@ -20,7 +20,7 @@ use crate::labels::Selection;
 use crate::part::Part;
 use crate::selection::{Indices, Run};
 use crate::spec::{Dimension, Variable};
-use crate::store::Store;
+use crate::store::{ROOT, Store};
 
 /// A variable whose array is open.
 #[derive(Debug)]
@@ -61,8 +61,8 @@ impl OpenVariable {
         (arrays, with_coordinates): (&mut CoordinateArrays<'_>, bool),
     ) -> Result<Self, Error> {
         let path = spec.path.trim_matches('/').to_owned();
-        let store = Arc::new(Store::new(Arc::clone(storage)));
-        let array = Array::open(store, &format!("/{path}")).map_err(|error| Error::Open {
+        let opened = Array::open(Store::of_array(storage, &path), ROOT);
+        let array = opened.map_err(|error| Error::Open {
             array: path.clone(),
             place: storage.place(),
             source: error.into(),
@@ -129,7 +129,7 @@ impl OpenVariable {
         };
         let element = if convert == Convert::Copy { stored } else { ElementType::F32 };
         let (data_type, fill_value) = (array.data_type().clone(), array.fill_value().clone());
-        let (files, (chunk_shape, codecs)) = ChunkFiles::new(array).map_err(failed)?;
+        let (files, (chunk_shape, codecs)) = ChunkFiles::new(array, &path).map_err(failed)?;
         let lens: Vec<u64> = chunk_shape.iter().map(|len| len.get()).collect();
         let too_large = || Error::TooLarge { array: path.clone(), what: "a row or a chunk" };
         let most_bytes = stored.n_bytes().max(ElementType::F32.n_bytes());
