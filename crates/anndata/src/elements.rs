@@ -14,8 +14,8 @@ use crate::error::Error;
 
 /// What the root of a collection that annbatch wrote has as its encoding.
 const COLLECTION: &str = "annbatch-preshuffled";
-/// Data sets of a collection that are looked for together.
-const DATASETS_AT_ONCE: usize = 64;
+/// What the names of its data sets begin with; a number follows.
+const DATASET: &str = "dataset_";
 
 /// Files with metadata, by the version of Zarr.
 const V3_FILE: &str = "zarr.json";
@@ -96,24 +96,18 @@ impl Elements {
         Ok(Some(elements))
     }
 
-    /// The data sets of a collection, `dataset_0` and so on.
+    /// The data sets of a collection, `dataset_0` and so on, in the order of their numbers. Numbers
+    /// may be missing, as annbatch allows.
     fn datasets(&self) -> Result<Vec<String>, Error> {
-        let mut found = Vec::new();
-        loop {
-            let start = found.len();
-            let names: Vec<String> =
-                (start..start + DATASETS_AT_ONCE).map(|n| format!("dataset_{n}")).collect();
-            self.gather(&names)?;
-            for name in names {
-                if self.find(&name)?.is_none() {
-                    if found.is_empty() {
-                        return Err(self.damaged("", "it is a collection without data sets"));
-                    }
-                    return Ok(found);
-                }
-                found.push(name);
-            }
+        let number = |name: &String| name.strip_prefix(DATASET)?.parse::<u64>().ok();
+        let mut found: Vec<String> = self.children("")?;
+        found.retain(|name| number(name).is_some());
+        found.sort_by_key(number);
+        if found.is_empty() {
+            return Err(self.damaged("its root", "it is a collection without data sets"));
         }
+        self.gather(&found)?;
+        Ok(found)
     }
 
     /// The paths of an element in all data sets.
@@ -200,8 +194,12 @@ impl Elements {
         let mut names: Vec<String> = if self.is_consolidated {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
             let below = known.iter().filter(|(_, node)| node.is_some());
-            let names = below.filter_map(|(of, _)| of.strip_prefix(path)?.strip_prefix('/'));
-            names.filter(|name| !name.contains('/')).map(str::to_owned).collect()
+            let names = below.filter_map(|(of, _)| match path {
+                "" => Some(of.as_str()),
+                path => of.strip_prefix(path)?.strip_prefix('/'),
+            });
+            let names = names.filter(|name| !name.is_empty() && !name.contains('/'));
+            names.map(str::to_owned).collect()
         } else {
             let listed = self.storage.list(path);
             let listed = listed.map_err(|source| Error::Metadata {

@@ -129,6 +129,11 @@ impl Frame {
         Ok(Self { elements, path, index_name, columns, starts, schema, unsupported })
     }
 
+    /// The first row of each data set, and the number of all rows.
+    pub fn starts(&self) -> &[u64] {
+        &self.starts
+    }
+
     /// The first data set whose index is not that of the first.
     pub(crate) fn part_with_other_index(&self) -> Result<Option<usize>, Error> {
         if self.starts.len() <= 2 {

@@ -17,6 +17,7 @@ use self::sparse::{Sparse, SparsePart};
 use crate::column::data_type;
 use crate::elements::Elements;
 use crate::error::Error;
+use crate::parts::starts;
 
 /// The most columns of a matrix: larger numbers stand for columns that are wrong.
 const MAX_COLUMNS: u64 = i32::MAX as u64;
@@ -27,6 +28,7 @@ pub struct Matrix {
     elements: Arc<Elements>,
     path: String,
     shape: (u64, u64),
+    starts: Vec<u64>,
     value_type: DataType,
     form: Form,
 }
@@ -75,7 +77,7 @@ impl Matrix {
     pub(crate) fn open(elements: &Arc<Elements>, name: &str) -> Result<Self, Error> {
         let (mut csr, mut dense) = (Vec::new(), Vec::new());
         let mut kind: Option<(ElementType, u64)> = None;
-        let mut n_rows = 0_u64;
+        let mut n_rows = Vec::new();
         for path in elements.paths(name) {
             let node = elements.get(&path)?;
             let (shape, element) = match (node.encoding(), node.array.is_some()) {
@@ -112,7 +114,7 @@ impl Matrix {
                 );
                 return Err(elements.unsupported(&path, what));
             }
-            n_rows = n_rows.saturating_add(shape.0);
+            n_rows.push(shape.0);
         }
         let Some((element, n_columns)) = kind else {
             return Err(elements.damaged(name, "there is no data set"));
@@ -126,7 +128,14 @@ impl Matrix {
             Form::Dense(Dense::new(dense))
         };
         let (elements, path) = (Arc::clone(elements), name.to_owned());
-        Ok(Self { elements, path, shape: (n_rows, n_columns), value_type, form })
+        let starts = starts(n_rows.into_iter());
+        let shape = (starts.last().copied().unwrap_or_default(), n_columns);
+        Ok(Self { elements, path, shape, starts, value_type, form })
+    }
+
+    /// The first row of each data set, and the number of all rows.
+    pub fn starts(&self) -> &[u64] {
+        &self.starts
     }
 
     /// The path of its group or array; of a collection, within each data set.

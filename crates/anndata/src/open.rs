@@ -69,6 +69,11 @@ impl AnnData {
         genes(&self.elements, "var")
     }
 
+    /// The number of variables, which is that of columns of X and of the layers.
+    pub fn n_vars(&self) -> Result<u64, Error> {
+        Ok(Frame::open_first(&self.elements, "var")?.n_rows())
+    }
+
     /// Whether there is an X: an AnnData of annotations alone has none.
     pub fn has_x(&self) -> Result<bool, Error> {
         Ok(self.elements.find(&self.elements.first("X"))?.is_some_and(|x| x.encoding() != "null"))
@@ -110,6 +115,11 @@ impl Raw {
     /// Opens its matrix.
     pub fn x(&self) -> Result<Matrix, Error> {
         Matrix::open(&self.elements, "raw/X")
+    }
+
+    /// The number of its variables, which is that of columns of its matrix.
+    pub fn n_vars(&self) -> Result<u64, Error> {
+        Ok(Frame::open_first(&self.elements, "raw/var")?.n_rows())
     }
 
     /// Opens its table of variables.

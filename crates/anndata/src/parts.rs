@@ -27,7 +27,7 @@ pub(crate) fn of_parts(starts: &[u64], rows: &[Range<u64>]) -> Vec<(usize, Vec<R
 pub(crate) fn starts(n_rows: impl Iterator<Item = u64>) -> Vec<u64> {
     let mut starts = vec![0];
     starts.extend(n_rows.scan(0_u64, |end, n| {
-        *end += n;
+        *end = end.saturating_add(n);
         Some(*end)
     }));
     starts

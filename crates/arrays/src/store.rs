@@ -19,8 +19,8 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// The store whose root is the array at `path`. Names that begin with `__`, as groups of AnnData
-    /// have, are refused by zarrs, so no path of ours is one of its nodes.
+    /// The store whose root is the array at `path`. zarrs refuses names that begin with `__`, as
+    /// groups of AnnData have, so no path of ours is one of its nodes.
     pub(crate) fn of_array(storage: &Arc<dyn Storage>, path: &str) -> Arc<Self> {
         Arc::new(Self { storage: Subfolder::of(Arc::clone(storage), path) })
     }

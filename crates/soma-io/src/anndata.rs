@@ -1,8 +1,10 @@
-//! AnnData in Zarr, seen as an experiment: its tables as data frames, its matrices as layers of X.
+//! AnnData in Zarr or HDF5, seen as an experiment: its tables as data frames, its matrices as layers
+//! of X.
 //!
 //! Rows have no joinids of their own there, so a row's joinid is its position. The index of a table
 //! is a column of its name; without a name it is `obs_id` or `var_id`, as in `tiledbsoma.io`.
 
+mod h5ad;
 mod matrix;
 mod reader;
 mod selected;
@@ -13,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use ::anndata::{AnnData, Frame, Matrix};
 use storage::{CachedStorage, ReadLimit};
 
+use self::h5ad::H5ad;
 use self::matrix::StoredMatrix;
 use self::reader::AnnDataReader;
 use self::table::StoredFrame;
@@ -30,10 +33,12 @@ pub(crate) const X: &str = "X";
 const OBS_ID: &str = "obs_id";
 const VAR_ID: &str = "var_id";
 
-/// An AnnData in Zarr at the root of an address.
+/// An AnnData in Zarr at the root of an address, or in an HDF5 file at it.
 #[derive(Debug, Clone)]
 pub(crate) struct AnnDataExperiment {
     place: Place,
+    /// The file, if it is HDF5.
+    h5ad: Option<H5ad>,
     tables: AnnData,
     /// The same elements, read with the limit on the rate and with the cache of X.
     matrices: Arc<OnceLock<Matrices>>,
@@ -78,10 +83,14 @@ impl AnnDataExperiment {
     /// # Errors
     /// Its metadata cannot be read.
     pub(crate) fn find(place: &Place) -> Result<Option<Self>, Error> {
-        let files = match place.files() {
-            Ok(files) => files,
-            Err(NotNative::Unsupported(_)) => return Ok(None),
-            Err(NotNative::Failed(error)) => return Err(error),
+        let h5ad = H5ad::at(place)?;
+        let files = match &h5ad {
+            Some(h5ad) => h5ad.files(),
+            None => match place.files() {
+                Ok(files) => files,
+                Err(NotNative::Unsupported(_)) => return Ok(None),
+                Err(NotNative::Failed(error)) => return Err(error),
+            },
         };
         match AnnData::open(files, place.threads()?.pool()?) {
             Ok(_) if place.timestamp.is_some() => {
@@ -90,9 +99,9 @@ impl AnnDataExperiment {
             }
             Ok(tables) => {
                 let (place, matrices) = (place.clone(), Arc::default());
-                Ok(Some(Self { place, tables, matrices }))
+                Ok(Some(Self { place, h5ad, tables, matrices }))
             }
-            Err(::anndata::Error::NotAnnData { .. }) => Ok(None),
+            Err(::anndata::Error::NotAnnData { .. }) if h5ad.is_none() => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -139,7 +148,10 @@ impl AnnDataExperiment {
         if let Some(matrices) = self.matrices.get() {
             return Ok(matrices);
         }
-        let opened = self.place.open_x()?;
+        let opened = match &self.h5ad {
+            Some(h5ad) => h5ad.open_x(&self.place)?,
+            None => self.place.open_x()?,
+        };
         let is_far = opened.storage.request_counts().is_some();
         let anndata = AnnData::open(opened.storage, self.place.threads()?.pool()?)?;
         Ok(self.matrices.get_or_init(|| Matrices { anndata, is_far, cache: opened.cache }))
@@ -175,8 +187,12 @@ impl AnnDataMeasurement {
         let x = X.to_owned();
         match self.part {
             Part::Main => {
-                let x = tables.has_x()?.then_some(x);
-                Ok(x.into_iter().chain(tables.layers()?).collect())
+                let (has_x, layers) = (tables.has_x()?, tables.layers()?);
+                if has_x && layers.contains(&x) {
+                    let problem = "a layer has the name of the element X: rename it".to_owned();
+                    return Err(Error::Schema { uri: self.uri.clone(), problem });
+                }
+                Ok(has_x.then_some(x).into_iter().chain(layers).collect())
             }
             Part::Raw => Ok(vec![x]),
         }
@@ -191,9 +207,18 @@ impl AnnDataMeasurement {
         let anndata = &self.experiment.matrices()?.anndata;
         let matrix = match self.part {
             Part::Raw => raw(anndata)?.x()?,
-            Part::Main if layer == X => anndata.x()?,
+            Part::Main if layer == X && anndata.has_x()? => anndata.x()?,
             Part::Main => anndata.layer(layer)?,
         };
+        let n_vars = match self.part {
+            Part::Main => anndata.n_vars()?,
+            Part::Raw => raw(anndata)?.n_vars()?,
+        };
+        let (uri, n_columns) = (self.experiment.uri_of(matrix.path()), matrix.shape().1);
+        if n_columns != n_vars {
+            let problem = format!("it has {n_columns} columns, and var {n_vars} rows");
+            return Err(Error::Schema { uri, problem });
+        }
         self.array(matrix)
     }
 
@@ -217,9 +242,14 @@ impl AnnDataMeasurement {
     /// A matrix whose rows are the cells.
     fn array(&self, matrix: Matrix) -> Result<SparseNdArray, Error> {
         let place = self.experiment.place.at(&self.experiment.uri_of(matrix.path()));
-        let n_cells = self.experiment.tables.obs()?.n_rows();
-        if matrix.shape().0 != n_cells {
-            let problem = format!("it has {} rows, and obs {n_cells}", matrix.shape().0);
+        let obs = self.experiment.tables.obs()?;
+        if matrix.starts() != obs.starts() {
+            let problem = if matrix.shape().0 == obs.n_rows() {
+                let (of_matrix, of_obs) = (matrix.starts(), obs.starts());
+                format!("its data sets begin at rows {of_matrix:?}, and those of obs at {of_obs:?}")
+            } else {
+                format!("it has {} rows, and obs {}", matrix.shape().0, obs.n_rows())
+            };
             return Err(Error::Schema { uri: place.uri, problem });
         }
         let Matrices { is_far, cache, .. } = self.experiment.matrices()?.clone();
@@ -232,6 +262,11 @@ impl AnnDataMeasurement {
     fn no_member(&self, kind: &'static str, name: &str, existing: Vec<String>) -> Error {
         Error::NoMember { uri: self.uri.clone(), kind, name: name.to_owned(), existing }
     }
+}
+
+/// Whether an address is one of AnnData in HDF5, by its name.
+pub(crate) fn is_h5ad(uri: &str) -> bool {
+    uri.to_ascii_lowercase().ends_with(".h5ad")
 }
 
 /// The element `raw`, which was there when the measurement was opened.

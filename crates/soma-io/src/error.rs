@@ -234,6 +234,11 @@ pub enum Error {
     /// The native reader failed.
     #[error(transparent)]
     Native(#[from] tiledb_native::Error),
+    /// AnnData in HDF5 cannot be read.
+    #[cfg(feature = "anndata")]
+    #[error(transparent)]
+    Hdf5(#[from] hdf5::Error),
+
     /// AnnData in Zarr cannot be read.
     #[cfg(feature = "anndata")]
     #[error(transparent)]
@@ -277,7 +282,7 @@ pub enum Error {
         data_type: String,
     },
     /// It is an AnnData, which this build does not read.
-    #[error("{uri} is an AnnData in Zarr: build with the Cargo feature `anndata`")]
+    #[error("{uri} is an AnnData: build with the Cargo feature `anndata`")]
     NeedsAnnData {
         /// The AnnData.
         uri: String,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use storage::{Config, ReadLimit};
 
-use crate::anndata::{AnnDataExperiment, AnnDataMeasurement};
+use crate::anndata::{AnnDataExperiment, AnnDataMeasurement, is_h5ad};
 use crate::soma_object::{Collection, Place, gather, trimmed};
 use crate::{DataFrame, Error, ReaderChoice, SparseNdArray, census};
 
@@ -79,6 +79,12 @@ impl Experiment {
         let uri = trimmed(uri)?;
         let (uri, config) = census::resolved(&uri, &options.config)?;
         let place = Place::of_root(&uri, &config, options)?;
+        // SOMA has no experiments in single files.
+        if is_h5ad(&uri)
+            && let Some(anndata) = AnnDataExperiment::find(&place)?
+        {
+            return Ok(Self { stored: StoredExperiment::AnnData(anndata) });
+        }
         let gathered = gather::experiment(&place);
         let opened = gathered.and_then(|()| Collection::open(place.clone(), &["SOMAExperiment"]));
         let stored = match opened {

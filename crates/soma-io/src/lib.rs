@@ -17,7 +17,8 @@
 //! syntax. Rows of X are selected by joinid ([`RowRanges`]), and so are genes ([`GeneSelection`]).
 //! Rows are returned as CSR ([`CsrBuffers`]) or as Arrow COO.
 //!
-//! With the feature `anndata`, an AnnData in Zarr is opened as an experiment, too ([`Experiment`]).
+//! With the feature `anndata`, an AnnData in Zarr or HDF5 is opened as an experiment, too
+//! ([`Experiment`]).
 //!
 //! An experiment is in a folder or in an object store: `s3://`, `gs://` and `azure://` need the
 //! features `s3`, `gcs` and `azure`. `census://2025-11-08/homo_sapiens` is short for the CELLxGENE
@@ -82,6 +83,8 @@ pub use self::row_cache::{
 };
 #[cfg(feature = "anndata")]
 pub use ::anndata::Error as AnnDataError;
+#[cfg(feature = "anndata")]
+pub use ::hdf5::Error as Hdf5Error;
 pub use ::row_cache::{RowCacheSpec, RowCacheStats, RowCacheUse};
 pub use axis_query::{AxisQuery, Joinids};
 pub use csr::{CsrBuffers, PackedCsr, PackedValues};

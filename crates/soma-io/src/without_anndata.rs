@@ -10,6 +10,11 @@ use crate::{DataFrame, Error, SparseNdArray};
 /// The layer that is the element X.
 pub(crate) const X: &str = "X";
 
+/// Whether an address is one of AnnData in HDF5, by its name.
+pub(crate) fn is_h5ad(uri: &str) -> bool {
+    uri.to_ascii_lowercase().ends_with(".h5ad")
+}
+
 /// There is none.
 #[derive(Debug, Clone)]
 pub(crate) enum AnnDataExperiment {}
@@ -20,10 +25,14 @@ pub(crate) enum AnnDataMeasurement {}
 
 impl AnnDataExperiment {
     pub(crate) fn find(place: &Place) -> Result<Option<Self>, Error> {
+        if is_h5ad(&place.uri) {
+            return Err(Error::NeedsAnnData { uri: place.uri.clone() });
+        }
         let Ok(files) = place.files() else { return Ok(None) };
         let is_marked = |bytes: Vec<u8>| {
             let text = String::from_utf8_lossy(&bytes);
-            text.contains("encoding-type") && text.contains("\"anndata\"")
+            text.contains("encoding-type")
+                && ["\"anndata\"", "\"annbatch-preshuffled\""].iter().any(|of| text.contains(of))
         };
         if files.read_files(&["zarr.json", ".zattrs"]).into_iter().flatten().any(is_marked) {
             return Err(Error::NeedsAnnData { uri: place.uri.clone() });

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 36] = [
+const ORDER: [&str; 37] = [
     "worktime",
     "csr",
     "storage",
@@ -15,6 +15,7 @@ const ORDER: [&str; 36] = [
     "slots",
     "arrays",
     "anndata",
+    "hdf5",
     "tiledb-schema",
     "tiledb",
     "tiledb-native",
@@ -45,7 +46,7 @@ const ORDER: [&str; 36] = [
 
 /// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
 /// only.
-const LIMITED: [(&str, &[&str], &[&str]); 24] = [
+const LIMITED: [(&str, &[&str], &[&str]); 25] = [
     ("worktime", &[], &[]),
     ("csr", &[], &[]),
     ("storage", &[], &[]),
@@ -58,6 +59,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 24] = [
         &[
             "anndata",
             "csr",
+            "hdf5",
             "row-cache",
             "storage",
             "tiledb",
@@ -74,6 +76,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 24] = [
     ("slots", &[], &[]),
     ("arrays", &["slots", "storage", "pipeline", "worktime"], &["shuffle"]),
     ("anndata", &["arrays", "csr", "storage"], &[]),
+    ("hdf5", &["storage"], &["arrays"]),
     ("images", &["arrays", "pipeline", "shuffle", "slots", "storage", "worktime"], &[]),
     (
         "sequences",
@@ -109,7 +112,7 @@ const FOR_TESTS: [&str; 2] = ["fuzz-corpus", "test-storage"];
 const FREE: [&str; 1] = ["benches"];
 
 /// Crates from outside that only some crates may name, and the crates whose tests may, too.
-const PLACES: [(&str, &[&str], &[&str]); 11] = [
+const PLACES: [(&str, &[&str], &[&str]); 12] = [
     ("tch", &["torch-feed"], &[]),
     ("torch-sys", &["torch-feed"], &[]),
     ("libloading", &["tiledb"], &[]),
@@ -120,6 +123,7 @@ const PLACES: [(&str, &[&str], &[&str]); 11] = [
     ("reqwest", &["storage"], &[]),
     ("rustls", &["key-values", "storage"], &[]),
     ("rustls-native-certs", &["storage"], &[]),
+    ("hdf5-reader", &["hdf5"], &[]),
     ("zarrs", &["arrays", "cubes", "fields"], &["anndata"]),
 ];
 

@@ -85,7 +85,8 @@ fn it_is_what_tiledbsoma_makes_of_the_same_anndata() {
     let arguments = [folder.path().to_str().unwrap(), &cells.to_string(), &genes.to_string()];
     python::run(&python, "write_anndata.py", &arguments);
     let soma = open(&folder.path().join("experiment"));
-    for name in ["v2.zarr", "v3.zarr", "collection.zarr"] {
+    let names = ["v2.zarr", "v3.zarr", "collection.zarr", "gap.zarr", "plain.h5ad", "gzip.h5ad"];
+    for name in names {
         let ours = open(&folder.path().join(name));
         assert!(ours.is_anndata() && !soma.is_anndata());
         assert_eq!(ours.measurements().unwrap(), ["RNA", "raw"]);
@@ -117,6 +118,25 @@ fn it_is_what_tiledbsoma_makes_of_the_same_anndata() {
         assert_eq!((pca.shape(), pca.used_columns().unwrap()), ((cells, 3), 3));
         assert_eq!(rows(&pca).values, rows(&soma).values);
     }
+    for (name, words) in [
+        ("slipped.zarr", "its data sets begin at rows [0, 2, 6], and those of obs at [0, 3, 6]"),
+        ("few_genes.zarr", "it has 6 columns, and var 5 rows"),
+    ] {
+        let error = open(&folder.path().join(name)).measurement("RNA").unwrap().x("X").unwrap_err();
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_hdf5_is_an_error_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.h5ad");
+    let open = || Experiment::open(path.to_str().unwrap(), &OpenOptions::default());
+    let error = open().unwrap_err();
+    assert!(matches!(error, Error::Missing { .. }), "{error}");
+    std::fs::write(&path, "no HDF5").unwrap();
+    let error = open().unwrap_err().to_string();
+    assert!(error.contains("x.h5ad") && error.contains("HDF5"), "{error}");
 }
 
 pub(crate) fn fixture() -> std::path::PathBuf {
