@@ -1,5 +1,5 @@
-//! AnnData in Zarr or HDF5, seen as an experiment: its tables as data frames, its matrices as layers
-//! of X.
+//! AnnData in Zarr or HDF5, seen as an experiment: its tables as data frames, its matrices as
+//! layers of X.
 //!
 //! Rows have no joinids of their own there, so a row's joinid is its position. The index of a table
 //! is a column of its name; without a name it is `obs_id` or `var_id`, as in `tiledbsoma.io`.
