@@ -57,7 +57,7 @@ class ArrowTable:
 
 @final
 class Experiment:
-    """A SOMA experiment, or an AnnData in Zarr, that is open for reading."""
+    """A SOMA experiment, or an AnnData, that is open for reading."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class Dataset:
         config: dict[str, str] | None = None,
         **options: Any,
     ) -> Dataset:
-        """Opens an AnnData in Zarr, which is read in place.
+        """Opens an AnnData in Zarr or HDF5, which is read in place.
 
         `anndata` is a path, an address in an object store, or an AnnData that is backed by such a
         file. `raw` takes the element `raw`, otherwise X and the layers. `options` are those of

@@ -349,13 +349,13 @@ fn without_columns(n_rows: usize) -> PyResult<RecordBatch> {
         .map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// The address of an AnnData in Zarr: a path, or the path of an object of anndata that is backed.
+/// The address of an AnnData: a path, or the path of an object of anndata that is backed.
 fn anndata_address(anndata: &Bound<'_, PyAny>) -> PyResult<String> {
     let path = if anndata.hasattr("obs_names")? {
         let filename = anndata.getattr("filename")?;
         if filename.is_none() {
             return Err(PyValueError::new_err(
-                "this AnnData is in memory: give the path of the Zarr that write_zarr wrote",
+                "this AnnData is in memory: give the path of what write_zarr or write_h5ad wrote",
             ));
         }
         filename
@@ -363,12 +363,6 @@ fn anndata_address(anndata: &Bound<'_, PyAny>) -> PyResult<String> {
         anndata.clone()
     };
     let path: PathBuf = path.extract()?;
-    if path.extension().is_some_and(|of| of.eq_ignore_ascii_case("h5ad")) {
-        return Err(PyValueError::new_err(format!(
-            "{} is HDF5, and AnnData is read from Zarr: anndata.read_h5ad(path).write_zarr(...)",
-            path.display()
-        )));
-    }
     path.into_os_string()
         .into_string()
         .map_err(|path| PyValueError::new_err(format!("the path {} is not UTF-8", path.display())))

@@ -94,10 +94,12 @@ def test_what_can_be_named(tmp_path, experiment):
     assert Dataset.from_anndata(str(STORES / "v2"), layer="counts").shape == (7, 4)
     with pytest.raises(ValueError, match="in memory: give the path"):
         Dataset.from_anndata(SimpleNamespace(obs_names=[], filename=None))
-    with pytest.raises(ValueError, match="is HDF5.*write_zarr"):
-        Dataset.from_anndata(tmp_path / "x.h5ad")
-    with pytest.raises(FileNotFoundError, match="nothing is at"):
-        Dataset.from_anndata(tmp_path / "x.zarr")
+    for absent in ["x.h5ad", "x.zarr"]:
+        with pytest.raises(FileNotFoundError, match="nothing is at"):
+            Dataset.from_anndata(tmp_path / absent)
+    (tmp_path / "no.h5ad").write_text("no HDF5")
+    with pytest.raises(Exception, match=r"no\.h5ad: invalid HDF5 magic bytes"):
+        Dataset.from_anndata(tmp_path / "no.h5ad")
     with pytest.raises(ValueError, match="experiment of SOMA"):
         Dataset.from_anndata(experiment.uri)
     with pytest.raises(TypeError):
