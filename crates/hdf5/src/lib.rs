@@ -1,5 +1,5 @@
 //! An HDF5 file as a store of [Zarr](https://zarr.dev) v3, read in place from any
-//! [`Storage`](storage::Storage).
+//! [`Storage`](::storage::Storage).
 //!
 //! Both formats keep an array as a grid of chunks that are encoded one by one, so a reader of Zarr
 //! can read HDF5 if it is told where each chunk lies. [`Hdf5Storage`] is a storage whose files are
