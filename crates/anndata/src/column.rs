@@ -33,7 +33,7 @@ pub(crate) enum Stored {
     Plain(Box<StoredArray>),
     /// Values and a mask, which is true where a value is missing.
     Nullable { values: Box<StoredArray>, mask: Box<StoredArray> },
-    /// Codes into a list of categories; a negative code is a missing value.
+    /// Codes into a list of categories; -1 is a missing value.
     Categorical(Box<Categorical>),
     /// Not read, for this reason.
     Unsupported(String),
@@ -264,7 +264,8 @@ where
 {
     let codes: &[K::Native] = bytemuck::cast_slice(bytes);
     let n_categories = categories.len() as i64;
-    let wrong = codes.iter().copied().enumerate().find(|(_, code)| n_categories <= (*code).into());
+    let is_wrong = |code: i64| code < -1 || n_categories <= code;
+    let wrong = codes.iter().copied().enumerate().find(|(_, code)| is_wrong((*code).into()));
     if let Some((row, code)) = wrong {
         let code: i64 = code.into();
         return Err(format!(

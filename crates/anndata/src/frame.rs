@@ -53,7 +53,8 @@ impl Table {
         let order = match node.attributes.get("column-order") {
             Some(Value::Array(names)) => names.iter().map(Value::as_str).collect(),
             // An empty list was once written as an empty array of floats.
-            _ => Some(Vec::new()),
+            Some(_) => Some(Vec::new()),
+            None => None,
         };
         let Some(order) = order else {
             return Err(elements.damaged(path, "the attribute `column-order` is no list of names"));
@@ -112,7 +113,11 @@ impl Frame {
             first.columns.into_iter().map(FrameColumn::new).collect();
         for table in tables {
             let mut others = table.columns;
-            for column in &mut columns {
+            // The index is the index, whatever a data set calls it.
+            if let Some(index) = columns.first_mut() {
+                index.add(Some(others.remove(0)));
+            }
+            for column in columns.iter_mut().skip(1) {
                 let same = others.iter().position(|other| other.name == column.name());
                 column.add(same.map(|at| others.swap_remove(at)));
             }
@@ -159,7 +164,8 @@ impl Frame {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// The name of the column that is the index, `_index` if it had none in Python.
+    /// The name of the column that is the index, `_index` if it had none in Python. Of a collection,
+    /// as the first data set calls it.
     pub fn index_name(&self) -> &str {
         &self.index_name
     }

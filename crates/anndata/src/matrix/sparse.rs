@@ -76,7 +76,9 @@ impl SparsePart {
         let mut indptr = zeroed(starts.n_rows())
             .ok_or_else(|| elements.damaged(starts.path(), "it does not fit memory"))?;
         let whole = 0..starts.n_rows();
-        elements.read(vec![starts.request(std::slice::from_ref(&whole), &mut indptr)?])?;
+        let request = starts.request(std::slice::from_ref(&whole), &mut indptr)?;
+        // A lost file would be read as rows without values, whose values another row then has.
+        elements.read(vec![request.stored_only(nnz > 0)])?;
         if let Err(what) = check_indptr(&indptr, nnz, n_columns) {
             return Err(elements.damaged(starts.path(), what));
         }
@@ -192,7 +194,8 @@ impl Sparse {
     }
 
     /// Checks the columns of rows, and sorts rows whose columns do not ascend. An error comes with
-    /// its row.
+    /// its row. A column that is there twice is one: adding both is for whoever wrote them, and
+    /// keeping either would be silent.
     fn order(&self, rows: &[Range<u64>], out: &mut CsrBuffers) -> Result<(), (u64, String)> {
         let n_columns = self.n_columns as u32;
         let (offsets, columns) = (&out.row_offsets, &out.columns);
@@ -202,27 +205,27 @@ impl Sparse {
             .with_min_len(CHECKED_ROWS)
             .map(|row| {
                 let of_row = &columns[offsets[row]..offsets[row + 1]];
-                let (mut largest, mut is_sorted, mut last) = (0, true, 0);
-                for &column in of_row {
+                let Some((&first, others)) = of_row.split_first() else { return Ok(None) };
+                let (mut largest, mut ascends, mut last) = (first, true, first);
+                for &column in others {
                     largest = largest.max(column);
-                    is_sorted &= last <= column;
+                    ascends &= last < column;
                     last = column;
                 }
-                if !of_row.is_empty() && n_columns <= largest {
+                if n_columns <= largest {
                     return Err((row, largest));
                 }
-                Ok((!is_sorted).then_some(row))
+                Ok((!ascends).then_some(row))
             })
             .collect::<Result<Vec<Option<usize>>, (usize, u32)>>()
             .map_err(|(row, column)| {
-                let row = rows.iter().cloned().flatten().nth(row).unwrap_or_default();
                 // Large numbers stand for negative ones and those that do not fit.
                 let column = if i32::try_from(column).is_ok() {
                     format!("column {column}")
                 } else {
                     "a column that is negative or too large".to_owned()
                 };
-                (row, format!("{column}, but there are {n_columns} columns"))
+                (nth(rows, row), format!("{column}, but there are {n_columns} columns"))
             })?
             .into_iter()
             .flatten()
@@ -238,22 +241,35 @@ impl Sparse {
             let (start, end) = (row_offsets[row], row_offsets[row + 1]);
             let (of_row, rest) = columns.split_at_mut(end - at);
             let (values_of_row, values_after) = values.split_at_mut(end - at);
-            parts.push((&mut of_row[start - at..], &mut values_of_row[start - at..]));
+            parts.push((row, &mut of_row[start - at..], &mut values_of_row[start - at..]));
             (columns, values, at) = (rest, values_after, end);
         }
-        parts.into_par_iter().with_min_len(CHECKED_ROWS / 16).for_each_init(
+        let sorted = parts.into_par_iter().with_min_len(CHECKED_ROWS / 16).map_init(
             Vec::new,
-            |cells: &mut Vec<(u32, f32)>, (columns, values)| {
+            |cells: &mut Vec<(u32, f32)>, (row, columns, values)| {
                 cells.clear();
                 cells.extend(columns.iter().copied().zip(values.iter().copied()));
-                cells.sort_by_key(|(column, _)| *column);
+                cells.sort_unstable_by_key(|(column, _)| *column);
                 for ((to, value), cell) in columns.iter_mut().zip(values).zip(cells) {
                     (*to, *value) = *cell;
                 }
+                let twice = columns.array_windows().find(|[one, next]| one == next);
+                twice.map_or(Ok(()), |[column, _]| Err((row, *column)))
             },
         );
-        Ok(())
+        sorted.collect::<Result<(), (usize, u32)>>().map_err(|(row, column)| {
+            let what = format!(
+                "column {column} more than once; add such values up where they were written: \
+                 matrix.sum_duplicates() of scipy"
+            );
+            (nth(rows, row), what)
+        })
     }
+}
+
+/// The number of a row that is at a place among those wanted.
+fn nth(rows: &[Range<u64>], place: usize) -> u64 {
+    rows.iter().cloned().flatten().nth(place).unwrap_or_default()
 }
 
 /// Memory for numbers; `None` if there is too little.

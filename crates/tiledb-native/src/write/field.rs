@@ -68,22 +68,23 @@ impl Field {
         self.statistics.push(statistics);
     }
 
-    /// The least value of each tile, one after another; none if the field has no order. All tiles
-    /// but the last have `capacity` cells.
-    pub(super) fn least(&self, capacity: u64) -> Vec<u8> {
-        self.ends(capacity, |tile| tile.least)
+    /// The least value of each tile, one after another; none if the field has no order. The first
+    /// tile has `of_first` cells, and so have all others but the last.
+    pub(super) fn least(&self, of_first: u64) -> Vec<u8> {
+        self.ends(of_first, |tile| tile.least)
     }
 
     /// The greatest values, like [`Self::least`].
-    pub(super) fn greatest(&self, capacity: u64) -> Vec<u8> {
-        self.ends(capacity, |tile| tile.greatest)
+    pub(super) fn greatest(&self, of_first: u64) -> Vec<u8> {
+        self.ends(of_first, |tile| tile.greatest)
     }
 
-    fn ends(&self, capacity: u64, end: fn(&Statistics) -> u64) -> Vec<u8> {
+    fn ends(&self, of_first: u64, end: fn(&Statistics) -> u64) -> Vec<u8> {
         match self.kind {
             Kind::Attribute { number: Some(number), .. } => {
-                // libtiledb writes zeros for a full tile of nothing but nulls.
-                let is_empty = |tile: &Statistics| tile.n_nulls == capacity;
+                // libtiledb writes zeros for a tile of nothing but nulls, except for a last tile that
+                // has fewer cells than others: it takes all tiles to be as long as the first.
+                let is_empty = |tile: &Statistics| tile.n_nulls == of_first;
                 let ends =
                     self.statistics.iter().map(|tile| if is_empty(tile) { 0 } else { end(tile) });
                 ends.flat_map(|end| bytes(number, end)).collect()

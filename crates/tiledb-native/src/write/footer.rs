@@ -21,11 +21,9 @@ pub(super) struct Fragment<'a, const D: usize> {
     pub(super) version: u32,
     /// The last part of the schema's path.
     pub(super) schema_name: &'a str,
-    /// Cells of each tile but the last.
-    pub(super) capacity: u64,
     /// The bounds of each tile, of which there must be at least one.
     pub(super) bounds: &'a [Rectangle<D>],
-    /// The number of cells of each tile.
+    /// The number of cells of each tile: the same for all but the last, which may have fewer.
     pub(super) n_cells: &'a [u64],
     /// Attributes, obsolete coordinates, dimensions.
     pub(super) fields: &'a [Field],
@@ -43,13 +41,14 @@ pub(super) fn metadata<const D: usize>(fragment: &Fragment<'_, D>) -> Vec<u8> {
         |field, _| counted(&field.var_offsets),
         |field, _| counted(&field.var_sizes),
         |field, _| counted(&field.validity_offsets),
-        |field, capacity| sized(&field.least(capacity)),
-        |field, capacity| sized(&field.greatest(capacity)),
+        |field, of_first| sized(&field.least(of_first)),
+        |field, of_first| sized(&field.greatest(of_first)),
         |field, _| counted(&field.sums()),
         |field, _| counted(&field.null_counts()),
     ];
+    let of_first = fragment.n_cells.first().copied().unwrap_or(0);
     for section in sections {
-        places.extend(fields.iter().map(|field| tile(&section(field, fragment.capacity))));
+        places.extend(fields.iter().map(|field| tile(&section(field, of_first))));
     }
     let mut whole = Vec::new();
     for field in fields {

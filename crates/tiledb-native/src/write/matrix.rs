@@ -216,7 +216,6 @@ impl FragmentWriter {
         let fragment = Fragment {
             version: self.form.version,
             schema_name: &self.form.schema_name,
-            capacity: self.form.capacity as u64,
             bounds: &bounds,
             n_cells: &n_cells,
             fields: &fields,

@@ -158,7 +158,6 @@ impl TableWriter {
         let fragment = Fragment {
             version: self.form.version,
             schema_name: &self.form.schema_name,
-            capacity: self.form.capacity as u64,
             bounds: &bounds,
             n_cells: &n_cells,
             fields: &fields,

@@ -382,6 +382,11 @@ fn tiles_of_several_chunks_and_the_tree_of_many_tiles() {
 }
 
 #[test]
+fn last_tiles_of_nothing_but_nulls() {
+    (1..=9).for_each(|n| ordinary(n, 4).check());
+}
+
+#[test]
 fn tables_without_rows_are_no_fragment() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path().join("table");
