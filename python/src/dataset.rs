@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use loader::{Cells, DatasetSpec, Genes, ReaderChoice, RowSet, encode};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use soma_io::{AxisQuery, CsrBuffers, Joinids, XReader};
@@ -180,6 +180,10 @@ impl Dataset {
             return Err(PyValueError::new_err(text));
         }
         let options = options.unwrap_or_else(|| PyDict::new(py));
+        if options.contains("measurement")? {
+            let text = "from_anndata() has no measurement: raw says which matrix is read";
+            return Err(PyTypeError::new_err(text));
+        }
         options.set_item("measurement", if raw { "raw" } else { "RNA" })?;
         let made =
             py.get_type::<Self>().call_method("from_experiment", (experiment,), Some(&options));

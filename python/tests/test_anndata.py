@@ -104,6 +104,8 @@ def test_what_can_be_named(tmp_path, experiment):
         Dataset.from_anndata(experiment.uri)
     with pytest.raises(TypeError):
         Dataset.from_anndata(5)
+    with pytest.raises(TypeError, match="raw says which"):
+        Dataset.from_anndata(STORES / "v3", measurement="raw")
     with pytest.raises(ValueError, match="no layer.*it has X, by_columns, counts, dense"):
         Dataset.from_anndata(STORES / "v3", layer="raw")
     with pytest.raises(ValueError, match="tocsr"):

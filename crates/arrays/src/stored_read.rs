@@ -305,7 +305,8 @@ fn place_bands<'a>(
             },
         };
         if stored_only && place.is_none() && !array.files.is_left_out(chunk) {
-            return Err(format!("chunk {chunk:?} is not stored").into());
+            let what = "its file was lost, or left out since it has nothing but zeros";
+            return Err(format!("chunk {chunk:?} is not stored: {what}").into());
         }
         if let Some(place) = &place {
             stored_len(&place.range, chunk_bytes, numbers.decoder.is_raw())

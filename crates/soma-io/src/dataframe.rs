@@ -258,16 +258,27 @@ impl DataFrame {
         let Some(columns) = columns else { return Ok(self.schema.as_ref().clone()) };
         let mut fields: Vec<Field> = Vec::with_capacity(columns.len());
         for name in columns {
-            let field = self.schema.field_with_name(name).map_err(|_| Error::NoColumn {
-                uri: self.uri().to_owned(),
-                name: (*name).to_owned(),
-                existing: self.schema.fields().iter().map(|field| field.name().clone()).collect(),
-            })?;
+            let field = self.schema.field_with_name(name).map_err(|_| self.no_column(name))?;
             if !fields.iter().any(|chosen| chosen.name() == name) {
                 fields.push(field.clone());
             }
         }
         Ok(Schema::new(fields))
+    }
+
+    /// The error for a column that does not exist, or that exists and cannot be read.
+    pub(crate) fn no_column(&self, name: &str) -> Error {
+        let unread = self.unread_columns().into_iter().find(|(unread, _)| unread == name);
+        if let Some((_, reason)) = unread {
+            return Error::broken_column(self.uri(), name, reason);
+        }
+        let existing = self.schema.fields().iter().map(|field| field.name().clone()).collect();
+        Error::NoColumn { uri: self.uri().to_owned(), name: name.to_owned(), existing }
+    }
+
+    /// The columns that are stored and cannot be read, each with the reason. SOMA has none.
+    pub fn unread_columns(&self) -> Vec<(String, String)> {
+        self.table.unread_columns()
     }
 
     /// The attribute of a column; `None` for the joinid.

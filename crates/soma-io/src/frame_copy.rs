@@ -55,11 +55,7 @@ impl FrameCopy {
         if let ColumnChoice::Only(named) | ColumnChoice::Without(named) = choice {
             let unknown = |name: &&String| all.iter().all(|column| column.name != **name);
             if let Some(name) = named.iter().find(unknown) {
-                return Err(Error::NoColumn {
-                    uri: frame.uri().to_owned(),
-                    name: name.clone(),
-                    existing: all.into_iter().map(|column| column.name).collect(),
-                });
+                return Err(frame.no_column(name));
             }
         }
         let chosen = |name: &String| match choice {

@@ -186,13 +186,20 @@ fn oracle(rows: &[Vec<(u32, u8)>], wanted: &[Range<u64>], n_columns: usize) -> C
     csr
 }
 
+/// A row of a matrix of 30 columns, in any order.
+fn row() -> impl Strategy<Value = Vec<(u32, u8)>> {
+    let columns = prop::sample::subsequence((0..30_u32).collect::<Vec<_>>(), 0..25).prop_shuffle();
+    let values = prop::collection::vec(any::<u8>(), 25);
+    (columns, values).prop_map(|(columns, values)| columns.into_iter().zip(values).collect())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn rows_are_those_that_were_written(
         layout in layouts(),
-        rows in prop::collection::vec(prop::collection::vec((0..30_u32, any::<u8>()), 0..25), 1..40),
+        rows in prop::collection::vec(row(), 1..40),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
         n_datasets in 1..4_usize,
     ) {

@@ -131,6 +131,11 @@ impl StoredArray for StoredFrame {
 }
 
 impl StoredTable for StoredFrame {
+    fn unread_columns(&self) -> Vec<(String, String)> {
+        let owned = |(name, reason): (&str, &str)| (name.to_owned(), reason.to_owned());
+        self.frame.unsupported().map(owned).collect()
+    }
+
     fn read_each(
         &self,
         names: &[&str],
