@@ -65,6 +65,9 @@ class Variant:
     """Whether it takes the work's chunks and blocks; if not, one run serves all works of a form."""
     forms: tuple[str, ...] = ("dense", "csr")
     """Forms of batches that it supports."""
+    anndata: str | None = None
+    """Path in its copy of the AnnData that it reads, if somafeed reads the same files: then it is
+    measured on them, too. The index of obs must be the joinids."""
 
 
 @dataclass

@@ -1,4 +1,5 @@
-"""scDataset's `scDataset` with `BlockShuffling` on an h5ad file, read through torch's `DataLoader`.
+"""scDataset's `scDataset` with `BlockShuffling` on an h5ad file and on Zarr that anndata wrote, read
+through torch's `DataLoader`.
 
 anndata opens the file in backed mode, as scDataset's documentation shows. A fetch returns a scipy
 CSR matrix with the obs columns, and dense batches are scipy's `toarray` of a batch. With
@@ -12,29 +13,36 @@ from typing import Any
 import anndata
 import measuring
 import numpy as np
+import zarr
 from scdataset import BlockShuffling, scDataset
-from soma_reading import write_h5ad
+from soma_reading import open_zarr, write_h5ad, write_zarr
 from torch.utils.data import DataLoader
 
 FETCH_ROWS = 16_384
+H5AD, ZARR = "experiment.h5ad", "plain.zarr"
 PEER = measuring.Peer(
-    packages=["scdataset", "anndata", "h5py", "torch", "scipy", "numpy"],
+    packages=["scdataset", "anndata", "h5py", "zarr", "torch", "scipy", "numpy"],
     variants=[
-        measuring.Variant("ours", "blocks of as many rows as the work's chunks, a fetch of as many as its blocks"),
-        measuring.Variant("documented", f"blocks of 16 rows, fetches of {FETCH_ROWS}, no workers", takes_blocks=False),
+        measuring.Variant("ours", "blocks of as many rows as the work's chunks, a fetch of as many as its blocks", anndata=H5AD),
+        measuring.Variant("documented", f"blocks of 16 rows, fetches of {FETCH_ROWS}, no workers", takes_blocks=False, anndata=H5AD),
+        measuring.Variant("zarr", "as the first, on Zarr as anndata writes it", anndata=ZARR),
     ],
     gene_subsets=False,
-    conversion="h5ad, CSR, not compressed",
+    conversion="h5ad, CSR, not compressed; and by AnnData.write_zarr",
 )
 
 
 def convert(job: argparse.Namespace) -> None:
-    write_h5ad(job, Path(job.copy) / "experiment.h5ad")
+    write_h5ad(job, Path(job.copy) / H5AD)
+    write_zarr(Path(job.copy) / H5AD, Path(job.copy) / ZARR)
 
 
 def open_loader(job: argparse.Namespace) -> measuring.Loader:
-    data = anndata.read_h5ad(Path(job.copy) / "experiment.h5ad", backed="r")
     columns = list(dict.fromkeys(["soma_joinid", *job.obs_column]))
+    if job.variant == "zarr":
+        data = open_zarr(zarr.open_group(Path(job.copy) / ZARR, mode="r"), columns)
+    else:
+        data = anndata.read_h5ad(Path(job.copy) / H5AD, backed="r")
     chunk_rows, fetch_rows = job.chunk_rows, job.chunk_rows * job.chunks_per_block
     if job.variant == "documented":
         chunk_rows, fetch_rows = 16, FETCH_ROWS

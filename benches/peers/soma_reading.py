@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import h5py
 import measuring
@@ -84,3 +85,18 @@ def write_h5ad(job: argparse.Namespace, path: Path) -> None:
             nnz += piece.nnz
         group.create_dataset("indptr", data=np.concatenate(pointers))
         file.attrs.update({"encoding-type": "anndata", "encoding-version": "0.1.0"})
+
+
+def write_zarr(h5ad: Path, path: Path) -> None:
+    """Writes the AnnData of an h5ad as Zarr, as its users do: whole, by `AnnData.write_zarr`."""
+    import anndata
+
+    anndata.read_h5ad(h5ad).write_zarr(path)
+
+
+def open_zarr(group: Any, columns: list[str]) -> Any:
+    """The AnnData in a group of Zarr: X where it lies, and some columns of obs."""
+    import anndata
+
+    obs = anndata.io.read_elem(group["obs"])[columns]
+    return anndata.AnnData(X=anndata.io.sparse_dataset(group["X"]), obs=obs)

@@ -149,8 +149,8 @@ impl Comparison {
         }
         let outcome = match side {
             Side::Peer(peer) => self.run_peer(job, peer, task),
-            Side::Own | Side::Relaid { .. } if task == PeerTask::Tally => self.count_own(job, side),
-            Side::Own | Side::Relaid { .. } => self.measure_own(job, side),
+            _ if task == PeerTask::Tally => self.count_own(job, side),
+            Side::Own | Side::Relaid { .. } | Side::AnnData { .. } => self.measure_own(job, side),
         };
         self.done += 1;
         self.session.display.position(self.done);
@@ -178,7 +178,8 @@ impl Comparison {
     }
 
     fn count_own(&self, job: &WorkJob, side: &Side) -> anyhow::Result<Outcome> {
-        let work = OwnWork::Tally(Box::new(job.point.clone()));
+        let point = Box::new(job.point.clone());
+        let work = OwnWork::Tally { point, joinid_column: side.joinid_column() };
         let process = own_process(&self.session, &side.data(&job.data), work)?;
         let name = format!("{}: {} is checked", job.work, side.label());
         let mut delivered = None;
@@ -228,7 +229,8 @@ impl Comparison {
                 _ => record.measured.status.name().to_owned(),
             };
             self.session.display.line(&format!("{}: {name} {round}: {figures}", job.work));
-            self.runs.push(Run { work: job.work.to_string(), loader: name, record });
+            let files = side.shared_files();
+            self.runs.push(Run { work: job.work.to_string(), loader: name, files, record });
         }
         Ok(())
     }
@@ -339,7 +341,9 @@ fn failed(job: &WorkJob, side: &Side, failure: &Failure, cache: &str) -> EpochRe
                 }
                 point
             }
-            Side::Own | Side::Relaid { .. } => as_asked(&job.point, &side.data(&job.data), cache),
+            Side::Own | Side::Relaid { .. } | Side::AnnData { .. } => {
+                as_asked(&job.point, &side.data(&job.data), cache)
+            }
         },
         measured: failure.measured(),
         ..EpochRecord::default()

@@ -4,6 +4,9 @@
 use std::ops::ControlFlow;
 
 use anyhow::Context as _;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Int64Type;
+use arrow_schema::DataType;
 use bench_run::{Order, ProcessSpec, Reporter, Session};
 use grid_point::{Data, DataSource, OpenData, Point, tensor_loader};
 use relayout::{RelayoutEvent, RelayoutSpec};
@@ -28,7 +31,13 @@ pub(crate) struct OwnTask {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum OwnWork {
     /// Load an epoch without measuring, and count its cells and values.
-    Tally(Box<Point>),
+    Tally {
+        /// How it is loaded.
+        point: Box<Point>,
+        /// The obs column with each cell's joinid as a text, where joinids are not those of the
+        /// experiment: in a copy.
+        joinid_column: Option<String>,
+    },
     /// Write a copy of the experiment in a layout for training.
     Relayout {
         /// Path of the copy.
@@ -56,10 +65,11 @@ pub fn serve() -> anyhow::Result<()> {
 fn perform(order: &Order<OwnTask>, reporter: &mut Reporter<PeerAnswer>) -> anyhow::Result<()> {
     let OwnTask { data, work } = &order.task;
     match work {
-        OwnWork::Tally(point) => {
+        OwnWork::Tally { point, joinid_column } => {
+            let original = joinid_column.as_deref().map(|column| joinids(data, column));
             let dataset = OpenData::open(data, None)?.dataset;
             let loader = tensor_loader(dataset, point, data, reporter.grown_bytes()?)?;
-            let delivered = count_epoch(&loader, reporter)?;
+            let delivered = count_epoch(&loader, original.transpose()?.as_deref(), reporter)?;
             reporter.answer(PeerAnswer::Delivered(delivered))
         }
         OwnWork::Relayout { target } => {
@@ -69,16 +79,35 @@ fn perform(order: &Order<OwnTask>, reporter: &mut Reporter<PeerAnswer>) -> anyho
     }
 }
 
-/// Counts the cells and values of an epoch.
+/// Reads which joinid each row of a copy had in the experiment.
+fn joinids(data: &Data, column: &str) -> anyhow::Result<Vec<i64>> {
+    let DataSource { uri, config } = data.source()?;
+    let options = OpenOptions { config, ..OpenOptions::default() };
+    let obs = Experiment::open(uri.full(), &options)?.obs()?.read(Some(&[column]), None)?;
+    let texts = arrow_cast::cast(obs.column(0), &DataType::Int64)
+        .with_context(|| format!("the column {column} of the copy holds no joinids"))?;
+    Ok(texts.as_primitive::<Int64Type>().iter().flatten().collect())
+}
+
+/// Counts the cells and values of an epoch. `original` are the joinids that the rows of a copy had
+/// in the experiment.
 fn count_epoch(
     loader: &TensorLoader,
+    original: Option<&[i64]>,
     reporter: &mut Reporter<PeerAnswer>,
 ) -> anyhow::Result<Delivered> {
     let dataset = loader.loader().dataset();
     let mut count = DeliveryCount::default();
     for batch in loader.epoch(0)? {
         let batch = batch?;
-        let joinids = Vec::<i64>::try_from(batch.joinids()).context("cannot read the joinids")?;
+        let mut joinids =
+            Vec::<i64>::try_from(batch.joinids()).context("cannot read the joinids")?;
+        if let Some(original) = original {
+            for joinid in &mut joinids {
+                let place = usize::try_from(*joinid).ok().and_then(|row| original.get(row));
+                *joinid = *place.with_context(|| format!("the copy has no row {joinid}"))?;
+            }
+        }
         count.add(&joinids, &batch.row_values()?);
         reporter.progress(count.n_cells(), dataset.n_rows())?;
     }

@@ -69,6 +69,9 @@ pub(crate) struct Variant {
     pub(crate) takes_blocks: bool,
     /// Supported forms of batches.
     pub(crate) forms: Vec<String>,
+    /// Path in its copy of the AnnData that it reads, if our loader reads the same files.
+    #[serde(default)]
+    pub(crate) anndata: Option<String>,
 }
 
 /// Name of the variant with the work's settings.

@@ -55,16 +55,24 @@ impl Preparing<'_> {
                 })?)
             }
         };
-        let sides = facts.variants.into_iter().map(|variant| {
-            Side::Peer(PeerSide {
+        let mut sides: Vec<Side> = Vec::new();
+        for variant in facts.variants {
+            let side = Side::Peer(PeerSide {
                 peer: peer.clone(),
                 variant,
                 gene_subsets: facts.gene_subsets,
                 copy: copy.as_ref().map(|copy| copy.folder.clone()),
                 link: None,
-            })
-        });
-        Ok(PreparedPeer { sides: sides.collect(), copy, skipped: None })
+            });
+            if let (Some(files), Some(copy)) = (side.shared_files(), &copy)
+                && !sides.iter().any(|other| other.shared_files().as_ref() == Some(&files))
+            {
+                let uri = copy.folder.join(&files.anndata).display().to_string();
+                sides.push(Side::AnnData { files, uri, link: None });
+            }
+            sides.push(side);
+        }
+        Ok(PreparedPeer { sides, copy, skipped: None })
     }
 
     /// Returns our loader's side on a copy that `relayout` makes. Fails if the copy fails.

@@ -10,7 +10,7 @@ use bench_run::grouped;
 use super::copies::DataCopy;
 use super::link_table;
 use super::ratio::{Ratio, spread};
-use super::side::RELAID;
+use super::side::{PeerFiles, RELAID};
 use super::text_table::table;
 
 const FIGURES: [&str; 10] = [
@@ -39,7 +39,8 @@ Medians of the repetitions (least to most). The loaders run in turn, each in a p
 cells/s: whole epochs, the first batch counted, from asking for the epoch to its end. Peak: of the whole process, interpreter and
 libraries included, as the kernel counts it (VmHWM); of a loader with worker processes the sampled sum of their proportional set sizes.
 Chunks x rows: how many chunks are shuffled together, and how many rows of each are read together, as it ran. A loader with its own settings
-(documented) is measured once for all works of a form and a number of genes. somafeed relaid: our loader on the copy that relayout made.
+(documented) is measured once for all works of a form and a number of genes. somafeed relaid: our loader on the copy that relayout made;
+somafeed on a peer's files: our loader on the AnnData that the peer reads.
 CPU s: of an epoch, all threads. Open s: from opening the experiment until an epoch could be asked for, not part of cells/s.
 Ratios: of the medians (least to most of the pairs of one repetition).";
 
@@ -47,6 +48,7 @@ Ratios: of the medians (least to most of the pairs of one repetition).";
 struct Group<'a> {
     work: String,
     loader: &'a str,
+    files: Option<&'a PeerFiles>,
     records: Vec<&'a EpochRecord>,
 }
 
@@ -54,6 +56,8 @@ struct Group<'a> {
 pub(crate) struct Run {
     pub(crate) work: String,
     pub(crate) loader: String,
+    /// The files that our loader and a peer both read, if it reads such.
+    pub(crate) files: Option<PeerFiles>,
     pub(crate) record: EpochRecord,
 }
 
@@ -75,9 +79,11 @@ pub(crate) fn tables(runs: &[Run]) -> String {
         let of_work = groups.iter().filter(move |ours| ours.work == theirs.work);
         of_work
             .filter(move |ours| match ours.loader {
-                OWN_LOADER => theirs.loader != OWN_LOADER && theirs.loader != RELAID,
+                OWN_LOADER => !is_own(theirs.loader),
                 // The relaid copy is also compared with the original experiment.
-                RELAID => theirs.loader != RELAID,
+                RELAID => theirs.loader == OWN_LOADER || !is_own(theirs.loader),
+                // With the peer on the same files.
+                own if is_own(own) => ours.files == theirs.files && !is_own(theirs.loader),
                 _ => false,
             })
             .map(move |ours| ratios(ours, theirs))
@@ -156,7 +162,7 @@ fn format_copies(copies: &[DataCopy]) -> String {
 
 fn groups(runs: &[Run]) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
-    for Run { work, loader, record } in runs {
+    for Run { work, loader, files, record } in runs {
         let loader = loader.as_str();
         let work = match record.measured.epoch {
             None | Some(0) => work.clone(),
@@ -164,10 +170,17 @@ fn groups(runs: &[Run]) -> Vec<Group<'_>> {
         };
         match groups.iter_mut().find(|group| group.work == work && group.loader == loader) {
             Some(group) => group.records.push(record),
-            None => groups.push(Group { work, loader, records: vec![record] }),
+            None => {
+                groups.push(Group { work, loader, files: files.as_ref(), records: vec![record] });
+            }
         }
     }
     groups
+}
+
+/// Whether a loader's name is one of ours, on whatever data.
+fn is_own(loader: &str) -> bool {
+    loader.strip_prefix(OWN_LOADER).is_some_and(|data| data.is_empty() || data.starts_with(' '))
 }
 
 fn figures(group: &Group<'_>) -> [String; 10] {
@@ -270,7 +283,7 @@ mod tests {
             ..Measured::default()
         };
         let (work, loader) = ("dense-all-1024x64".to_owned(), loader.to_owned());
-        Run { work, loader, record }
+        Run { work, loader, files: None, record }
     }
 
     fn copy() -> DataCopy {
@@ -306,6 +319,27 @@ mod tests {
             assert!(text.contains(expect), "{expect}: {text}");
         }
         assert!(!text.contains("| somafeed        | somafeed relaid"), "{text}");
+    }
+
+    #[test]
+    fn ours_on_the_files_of_a_peer_is_compared_with_that_peer() {
+        let on = |loader: &str, rate, anndata: &str| {
+            let files = Some(PeerFiles { peer: "other".into(), anndata: anndata.into() });
+            Run { files, ..run(loader, 1, 0, rate) }
+        };
+        let runs = [
+            run(OWN_LOADER, 1, 0, 60_000.0),
+            on("somafeed on other's plain.zarr", 80_000.0, "plain.zarr"),
+            on("other", 20_000.0, "plain.zarr"),
+            on("other documented", 10_000.0, "other.zarr"),
+            run("somafeed-python", 1, 0, 40_000.0),
+        ];
+        let text = tables(&runs);
+        let (_, ratios) = text.split_once("| over ").unwrap();
+        let of_files: Vec<_> = ratios.lines().filter(|line| line.contains("plain.zarr")).collect();
+        assert!(of_files.len() == 1 && of_files[0].contains("| other "), "{text}");
+        assert!(of_files[0].contains("4.00"), "{text}");
+        assert!(ratios.contains("| somafeed-python "), "{text}");
     }
 
     #[test]

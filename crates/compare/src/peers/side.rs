@@ -1,6 +1,7 @@
 //! The sides of a comparison: our loader on the experiment, our loader on a copy that `relayout`
-//! made, and each peer at each of its settings.
+//! made, each peer at each of its settings, and our loader on the AnnData that a peer reads.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use bench_report::OWN_LOADER;
@@ -12,6 +13,10 @@ use super::work::Work;
 
 /// Name of our loader's side on the copy that `relayout` made.
 pub(crate) const RELAID: &str = "somafeed relaid";
+
+/// The column of a peer's AnnData that has the joinids of the experiment: the index, to which
+/// `write_h5ad` of `benches/peers/soma_reading.py` gives no name.
+pub(crate) const ANNDATA_JOINIDS: &str = "obs_id";
 
 /// Layout recorded in rows of that copy.
 const RELAID_LAYOUT: &str = "relaid";
@@ -29,6 +34,29 @@ pub(crate) enum Side {
         link: Option<LinkAccess>,
     },
     Peer(PeerSide),
+    /// Our loader on the AnnData that a peer reads.
+    AnnData {
+        /// What a peer reads.
+        files: PeerFiles,
+        /// Path of the AnnData.
+        uri: String,
+        /// The link over which it is read.
+        link: Option<LinkAccess>,
+    },
+}
+
+/// An AnnData in the copy of a peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PeerFiles {
+    pub(crate) peer: String,
+    /// Path in the copy.
+    pub(crate) anndata: String,
+}
+
+impl fmt::Display for PeerFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}'s {}", self.peer, self.anndata)
+    }
 }
 
 /// A peer at one of its settings.
@@ -61,19 +89,41 @@ impl Side {
             Self::Own => OWN_LOADER.to_owned(),
             Self::Relaid { .. } => RELAID.to_owned(),
             Self::Peer(side) => side.peer.label(&side.variant.name),
+            Self::AnnData { files, .. } => format!("{OWN_LOADER} on {files}"),
         }
     }
 
-    /// Returns the layout of its copy of the experiment; `None` if it reads the original.
+    /// Returns the layout of our loader's copy of the experiment; `None` if it reads the original.
     pub(crate) fn layout(&self) -> Option<String> {
-        matches!(self, Self::Relaid { .. }).then(|| RELAID_LAYOUT.to_owned())
+        match self {
+            Self::Relaid { .. } => Some(RELAID_LAYOUT.to_owned()),
+            Self::AnnData { files, .. } => Some(files.to_string()),
+            Self::Own | Self::Peer(_) => None,
+        }
+    }
+
+    /// Returns the files that a peer and our loader both read, if it reads such.
+    pub(crate) fn shared_files(&self) -> Option<PeerFiles> {
+        match self {
+            Self::AnnData { files, .. } => Some(files.clone()),
+            Self::Peer(PeerSide { peer, variant, .. }) => {
+                let anndata = variant.anndata.clone()?;
+                Some(PeerFiles { peer: peer.name.clone(), anndata })
+            }
+            Self::Own | Self::Relaid { .. } => None,
+        }
+    }
+
+    /// Returns the column that says which cell of the experiment a row is, if joinids do not.
+    pub(crate) fn joinid_column(&self) -> Option<String> {
+        matches!(self, Self::AnnData { .. }).then(|| ANNDATA_JOINIDS.to_owned())
     }
 
     /// Returns the settings of a peer; `None` for our loader.
     pub(crate) fn settings(&self) -> Option<String> {
         match self {
             Self::Peer(side) => Some(format!("{}: {}", self.label(), side.variant.summary)),
-            Self::Own | Self::Relaid { .. } => None,
+            Self::Own | Self::Relaid { .. } | Self::AnnData { .. } => None,
         }
     }
 
@@ -100,7 +150,7 @@ impl Side {
     ) -> anyhow::Result<()> {
         match self {
             Self::Own | Self::Peer(PeerSide { copy: None, .. }) => {}
-            Self::Relaid { uri, link } => {
+            Self::Relaid { uri, link } | Self::AnnData { uri, link, .. } => {
                 let data = Data { uri: uri.as_str().into(), link: None, ..data.clone() };
                 *link = data.over(servers)?.link;
             }
@@ -119,6 +169,11 @@ impl Side {
                 // Its layout is what is compared.
                 let data = data.clone().without_row_cache();
                 Data { uri: uri.as_str().into(), link: link.clone(), ..data }
+            }
+            Self::AnnData { uri, link, .. } => {
+                let data = data.clone().without_row_cache();
+                let (measurement, layer) = ("RNA".to_owned(), "X".to_owned());
+                Data { uri: uri.as_str().into(), link: link.clone(), measurement, layer, ..data }
             }
             Self::Peer(side) => side.data(data),
             Self::Own => data.clone(),
@@ -153,6 +208,7 @@ mod tests {
             summary: String::new(),
             takes_blocks,
             forms: forms.iter().map(|form| (*form).to_owned()).collect(),
+            anndata: None,
         };
         Side::Peer(PeerSide { peer, variant, gene_subsets, copy: None, link: None })
     }
@@ -200,5 +256,28 @@ mod tests {
         assert_eq!(labels, ["somafeed", "somafeed relaid", "other", "other documented"]);
         let relaid = Side::Relaid { uri: "copy".into(), link: None };
         assert_eq!((relaid.layout().as_deref(), Side::Own.layout()), (Some("relaid"), None));
+    }
+
+    #[test]
+    fn our_loader_on_the_files_of_a_peer_is_known_by_them() {
+        let mut other = side(true, &["csr"], true);
+        assert_eq!(other.shared_files(), None);
+        if let Side::Peer(other) = &mut other {
+            other.variant.anndata = Some("plain.zarr".into());
+        }
+        let files = other.shared_files().unwrap();
+        let uri = "copy/plain.zarr".to_owned();
+        let ours = Side::AnnData { files: files.clone(), uri, link: None };
+        assert_eq!(
+            (ours.label().as_str(), ours.shared_files()),
+            ("somafeed on other's plain.zarr", Some(files))
+        );
+        let data = Data { measurement: "protein".into(), layer: "raw".into(), ..Data::default() };
+        let read = ours.data(&data);
+        assert_eq!(
+            [&*read.uri.to_string(), &*read.measurement, &*read.layer],
+            ["copy/plain.zarr", "RNA", "X"]
+        );
+        assert_eq!(ours.joinid_column().as_deref(), Some(ANNDATA_JOINIDS));
     }
 }
