@@ -2,7 +2,8 @@
 //!
 //! zarrs decodes any chain of codecs into memory of its own. The common chains (elements as they
 //! are in memory, not compressed or compressed by zstd or gzip) are decoded here instead, straight
-//! into the caller's memory, which saves a copy and fresh pages.
+//! into the caller's memory, which saves a copy and fresh pages. Of a chunk that is wanted in part,
+//! zstd is decoded only as far as needed.
 
 use std::borrow::Cow;
 use std::io::Read as _;
@@ -14,6 +15,7 @@ use zarrs::array::codec::CodecChain;
 use zarrs::array::{
     ArrayToBytesCodecTraits as _, CodecMetadataOptions, CodecOptions, DataType, FillValue,
 };
+use zstd::stream::raw::{InBuffer, Operation as _, OutBuffer};
 
 use crate::error::Cause;
 
@@ -23,7 +25,10 @@ pub(crate) enum Decoder {
     /// As in memory.
     Raw,
     /// One or more zstd frames (RFC 8878) of elements as in memory.
-    Zstd,
+    Zstd {
+        /// Whether a checksum of all elements may follow them.
+        has_checksum: bool,
+    },
     /// One or more gzip members (RFC 1952) of elements as in memory.
     Gzip,
     /// A zlib stream (RFC 1950) of elements as in memory.
@@ -45,6 +50,7 @@ pub(crate) struct Chain {
 #[derive(Default)]
 pub(crate) struct Contexts {
     zstd: Option<zstd::bulk::Decompressor<'static>>,
+    zstd_start: Option<zstd::stream::raw::Decoder<'static>>,
 }
 
 impl std::fmt::Debug for Contexts {
@@ -72,6 +78,33 @@ impl Decoder {
         matches!(self, Self::Raw)
     }
 
+    /// How many bytes of a chunk of `n_bytes` are to be decoded for its first `n_wanted`.
+    pub(crate) fn bytes_to_decode(&self, n_wanted: usize, n_bytes: usize) -> usize {
+        match self {
+            // Whoever asked for checksums has them compared, which takes all elements.
+            Self::Zstd { has_checksum: false } if n_wanted < n_bytes / 8 * 7 => n_wanted,
+            _ => n_bytes,
+        }
+    }
+
+    /// Decodes the first bytes of a chunk of `n_bytes` into `into`, which is as long as
+    /// [`Self::bytes_to_decode`] said. After an error, `into` is partly overwritten.
+    pub(crate) fn decode_first(
+        &self,
+        encoded: &[u8],
+        (into, n_bytes): (&mut [u8], usize),
+        contexts: &mut Contexts,
+    ) -> Result<(), Cause> {
+        if into.len() == n_bytes {
+            return self.decode(encoded, into, contexts);
+        }
+        let zstd = match &mut contexts.zstd_start {
+            Some(zstd) => zstd,
+            none => none.insert(zstd::stream::raw::Decoder::new()?),
+        };
+        decode_start(encoded, into, zstd)
+    }
+
     /// Decodes a chunk into `into`, which is as long as the decoded chunk. After an error, `into`
     /// is partly overwritten.
     pub(crate) fn decode(
@@ -85,7 +118,7 @@ impl Decoder {
                 check_len(encoded.len(), into.len())?;
                 into.copy_from_slice(encoded);
             }
-            Self::Zstd => {
+            Self::Zstd { .. } => {
                 let zstd = match &mut contexts.zstd {
                     Some(zstd) => zstd,
                     none => none.insert(zstd::bulk::Decompressor::new()?),
@@ -131,13 +164,41 @@ fn common(codecs: &CodecChain, element: &DataType) -> Option<Decoder> {
     match compression {
         [] => Some(Decoder::Raw),
         [one] => match one.name() {
-            "zstd" => Some(Decoder::Zstd),
+            "zstd" => {
+                let of = one.configuration().and_then(|of| of.get("checksum"));
+                let has_checksum = of.and_then(serde_json::Value::as_bool) != Some(false);
+                Some(Decoder::Zstd { has_checksum })
+            }
             "gzip" => Some(Decoder::Gzip),
             "zlib" | "numcodecs.zlib" => Some(Decoder::Zlib),
             _ => None,
         },
         _ => None,
     }
+}
+
+/// Decodes the first bytes of zstd frames, as many as `into` has.
+fn decode_start(
+    encoded: &[u8],
+    into: &mut [u8],
+    zstd: &mut zstd::stream::raw::Decoder<'_>,
+) -> Result<(), Cause> {
+    zstd.reinit()?;
+    let n_bytes = into.len();
+    let mut from = InBuffer::around(encoded);
+    let mut to = OutBuffer::around(into);
+    while to.pos() < n_bytes {
+        let before = (from.pos(), to.pos());
+        let left_of_frame = zstd.run(&mut from, &mut to)?;
+        if left_of_frame == 0 {
+            // Another frame may follow.
+            zstd.reinit()?;
+        }
+        if before == (from.pos(), to.pos()) {
+            return Err(format!("ends after {} bytes, {n_bytes} are wanted", to.pos()).into());
+        }
+    }
+    Ok(())
 }
 
 fn check_len(n_bytes: usize, wanted: usize) -> Result<(), Cause> {
@@ -163,4 +224,33 @@ pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_default();
     format!("the decoder panicked, as it may on damaged bytes: {message}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_of_zstd_is_that_of_the_whole() {
+        let bytes: Vec<u8> = (0..400_000_u32).flat_map(|n| (n / 3 % 1000).to_le_bytes()).collect();
+        let (first, second) = bytes.split_at(900_000);
+        let frames = [first, second].map(|part| zstd::bulk::compress(part, 3).unwrap()).concat();
+        let (decoder, mut contexts) = (Decoder::Zstd { has_checksum: false }, Contexts::default());
+        for n_wanted in [1, 8, 131_072, 899_999, 900_000, 900_001, 1_300_000, 1_599_999, 1_600_000]
+        {
+            let n_bytes = decoder.bytes_to_decode(n_wanted, bytes.len());
+            assert!(n_wanted == n_bytes || n_bytes == bytes.len());
+            let mut into = vec![0; n_bytes];
+            decoder.decode_first(&frames, (&mut into, bytes.len()), &mut contexts).unwrap();
+            assert!(into == bytes[..n_bytes], "{n_wanted}");
+        }
+        let mut into = vec![0; 1_000_000];
+        let ends = decoder.decode_first(&frames[..500], (&mut into, bytes.len()), &mut contexts);
+        assert!(ends.unwrap_err().to_string().contains("1000000 are wanted"));
+        let mut damaged = frames;
+        damaged[..4].fill(0);
+        assert!(decoder.decode_first(&damaged, (&mut into, bytes.len()), &mut contexts).is_err());
+        let with_checksum = Decoder::Zstd { has_checksum: true };
+        assert_eq!(with_checksum.bytes_to_decode(1, bytes.len()), bytes.len());
+    }
 }

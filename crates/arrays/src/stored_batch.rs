@@ -117,29 +117,26 @@ impl Scratch {
                     None => None,
                 };
                 let decoding = (&mut self.decoded, &mut self.contexts);
-                put(band, *column, stored, decoding).map_err(|source| {
+                let n_bytes = put(band, *column, stored, decoding).map_err(|source| {
                     let of = (band.chunk_row, *column);
                     (band.path.to_owned(), format!("chunk {of:?}: {source}").into())
                 })?;
-                if stored.is_some() {
-                    let n_bytes = band.numbers.chunk_bytes();
-                    totals.bytes_decoded += n_bytes as u64;
-                    totals.values_decoded += (n_bytes / band.numbers.element.n_bytes()) as u64;
-                }
+                totals.bytes_decoded += n_bytes as u64;
+                totals.values_decoded += (n_bytes / band.numbers.element.n_bytes()) as u64;
             }
         }
         Ok(totals)
     }
 }
 
-/// Decodes a chunk and puts its wanted rows into their place. `stored` is `None` for a chunk that
-/// is not stored.
+/// Decodes a chunk as far as needed, puts its wanted rows into their place, and returns how many
+/// bytes were decoded. `stored` is `None` for a chunk that is not stored.
 fn put(
     band: &mut Band<'_>,
     column: u64,
     stored: Option<&[u8]>,
     (decoded, contexts): (&mut Vec<u64>, &mut Contexts),
-) -> Result<(), Cause> {
+) -> Result<usize, Cause> {
     let Band { numbers, runs, into, convert, .. } = band;
     let n_bytes = numbers.chunk_bytes();
     let (chunk_rows, chunk_columns) = (numbers.chunk.0 as usize, numbers.chunk.1);
@@ -148,11 +145,18 @@ fn put(
         && is_whole_rows
         && *len == chunk_rows
     {
-        return numbers.decoder.decode(stored, into, contexts);
+        numbers.decoder.decode(stored, into, contexts)?;
+        return Ok(n_bytes);
     }
-    let decoded = words(decoded, n_bytes);
+    let from_bytes = numbers.element.n_bytes();
+    let chunk_row_bytes = chunk_columns * from_bytes;
+    let wanted_rows = runs.last().map_or(0, |run| run.src + run.len);
+    let to_decode = numbers.decoder.bytes_to_decode(wanted_rows * chunk_row_bytes, n_bytes);
+    let decoded = words(decoded, to_decode);
+    let mut n_decoded = 0;
     if let Some(stored) = stored {
-        numbers.decoder.decode(stored, decoded, contexts)?;
+        numbers.decoder.decode_first(stored, (decoded, n_bytes), contexts)?;
+        n_decoded = to_decode;
     } else {
         let each = decoded.chunks_exact_mut(numbers.element.n_bytes());
         each.for_each(|element| element.copy_from_slice(&numbers.fill));
@@ -163,10 +167,8 @@ fn put(
         None => into.copy_from_slice(from),
     };
     let n_rows: usize = runs.iter().map(|run| run.len).sum();
-    let from_bytes = numbers.element.n_bytes();
     let row_bytes = into.len() / n_rows.max(1);
     let into_bytes = row_bytes / numbers.row_len.max(1);
-    let chunk_row_bytes = chunk_columns * from_bytes;
     if is_whole_rows {
         let mut rest = &mut **into;
         for run in runs.iter() {
@@ -174,7 +176,7 @@ fn put(
             rest = after;
             deliver(&decoded[run.src * chunk_row_bytes..][..run.len * chunk_row_bytes], to);
         }
-        return Ok(());
+        return Ok(n_decoded);
     }
     let first = column as usize * chunk_columns;
     let n_columns = chunk_columns.min(numbers.row_len - first);
@@ -183,5 +185,5 @@ fn put(
         let from = &decoded[row * chunk_row_bytes..][..n_columns * from_bytes];
         deliver(from, &mut to[first * into_bytes..][..n_columns * into_bytes]);
     }
-    Ok(())
+    Ok(n_decoded)
 }
