@@ -71,18 +71,6 @@ pub enum Error {
         /// The remedy.
         todo: &'static str,
     },
-    /// X has a type of values that cannot be kept.
-    #[error(
-        "layer {layer} of X ({uri}) has values of type {data_type}; only 32-bit floats can be copied"
-    )]
-    Values {
-        /// Name of the layer.
-        layer: String,
-        /// URI of the layer.
-        uri: String,
-        /// Type of its values.
-        data_type: arrow_schema::DataType,
-    },
     /// A layer has the same gene of a cell twice.
     #[error("row {joinid} of {uri} has gene {gene} twice, which a new experiment cannot have")]
     ValueTwice {

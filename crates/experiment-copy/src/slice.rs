@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_schema::DataType;
 use soma_io::{
     ColumnChoice, Config, CsrBuffers, Destination, Existing, Experiment, ExperimentSpec,
     ExperimentWriter, Extent, FrameCopy, GeneSelection, Measurement, ReadForm, ReaderChoice,
@@ -21,7 +20,8 @@ use crate::{Error, Genes};
 pub struct SliceSpec {
     /// Name of the measurement, for instance `RNA`.
     pub measurement: String,
-    /// Layers of X, for instance `raw`; their values must be 32-bit floats.
+    /// Layers of X, for instance `raw`. They are written as 32-bit floats; a value that these do not
+    /// have is an error.
     pub layers: Vec<String>,
     /// Only cells with these joinids; missing ones are skipped.
     pub joinids: Option<RowRanges>,
@@ -231,19 +231,12 @@ struct Layer {
     reader: Arc<dyn XReader>,
 }
 
-/// Opens the layers; fails if the values of one cannot be kept.
+/// Opens the layers. Reading one fails at a value that 32-bit floats do not have.
 fn layers(measurement: &Measurement, spec: &SliceSpec) -> Result<Vec<Layer>, Error> {
     let open = |name: &String| {
         let x = measurement.x(name)?;
         let (name, uri) = (name.clone(), x.uri().to_owned());
-        let layer = Layer { name, uri, reader: x.reader(spec.reader)? };
-        match layer.reader.data_type() {
-            DataType::Float32 => Ok(layer),
-            other => {
-                let data_type = other.clone();
-                Err(Error::Values { layer: layer.name, uri: layer.uri, data_type })
-            }
-        }
+        Ok(Layer { name, uri, reader: x.exact_reader(spec.reader)? })
     };
     spec.layers.iter().map(open).collect()
 }

@@ -36,16 +36,6 @@ pub enum Error {
         /// What it lacks.
         what: &'static str,
     },
-    /// 32-bit floats cannot hold all values of this type.
-    #[error(
-        "X {uri} holds values of type {data_type}, and the new one holds 32-bit floats, which cannot hold all of those"
-    )]
-    ValueType {
-        /// X.
-        uri: String,
-        /// Their type.
-        data_type: arrow_schema::DataType,
-    },
     /// A cell of X occurs twice.
     #[error(
         "cell {joinid} of {uri} has more than one value of one gene: such an X cannot be laid out anew"

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_schema::DataType;
 use soma_io::{
     ColumnChoice, CsrBuffers, DataFrame, Experiment, FrameCopy, GeneSelection, RowRanges,
     SparseNdArray, XReader,
@@ -34,14 +33,8 @@ impl Source {
     pub(crate) fn open(experiment: &Experiment, spec: &RelayoutSpec) -> Result<Self, Error> {
         let measurement = experiment.measurement(&spec.measurement)?;
         let x = measurement.x(&spec.layer)?;
-        let reader = x.reader(spec.reader)?;
-        let exact = [DataType::Float32, DataType::Float16, DataType::Boolean, DataType::Int8]
-            .into_iter()
-            .chain([DataType::UInt8, DataType::Int16, DataType::UInt16]);
-        let data_type = reader.data_type();
-        if !exact.into_iter().any(|exact| exact == *data_type) {
-            return Err(Error::ValueType { uri: x.uri().to_owned(), data_type: data_type.clone() });
-        }
+        // The new X has 32-bit floats.
+        let reader = x.exact_reader(spec.reader)?;
         let (obs, var) = (experiment.obs()?, measurement.var()?);
         let cells = joinids(&obs, x.shape().0)?;
         let genes = joinids(&var, x.shape().1)?;

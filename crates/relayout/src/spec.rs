@@ -13,7 +13,8 @@ use crate::{Error, ReadSpeed};
 pub struct RelayoutSpec {
     /// The measurement of the new experiment, for example `RNA`.
     pub measurement: String,
-    /// The layer of X to write, for example `raw`; 32-bit floats must hold its type exactly.
+    /// The layer of X to write, for example `raw`. It is written as 32-bit floats; a value that
+    /// these do not have is an error.
     pub layer: String,
     /// Rows that training will read together.
     pub chunk_rows: u64,

@@ -10,7 +10,7 @@ use crate::columns::{DATA, DIM_0, DIM_1};
 use crate::native::{NativeReader, NotNative, OpenArray};
 use crate::row_cache::{self, RowCacheReader};
 use crate::soma_object::{Place, StoredArray, open_array};
-use crate::{Error, ReaderChoice, XReader};
+use crate::{Error, ReaderChoice, XReader, is_within_f32};
 
 /// The parameter for the buffer of each column of a read, in bytes.
 #[cfg(feature = "libtiledb")]
@@ -152,6 +152,16 @@ impl SparseNdArray {
         let bounds = self.array.non_empty_domain()?;
         let bound = |(least, greatest): (i128, i128)| (least as u64, greatest as u64);
         Ok(bounds.map(|bounds| (bound(bounds[0]), bound(bounds[1]))))
+    }
+
+    /// Opens a reader of the values that never rounds: where `f32` does not have a value, its reads
+    /// fail with [`Error::Inexact`].
+    ///
+    /// # Errors
+    /// Those of [`reader`](Self::reader), and those of [`XReader::exact`].
+    pub fn exact_reader(&self, choice: ReaderChoice) -> Result<Arc<dyn XReader>, Error> {
+        let reader = self.reader(choice)?;
+        if is_within_f32(reader.data_type()) { Ok(reader) } else { reader.exact() }
     }
 
     /// Opens a reader of the values: a [`RowCacheReader`] if the config sets

@@ -6,32 +6,51 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-use bench_run::{Display, INTERRUPTED_EXIT_CODE, grouped, watch_interrupts};
+use bench_run::{Address, Display, INTERRUPTED_EXIT_CODE, grouped, watch_interrupts};
 use bytesize::ByteSize;
-use experiment_copy::{Error, SliceEvent, SliceReport};
+use experiment_copy::{Error, SliceEvent, SliceReport, SliceSpec};
 use grid_point::format_leftover;
 use serde_json::json;
 use soma_io::{Experiment, OpenOptions};
 
 pub(crate) use args::SliceArgs;
 
+/// How a copy is told about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Telling {
+    /// Print the result as one line of JSON on stdout.
+    pub(crate) json: bool,
+    /// Show no progress.
+    pub(crate) quiet: bool,
+}
+
 /// Runs the command and prints the result.
 pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
-    let interrupted = watch_interrupts();
     let (spec, config) = (args.spec()?, args.reading_config()?);
     let source =
         Experiment::open(args.source.full(), &OpenOptions { config, ..OpenOptions::default() })?;
-    let mut display = Display::counting("cells", args.quiet);
+    copy(&source, &args.target, &spec, Telling { json: args.json, quiet: args.quiet })
+}
+
+/// Copies the part of an experiment, shows the progress, and prints the result.
+pub(crate) fn copy(
+    source: &Experiment,
+    target: &Address,
+    spec: &SliceSpec,
+    telling: Telling,
+) -> anyhow::Result<ExitCode> {
+    let interrupted = watch_interrupts();
+    let mut display = Display::counting("cells", telling.quiet);
     display.now("choosing cells and genes");
     // One pass per layer, and one for obs.
     let n_layers = spec.layers.len() as u64;
-    let outcome = experiment_copy::slice(&source, args.target.full(), &spec, &mut |event| {
+    let outcome = experiment_copy::slice(source, target.full(), spec, &mut |event| {
         match event {
             SliceEvent::Leftover(path) => display.line(&format_leftover(path)),
             SliceEvent::Choosing { n_scanned } => display.position(n_scanned),
             SliceEvent::Chosen { n_cells, n_genes, reader } => {
                 display.finish();
-                display = Display::new(n_cells * (n_layers + 1), "rows", args.quiet);
+                display = Display::new(n_cells * (n_layers + 1), "rows", telling.quiet);
                 let (cells, genes) = (grouped(n_cells), grouped(n_genes));
                 display.line(&format!("taking {cells} cells x {genes} genes, reader {reader}"));
             }
@@ -47,7 +66,7 @@ pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     display.finish();
     match outcome {
         Ok(report) => {
-            notify(args, &report, &display);
+            notify(target, &report, telling, &display);
             Ok(ExitCode::SUCCESS)
         }
         Err(error @ Error::Interrupted) => {
@@ -58,11 +77,11 @@ pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn notify(args: &SliceArgs, report: &SliceReport, display: &Display) {
+fn notify(target: &Address, report: &SliceReport, telling: Telling, display: &Display) {
     let rate = report.n_cells as f64 / report.seconds.max(f64::MIN_POSITIVE);
-    if args.json {
+    if telling.json {
         let line = json!({
-            "uri": args.target.to_string(),
+            "uri": target.to_string(),
             "cells": report.n_cells,
             "genes": report.n_genes,
             "nnz": report.nnz,
@@ -79,8 +98,7 @@ fn notify(args: &SliceArgs, report: &SliceReport, display: &Display) {
     let bytes =
         report.bytes_on_disk.map_or_else(String::new, |bytes| format!(" in {}", ByteSize(bytes)));
     display.line(&format!(
-        "{}: {} cells{datasets} x {} genes, {} values{bytes}, in {:.1} s ({} cells/s)",
-        args.target,
+        "{target}: {} cells{datasets} x {} genes, {} values{bytes}, in {:.1} s ({} cells/s)",
         grouped(report.n_cells),
         grouped(report.n_genes),
         grouped(report.nnz),

@@ -55,7 +55,9 @@ def triples(table, rows=None, columns=None):
     row, column = table["soma_dim_0"].to_numpy(), table["soma_dim_1"].to_numpy()
     if rows is not None:
         row, column = np.searchsorted(rows, row), np.searchsorted(columns, column)
-    bits = table["soma_data"].to_numpy().view("i4")
+    values = table["soma_data"].to_numpy()
+    bits = values.astype(np.float32).view("i4")
+    assert np.array_equal(bits.view("f4").astype(values.dtype), values, equal_nan=values.dtype.kind == "f")
     order = np.lexsort((column, row))
     return np.stack([row[order], column[order], bits[order]])
 

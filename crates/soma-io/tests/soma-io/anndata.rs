@@ -77,6 +77,14 @@ fn same_batches(ours: &RecordBatch, soma: &RecordBatch) {
     }
 }
 
+/// Compares all values, and whatever else a reader must keep.
+fn check_matrix(ours: &SparseNdArray, soma: &SparseNdArray) {
+    assert_eq!((ours.shape(), ours.value_type()), (soma.shape(), soma.value_type()));
+    let reader = ours.reader(ReaderChoice::Native).unwrap();
+    assert_eq!(reader.name(), "native");
+    contract::check(&*reader, &rows(soma));
+}
+
 #[test]
 fn it_is_what_tiledbsoma_makes_of_the_same_anndata() {
     let Some(python) = python::interpreter() else { return };
@@ -102,12 +110,7 @@ fn it_is_what_tiledbsoma_makes_of_the_same_anndata() {
                     assert!(error.contains("layers[\"by_columns\"].tocsr()"), "{error}");
                     continue;
                 }
-                let (ours, soma) = (opened.unwrap(), soma.x(&layer).unwrap());
-                let expected = rows(&soma);
-                assert_eq!((ours.shape(), ours.value_type()), (soma.shape(), soma.value_type()));
-                let reader = ours.reader(ReaderChoice::Native).unwrap();
-                assert_eq!(reader.name(), "native");
-                contract::check(&*reader, &expected);
+                check_matrix(&opened.unwrap(), &soma.x(&layer).unwrap());
             }
         }
         let main = ours.measurement("RNA").unwrap();
@@ -125,6 +128,43 @@ fn it_is_what_tiledbsoma_makes_of_the_same_anndata() {
         let error = open(&folder.path().join(name)).measurement("RNA").unwrap().x("X").unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
+}
+
+#[test]
+fn cells_that_others_wrote_are_what_tiledbsoma_makes_of_them() {
+    let Some(python) = python::interpreter() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    python::run(&python, "write_outside_anndata.py", &[folder.path().to_str().unwrap()]);
+    let soma = open(&folder.path().join("experiment"));
+    for name in ["v2.zarr", "v3.zarr", "new.h5ad"] {
+        let ours = open(&folder.path().join(name));
+        let whole = |frame: DataFrame, names: Option<&[&str]>| frame.read(names, None).unwrap();
+        let check = |ours: DataFrame, soma: DataFrame| {
+            let soma = whole(soma, None);
+            let schema = soma.schema();
+            let names: Vec<&str> = schema.fields().iter().map(|of| of.name().as_str()).collect();
+            assert_eq!(ours.schema().fields().len(), names.len());
+            same_batches(&whole(ours, Some(&names)), &soma);
+        };
+        check(ours.obs().unwrap(), soma.obs().unwrap());
+        for measurement in ["RNA", "raw"] {
+            let ours = ours.measurement(measurement).unwrap();
+            let soma = soma.measurement(measurement).unwrap();
+            check(ours.var().unwrap(), soma.var().unwrap());
+            assert_eq!(ours.layers().unwrap(), soma.layers().unwrap());
+            check_matrix(&ours.x("X").unwrap(), &soma.x("X").unwrap());
+        }
+        let [ours, soma] = [&ours, &soma].map(|of| of.measurement("RNA").unwrap());
+        assert_eq!(ours.obsm_names().unwrap(), ["X_pca", "X_umap"]);
+        for name in ["X_pca", "X_umap"] {
+            let [ours, soma] = [&ours, &soma].map(|of| rows(&of.obsm(name).unwrap()).values);
+            assert_eq!(ours, soma, "{name}");
+        }
+    }
+    let old = folder.path().join("old.h5ad");
+    let old = Experiment::open(old.to_str().unwrap(), &OpenOptions::default());
+    let error = old.and_then(|old| old.obs()).unwrap_err().to_string();
+    assert!(error.contains("old.h5ad") && error.contains("write_zarr"), "{error}");
 }
 
 #[test]
