@@ -7,9 +7,9 @@ use std::ops::Range;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The root is not an AnnData in Zarr.
+    /// The root is not an AnnData.
     #[error(
-        "{place} is not an AnnData in Zarr: its root is no group with `encoding-type: anndata`"
+        "{place} is not an AnnData: its root is no group with `encoding-type: anndata`; what anndata before 0.7 wrote is to be written anew: anndata.read_h5ad(path).write_zarr(...)"
     )]
     NotAnnData {
         /// The storage.
