@@ -6,6 +6,7 @@
 
 mod h5ad;
 mod matrix;
+mod packed;
 mod reader;
 mod selected;
 mod table;

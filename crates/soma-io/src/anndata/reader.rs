@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use ::anndata::{Matrix, ReadCounts};
+use ::anndata::{Matrix, MatrixKind, ReadCounts};
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use csr::Narrowing;
@@ -11,14 +11,16 @@ use rayon::ThreadPool;
 use storage::CachedStorage;
 
 use super::OpenMatrix;
+use super::packed;
 use super::selected::SelectedColumns;
 use crate::exact::{Request, is_within_f32};
 use crate::{
-    CacheUse, CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, ReaderChoice, RowRanges,
-    XReader, coo,
+    CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, ReaderChoice,
+    RowRanges, XReader, coo,
 };
 
-/// Values of whole rows in memory from which genes are selected; a longer row is read alone.
+/// Values of whole rows in memory that are packed, or from which genes are selected; a longer row
+/// is read alone.
 const PIECE_VALUES: u64 = 8 << 20;
 
 /// Bytes of a value with its column in memory.
@@ -33,8 +35,8 @@ pub(super) struct AnnDataReader {
     is_far: bool,
     cache: Option<Arc<CachedStorage>>,
     pool: Arc<ThreadPool>,
-    /// Rows with all genes, from which those of a selection are taken; and the rows of a read as
-    /// COO. Both are used again by the next read.
+    /// Rows with all genes, which are packed or from which those of a selection are taken; and the
+    /// rows of a read as COO. Both are used again by the next read.
     whole: Mutex<CsrBuffers>,
     csr: Mutex<CsrBuffers>,
 }
@@ -53,25 +55,49 @@ impl AnnDataReader {
         }
     }
 
-    /// Reads rows piece by piece, and puts their selected genes into `out`.
-    fn read_selected(
+    /// Reads rows with all genes piece by piece, and hands each to `take` on the pool.
+    fn read_pieces(
         &self,
         rows: &RowRanges,
-        selected: &SelectedColumns,
-        out: &mut CsrBuffers,
+        mut take: impl FnMut(&CsrBuffers) + Send,
     ) -> Result<ReadCounts, Error> {
         // A concurrent read uses memory of its own.
         let mut own = CsrBuffers::default();
         let mut shared = self.whole.try_lock().ok();
         let whole = shared.as_deref_mut().unwrap_or(&mut own);
         let mut counts = ReadCounts::default();
-        out.clear();
         for piece in self.pieces(rows) {
             let of_piece = self.matrix.read_rows(&piece, self.narrowing, whole)?;
             counts = counts.plus(of_piece);
-            self.pool.install(|| selected.append(whole, out));
+            self.pool.install(|| take(whole));
         }
         Ok(counts)
+    }
+
+    /// The request whose values are to be checked, if the reader must not round any.
+    fn exact_request<'a>(
+        &'a self,
+        rows: &'a RowRanges,
+        genes: &'a GeneSelection,
+    ) -> Option<Request<'a>> {
+        let data_type = self.data_type();
+        let is_checked = self.narrowing == Narrowing::Exact && !is_within_f32(data_type);
+        is_checked.then_some(Request { uri: &self.uri, rows, genes, data_type })
+    }
+
+    fn stats(&self, counts: ReadCounts, nnz: usize) -> ReadStats {
+        let nnz = nnz as u64;
+        let cell_bytes = counts.bytes_decoded.checked_div(counts.values_decoded);
+        ReadStats {
+            reader: self.name(),
+            nnz,
+            cells_decoded: Some(counts.values_decoded),
+            bytes_read: Some(counts.bytes_read),
+            requests: None,
+            bytes_decoded: Some(counts.bytes_decoded),
+            bytes_needed: Some(nnz.saturating_mul(cell_bytes.unwrap_or(0))),
+            times: None,
+        }
     }
 
     /// Cuts rows so that each piece has at most [`PIECE_VALUES`] values, or one row.
@@ -126,7 +152,7 @@ impl XReader for AnnDataReader {
 
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
         let whole = match genes {
-            GeneSelection::All => 0,
+            GeneSelection::All if !self.packs(genes) => 0,
             _ => (PIECE_VALUES + self.n_columns()).saturating_mul(CELL_BYTES),
         };
         let of_form = coo::working_bytes(nnz, form);
@@ -164,25 +190,46 @@ impl XReader for AnnDataReader {
             self.matrix.read_rows(rows.ranges(), self.narrowing, out)?
         } else {
             let selected = SelectedColumns::new(genes, self.n_columns());
-            self.read_selected(rows, &selected, out)?
+            out.clear();
+            self.read_pieces(rows, |piece| selected.append(piece, out))?
         };
         out.n_columns = n_columns;
-        if self.narrowing == Narrowing::Exact && !is_within_f32(self.data_type()) {
-            let (uri, data_type) = (self.uri.as_str(), self.data_type());
-            Request { uri, rows, genes, data_type }.check_csr(out)?;
+        self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_csr(out))?;
+        Ok(self.stats(counts, out.nnz()))
+    }
+
+    /// With all genes alone: how many values rows have of a selection is not known before they are
+    /// read, and nor is how many of a dense row are not zero.
+    fn packs(&self, genes: &GeneSelection) -> bool {
+        let is_narrow = self.n_columns() <= PackedCsr::MAX_COLUMNS as u64;
+        *genes == GeneSelection::All && self.matrix.kind() == MatrixKind::Csr && is_narrow
+    }
+
+    fn read_packed(
+        &self,
+        rows: &RowRanges,
+        genes: &GeneSelection,
+        out: &mut PackedCsr,
+    ) -> Result<ReadStats, Error> {
+        let n_columns = genes.n_columns(self.n_columns())?;
+        if !self.packs(genes) {
+            return Err(Error::Unpacked { reader: self.name() });
         }
-        let nnz = out.nnz() as u64;
-        let cell_bytes = counts.bytes_decoded.checked_div(counts.values_decoded);
-        Ok(ReadStats {
-            reader: self.name(),
-            nnz,
-            cells_decoded: Some(counts.values_decoded),
-            bytes_read: Some(counts.bytes_read),
-            requests: None,
-            bytes_decoded: Some(counts.bytes_decoded),
-            bytes_needed: Some(nnz.saturating_mul(cell_bytes.unwrap_or(0))),
-            times: None,
-        })
+        rows.check_within(&self.uri, self.n_rows())?;
+        out.set_n_columns(n_columns)?;
+        out.begin(rows.n_rows() as usize, |lengths| {
+            let of_range = |range: &Range<u64>| self.matrix.row_lengths(range.clone());
+            let all = rows.ranges().iter().filter_map(of_range).flatten();
+            // The place behind the first offset is that of the first row.
+            lengths.iter_mut().skip(1).zip(all).for_each(|(to, len)| *to = len as usize);
+        });
+        let mut start = 0;
+        let counts = self.read_pieces(rows, |piece| {
+            packed::put(piece, start, out);
+            start += piece.nnz();
+        })?;
+        self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_packed(out))?;
+        Ok(self.stats(counts, out.nnz()))
     }
 
     fn read_coo(
