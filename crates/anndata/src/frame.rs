@@ -164,8 +164,8 @@ impl Frame {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// The name of the column that is the index, `_index` if it had none in Python. Of a collection,
-    /// as the first data set calls it.
+    /// The name of the column that is the index, `_index` if it had none in Python. Of a
+    /// collection, as the first data set calls it.
     pub fn index_name(&self) -> &str {
         &self.index_name
     }

@@ -44,10 +44,10 @@
 //! chunks are read.
 //!
 //! Zarr leaves out chunks that have only the fill value: the index of a shard says so, but without
-//! shards a lost file looks the same. In tables and dense matrices a missing file reads as zeros. In
-//! the three arrays of a CSR matrix it is an error, lest values become others unseen. So are, then,
-//! chunks that are all zeros in `data` or all the first column in `indices`: write such a matrix
-//! with its stored zeros removed (`matrix.eliminate_zeros()` of scipy), or in shards.
+//! shards a lost file looks the same. In tables and dense matrices a missing file reads as zeros.
+//! In the three arrays of a CSR matrix it is an error, lest values become others unseen. So are,
+//! then, chunks that are all zeros in `data` or all the first column in `indices`: write such a
+//! matrix with its stored zeros removed (`matrix.eliminate_zeros()` of scipy), or in shards.
 //!
 //! # Not read
 //!

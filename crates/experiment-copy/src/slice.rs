@@ -20,8 +20,8 @@ use crate::{Error, Genes};
 pub struct SliceSpec {
     /// Name of the measurement, for instance `RNA`.
     pub measurement: String,
-    /// Layers of X, for instance `raw`. They are written as 32-bit floats; a value that these do not
-    /// have is an error.
+    /// Layers of X, for instance `raw`. They are written as 32-bit floats; a value that these do
+    /// not have is an error.
     pub layers: Vec<String>,
     /// Only cells with these joinids; missing ones are skipped.
     pub joinids: Option<RowRanges>,

@@ -9,8 +9,8 @@ use crate::{CsrBuffers, PackedCsr};
 const TASK_VALUES: usize = 64 << 10;
 
 /// Writes the values of `piece` to begun rows of `out` from `start` on, on the threads of the
-/// current rayon pool. Columns of `piece` are below [`PackedCsr::MAX_COLUMNS`]. From the first value
-/// on that is no count, `out` keeps floats.
+/// current rayon pool. Columns of `piece` are below [`PackedCsr::MAX_COLUMNS`]. Once a value is no
+/// count, `out` keeps floats.
 pub(super) fn put(piece: &CsrBuffers, start: usize, out: &mut PackedCsr) {
     if !try_put(piece, start, out) {
         out.widen();

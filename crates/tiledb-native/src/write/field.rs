@@ -82,8 +82,8 @@ impl Field {
     fn ends(&self, of_first: u64, end: fn(&Statistics) -> u64) -> Vec<u8> {
         match self.kind {
             Kind::Attribute { number: Some(number), .. } => {
-                // libtiledb writes zeros for a tile of nothing but nulls, except for a last tile that
-                // has fewer cells than others: it takes all tiles to be as long as the first.
+                // libtiledb writes zeros for a tile of nothing but nulls, except for a last tile
+                // with fewer cells than others: it takes all tiles to be as long as the first.
                 let is_empty = |tile: &Statistics| tile.n_nulls == of_first;
                 let ends =
                     self.statistics.iter().map(|tile| if is_empty(tile) { 0 } else { end(tile) });
