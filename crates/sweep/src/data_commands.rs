@@ -124,9 +124,11 @@ fn anndata(args: &ImportArgs) -> anyhow::Result<Option<Experiment>> {
     let options =
         OpenOptions { config: pairs("--config", &args.config)?, ..OpenOptions::default() };
     let name = args.source.full().trim_end_matches('/');
+    let extension = Path::new(name).extension();
+    let names_anndata = extension.is_some_and(|kind| kind == "h5ad" || kind == "zarr");
     match Experiment::open(name, &options) {
         Ok(experiment) if experiment.is_anndata() => Ok(Some(experiment)),
-        Err(error) if name.ends_with(".h5ad") || name.ends_with(".zarr") => Err(error.into()),
+        Err(error) if names_anndata => Err(error.into()),
         _ => Ok(None),
     }
 }
