@@ -122,7 +122,7 @@ def deliver(job):
         "n_epochs": 1,
         "consumer": "None",
     }
-    text = json.dumps({"cache": "warm", "task": {"data": data, "work": {"Tally": point}}})
+    text = json.dumps({"cache": "warm", "task": {"data": data, "work": {"Tally": {"point": point, "joinid_column": None}}}})
     ran = subprocess.run([os.environ["SWEEP"], "peers-task"], input=text, capture_output=True, text=True, check=True)
     events = [json.loads(line) for line in ran.stdout.splitlines()]
     answers = [event["Answer"] for event in events if "Answer" in event]
