@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrays::{DecodeMemory, ReadTotals, Request, StoredArray};
+use arrays::{DecodeMemory, ReadTotals, Request, Scalar, StoredArray};
 use rayon::ThreadPool;
 use serde_json::{Map, Value};
 use storage::Storage;
@@ -187,6 +187,18 @@ impl Elements {
             return Err(self.damaged(path, "it is a group, an array is expected"));
         };
         Ok(StoredArray::from_metadata(&self.storage, path, metadata)?)
+    }
+
+    /// Reads the value at `path`; `None` if it is an array with dimensions.
+    pub(crate) fn scalar(&self, path: &str) -> Result<Option<Scalar>, Error> {
+        let node = self.get(path)?;
+        let shape = node.array.as_ref().and_then(|metadata| metadata.get("shape")?.as_array());
+        match &node.array {
+            Some(metadata) if shape.is_some_and(Vec::is_empty) => {
+                Ok(Some(Scalar::read(&self.storage, path, metadata)?))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The names of the elements in the group at `path`, sorted; none if there is no such group.

@@ -51,7 +51,8 @@
 //!
 //! # Not read
 //!
-//! Matrices by columns (`csc_matrix`), tables in obsm, obsp, varm, varp and uns.
+//! Matrices by columns (`csc_matrix`), tables in obsm, obsp, varm and varp; of uns, numbers with
+//! dimensions, tables and matrices.
 #![forbid(unsafe_code)]
 
 mod column;
@@ -62,8 +63,10 @@ mod frame_column;
 mod matrix;
 mod open;
 mod parts;
+mod uns;
 
 pub use error::Error;
 pub use frame::Frame;
 pub use matrix::{Matrix, MatrixKind, ReadCounts};
 pub use open::{AnnData, Raw};
+pub use uns::{Uns, UnsValue};

@@ -10,6 +10,7 @@ use crate::elements::{Elements, is_anndata};
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::matrix::Matrix;
+use crate::uns::Uns;
 
 /// An opened AnnData in Zarr, or a collection of several over the same genes, as annbatch writes
 /// it.
@@ -102,6 +103,15 @@ impl AnnData {
     /// Opens an array of obsm.
     pub fn obsm(&self, name: &str) -> Result<Matrix, Error> {
         Matrix::open(&self.elements, &format!("obsm/{name}"))
+    }
+
+    /// Reads the plain values of uns. Of a collection there are none: each of its data sets has its
+    /// own.
+    ///
+    /// # Errors
+    /// If the metadata cannot be read; a value that cannot is among [`Uns::unread`].
+    pub fn uns(&self) -> Result<Uns, Error> {
+        Uns::read(&self.elements)
     }
 
     /// The element `raw`; `None` if there is none.

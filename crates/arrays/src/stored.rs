@@ -210,12 +210,12 @@ impl StoredArray {
     }
 }
 
-fn open_error(storage: &Arc<dyn Storage>, path: &str, source: Cause) -> Error {
+pub(crate) fn open_error(storage: &Arc<dyn Storage>, path: &str, source: Cause) -> Error {
     Error::Open { array: path.to_owned(), place: storage.place(), source }
 }
 
 /// The array with this metadata.
-fn array_of(
+pub(crate) fn array_of(
     storage: &Arc<dyn Storage>,
     path: &str,
     metadata: &Map<String, Value>,

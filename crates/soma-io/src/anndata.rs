@@ -22,7 +22,7 @@ use self::reader::AnnDataReader;
 use self::table::StoredFrame;
 use crate::native::NotNative;
 use crate::soma_object::Place;
-use crate::{DataFrame, Error, SparseNdArray};
+use crate::{DataFrame, Error, SparseNdArray, Uns};
 
 /// The measurement that has X, the layers and obsm.
 const MAIN: &str = "RNA";
@@ -238,6 +238,14 @@ impl AnnDataMeasurement {
             return Err(self.no_member("array of obsm", name, existing));
         }
         self.array(self.experiment.matrices()?.anndata.obsm(name)?)
+    }
+
+    /// The plain values of uns.
+    pub(crate) fn uns(&self) -> Result<Option<Uns>, Error> {
+        match self.part {
+            Part::Main => Ok(Some(self.experiment.tables.uns()?.into())),
+            Part::Raw => Ok(None),
+        }
     }
 
     /// A matrix whose rows are the cells.

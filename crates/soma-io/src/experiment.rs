@@ -6,7 +6,7 @@ use storage::{Config, ReadLimit};
 
 use crate::anndata::{AnnDataExperiment, AnnDataMeasurement, is_h5ad};
 use crate::soma_object::{Collection, Place, gather, trimmed};
-use crate::{DataFrame, Error, ReaderChoice, SparseNdArray, census};
+use crate::{DataFrame, Error, ReaderChoice, SparseNdArray, Uns, census};
 
 /// Options for opening an experiment.
 #[derive(Debug, Clone, Default)]
@@ -244,6 +244,14 @@ impl Measurement {
                 SparseNdArray::open(members.collection(OBSM)?.member("array of obsm", name)?)
             }
             StoredMeasurement::AnnData(anndata) => anndata.obsm(name),
+        }
+    }
+    /// Reads the plain values of uns of an AnnData. `None` of another measurement than that of its
+    /// X, and of a SOMA experiment, whose uns is not read.
+    pub fn uns(&self) -> Result<Option<Uns>, Error> {
+        match &self.stored {
+            StoredMeasurement::Soma(_) => Ok(None),
+            StoredMeasurement::AnnData(anndata) => anndata.uns(),
         }
     }
 }

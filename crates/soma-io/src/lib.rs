@@ -75,6 +75,7 @@ mod row_cache;
 mod rows;
 mod soma_object;
 mod sparse_array;
+mod uns;
 pub mod value_filter;
 mod writer;
 
@@ -107,7 +108,10 @@ pub use storage::{
     CacheStats, CacheUse, Config, Destination, DestinationError, Existing, ReadLimit, ReadLimitUse,
     check_apart, environment_secrets, local_path,
 };
-pub use tiledb_schema::Filter;
+pub use tiledb_schema::{Filter, MetadataValue};
+pub use uns::{Uns, UnsValue};
 pub use value_filter::ValueFilter;
 pub use worktime::{ReadTimes, ThreadTime};
-pub use writer::{ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent, XLayout};
+pub use writer::{
+    ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent, MeasurementWriter, XLayout,
+};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use storage::ReadLimit;
 
 use crate::soma_object::Place;
-use crate::{DataFrame, Error, SparseNdArray};
+use crate::{DataFrame, Error, SparseNdArray, Uns};
 
 /// The layer that is the element X.
 pub(crate) const X: &str = "X";
@@ -83,6 +83,10 @@ impl AnnDataMeasurement {
     }
 
     pub(crate) fn obsm(&self, _: &str) -> Result<SparseNdArray, Error> {
+        match *self {}
+    }
+
+    pub(crate) fn uns(&self) -> Result<Option<Uns>, Error> {
         match *self {}
     }
 }

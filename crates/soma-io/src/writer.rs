@@ -15,19 +15,22 @@ mod column;
 mod frame;
 mod layout;
 mod matrix;
+mod measurement;
 mod store;
 #[cfg(feature = "libtiledb")]
 mod through_libtiledb;
+mod uns;
 
 use arrow_array::RecordBatch;
 use storage::Config;
 use tiledb_schema::ObjectType;
 
-use crate::Error;
+use crate::{Error, Uns};
 pub use column::{ColumnKind, ColumnSpec};
 use frame::FrameWriter;
 pub use layout::XLayout;
-use matrix::MatrixWriter;
+pub use measurement::MeasurementWriter;
+use measurement::Parts;
 use store::Store;
 
 /// How arrays record their extent.
@@ -72,14 +75,18 @@ pub struct ExperimentSpec {
 }
 
 /// Writes a new experiment: obs and var in pieces, X row by row, in any order of these three.
+///
+/// Arrays of obsm, uns and further measurements can be added before rows are written.
 #[derive(Debug)]
 pub struct ExperimentWriter {
     store: Store,
     uri: String,
     spec: ExperimentSpec,
     obs: FrameWriter,
-    var: FrameWriter,
-    layers: Vec<MatrixWriter>,
+    /// The measurement of the specification.
+    main: MeasurementWriter,
+    /// Those that were added.
+    others: Vec<MeasurementWriter>,
 }
 
 impl ExperimentWriter {
@@ -100,16 +107,68 @@ impl ExperimentWriter {
             &uri,
             &[&format!("{uri}/ms"), &measurement, &format!("{measurement}/X")],
         )?;
-        let frame = |place: String, columns: &[ColumnSpec], n_rows| {
-            FrameWriter::create(&store, place, columns, n_rows, spec.extent)
+        let obs =
+            FrameWriter::create(&store, format!("{uri}/obs"), &spec.obs, spec.n_obs, spec.extent)?;
+        let parts = Parts {
+            name: &spec.measurement,
+            n_var: spec.n_var,
+            var: &spec.var,
+            layers: &spec.layers,
         };
-        let obs = frame(format!("{uri}/obs"), &spec.obs, spec.n_obs)?;
-        let var = frame(format!("{measurement}/var"), &spec.var, spec.n_var)?;
-        let layers = spec.layers.iter();
-        let layers = layers
-            .map(|layer| MatrixWriter::create(&store, format!("{measurement}/X/{layer}"), &spec))
-            .collect::<Result<_, _>>()?;
-        Ok(Self { store, uri, spec, obs, var, layers })
+        let main = MeasurementWriter::create(&store, &uri, &parts, &spec)?;
+        Ok(Self { store, uri, spec, obs, main, others: Vec::new() })
+    }
+
+    /// Adds a measurement of the same cells, for example `raw`, and returns its writer.
+    ///
+    /// # Errors
+    /// [`Error::Write`] for a specification that cannot be, or a name that is taken.
+    pub fn add_measurement(
+        &mut self,
+        name: &str,
+        n_var: u64,
+        var: &[ColumnSpec],
+        layers: &[String],
+    ) -> Result<&mut MeasurementWriter, Error> {
+        let names = self.others.iter().map(|other| other.name.as_str());
+        let names: Vec<&str> = names.chain([self.main.name.as_str(), name]).collect();
+        let parts = Parts { name, n_var, var, layers };
+        check::measurement(&parts, &names).map_err(|problem| Error::Write {
+            what: "a measurement".into(),
+            uri: self.uri.clone(),
+            problem,
+        })?;
+        let uri = format!("{}/ms/{name}", self.uri);
+        self.store.create_folders(&uri, &[&format!("{uri}/X")])?;
+        let added = MeasurementWriter::create(&self.store, &self.uri, &parts, &self.spec)?;
+        Ok(self.others.push_mut(added))
+    }
+
+    /// Adds an array of obsm to the measurement of the specification: a row for each cell, of
+    /// 32-bit floats. [`MeasurementWriter::write_obsm`] writes its rows.
+    ///
+    /// # Errors
+    /// [`Error::Write`] for a name or a number of columns that cannot be.
+    pub fn add_obsm(&mut self, name: &str, n_columns: u64) -> Result<(), Error> {
+        self.main.add_obsm(&self.store, name, n_columns, &self.spec)
+    }
+
+    /// Writes the collection uns of the measurement of the specification, once. Returns the paths
+    /// within uns that are left out, and why: those that `uns` names, and values whose names SOMA
+    /// cannot have.
+    ///
+    /// # Errors
+    /// [`Error::Destination`] if it was written already.
+    pub fn write_uns(&mut self, uns: &Uns) -> Result<Vec<(String, String)>, Error> {
+        let place = format!("{}/uns", self.main.uri());
+        let left_out = uns::write(&self.store, &place, uns, &self.spec)?;
+        self.main.has_uns = true;
+        Ok(left_out)
+    }
+
+    /// The writer of the measurement of the specification.
+    pub fn main_measurement(&mut self) -> &mut MeasurementWriter {
+        &mut self.main
     }
 
     /// Makes `n_threads` threads of this process encode and write the cells of X, and fails if
@@ -119,7 +178,7 @@ impl ExperimentWriter {
     /// [`Error::Write`] if X is not in a folder, or writing it has begun; [`Error::Native`] if only
     /// libtiledb can write the array.
     pub fn write_x_natively(&mut self, n_threads: usize) -> Result<(), Error> {
-        self.layers.iter_mut().try_for_each(|layer| layer.write_natively(n_threads))
+        self.main.write_x_natively(n_threads)
     }
 
     /// Writes the next rows of obs: the columns of the specification, by name, without
@@ -130,14 +189,13 @@ impl ExperimentWriter {
         self.obs.write(rows)
     }
 
-    /// Writes the next rows of var, like [`Self::write_obs`].
+    /// Writes the next rows of var of the specification's measurement, like [`Self::write_obs`].
     pub fn write_var(&mut self, rows: &RecordBatch) -> Result<(), Error> {
-        self.var.write(rows)
+        self.main.write_var(rows)
     }
 
-    /// Writes the next rows of a layer of X as CSR: row `i` has the columns
-    /// `columns[row_offsets[i]..row_offsets[i + 1]]`, strictly ascending, and the values at the
-    /// same places.
+    /// Writes the next rows of a layer of X of the specification's measurement, as
+    /// [`MeasurementWriter::write_x`] does.
     pub fn write_x(
         &mut self,
         layer: &str,
@@ -145,36 +203,22 @@ impl ExperimentWriter {
         columns: &[u32],
         values: &[f32],
     ) -> Result<(), Error> {
-        let at = self.spec.layers.iter().position(|name| name == layer).ok_or_else(|| {
-            Error::NoMember {
-                uri: self.uri.clone(),
-                kind: "layer of X",
-                name: layer.to_owned(),
-                existing: self.spec.layers.clone(),
-            }
-        })?;
-        self.layers[at].write(row_offsets, columns, values)
+        self.main.write_x(layer, row_offsets, columns, values)
     }
 
     /// Completes the arrays, and creates the groups that contain them. Fails if obs, var or a layer
     /// has another number of rows than specified.
     pub fn finish(self) -> Result<(), Error> {
-        let Self { store, uri, spec, obs, var, layers } = self;
+        let Self { store, uri, obs, main, others, .. } = self;
         obs.finish()?;
-        var.finish()?;
-        for layer in layers {
-            store.merge_fragments(&layer.finish()?)?;
+        let mut names = Vec::new();
+        for measurement in [main].into_iter().chain(others) {
+            names.push(measurement.name.clone());
+            measurement.finish(&store)?;
         }
-        let measurement = format!("{uri}/ms/{}", spec.measurement);
-        let layers: Vec<_> =
-            spec.layers.iter().map(|layer| (layer.as_str(), ObjectType::Array)).collect();
         let (group, array) = (ObjectType::Group, ObjectType::Array);
-        let x = format!("{measurement}/X");
-        store.create_group(&x, "SOMACollection", &layers)?;
-        let members = [("var", array), ("X", group)];
-        store.create_group(&measurement, "SOMAMeasurement", &members)?;
-        let members = [(spec.measurement.as_str(), group)];
-        store.create_group(&format!("{uri}/ms"), "SOMACollection", &members)?;
-        store.create_group(&uri, "SOMAExperiment", &[("obs", array), ("ms", group)])
+        let members: Vec<_> = names.iter().map(|name| (name.as_str(), group)).collect();
+        store.create_group(&format!("{uri}/ms"), "SOMACollection", &members, &[])?;
+        store.create_group(&uri, "SOMAExperiment", &[("obs", array), ("ms", group)], &[])
     }
 }

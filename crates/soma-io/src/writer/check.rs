@@ -2,18 +2,18 @@
 
 use std::collections::HashSet;
 
+use super::measurement::Parts;
 use super::{ColumnKind, ColumnSpec, ExperimentSpec, XLayout, layout};
 use crate::columns::JOINID;
 use crate::{Error, Filter};
 
 /// Fails if the experiment cannot be written as specified.
 pub(super) fn check(spec: &ExperimentSpec, uri: &str) -> Result<(), Error> {
+    let main =
+        Parts { name: &spec.measurement, n_var: spec.n_var, var: &spec.var, layers: &spec.layers };
     sizes(spec)
-        .and_then(|()| member("measurement", &spec.measurement))
-        .and_then(|()| spec.layers.iter().try_for_each(|layer| member("layer", layer)))
-        .and_then(|()| unique("layer", &spec.layers))
         .and_then(|()| columns("obs", &spec.obs))
-        .and_then(|()| columns("var", &spec.var))
+        .and_then(|()| measurement(&main, &[]))
         .map_err(|problem| Error::Write {
             what: "an experiment".into(),
             uri: uri.to_owned(),
@@ -21,16 +21,37 @@ pub(super) fn check(spec: &ExperimentSpec, uri: &str) -> Result<(), Error> {
         })
 }
 
-fn sizes(spec: &ExperimentSpec) -> Result<(), String> {
-    let most = [("cells", spec.n_obs, layout::MOST_ROWS), ("genes", spec.n_var, u32::MAX.into())];
-    for (what, n, most) in most {
-        if n == 0 {
-            return Err(format!("it has no {what}, but needs at least one"));
-        }
-        if n > most {
-            return Err(format!("it has {n} {what}, but can have at most {most}"));
-        }
+/// Fails if a measurement cannot be written; `names` are those of all measurements.
+pub(super) fn measurement(parts: &Parts<'_>, names: &[&str]) -> Result<(), String> {
+    size("genes", parts.n_var, u32::MAX.into())?;
+    member("measurement", parts.name)?;
+    unique("measurement", names)?;
+    parts.layers.iter().try_for_each(|layer| member("layer", layer))?;
+    unique("layer", parts.layers)?;
+    columns("var", parts.var)
+}
+
+/// Fails if an array of obsm cannot be written.
+pub(super) fn obsm(name: &str, n_columns: u64, is_there: bool) -> Result<(), String> {
+    member("array of obsm", name)?;
+    if is_there {
+        return Err(format!("{name:?} occurs twice as array of obsm"));
     }
+    size("columns", n_columns, u32::MAX.into())
+}
+
+fn size(what: &str, n: u64, most: u64) -> Result<(), String> {
+    if n == 0 {
+        return Err(format!("it has no {what}, but needs at least one"));
+    }
+    if n > most {
+        return Err(format!("it has {n} {what}, but can have at most {most}"));
+    }
+    Ok(())
+}
+
+fn sizes(spec: &ExperimentSpec) -> Result<(), String> {
+    size("cells", spec.n_obs, layout::MOST_ROWS)?;
     layout_of_x(&spec.x_layout)?;
     if spec.fragment_rows == Some(0) {
         return Err("a fragment has no rows, but needs at least one".into());
@@ -68,7 +89,7 @@ fn layout_of_x(layout: &XLayout) -> Result<(), String> {
 }
 
 /// Names of members become names of folders, next to those that TileDB creates.
-fn member(what: &str, name: &str) -> Result<(), String> {
+pub(super) fn member(what: &str, name: &str) -> Result<(), String> {
     let bad = name.is_empty()
         || name.starts_with("__")
         || [".", ".."].contains(&name)

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use arrow_array::RecordBatch;
 use tiledb_native::TableWriter;
+use tiledb_schema::MetadataValue;
 
 use super::cells::Cells;
 use super::column::{ColumnKind, ColumnSpec};
@@ -94,12 +95,24 @@ impl FrameWriter {
         n_rows: u64,
         extent: Extent,
     ) -> Result<Self, Error> {
+        Self::marked(store, uri, columns, n_rows, extent, &[])
+    }
+
+    /// Creates the data frame with further metadata.
+    pub(super) fn marked(
+        store: &Store,
+        uri: String,
+        columns: &[ColumnSpec],
+        n_rows: u64,
+        extent: Extent,
+        metadata: &[(&str, MetadataValue)],
+    ) -> Result<Self, Error> {
         let schema = layout::frame(columns, n_rows, extent).map_err(|problem| Error::Write {
             what: "a data frame".into(),
             uri: uri.clone(),
             problem,
         })?;
-        store.create_array(&uri, &schema, "SOMADataFrame")?;
+        store.create_array(&uri, &schema, "SOMADataFrame", metadata)?;
         let codes = columns
             .iter()
             .map(|column| match &column.kind {

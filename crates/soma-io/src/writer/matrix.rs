@@ -1,4 +1,4 @@
-//! Writes a layer of X in the array's own order, so that nothing is sorted: as one fragment, or as
+//! Writes a layer of X or an array of obsm in the array's own order, so that nothing is sorted: as one fragment, or as
 //! several of whole rows of tiles.
 
 #[cfg(feature = "libtiledb")]
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tiledb_native::{FragmentWriter, Threads, WriteOptions};
 
 use super::store::{self, Store};
-use super::{ExperimentSpec, layout};
+use super::{ExperimentSpec, XLayout, layout};
 use crate::Error;
 #[cfg(feature = "libtiledb")]
 use through_libtiledb::LibtiledbSink;
@@ -20,7 +20,7 @@ pub(super) struct MatrixWriter {
     uri: String,
     sink: Sink,
     n_obs: u64,
-    n_var: u64,
+    n_columns: u64,
     fragment_rows: u64,
     tile_rows: u64,
     /// Rows written so far, and the beginning of the present fragment.
@@ -76,11 +76,11 @@ impl NativeSink {
 }
 
 impl Sink {
-    fn new(store: &Store, uri: &str, spec: &ExperimentSpec) -> Result<Self, Error> {
+    fn new(store: &Store, uri: &str, n_columns: u64, x_layout: &XLayout) -> Result<Self, Error> {
         match store {
             #[cfg(not(feature = "libtiledb"))]
             Store::Folder { threads } => {
-                let _ = spec;
+                let _ = (n_columns, x_layout);
                 let sink = NativeSink::new(store::folder(uri)?, threads.clone());
                 sink.map(Self::Native).map_err(|error| match error {
                     tiledb_native::Error::Unwritable { reason, .. } => {
@@ -95,14 +95,14 @@ impl Sink {
                     Ok(sink) => Ok(Self::Native(sink)),
                     Err(tiledb_native::Error::Unwritable { .. }) => {
                         let context = super::through_libtiledb::context(uri, config)?;
-                        Ok(Self::Libtiledb(LibtiledbSink::new(context, uri, spec)))
+                        Ok(Self::Libtiledb(LibtiledbSink::new(context, uri, n_columns, x_layout)))
                     }
                     Err(other) => Err(other.into()),
                 }
             }
             #[cfg(feature = "libtiledb")]
             Store::Libtiledb { context, .. } => {
-                Ok(Self::Libtiledb(LibtiledbSink::new(context.clone(), uri, spec)))
+                Ok(Self::Libtiledb(LibtiledbSink::new(context.clone(), uri, n_columns, x_layout)))
             }
         }
     }
@@ -126,14 +126,20 @@ impl Sink {
 }
 
 impl MatrixWriter {
-    pub(super) fn create(store: &Store, uri: String, spec: &ExperimentSpec) -> Result<Self, Error> {
-        let schema = layout::matrix(spec.n_obs, spec.n_var, spec.extent, &spec.x_layout);
-        store.create_array(&uri, &schema, "SOMASparseNDArray")?;
+    /// Creates a matrix with a row for each cell.
+    pub(super) fn create(
+        store: &Store,
+        uri: String,
+        n_columns: u64,
+        spec: &ExperimentSpec,
+    ) -> Result<Self, Error> {
+        let schema = layout::matrix(spec.n_obs, n_columns, spec.extent, &spec.x_layout);
+        store.create_array(&uri, &schema, "SOMASparseNDArray", &[])?;
         Ok(Self {
-            sink: Sink::new(store, &uri, spec)?,
+            sink: Sink::new(store, &uri, n_columns, &spec.x_layout)?,
             uri,
             n_obs: spec.n_obs,
-            n_var: spec.n_var,
+            n_columns,
             fragment_rows: spec.fragment_rows.unwrap_or(u64::MAX),
             tile_rows: spec.x_layout.tile_rows,
             n_written: 0,
@@ -216,9 +222,11 @@ impl MatrixWriter {
             if !row.is_sorted_by(|a, b| a < b) {
                 return Err(self.failed(format!("the columns of row {joinid} do not ascend")));
             }
-            if let Some(last) = row.last().filter(|last| u64::from(**last) >= self.n_var) {
-                return Err(self
-                    .failed(format!("row {joinid} has column {last}, there are {}", self.n_var)));
+            if let Some(last) = row.last().filter(|last| u64::from(**last) >= self.n_columns) {
+                return Err(self.failed(format!(
+                    "row {joinid} has column {last}, there are {}",
+                    self.n_columns
+                )));
             }
         }
         Ok(())

@@ -98,37 +98,40 @@ impl Store {
         }
     }
 
-    /// Creates an array that is a SOMA object.
+    /// Creates an array that is a SOMA object, with further metadata.
     pub(super) fn create_array(
         &self,
         uri: &str,
         schema: &Schema,
         object_type: &str,
+        metadata: &[(&str, MetadataValue)],
     ) -> Result<(), Error> {
+        let metadata: Vec<_> = identity(object_type).into_iter().chain(metadata.to_vec()).collect();
         match self {
             Self::Folder { .. } => {
                 let path = folder(uri)?;
                 let time = now();
                 tiledb_native::create_array(&path, schema, time)?;
-                let metadata = identity(object_type);
                 Ok(tiledb_native::write_array_metadata(&path, &metadata, time)?)
             }
             #[cfg(feature = "libtiledb")]
             Self::Libtiledb { context, .. } => {
                 tiledb::Array::create(context, uri, schema)?;
-                through_libtiledb::mark(context, uri, &identity(object_type))
+                through_libtiledb::mark(context, uri, &metadata)
             }
         }
     }
 
-    /// Creates a group of members in its folder, that is a SOMA object.
+    /// Creates a group of members in its folder, that is a SOMA object, with further metadata.
     pub(super) fn create_group(
         &self,
         uri: &str,
         object_type: &str,
         members: &[(&str, ObjectType)],
+        metadata: &[(&str, MetadataValue)],
     ) -> Result<(), Error> {
-        let mut metadata = identity(object_type).to_vec();
+        let mut metadata: Vec<_> =
+            identity(object_type).into_iter().chain(metadata.to_vec()).collect();
         if object_type == "SOMAExperiment" {
             metadata.push(("dataset_type", "soma".into()));
         }

@@ -5,7 +5,7 @@ use tiledb_native::TileRow;
 
 use crate::Error;
 use crate::columns::{DATA, DIM_0, DIM_1};
-use crate::writer::ExperimentSpec;
+use crate::writer::XLayout;
 use crate::writer::through_libtiledb::open_write;
 
 /// Cells to write at a time if tiles have all columns: 80 MiB.
@@ -36,13 +36,12 @@ struct Cells {
 }
 
 impl LibtiledbSink {
-    pub(super) fn new(context: Context, uri: &str, spec: &ExperimentSpec) -> Self {
-        let layout = &spec.x_layout;
+    pub(super) fn new(context: Context, uri: &str, n_columns: u64, layout: &XLayout) -> Self {
         Self {
             context,
             uri: uri.to_owned(),
             tile_rows: layout.tile_rows,
-            has_all_columns: layout.tile_columns >= spec.n_var,
+            has_all_columns: layout.tile_columns >= n_columns,
             query: None,
             kept: TileRow::new(layout.tile_columns),
             first_row: 0,
