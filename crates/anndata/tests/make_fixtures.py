@@ -1,4 +1,4 @@
-"""Writes the stores in `data/` with Python's anndata, and the values that readers must return.
+"""Writes the stores and the file in `data/` with Python's anndata, and the values that readers must return.
 
     pip install anndata zarr
     python make_fixtures.py
@@ -50,6 +50,17 @@ def made(n=7, m=4):
     data.layers["dense"] = x.toarray().astype(np.float64)
     data.layers["by_columns"] = sp.csc_matrix(x)
     data.obsm["X_pca"] = rng.random((n, 3))
+    data.uns = {
+        "title": "Zellen mit Umlaut: ä",
+        "empty": "",
+        "n": -3,
+        "large": np.uint64(2**63),
+        "share": np.float32(0.25),
+        "yes": True,
+        "colors": np.array(["#ff0000", "#00ff00"], dtype=object),
+        "pca": {"params": {"use": "X", "zero_center": False}, "variance": np.arange(3.0)},
+        "table": data.var,
+    }
     return data
 
 
@@ -87,6 +98,7 @@ def main():
         anndata.settings.zarr_write_format = zarr_format
         data.write_zarr(FOLDER / name, convert_strings_to_categoricals=False)
         zarr.consolidate_metadata(str(FOLDER / name))
+    data.write_h5ad(FOLDER / "x.h5ad", convert_strings_to_categoricals=False)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@
 mod cells;
 mod error;
 mod genes;
+mod matrix;
 mod rows;
 mod slice;
 

@@ -1,18 +1,17 @@
-//! Copying a part of an experiment: chooses cells and genes, then streams obs, var and X.
+//! Copying a part of an experiment: chooses cells and genes, then streams the tables and matrices.
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Instant;
 
 use soma_io::{
     ColumnChoice, Config, CsrBuffers, Destination, Existing, Experiment, ExperimentSpec,
-    ExperimentWriter, Extent, FrameCopy, GeneSelection, Measurement, ReadForm, ReaderChoice,
-    RowRanges, ValueFilter, XLayout, XReader,
+    ExperimentWriter, Extent, FrameCopy, GeneSelection, ReaderChoice, RowRanges, ValueFilter,
+    XLayout,
 };
 
 use crate::cells::{self, DatasetSlice, Wanted};
-use crate::rows::Reads;
+use crate::matrix::Matrix;
 use crate::{Error, Genes};
 
 /// The part of an experiment to copy. The default is all of `RNA` with its layer `raw`.
@@ -23,6 +22,12 @@ pub struct SliceSpec {
     /// Layers of X, for instance `raw`. They are written as 32-bit floats; a value that these do
     /// not have is an error.
     pub layers: Vec<String>,
+    /// Arrays of obsm. They are written as 32-bit floats, to which other values are rounded.
+    pub obsm: Vec<String>,
+    /// Other measurements, for instance `raw`, with all their genes and layers.
+    pub others: Vec<String>,
+    /// Whether the plain values of uns are copied, if the source is an AnnData.
+    pub uns: bool,
     /// Only cells with these joinids; missing ones are skipped.
     pub joinids: Option<RowRanges>,
     /// Only cells that match.
@@ -57,6 +62,9 @@ impl Default for SliceSpec {
         Self {
             measurement: "RNA".to_owned(),
             layers: vec!["raw".to_owned()],
+            obsm: Vec::new(),
+            others: Vec::new(),
+            uns: false,
             joinids: None,
             obs_filter: None,
             datasets: None,
@@ -103,9 +111,10 @@ pub enum SliceEvent<'a> {
         n_genes: u64,
         /// Name of the reader of X's first layer.
         reader: &'a str,
+        /// Rows that will be written: those of obs and of each matrix.
+        n_rows: u64,
     },
-    /// Rows of obs and of each layer are written. The final number is the number of cells times (1
-    /// + number of layers).
+    /// Rows of obs and of the matrices are written.
     Written {
         /// Rows written so far.
         n_rows: u64,
@@ -122,10 +131,14 @@ pub struct SliceReport {
     pub n_genes: u64,
     /// Number of data sets, if they were requested.
     pub n_datasets: Option<usize>,
-    /// Number of values, summed over the layers.
+    /// Number of values, summed over the layers of the measurement.
     pub nnz: u64,
     /// Number of reads of X; more than one per layer if it does not fit into memory.
     pub n_reads: u64,
+    /// Arrays of obsm whose values were rounded to 32-bit floats.
+    pub rounded: Vec<String>,
+    /// The path within uns of each element that was left out, and why.
+    pub left_out_of_uns: Vec<(String, String)>,
     /// Size of all files in bytes, if the new experiment is local.
     pub bytes_on_disk: Option<u64>,
     /// Duration in seconds.
@@ -134,18 +147,6 @@ pub struct SliceReport {
 
 /// Rows of obs or var that are copied together.
 const FRAME_ROWS: u64 = 1 << 16;
-/// Largest number of rows of X per read; more gain nothing.
-const MAX_ROWS: u64 = 1 << 16;
-/// Smallest number of rows of X per read; fewer would take too long.
-const MIN_ROWS: u64 = 64;
-/// Rows that the writer of X buffers for one row of tiles.
-const TILE_ROWS: u64 = 2048;
-/// Bytes of a value in CSR.
-const CSR_BYTES: u64 = 8;
-/// Bytes of a value while a row of tiles is written: in CSR, as coordinates with the value, and as
-/// libtiledb's tiles of them.
-const WRITING_BYTES: u64 = CSR_BYTES + 20 + 20;
-
 /// Copies the part of `source` that `spec` selects to `uri`, a local path or an address in an
 /// object store, to which libtiledb writes.
 ///
@@ -170,13 +171,20 @@ pub fn slice(
         ControlFlow::Break(()) => Err(Error::Interrupted),
     };
     let measurement = source.measurement(&spec.measurement)?;
-    let layers = layers(&measurement, spec)?;
+    let layers = Matrix::layers(&measurement, &spec.layers, spec.reader)?;
     let joinid_column = spec.joinid_column.as_deref();
     let obs = FrameCopy::new(source.obs()?, &spec.obs_columns, joinid_column)?;
     let var = FrameCopy::new(measurement.var()?, &spec.var_columns, joinid_column)?;
+    let others = spec.others.iter().map(|name| Other::open(source, name, spec));
+    let others: Vec<Other> = others.collect::<Result<_, _>>()?;
+    let obsm = spec.obsm.iter().map(|name| Matrix::obsm(&measurement, name, spec.reader));
+    let obsm: Vec<(Matrix, u64, bool)> = obsm.collect::<Result<_, _>>()?;
     // Check early: scanning may take long.
     let frames = [source.uri(), obs.frame().uri(), var.frame().uri()];
-    let read = frames.into_iter().chain(layers.iter().map(|layer| layer.uri.as_str()));
+    let of_others = others.iter().flat_map(|other| &other.layers);
+    let matrices: Vec<&Matrix> =
+        layers.iter().chain(of_others).chain(obsm.iter().map(|(matrix, ..)| matrix)).collect();
+    let read = frames.into_iter().chain(matrices.iter().map(|matrix| matrix.uri.as_str()));
     let destination = Destination::claim(uri, spec.existing, &read.collect::<Vec<_>>())?;
     if let Some(path) = destination.leftover() {
         notify(SliceEvent::Leftover(path))?;
@@ -187,10 +195,13 @@ pub fn slice(
     let genes = spec.genes.choose(var.frame())?;
     let (n_cells, n_genes) = (chosen.cells.n_rows(), genes.n_rows());
     let reader = layers.first().map_or("none", |layer| layer.reader.name());
-    notify(SliceEvent::Chosen { n_cells, n_genes, reader })?;
+    let n_rows = n_cells * (1 + matrices.len() as u64);
+    notify(SliceEvent::Chosen { n_cells, n_genes, reader, n_rows })?;
 
     let experiment = experiment_spec(spec, &obs, n_cells, &var, n_genes);
     let mut writer = ExperimentWriter::create(destination.uri(), experiment)?;
+    let uns = if spec.uns { measurement.uns()? } else { None };
+    let uns = uns.map(|uns| writer.write_uns(&uns)).transpose()?;
     for part in FrameCopy::parts(&genes, FRAME_ROWS) {
         writer.write_var(&var.read(&part)?)?;
     }
@@ -200,45 +211,86 @@ pub fn slice(
         n_rows += part.n_rows();
         notify(SliceEvent::Written { n_rows })?;
     }
+    let mut progress = |rows: &CsrBuffers| {
+        n_rows += rows.n_rows() as u64;
+        notify(SliceEvent::Written { n_rows })
+    };
+    let cells = &chosen.cells;
     let (mut nnz, mut n_reads) = (0, 0);
     for layer in &layers {
-        let copy = LayerCopy { layer, genes: &selection(&genes), spec };
-        nnz += copy.write(&chosen.cells, &mut |rows| {
+        nnz += layer.copy(cells, &selection(&genes), spec.memory_bytes, &mut |rows| {
             writer.write_x(&layer.name, &rows.row_offsets, &rows.columns, &rows.values)?;
-            n_rows += rows.n_rows() as u64;
             n_reads += 1;
-            notify(SliceEvent::Written { n_rows })
+            progress(rows)
         })?;
+    }
+    for (array, n_columns, _) in &obsm {
+        writer.add_obsm(&array.name, *n_columns)?;
+        let columns = GeneSelection::Range(0..*n_columns);
+        let to = writer.main_measurement();
+        array.copy(cells, &columns, spec.memory_bytes, &mut |rows| {
+            to.write_obsm(&array.name, &rows.row_offsets, &rows.columns, &rows.values)?;
+            progress(rows)
+        })?;
+    }
+    for other in &others {
+        other.copy(cells, spec, &mut writer, &mut progress)?;
     }
     writer.finish()?;
     let bytes_on_disk = destination.publish()?;
     let seconds = started.elapsed().as_secs_f64();
+    let rounded = obsm.iter().filter(|(.., is_rounded)| *is_rounded);
     Ok(SliceReport {
         n_cells,
         n_genes,
         n_datasets: chosen.n_datasets,
         nnz,
         n_reads,
+        rounded: rounded.map(|(array, ..)| array.name.clone()).collect(),
+        left_out_of_uns: uns.unwrap_or_default(),
         bytes_on_disk,
         seconds,
     })
 }
 
-/// A layer of X and its reader.
-struct Layer {
+/// A measurement that is copied with all its genes.
+struct Other {
     name: String,
-    uri: String,
-    reader: Arc<dyn XReader>,
+    var: FrameCopy,
+    layers: Vec<Matrix>,
 }
 
-/// Opens the layers. Reading one fails at a value that 32-bit floats do not have.
-fn layers(measurement: &Measurement, spec: &SliceSpec) -> Result<Vec<Layer>, Error> {
-    let open = |name: &String| {
-        let x = measurement.x(name)?;
-        let (name, uri) = (name.clone(), x.uri().to_owned());
-        Ok(Layer { name, uri, reader: x.exact_reader(spec.reader)? })
-    };
-    spec.layers.iter().map(open).collect()
+impl Other {
+    fn open(source: &Experiment, name: &str, spec: &SliceSpec) -> Result<Self, Error> {
+        let measurement = source.measurement(name)?;
+        let layers = Matrix::layers(&measurement, &measurement.layers()?, spec.reader)?;
+        let joinid_column = spec.joinid_column.as_deref();
+        let var = FrameCopy::new(measurement.var()?, &ColumnChoice::All, joinid_column)?;
+        Ok(Self { name: name.to_owned(), var, layers })
+    }
+
+    fn copy(
+        &self,
+        cells: &RowRanges,
+        spec: &SliceSpec,
+        writer: &mut ExperimentWriter,
+        progress: &mut dyn FnMut(&CsrBuffers) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let genes = Genes::All.choose(self.var.frame())?;
+        let layers: Vec<String> = self.layers.iter().map(|layer| layer.name.clone()).collect();
+        let (n_genes, columns) = (genes.n_rows(), self.var.specs());
+        let to = writer.add_measurement(&self.name, n_genes, columns, &layers)?;
+        for part in FrameCopy::parts(&genes, FRAME_ROWS) {
+            to.write_var(&self.var.read(&part)?)?;
+        }
+        for layer in &self.layers {
+            layer.copy(cells, &selection(&genes), spec.memory_bytes, &mut |rows| {
+                to.write_x(&layer.name, &rows.row_offsets, &rows.columns, &rows.values)?;
+                progress(rows)
+            })?;
+        }
+        Ok(())
+    }
 }
 
 /// Requests a run of genes as a range, which reads faster than a list.
@@ -268,78 +320,5 @@ fn experiment_spec(
         fragment_rows: None,
         consolidate: false,
         config: spec.config.clone(),
-    }
-}
-
-/// A layer of X that is being copied.
-struct LayerCopy<'a> {
-    layer: &'a Layer,
-    genes: &'a GeneSelection,
-    spec: &'a SliceSpec,
-}
-
-impl LayerCopy<'_> {
-    /// Copies all rows, as many at a time as fit, and returns the number of values.
-    ///
-    /// Checks the memory limit before the first read, by the mean row. A run of denser rows is read
-    /// in smaller parts rather than rejected.
-    fn write(
-        &self,
-        cells: &RowRanges,
-        each: &mut dyn FnMut(&CsrBuffers) -> Result<(), Error>,
-    ) -> Result<u64, Error> {
-        let mean = self.expected_row()?.max(1);
-        let least_bytes = self.bytes_of(MIN_ROWS.min(cells.n_rows()), mean);
-        if least_bytes > self.spec.memory_bytes {
-            let memory_bytes = self.spec.memory_bytes;
-            return Err(Error::Memory { memory_bytes, n_values: mean, least_bytes });
-        }
-        let mut reads = Reads::new(cells);
-        let mut rows = CsrBuffers::default();
-        let (mut nnz, mut latest) = (0, mean);
-        while let Some(part) = reads.next(self.rows_at_once(latest.max(mean)))? {
-            self.layer.reader.read_csr(&part, self.genes, &mut rows)?;
-            self.check_ascending(&part, &rows)?;
-            each(&rows)?;
-            nnz += rows.nnz() as u64;
-            latest = (rows.nnz() as u64).div_ceil(rows.n_rows().max(1) as u64);
-        }
-        Ok(nnz)
-    }
-
-    /// Mean values per row of the chosen genes, if all genes had equally many.
-    fn expected_row(&self) -> Result<u64, Error> {
-        let (n_rows, n_columns) =
-            (self.layer.reader.n_rows().max(1), self.layer.reader.n_columns().max(1));
-        let share = self.genes.n_columns(n_columns)? as f64 / n_columns as f64;
-        let nnz = self.layer.reader.nnz()?.unwrap_or(0) as f64 / n_rows as f64;
-        Ok((nnz * share).ceil() as u64)
-    }
-
-    /// Rows per read that fit into memory beside those that are being written.
-    fn rows_at_once(&self, row_nnz: u64) -> u64 {
-        let mut n_rows = MIN_ROWS;
-        while n_rows < MAX_ROWS && self.bytes_of(2 * n_rows, row_nnz) <= self.spec.memory_bytes {
-            n_rows *= 2;
-        }
-        n_rows
-    }
-
-    /// Memory for reading that many rows and writing a row of tiles.
-    fn bytes_of(&self, n_rows: u64, row_nnz: u64) -> u64 {
-        let nnz = n_rows * row_nnz;
-        let reading = self.layer.reader.working_bytes(nnz, self.genes, ReadForm::Csr);
-        TILE_ROWS * row_nnz * WRITING_BYTES + nnz * CSR_BYTES + reading
-    }
-
-    /// Fails if X has a value twice: the new experiment could not represent it.
-    fn check_ascending(&self, part: &RowRanges, rows: &CsrBuffers) -> Result<(), Error> {
-        for (row_idx, joinid) in part.iter().enumerate() {
-            let (columns, _) = rows.row(row_idx);
-            if let Some([gene, _]) = columns.array_windows().find(|[gene, next]| gene == next) {
-                return Err(Error::ValueTwice { uri: self.layer.uri.clone(), joinid, gene: *gene });
-            }
-        }
-        Ok(())
     }
 }

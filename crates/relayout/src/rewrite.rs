@@ -109,9 +109,11 @@ fn notify(watch: &mut Watch<'_>, event: RelayoutEvent<'_>) -> Result<(), Error> 
     }
 }
 
-/// The size of an array's files, if they are in a local folder.
+/// The size of an array's files, if they are in a local folder of its own: not in an HDF5 file, and
+/// not in a folder for each data set.
 fn local_bytes(uri: &str) -> Result<Option<u64>, Error> {
-    soma_io::local_path(uri).map(measure::folder_bytes).transpose()
+    let folder = soma_io::local_path(uri).filter(|path| path.is_dir());
+    folder.map(measure::folder_bytes).transpose()
 }
 
 /// The inputs of all steps.

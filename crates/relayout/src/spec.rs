@@ -177,7 +177,7 @@ pub struct RelayoutReport {
     pub codecs: Codecs,
     /// Measurements behind the choice of codecs, the best first; empty if they were named.
     pub measured: Vec<MeasuredCodecs>,
-    /// The size of the source's X in bytes, if it is local.
+    /// The size of the source's X in bytes, if it is in a local folder of its own.
     pub source_x_bytes: Option<u64>,
     /// The size of the new X in bytes, if it is local.
     pub x_bytes: Option<u64>,

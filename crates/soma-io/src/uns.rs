@@ -40,15 +40,22 @@ fn group(
     left_out: &mut Vec<(String, String)>,
 ) -> Vec<(String, UnsValue)> {
     use ::anndata::UnsValue as Stored;
+    use tiledb_schema::Datatype;
+
     let mut values = Vec::new();
     for (name, value) in stored {
         let single = match value {
             Stored::Text(text) => MetadataValue::Text(text),
             Stored::Integer(value) => MetadataValue::Integer(value.into()),
+            Stored::Unsigned(value) if i64::MAX as u64 <= value => MetadataValue::Bytes {
+                datatype: Datatype::UInt64,
+                n_values: 1,
+                bytes: value.to_le_bytes().to_vec(),
+            },
             Stored::Unsigned(value) => MetadataValue::Integer(value.into()),
             Stored::Float(value) => MetadataValue::Float(value),
             Stored::Bool(value) => MetadataValue::Bytes {
-                datatype: tiledb_schema::Datatype::Bool,
+                datatype: Datatype::Bool,
                 n_values: 1,
                 bytes: vec![value.into()],
             },

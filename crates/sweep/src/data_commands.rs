@@ -12,7 +12,7 @@ use clap::Args;
 use example_data::{Error, GenerateSpec, ImportSpec, import_10x};
 use experiment_copy::SliceSpec;
 use grid_point::{format_leftover, write_example};
-use soma_io::{Experiment, Measurement, OpenOptions};
+use soma_io::{AnnDataError, Experiment, Measurement, OpenOptions};
 
 use crate::slice::{self, Telling};
 
@@ -133,40 +133,69 @@ fn anndata(args: &ImportArgs) -> anyhow::Result<Option<Experiment>> {
     }
 }
 
-/// Copies obs, var and the layers of an AnnData, and tells what else it has.
+/// Copies an AnnData, and tells what of it is not copied.
 fn import_anndata(anndata: &Experiment, args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let spec = SliceSpec::default();
     let measurement = anndata.measurement(&spec.measurement)?;
     let layers = if args.layers.is_empty() { measurement.layers()? } else { args.layers.clone() };
-    let left_out = left_out(anndata, &measurement)?;
+    let mut others = anndata.measurements()?;
+    others.retain(|name| *name != spec.measurement);
+    let (obsm, mut unread) = obsm(&measurement)?;
     let spec = SliceSpec {
         layers,
+        obsm,
+        others,
+        uns: true,
         memory_bytes: args.memory.as_u64(),
         config: pairs("--config", &args.config)?,
         ..spec
     };
     let telling = Telling { json: false, quiet: args.quiet };
-    let code = slice::copy(anndata, &args.uri, &spec, telling)?;
-    if code == ExitCode::SUCCESS {
+    unread.extend(unread_columns(anndata, &spec)?);
+    let report = slice::copy(anndata, &args.uri, &spec, telling)?;
+    if let Some(report) = &report {
         let display = Display::counting("lines", args.quiet);
+        for array in &report.rounded {
+            display.line(&format!("obsm {array}: values were rounded to 32-bit floats"));
+        }
+        let of_uns = report.left_out_of_uns.iter();
+        let of_uns = of_uns.map(|(path, why)| format!("uns {path} ({why})"));
+        let never = ["obsp, varm and varp, if there are any".to_owned()];
+        let left_out: Vec<String> = unread.into_iter().chain(of_uns).chain(never).collect();
         display.line(&format!("not copied: {}", left_out.join("; ")));
     }
-    Ok(code)
+    Ok(slice::exit_code(report.as_ref()))
 }
 
-/// What of an AnnData is not in the experiment that is made of it.
-fn left_out(anndata: &Experiment, measurement: &Measurement) -> anyhow::Result<Vec<String>> {
-    let mut left_out = Vec::new();
-    for (frame, name) in [(anndata.obs()?, "obs"), (measurement.var()?, "var")] {
-        let unread = frame.unread_columns().into_iter();
-        left_out.extend(unread.map(|(column, why)| format!("{name}.{column} ({why})")));
+/// The arrays of obsm that can be copied, and those that cannot, with the reason.
+fn obsm(measurement: &Measurement) -> anyhow::Result<(Vec<String>, Vec<String>)> {
+    let (mut copied, mut left_out) = (Vec::new(), Vec::new());
+    for name in measurement.obsm_names()? {
+        match measurement.obsm(&name) {
+            Ok(array) if array.used_columns()? == 0 => {
+                left_out.push(format!("obsm {name} (it has no columns)"));
+            }
+            Ok(_) => copied.push(name),
+            Err(soma_io::Error::AnnData(AnnDataError::Unsupported { reason, .. })) => {
+                left_out.push(format!("obsm {name} ({reason})"));
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
-    if anndata.measurements()?.iter().any(|name| name == "raw") {
-        left_out.push("raw".to_owned());
+    Ok((copied, left_out))
+}
+
+/// The columns of the tables that are not read, and why.
+fn unread_columns(anndata: &Experiment, spec: &SliceSpec) -> anyhow::Result<Vec<String>> {
+    let mut frames = vec![("obs".to_owned(), anndata.obs()?)];
+    for name in spec.others.iter().chain([&spec.measurement]) {
+        frames.push((format!("var of {name}"), anndata.measurement(name)?.var()?));
     }
-    left_out.extend(measurement.obsm_names()?.into_iter().map(|name| format!("obsm {name}")));
-    left_out.push("obsp, varm, varp and uns, if there are any".to_owned());
-    Ok(left_out)
+    let unread = frames.iter().flat_map(|(name, frame)| {
+        let columns = frame.unread_columns().into_iter();
+        columns.map(move |(column, why)| format!("column {column} of {name} ({why})"))
+    });
+    Ok(unread.collect())
 }
 
 fn is_interruption(error: &anyhow::Error) -> bool {

@@ -29,28 +29,33 @@ pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     let (spec, config) = (args.spec()?, args.reading_config()?);
     let source =
         Experiment::open(args.source.full(), &OpenOptions { config, ..OpenOptions::default() })?;
-    copy(&source, &args.target, &spec, Telling { json: args.json, quiet: args.quiet })
+    let telling = Telling { json: args.json, quiet: args.quiet };
+    Ok(exit_code(copy(&source, &args.target, &spec, telling)?.as_ref()))
 }
 
-/// Copies the part of an experiment, shows the progress, and prints the result.
+/// The exit code of a copy.
+pub(crate) fn exit_code(report: Option<&SliceReport>) -> ExitCode {
+    report.map_or(ExitCode::from(INTERRUPTED_EXIT_CODE), |_| ExitCode::SUCCESS)
+}
+
+/// Copies the part of an experiment, shows the progress, and prints the result. `None` if it was
+/// interrupted, which is told.
 pub(crate) fn copy(
     source: &Experiment,
     target: &Address,
     spec: &SliceSpec,
     telling: Telling,
-) -> anyhow::Result<ExitCode> {
+) -> anyhow::Result<Option<SliceReport>> {
     let interrupted = watch_interrupts();
     let mut display = Display::counting("cells", telling.quiet);
     display.now("choosing cells and genes");
-    // One pass per layer, and one for obs.
-    let n_layers = spec.layers.len() as u64;
     let outcome = experiment_copy::slice(source, target.full(), spec, &mut |event| {
         match event {
             SliceEvent::Leftover(path) => display.line(&format_leftover(path)),
             SliceEvent::Choosing { n_scanned } => display.position(n_scanned),
-            SliceEvent::Chosen { n_cells, n_genes, reader } => {
+            SliceEvent::Chosen { n_cells, n_genes, reader, n_rows } => {
                 display.finish();
-                display = Display::new(n_cells * (n_layers + 1), "rows", telling.quiet);
+                display = Display::new(n_rows, "rows", telling.quiet);
                 let (cells, genes) = (grouped(n_cells), grouped(n_genes));
                 display.line(&format!("taking {cells} cells x {genes} genes, reader {reader}"));
             }
@@ -67,11 +72,11 @@ pub(crate) fn copy(
     match outcome {
         Ok(report) => {
             notify(target, &report, telling, &display);
-            Ok(ExitCode::SUCCESS)
+            Ok(Some(report))
         }
         Err(error @ Error::Interrupted) => {
             eprintln!("{error}");
-            Ok(ExitCode::from(INTERRUPTED_EXIT_CODE))
+            Ok(None)
         }
         Err(error) => Err(error.into()),
     }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod anndata;
 mod contents;
 mod interop;
 #[path = "../../../soma-io/tests/support/python.rs"]

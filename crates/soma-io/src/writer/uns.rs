@@ -12,8 +12,8 @@ use tiledb_schema::{MetadataValue, ObjectType};
 use super::frame::FrameWriter;
 use super::store::Store;
 use super::{ColumnKind, ColumnSpec, ExperimentSpec, check};
+use crate::Error;
 use crate::uns::{Uns, UnsValue};
-use crate::{Error, uns};
 
 /// What marks a collection as uns.
 const KIND: (&str, &str) = ("soma_tiledbsoma_type", "uns");
@@ -47,7 +47,7 @@ impl UnsWriter<'_> {
     fn collection(
         &mut self,
         uri: &str,
-        values: &[(String, uns::UnsValue)],
+        values: &[(String, UnsValue)],
         path: &str,
     ) -> Result<(), Error> {
         self.store.create_folders(uri, &[])?;

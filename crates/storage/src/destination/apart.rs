@@ -12,7 +12,8 @@ use crate::address::local_path;
 /// All are local paths or addresses.
 ///
 /// Local paths are compared by the folders that they lead to, not by their text, so links, `..` and
-/// repeated mounts of a folder are resolved.
+/// repeated mounts of a folder are resolved. A source within a file, as a group of an HDF5 file is,
+/// counts as that file.
 ///
 /// # Errors
 /// [`DestinationError::SourceAtRisk`]; [`DestinationError::File`] if a source cannot be inspected.
@@ -43,9 +44,17 @@ fn identity(path: &Path) -> io::Result<Identity> {
     fs::metadata(path).map(|found| (found.dev(), found.ino()))
 }
 
-/// Identities of an existing file or folder and of all its parents.
+/// Identities of an existing file or folder and of all its parents; of the file if the path leads
+/// on within it.
 fn identities(path: &Path) -> io::Result<Vec<Identity>> {
-    fs::canonicalize(path)?.ancestors().map(identity).collect()
+    let found = match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            let file = path.ancestors().find(|part| part.is_file());
+            fs::canonicalize(file.ok_or(error)?)?
+        }
+        found => found?,
+    };
+    found.ancestors().map(identity).collect()
 }
 
 fn local_relation(source: &Path, place: &Path) -> Result<Option<&'static str>, DestinationError> {

@@ -1,0 +1,149 @@
+//! Copies matrices with a row for each cell, in parts that fit into memory.
+
+use std::sync::Arc;
+
+use soma_io::{
+    CsrBuffers, GeneSelection, Measurement, ReadForm, ReaderChoice, RowRanges, XReader,
+    is_within_f32,
+};
+
+use crate::Error;
+use crate::rows::Reads;
+
+/// Largest number of rows per read; more gain nothing.
+const MAX_ROWS: u64 = 1 << 16;
+/// Smallest number of rows per read; fewer would take too long.
+const MIN_ROWS: u64 = 64;
+/// Rows that the writer buffers for one row of tiles.
+const TILE_ROWS: u64 = 2048;
+/// Bytes of a value in CSR.
+const CSR_BYTES: u64 = 8;
+/// Bytes of a value while a row of tiles is written: in CSR, as coordinates with the value, and as
+/// libtiledb's tiles of them.
+const WRITING_BYTES: u64 = CSR_BYTES + 20 + 20;
+
+/// A layer of X or an array of obsm, and its reader.
+pub(crate) struct Matrix {
+    pub(crate) name: String,
+    pub(crate) uri: String,
+    pub(crate) reader: Arc<dyn XReader>,
+}
+
+impl Matrix {
+    /// Opens layers. Reading one fails at a value that 32-bit floats do not have.
+    pub(crate) fn layers(
+        measurement: &Measurement,
+        names: &[String],
+        choice: ReaderChoice,
+    ) -> Result<Vec<Self>, Error> {
+        let open = |name: &String| {
+            let x = measurement.x(name)?;
+            let reader = x.exact_reader(choice)?;
+            Ok(Self { name: name.clone(), uri: x.uri().to_owned(), reader })
+        };
+        names.iter().map(open).collect()
+    }
+
+    /// Opens an array of obsm with its number of columns, and says whether its values are rounded
+    /// to 32-bit floats.
+    pub(crate) fn obsm(
+        measurement: &Measurement,
+        name: &str,
+        choice: ReaderChoice,
+    ) -> Result<(Self, u64, bool), Error> {
+        let array = measurement.obsm(name)?;
+        let (reader, uri) = (array.reader(choice)?, array.uri().to_owned());
+        let is_rounded = !is_within_f32(reader.data_type());
+        let matrix = Self { name: name.to_owned(), uri, reader };
+        Ok((matrix, array.used_columns()?, is_rounded))
+    }
+
+    /// Copies the rows of these cells, as many at a time as fit into `memory_bytes`, and returns
+    /// the number of values.
+    ///
+    /// Checks the memory limit before the first read, by the mean row. A run of denser rows is read
+    /// in smaller parts rather than rejected.
+    pub(crate) fn copy(
+        &self,
+        cells: &RowRanges,
+        columns: &GeneSelection,
+        memory_bytes: u64,
+        each: &mut dyn FnMut(&CsrBuffers) -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        let copy = Copy { matrix: self, columns, memory_bytes };
+        copy.rows(cells, each)
+    }
+}
+
+/// A matrix that is being copied.
+struct Copy<'a> {
+    matrix: &'a Matrix,
+    columns: &'a GeneSelection,
+    memory_bytes: u64,
+}
+
+impl Copy<'_> {
+    fn rows(
+        &self,
+        cells: &RowRanges,
+        each: &mut dyn FnMut(&CsrBuffers) -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        let mean = self.expected_row()?.max(1);
+        let least_bytes = self.bytes_of(MIN_ROWS.min(cells.n_rows()), mean);
+        if least_bytes > self.memory_bytes {
+            let memory_bytes = self.memory_bytes;
+            return Err(Error::Memory { memory_bytes, n_values: mean, least_bytes });
+        }
+        let mut reads = Reads::new(cells);
+        let mut rows = CsrBuffers::default();
+        let (mut nnz, mut latest) = (0, mean);
+        while let Some(part) = reads.next(self.rows_at_once(latest.max(mean)))? {
+            self.matrix.reader.read_csr(&part, self.columns, &mut rows)?;
+            self.check_ascending(&part, &rows)?;
+            each(&rows)?;
+            nnz += rows.nnz() as u64;
+            latest = (rows.nnz() as u64).div_ceil(rows.n_rows().max(1) as u64);
+        }
+        Ok(nnz)
+    }
+
+    /// Mean values per row of the chosen columns, if all columns had equally many.
+    fn expected_row(&self) -> Result<u64, Error> {
+        let (n_rows, n_columns) =
+            (self.matrix.reader.n_rows().max(1), self.matrix.reader.n_columns().max(1));
+        let share = self.columns.n_columns(n_columns)? as f64 / n_columns as f64;
+        let nnz = self.matrix.reader.nnz()?.unwrap_or(0) as f64 / n_rows as f64;
+        Ok((nnz * share).ceil() as u64)
+    }
+
+    /// Rows per read that fit into memory beside those that are being written.
+    fn rows_at_once(&self, row_nnz: u64) -> u64 {
+        let mut n_rows = MIN_ROWS;
+        while n_rows < MAX_ROWS && self.bytes_of(2 * n_rows, row_nnz) <= self.memory_bytes {
+            n_rows *= 2;
+        }
+        n_rows
+    }
+
+    /// Memory for reading that many rows and writing a row of tiles.
+    fn bytes_of(&self, n_rows: u64, row_nnz: u64) -> u64 {
+        let nnz = n_rows * row_nnz;
+        let reading = self.matrix.reader.working_bytes(nnz, self.columns, ReadForm::Csr);
+        TILE_ROWS * row_nnz * WRITING_BYTES + nnz * CSR_BYTES + reading
+    }
+
+    /// Fails if a value is there twice: the new experiment could not represent it.
+    fn check_ascending(&self, part: &RowRanges, rows: &CsrBuffers) -> Result<(), Error> {
+        for (row_idx, joinid) in part.iter().enumerate() {
+            let (columns, _) = rows.row(row_idx);
+            if let Some([gene, _]) = columns.array_windows().find(|[gene, next]| gene == next) {
+                return Err(Error::ValueTwice {
+                    uri: self.matrix.uri.clone(),
+                    joinid,
+                    gene: *gene,
+                });
+            }
+        }
+        Ok(())
+    }
+}
