@@ -105,8 +105,7 @@ impl AnnData {
         Matrix::open(&self.elements, &format!("obsm/{name}"))
     }
 
-    /// Reads the plain values of uns. Of a collection there are none: each of its data sets has its
-    /// own.
+    /// Reads the plain values of uns. Of a collection there are none: each data set has its own.
     ///
     /// # Errors
     /// If the metadata cannot be read; a value that cannot is among [`Uns::unread`].

@@ -40,12 +40,17 @@ pub enum UnsValue {
 }
 
 impl Uns {
-    /// Reads the group `uns`; nothing if there is none, or in a collection, each data set of which
-    /// has its own.
+    /// Reads the group `uns`; nothing if there is none. In a collection each data set has its own,
+    /// which are not read.
     pub(crate) fn read(elements: &Elements) -> Result<Self, Error> {
         let mut unread = Vec::new();
         if elements.is_collection() {
-            return Ok(Self::default());
+            for path in elements.paths("uns") {
+                if !elements.children(&path)?.is_empty() {
+                    unread.push((path, "each data set of a collection has its own".to_owned()));
+                }
+            }
+            return Ok(Self { values: Vec::new(), unread });
         }
         let values = match elements.find("uns")? {
             Some(group) if group.array.is_none() => group_of(elements, "uns", 0, &mut unread)?,

@@ -10,9 +10,10 @@ use crate::{DataFrame, Error, SparseNdArray, Uns};
 /// The layer that is the element X.
 pub(crate) const X: &str = "X";
 
-/// Whether an address is one of AnnData in HDF5, by its name.
+/// Whether an address is one of AnnData in HDF5, by its name. A folder of such a name is not.
 pub(crate) fn is_h5ad(uri: &str) -> bool {
     uri.to_ascii_lowercase().ends_with(".h5ad")
+        && !storage::local_path(uri).is_some_and(std::path::Path::is_dir)
 }
 
 /// There is none.

@@ -43,9 +43,9 @@ pub(crate) struct RelayoutArgs {
     /// Measurement of the experiment
     #[arg(long, default_value = "RNA")]
     pub(crate) measurement: String,
-    /// Layer of the measurement's X
-    #[arg(long, default_value = "raw")]
-    pub(crate) layer: String,
+    /// Layer of the measurement's X [default: raw; X of an AnnData]
+    #[arg(long)]
+    pub(crate) layer: Option<String>,
     /// obs column that keeps the joinids of the source, if they change
     #[arg(long, value_name = "COLUMN", default_value = "source_joinid")]
     pub(crate) joinid_column: String,
@@ -92,7 +92,6 @@ impl RelayoutArgs {
         };
         Ok(RelayoutSpec {
             measurement: self.measurement.clone(),
-            layer: self.layer.clone(),
             chunk_rows: self.chunk_rows,
             codec,
             shuffle_seed: self.shuffle,
@@ -128,9 +127,10 @@ fn codecs(text: &str) -> anyhow::Result<Codecs> {
 /// Fails if the experiment cannot be read or written, or if a setting is invalid.
 pub(crate) fn run(args: &RelayoutArgs) -> anyhow::Result<ExitCode> {
     let interrupted = watch_interrupts();
-    let spec = args.spec()?;
+    let mut spec = args.spec()?;
     let options = OpenOptions { config: spec.config.clone(), ..OpenOptions::default() };
     let source = Experiment::open(args.source.full(), &options)?;
+    spec.layer = args.layer.clone().unwrap_or_else(|| source.default_layer().to_owned());
     let mut progress = Progress::new(args);
     let outcome = relayout::relayout(&source, args.target.full(), &spec, &mut |event| {
         progress.tell(event);
@@ -269,14 +269,14 @@ fn tell(args: &RelayoutArgs, report: &RelayoutReport) {
     let size =
         |bytes: Option<u64>| bytes.map_or_else(String::new, |n| format!(" in {}", ByteSize(n)));
     println!(
-        "{}: {} cells x {} genes, {} values{}, X{} (before{}), codec {}, in {:.1} s ({} cells/s)",
+        "{}: {} cells x {} genes, {} values{}, X{}{}, codec {}, in {:.1} s ({} cells/s)",
         args.target,
         grouped(report.n_cells),
         grouped(report.n_genes),
         grouped(report.nnz),
         size(report.bytes_on_disk),
         size(report.x_bytes),
-        size(report.source_x_bytes),
+        report.source_x_bytes.map_or_else(String::new, |n| format!(" (before in {})", ByteSize(n))),
         report.codecs,
         report.seconds,
         grouped(cells_per_second(report) as u64)

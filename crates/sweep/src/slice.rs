@@ -26,9 +26,12 @@ pub(crate) struct Telling {
 
 /// Runs the command and prints the result.
 pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
-    let (spec, config) = (args.spec()?, args.reading_config()?);
+    let (mut spec, config) = (args.spec()?, args.reading_config()?);
     let source =
         Experiment::open(args.source.full(), &OpenOptions { config, ..OpenOptions::default() })?;
+    if spec.layers.is_empty() {
+        spec.layers.push(source.default_layer().to_owned());
+    }
     let telling = Telling { json: args.json, quiet: args.quiet };
     Ok(exit_code(copy(&source, &args.target, &spec, telling)?.as_ref()))
 }

@@ -137,9 +137,10 @@ impl Proposal<'_> {
         if args.data.address().is_some() {
             flag("--uri", &self.data.uri.to_string());
         }
-        for (name, value, default) in
-            [("--measurement", &self.data.measurement, "RNA"), ("--layer", &self.data.layer, "raw")]
-        {
+        for (name, value, default) in [
+            ("--measurement", &self.data.measurement, "RNA"),
+            ("--layer", &self.data.layer, args.data.default_layer()),
+        ] {
             if value != default {
                 flag(name, value);
             }

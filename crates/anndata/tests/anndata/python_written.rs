@@ -1,6 +1,6 @@
 //! Stores that Python's anndata wrote, with the values that Python read of them.
 
-use anndata::{AnnData, Frame, MatrixKind};
+use anndata::{AnnData, Frame, MatrixKind, UnsValue};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
     ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int64Type,
@@ -142,4 +142,40 @@ fn a_store_is_recognized_by_its_root() {
     assert!(!AnnData::is_at(&LocalStorage::new(folder.path())).unwrap());
     let text = open(folder.path()).unwrap_err().to_string();
     assert!(text.contains("encoding-type: anndata"), "{text}");
+}
+
+#[test]
+fn plain_values_of_uns_are_read_and_the_others_are_told() {
+    let text = |of: &str| UnsValue::Text(of.to_owned());
+    let named = |values: Vec<(&str, UnsValue)>| -> Vec<(String, UnsValue)> {
+        values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    };
+    let params = named(vec![("use", text("X")), ("zero_center", UnsValue::Bool(false))]);
+    let colors = ["#ff0000", "#00ff00"].map(str::to_owned).to_vec();
+    let expected = named(vec![
+        ("colors", UnsValue::Texts(colors)),
+        ("empty", text("")),
+        ("large", UnsValue::Unsigned(1 << 63)),
+        ("n", UnsValue::Integer(-3)),
+        ("pca", UnsValue::Group(named(vec![("params", UnsValue::Group(params))]))),
+        ("share", UnsValue::Float(0.25)),
+        ("title", text("Zellen mit Umlaut: ä")),
+        ("yes", UnsValue::Bool(true)),
+    ]);
+    on_each(|anndata, _| {
+        let uns = anndata.uns().unwrap();
+        assert_eq!(uns.values, expected);
+        let [(pca, why_pca), (table, why_table)] = &uns.unread[..] else { panic!("{uns:?}") };
+        assert_eq!((pca.as_str(), table.as_str()), ("pca/variance", "table"));
+        assert!(why_pca.contains("float64") && why_table.contains("dataframe"), "{uns:?}");
+    });
+}
+
+#[test]
+fn a_value_of_uns_that_is_damaged_is_told() {
+    let folder = copied("v3");
+    std::fs::write(folder.path().join("uns/title/c"), "damaged").unwrap();
+    let uns = open(folder.path()).unwrap().uns().unwrap();
+    assert!(uns.values.iter().all(|(name, _)| name != "title"));
+    assert!(uns.unread.iter().any(|(path, why)| path == "title" && why.contains("uns/title")));
 }

@@ -1,6 +1,7 @@
 //! Flags that name the data, the same in all commands that measure.
 
 use std::ops::Range;
+use std::path::Path;
 
 use anyhow::bail;
 use bench_run::{Address, key_value, pairs};
@@ -23,9 +24,9 @@ pub struct DataFlags {
     /// Measurement of the experiment
     #[arg(long, default_value = "RNA")]
     measurement: String,
-    /// Layer of the measurement's X
-    #[arg(long, default_value = "raw")]
-    layer: String,
+    /// Layer of the measurement's X [default: raw; X if the address ends with .zarr or .h5ad]
+    #[arg(long)]
+    layer: Option<String>,
     /// A setting of TileDB, may be given several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     config: Vec<(String, String)>,
@@ -65,9 +66,18 @@ impl DataFlags {
             uri: self.address().cloned().unwrap_or_default(),
             config: pairs("--config", &settings)?,
             measurement: self.measurement.clone(),
-            layer: self.layer.clone(),
+            layer: self.layer.clone().unwrap_or_else(|| self.default_layer().to_owned()),
             ..Data::default()
         })
+    }
+
+    /// Returns the layer that is read if none is named: as addresses of AnnData end.
+    pub fn default_layer(&self) -> &'static str {
+        let name = self.address().map(|address| address.full().trim_end_matches('/'));
+        match name.and_then(|name| Path::new(name).extension()?.to_str()) {
+            Some("zarr" | "h5ad") => "X",
+            _ => "raw",
+        }
     }
 }
 

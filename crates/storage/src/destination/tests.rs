@@ -248,6 +248,24 @@ fn the_experiment_that_a_source_lies_in_is_not_replaced() {
 }
 
 #[test]
+fn a_source_within_a_file_is_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.h5ad");
+    fs::write(&file, "").unwrap();
+    let source = file.join("obs/index");
+    let check = |place: &Path| check_apart(&[source.to_str().unwrap()], &[place.to_str().unwrap()]);
+    check(&folder.path().join("y")).unwrap();
+    for (place, relation) in [(&*file, "is"), (folder.path(), "holds")] {
+        match check(place) {
+            Err(DestinationError::SourceAtRisk { relation: found, .. }) => {
+                assert_eq!(found, relation);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
 fn addresses_are_compared_by_their_names() {
     let check = |source: &str, place: &str| {
         check_apart(&[source], &[place]).err().map(|error| match error {

@@ -56,9 +56,12 @@ pub(crate) struct SliceArgs {
     /// Measurement of the experiment
     #[arg(long, default_value = "RNA")]
     pub(crate) measurement: String,
-    /// Layers of the measurement's X, separated by commas
-    #[arg(long, value_name = "LAYERS", value_delimiter = ',', default_value = "raw")]
+    /// Layers of the measurement's X, separated by commas [default: raw; X of an AnnData]
+    #[arg(long, value_name = "LAYERS", value_delimiter = ',')]
     pub(crate) layers: Vec<String>,
+    /// Arrays of the measurement's obsm, separated by commas, written as 32-bit floats
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) obsm: Vec<String>,
     /// Take only these obs columns, separated by commas
     #[arg(
         long,
@@ -121,12 +124,13 @@ impl SliceArgs {
         pairs("--config", &self.config).map_err(|error| usage(&error))
     }
 
-    /// Returns the specification of the slice. Fails if flags contradict each other or cannot be
-    /// parsed.
+    /// Returns the specification of the slice, with no layers if none are named. Fails if flags
+    /// contradict each other or cannot be parsed.
     pub(crate) fn spec(&self) -> anyhow::Result<SliceSpec> {
         Ok(SliceSpec {
             measurement: self.measurement.clone(),
-            layers: self.layers()?,
+            layers: once("--layers", &self.layers)?,
+            obsm: once("--obsm", &self.obsm)?,
             joinids: self.joinids()?,
             obs_filter: self.obs_filter.as_deref().map(filter("--obs-filter")).transpose()?,
             datasets: self.datasets()?,
@@ -140,17 +144,6 @@ impl SliceArgs {
             config: self.writing_config()?,
             ..SliceSpec::default()
         })
-    }
-
-    fn layers(&self) -> anyhow::Result<Vec<String>> {
-        let mut layers: Vec<String> = Vec::with_capacity(self.layers.len());
-        for layer in &self.layers {
-            if layers.contains(layer) {
-                return Err(usage(&anyhow::anyhow!("--layers names {layer} twice")));
-            }
-            layers.push(layer.clone());
-        }
-        Ok(layers)
     }
 
     fn joinids(&self) -> anyhow::Result<Option<RowRanges>> {
@@ -230,6 +223,16 @@ fn filter(flag: &str) -> impl Fn(&str) -> anyhow::Result<ValueFilter> {
         ValueFilter::parse(text)
             .map_err(|error| usage(&anyhow::Error::new(error).context(flag.to_owned())))
     }
+}
+
+/// The names given to a flag. Fails if one is there twice.
+fn once(flag: &str, names: &[String]) -> anyhow::Result<Vec<String>> {
+    for (at, name) in names.iter().enumerate() {
+        if names[..at].contains(name) {
+            return Err(usage(&anyhow::anyhow!("{flag} names {name} twice")));
+        }
+    }
+    Ok(names.to_vec())
 }
 
 fn usage(error: &anyhow::Error) -> anyhow::Error {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 #![expect(clippy::print_stderr, reason = "a test that shows nothing says so")]
 
+mod anndata;
 mod bed;
 mod going_on;
 mod grid;

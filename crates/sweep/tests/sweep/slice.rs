@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Output;
 
 use serde_json::Value;
-use soma_io::{CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges};
+use soma_io::{Experiment, OpenOptions};
 use tempfile::TempDir;
 
 use crate::program;
@@ -28,51 +28,6 @@ fn slice(folder: &Path, arguments: &[&str]) -> Output {
 
 fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Returns all rows of a layer of X.
-fn rows(path: &Path, layer: &str) -> CsrBuffers {
-    let experiment = Experiment::open(path.to_str().unwrap(), &OpenOptions::default()).unwrap();
-    let x = experiment.measurement("RNA").unwrap().x(layer).unwrap();
-    let all = RowRanges::new(vec![0..experiment.obs().unwrap().n_rows().unwrap()]).unwrap();
-    let mut out = CsrBuffers::default();
-    let reader = x.exact_reader(ReaderChoice::Auto).unwrap();
-    reader.read_csr(&all, &GeneSelection::All, &mut out).unwrap();
-    out
-}
-
-#[test]
-fn an_anndata_is_imported() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    let stores = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anndata/tests/data");
-    let v3 = stores.join("v3");
-    let all = run(folder, &["import", v3.to_str().unwrap(), "to"]);
-    assert!(!all.status.success() && !folder.join("to").exists());
-    assert!(stderr(&all).contains("layers[\"by_columns\"].tocsr()"), "{}", stderr(&all));
-    let some = ["import", v3.to_str().unwrap(), "to", "--layers", "X,counts,dense"];
-    let done = run(folder, &some);
-    let told = stderr(&done);
-    assert!(done.status.success(), "{told}");
-    assert!(told.contains("to: 7 cells x 4 genes, "), "{told}");
-    assert!(told.contains("not copied: raw; obsm X_pca; obsp"), "{told}");
-    assert_eq!(shape(&folder.join("to")), (7, 4));
-    for layer in ["X", "counts", "dense"] {
-        assert_eq!(rows(&folder.join("to"), layer), rows(&v3, layer), "{layer}");
-    }
-    let [ours, theirs] = [&folder.join("to"), &v3].map(|path| {
-        let experiment = Experiment::open(path.to_str().unwrap(), &OpenOptions::default()).unwrap();
-        experiment.obs().unwrap().read(Some(&["cell_id", "donor", "n_counts"]), None).unwrap()
-    });
-    assert_eq!(ours, theirs);
-    fs::write(folder.join("broken.h5ad"), "no HDF5").unwrap();
-    for (source, words) in [("broken.h5ad", "HDF5"), ("absent.zarr", "absent.zarr")] {
-        let refused = run(folder, &["import", source, "other", "-q"]);
-        assert_eq!(refused.status.code(), Some(1));
-        let told = stderr(&refused);
-        assert!(told.contains(words) && told.lines().count() == 1, "{told}");
-        assert!(!folder.join("other").exists());
-    }
 }
 
 /// Returns the numbers of cells and genes of an experiment.

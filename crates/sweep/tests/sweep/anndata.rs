@@ -1,0 +1,116 @@
+//! AnnData on the command line: `import`, `relayout`, and commands that read it in place.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use soma_io::{
+    CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges, SparseNdArray,
+};
+
+use crate::program;
+
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    program::command(folder, arguments).output().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn open(path: &Path) -> Experiment {
+    Experiment::open(path.to_str().unwrap(), &OpenOptions::default()).unwrap()
+}
+
+/// Returns all rows of a matrix of seven cells.
+fn matrix(array: &SparseNdArray) -> CsrBuffers {
+    let all = RowRanges::new(vec![0..7]).unwrap();
+    let mut out = CsrBuffers::default();
+    let reader = array.reader(ReaderChoice::Auto).unwrap();
+    reader.read_csr(&all, &GeneSelection::All, &mut out).unwrap();
+    out
+}
+
+/// Returns all rows of a layer of X.
+fn rows(path: &Path, layer: &str) -> CsrBuffers {
+    matrix(&open(path).measurement("RNA").unwrap().x(layer).unwrap())
+}
+
+#[test]
+fn an_anndata_is_imported_and_laid_out_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let stores = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anndata/tests/data");
+    let v3 = stores.join("v3");
+    let all = run(folder, &["import", v3.to_str().unwrap(), "to"]);
+    assert!(!all.status.success() && !folder.join("to").exists());
+    assert!(stderr(&all).contains("layers[\"by_columns\"].tocsr()"), "{}", stderr(&all));
+    for name in ["v2", "v3", "x.h5ad"] {
+        let source = stores.join(name);
+        let to = format!("copy of {name}");
+        let layers = ["X", "counts", "dense"];
+        let arguments = ["import", source.to_str().unwrap(), &to, "--layers", &layers.join(",")];
+        let done = run(folder, &arguments);
+        let told = stderr(&done);
+        assert!(done.status.success(), "{told}");
+        assert!(told.contains(&format!("{to}: 7 cells x 4 genes, ")), "{told}");
+        assert!(told.contains("obsm X_pca: values were rounded to 32-bit floats"), "{told}");
+        let left_out = "not copied: uns pca/variance (it has 1 dimensions of elements of type float64); \
+            uns table (its encoding-type is `dataframe`); obsp, varm and varp, if there are any";
+        assert!(told.contains(left_out), "{told}");
+        let to = folder.join(to);
+        for layer in layers {
+            assert_eq!(rows(&to, layer), rows(&source, layer), "{layer}");
+        }
+        let [ours, theirs] = [&to, &source].map(|path| {
+            let experiment = open(path);
+            let columns = ["cell_id", "donor", "n_counts"];
+            let obs = experiment.obs().unwrap().read(Some(&columns), None).unwrap();
+            let raw = experiment.measurement("raw").unwrap();
+            let genes = raw.var().unwrap().n_rows().unwrap();
+            (obs, genes, matrix(&raw.x("X").unwrap()), {
+                let pca = experiment.measurement("RNA").unwrap().obsm("X_pca").unwrap();
+                (pca.used_columns().unwrap(), matrix(&pca))
+            })
+        });
+        assert_eq!(ours, theirs);
+    }
+    for (name, layers) in [("x.h5ad", &["--layer", "counts"][..]), ("v3", &[])] {
+        let source = stores.join(name);
+        let arguments = ["relayout", source.to_str().unwrap(), "relaid", "-f", "-q"];
+        let done = run(folder, &[&arguments[..], layers].concat());
+        assert!(done.status.success(), "{}", stderr(&done));
+        let layer = layers.get(1).copied().unwrap_or("X");
+        assert_eq!(rows(&folder.join("relaid"), layer), rows(&source, layer));
+    }
+    fs::write(folder.join("broken.h5ad"), "no HDF5").unwrap();
+    for (source, words) in [("broken.h5ad", "HDF5"), ("absent.zarr", "absent.zarr")] {
+        let refused = run(folder, &["import", source, "other", "-q"]);
+        assert_eq!(refused.status.code(), Some(1));
+        let told = stderr(&refused);
+        assert!(told.contains(words) && told.lines().count() == 1, "{told}");
+        assert!(!folder.join("other").exists());
+    }
+}
+
+#[test]
+fn an_anndata_is_read_in_place_without_naming_its_layer() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let stores = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anndata/tests/data");
+    fs::copy(stores.join("x.h5ad"), folder.join("x.h5ad")).unwrap();
+    let sweep = ["sweep", "--uri", "x.h5ad", "-b", "2x2", "-m", "native", "-B", "3", "-d", "out"];
+    let done = run(folder, &sweep);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let done = run(folder, &["slice", "x.h5ad", "part", "--joinids", "2..5", "--obsm", "X_pca"]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let part = open(&folder.join("part")).measurement("RNA").unwrap();
+    assert_eq!(
+        (part.layers().unwrap(), part.obsm_names().unwrap()),
+        (vec!["X".into()], vec!["X_pca".into()])
+    );
+    assert_eq!(part.obsm("X_pca").unwrap().shape(), (3, 3));
+    let twice = run(folder, &["slice", "x.h5ad", "twice", "--obsm", "X_pca,X_pca"]);
+    assert_eq!(twice.status.code(), Some(2));
+    assert!(stderr(&twice).contains("--obsm names X_pca twice"), "{}", stderr(&twice));
+}
