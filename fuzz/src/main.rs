@@ -1,5 +1,4 @@
-//! Runs one fuzz target of `tiledb_native`, `storage`, `pipeline`, `images` or `loader`, named by
-//! SOMAFEED_FUZZ_TARGET, under libFuzzer.
+//! Runs one fuzz target of our crates, named by SOMAFEED_FUZZ_TARGET, under libFuzzer.
 //!
 //! Each execution may allocate up to its target's budget beyond what was allocated before it. An
 //! allocation beyond that fails, which ends the process, and libFuzzer keeps the input as it does
@@ -21,7 +20,11 @@ const BUDGET_BYTES: usize = 16 << 20;
 /// Bytes that each byte of the input adds if there is filtered data in it: the most that zstd makes
 /// of one.
 const EXPANSION: usize = 1 << 17;
-const WITH_FILTERED_DATA: [&str; 5] = ["generic_tile", "fragment", "array", "table", "cube_file"];
+const WITH_FILTERED_DATA: [&str; 7] =
+    ["generic_tile", "fragment", "array", "table", "cube_file", "anndata", "hdf5_file"];
+/// Targets whose libraries may panic where our crates make an error of it. libFuzzer would end the
+/// process at the panic itself; so it does at one that nothing holds.
+const WITH_HELD_PANICS: [&str; 1] = ["anndata"];
 
 struct Chosen {
     run: fn(&[u8]),
@@ -49,11 +52,16 @@ fn choose() -> Chosen {
         .chain(&storage::fuzz::TARGETS)
         .chain(&pipeline::fuzz::TARGETS)
         .chain(&images::fuzz::TARGETS)
+        .chain(&anndata::fuzz::TARGETS)
+        .chain(&hdf5::fuzz::TARGETS)
         .chain(&loader::fuzz::TARGETS);
     let target = targets.find(|(found, _)| *found == name);
     let Some((_, run)) = target else {
         panic!("SOMAFEED_FUZZ_TARGET names no target: `{name}`");
     };
+    if WITH_HELD_PANICS.contains(&name.as_str()) {
+        std::panic::set_hook(Box::new(|panic| eprintln!("{panic}")));
+    }
     // What a target keeps from run to run is made before the first one is limited.
     run(&[]);
     Chosen { run: *run, has_filtered_data: WITH_FILTERED_DATA.contains(&name.as_str()) }

@@ -60,6 +60,8 @@ mod elements;
 mod error;
 mod frame;
 mod frame_column;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod matrix;
 mod open;
 mod parts;

@@ -56,6 +56,8 @@ mod chunks;
 mod error;
 mod file;
 mod filters;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod node;
 mod numbers;
 mod storage;

@@ -4,6 +4,8 @@
 //! Compiled for this crate's tests, which run every kept input, and with the feature `fuzz`, for
 //! the package in `fuzz/` that runs them under libFuzzer.
 
+pub use crate::served::{EMPTY_FILE_BYTES, Served};
+
 use crate::cache::block::{BlockId, HEADER_BYTES, ObjectId, object_id};
 use crate::storage::FileVersion;
 

@@ -120,6 +120,8 @@ mod object;
 mod open;
 mod options;
 mod profile;
+#[cfg(any(test, feature = "fuzz"))]
+mod served;
 #[cfg(feature = "http")]
 mod settings;
 mod storage;

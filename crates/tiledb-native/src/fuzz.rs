@@ -10,7 +10,6 @@ mod directory;
 mod fragment;
 mod group;
 mod schema;
-mod served;
 mod table;
 mod tile;
 

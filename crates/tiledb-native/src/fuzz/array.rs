@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::first_byte;
-use super::served::Served;
 use crate::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr, Threads};
+use storage::fuzz::Served;
 
 const STORED: [&[u8]; 8] = [
     include_bytes!("../../tests/data/format-06.files"),

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use storage::Files;
 
-use super::served::Served;
 use super::{first_byte, split_at_most};
 use crate::directory::Directory;
 use crate::timestamped_name::{self, is_in_fragment};
+use storage::fuzz::Served;
 
 /// Input: files one after another, each as folder (1 byte), length of the name (1 byte) and of the
 /// content (1 byte), name, content.

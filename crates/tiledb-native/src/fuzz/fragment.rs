@@ -5,12 +5,12 @@ use std::sync::{Arc, OnceLock};
 use storage::Files;
 
 use super::first_byte;
-use super::served::{EMPTY_FILE_BYTES, Served};
 use crate::directory::FragmentFolder;
 use crate::error::Error;
 use crate::fragment::{Field, Fragment, RawFooter};
 use crate::schema::{Layout, Schema};
 use crate::timestamped_name::Times;
+use storage::fuzz::{EMPTY_FILE_BYTES, Served};
 
 /// The format versions that the first byte of the input chooses from.
 const VERSIONS: [u32; 8] = [5, 7, 9, 10, 14, 15, 21, 22];

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use storage::Files;
 
-use super::served::Served;
 use crate::generic_tile::Source;
 use crate::schema::{Layout, Schema};
+use storage::fuzz::Served;
 
 /// Input: an unfiltered schema, parsed, and laid out in several formats.
 pub(super) fn schema(input: &[u8]) {

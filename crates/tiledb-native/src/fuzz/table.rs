@@ -6,8 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::array::options;
 use super::first_byte;
-use super::served::Served;
 use crate::{Error, OpenOptions, Table, TableColumn};
+use storage::fuzz::Served;
 
 const STORED: [&[u8]; 3] = [
     include_bytes!("../../tests/data/table.files"),

@@ -1,36 +1,36 @@
-//! Files in memory that represent an array's folder.
+//! Files in memory, for fuzz targets of this and other crates.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use std::{fs, io};
 
-use storage::{Coalesce, Entry, Piece, Storage};
-
-use super::split_at_most;
+use crate::storage::{Coalesce, Entry, Piece, Storage};
 
 /// Reported size of files without content.
-pub(super) const EMPTY_FILE_BYTES: u64 = 1 << 20;
+pub const EMPTY_FILE_BYTES: u64 = 1 << 20;
 
-/// Files of an array by their paths, and entries of folders.
+/// Files in memory by their paths, read as a [`Storage`].
 #[derive(Debug, Clone, Default)]
-pub(super) struct Served {
-    pub(super) files: BTreeMap<String, Arc<Vec<u8>>>,
+pub struct Served {
+    /// The files.
+    pub files: BTreeMap<String, Arc<Vec<u8>>>,
     /// Whether missing files have [`EMPTY_FILE_BYTES`] zeros.
-    pub(super) serves_all: bool,
+    pub serves_all: bool,
 }
 
 impl Served {
     /// One file.
-    pub(super) fn one(path: &str, bytes: &[u8]) -> Self {
+    pub fn one(path: &str, bytes: &[u8]) -> Self {
         Self {
             files: BTreeMap::from([(path.to_owned(), Arc::new(bytes.to_vec()))]),
             serves_all: false,
         }
     }
 
-    /// Unpacks an array: for each file the length of its path (u16), its own length (u32), its
+    /// Unpacks files: for each the length of its path (u16), its own length (u32), its
     /// path, its bytes. Truncated files are left out.
-    pub(super) fn unpack(bytes: &[u8]) -> Self {
+    pub fn unpack(bytes: &[u8]) -> Self {
         let mut files = BTreeMap::new();
         let mut rest = bytes;
         while let Some((header, after)) = rest.split_first_chunk::<6>() {
@@ -45,14 +45,35 @@ impl Served {
         Self { files, serves_all: false }
     }
 
+    /// Reads all files below a folder.
+    ///
+    /// # Errors
+    /// If the folder cannot be read.
+    pub fn of_folder(folder: &Path) -> io::Result<Self> {
+        let mut files = BTreeMap::new();
+        let mut folders = vec![folder.to_owned()];
+        while let Some(below) = folders.pop() {
+            for entry in fs::read_dir(below)? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if let Ok(name) = path.strip_prefix(folder) {
+                    let name = name.to_string_lossy().into_owned();
+                    files.insert(name, Arc::new(fs::read(&path)?));
+                }
+            }
+        }
+        Ok(Self { files, serves_all: false })
+    }
+
     /// These files with `changes`, each a file (1 byte), a place (2 bytes), a number of bytes (1
     /// byte), and the bytes. A change of no bytes truncates the file there.
-    pub(super) fn changed(&self, changes: &[u8]) -> Self {
+    pub fn changed(&self, changes: &[u8]) -> Self {
         let (mut served, mut rest) = (self.clone(), changes);
         while let Some((change, after)) = rest.split_first_chunk::<4>() {
-            let (bytes, after) = split_at_most(after, change[3].into());
+            let (bytes, after) = after.split_at(after.len().min(change[3].into()));
             rest = after;
-            let n_files = served.files.len();
+            let n_files = served.files.len().max(1);
             let file = served.files.values_mut().nth(usize::from(change[0]) % n_files);
             let Some(file) = file.filter(|file| !file.is_empty()).map(Arc::make_mut) else {
                 continue;
