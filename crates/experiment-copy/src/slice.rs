@@ -147,6 +147,7 @@ pub struct SliceReport {
 
 /// Rows of obs or var that are copied together.
 const FRAME_ROWS: u64 = 1 << 16;
+
 /// Copies the part of `source` that `spec` selects to `uri`, a local path or an address in an
 /// object store, to which libtiledb writes.
 ///
