@@ -1,5 +1,5 @@
-//! Writes a layer of X or an array of obsm in the array's own order, so that nothing is sorted: as one fragment, or as
-//! several of whole rows of tiles.
+//! Writes a layer of X or an array of obsm in the array's own order, so that nothing is sorted: as
+//! one fragment, or as several of whole rows of tiles.
 
 #[cfg(feature = "libtiledb")]
 mod through_libtiledb;
