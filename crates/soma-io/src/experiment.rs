@@ -65,6 +65,9 @@ impl Experiment {
     /// `cellxgene-census-public-us-west-2`. It is read from the region us-west-2 without signing,
     /// unless the config has other settings.
     ///
+    /// An AnnData may also be at `http://` and `https://`, as `.h5ad`, or as Zarr with consolidated
+    /// metadata: such a server lists no files.
+    ///
     /// In an object store, schemas, metadata and lists of files are requested together and
     /// remembered: the experiment stays as it was when it, or the part in question, was opened. If
     /// another program has removed files since, for example by vacuuming consolidated fragments,
@@ -79,11 +82,15 @@ impl Experiment {
         let uri = trimmed(uri)?;
         let (uri, config) = census::resolved(&uri, &options.config)?;
         let place = Place::of_root(&uri, &config, options)?;
-        // SOMA has no experiments in single files.
-        if is_h5ad(&uri)
+        // SOMA has no experiments in single files, and none where nothing is listed.
+        let is_web = ["http://", "https://"].iter().any(|scheme| uri.starts_with(scheme));
+        if (is_h5ad(&uri) || is_web)
             && let Some(anndata) = AnnDataExperiment::find(&place)?
         {
             return Ok(Self { stored: StoredExperiment::AnnData(anndata) });
+        }
+        if is_web {
+            return Err(Error::NotA { uri, wanted: "AnnData", found: "no root of one".to_owned() });
         }
         let gathered = gather::experiment(&place);
         let opened = gathered.and_then(|()| Collection::open(place.clone(), &["SOMAExperiment"]));

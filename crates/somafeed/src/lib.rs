@@ -57,6 +57,7 @@
 //! | `libtiledb` | what only libtiledb reads of an experiment; the library is loaded on first use |
 //! | `anndata` | AnnData in Zarr, opened like an experiment |
 //! | `s3`, `gcs`, `azure` | addresses in these object stores |
+//! | `web` | AnnData at addresses `http://` and `https://` |
 //! | `torch` | batches as tensors; links libtorch 2.11 |
 //! | `ndarray`, `sprs` | batches as matrices of these crates |
 //! | `arrays` | samples of Zarr arrays; with `torch`, as tensors |

@@ -16,13 +16,15 @@ pub(crate) enum Kind {
     S3,
     Gcs,
     Azure,
+    /// A server of files.
+    Web,
 }
 
 /// An address in an object store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address<'a> {
     pub(crate) kind: Kind,
-    /// The bucket; Azure's container.
+    /// The bucket; Azure's container; a server's name with scheme and port.
     pub(crate) bucket: &'a str,
     pub(crate) key: &'a str,
 }
@@ -35,14 +37,19 @@ impl<'a> Address<'a> {
             "s3" => Kind::S3,
             "gs" | "gcs" => Kind::Gcs,
             "azure" => Kind::Azure,
+            "http" | "https" => Kind::Web,
             _ => return Ok(None),
         };
-        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let (mut bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() {
+            let what = if kind == Kind::Web { "server" } else { "bucket" };
             return Err(Error::Address {
                 address: address.to_owned(),
-                problem: format!("it names no bucket; write {scheme}://bucket/path/of/data"),
+                problem: format!("it names no {what}; write {scheme}://{what}/path/of/data"),
             });
+        }
+        if kind == Kind::Web {
+            bucket = &address[..scheme.len() + "://".len() + bucket.len()];
         }
         Ok(Some(Self { kind, bucket, key: key.trim_end_matches('/') }))
     }
@@ -55,6 +62,7 @@ impl Kind {
             Self::S3 => ("s3", cfg!(feature = "s3")),
             Self::Gcs => ("gcs", cfg!(feature = "gcs")),
             Self::Azure => ("azure", cfg!(feature = "azure")),
+            Self::Web => ("web", cfg!(feature = "web")),
         }
     }
 
@@ -79,10 +87,14 @@ mod tests {
         assert_eq!(parsed("gs://b/x//"), address(Kind::Gcs, "b", "x"));
         assert_eq!(parsed("gcs://b/x"), address(Kind::Gcs, "b", "x"));
         assert_eq!(parsed("azure://container"), address(Kind::Azure, "container", ""));
+        let server = "https://host:81";
+        assert_eq!(parsed("https://host:81/x/y"), address(Kind::Web, server, "x/y"));
         assert_eq!(parsed("s3://b//x/"), address(Kind::S3, "b", "/x"), "another key than x");
         for local in ["/x/y", "x", "file:///x", "mem://x", "tiledb://a/b"] {
             assert_eq!(parsed(local), None, "{local}");
         }
+        let error = Address::parse("http:///x").unwrap_err().to_string();
+        assert!(error.contains("http://server/path"), "{error}");
         for nameless in ["s3://", "s3:///x"] {
             let error = Address::parse(nameless).unwrap_err().to_string();
             assert!(error.contains(nameless) && error.contains("s3://bucket/path"), "{error}");
@@ -111,6 +123,7 @@ mod tests {
             ("s3://b/x", Kind::S3, "s3"),
             ("gs://b/x", Kind::Gcs, "gcs"),
             ("azure://b/x", Kind::Azure, "azure"),
+            ("http://b/x", Kind::Web, "web"),
         ] {
             let (feature, is_built) = kind.feature();
             assert_eq!(feature, name);

@@ -13,6 +13,8 @@ mod gcs;
 mod http;
 #[cfg(feature = "s3")]
 mod s3;
+#[cfg(feature = "web")]
+mod web;
 
 use std::sync::Arc;
 
@@ -76,7 +78,9 @@ fn store(
         Kind::Gcs => Ok(Arc::new(gcs::store(address, settings, environment)?)),
         #[cfg(feature = "azure")]
         Kind::Azure => Ok(Arc::new(azure::store(address, settings, environment)?)),
-        #[cfg(not(all(feature = "s3", feature = "gcs", feature = "azure")))]
+        #[cfg(feature = "web")]
+        Kind::Web => Ok(Arc::new(web::store(address, settings)?)),
+        #[cfg(not(all(feature = "s3", feature = "gcs", feature = "azure", feature = "web")))]
         kind => {
             kind.check_built(settings.address())?;
             let _ = environment;
@@ -94,6 +98,7 @@ fn limits(kind: Kind, settings: &Settings<'_>) -> Result<Limits, Error> {
         Kind::Gcs => gcs::limits(settings),
         #[cfg(feature = "azure")]
         Kind::Azure => azure::limits(settings),
+        Kind::Web => Limits::of(settings),
         // Such a store has no client.
         #[cfg(not(all(feature = "s3", feature = "gcs", feature = "azure")))]
         _ => Limits::of(settings),
@@ -106,6 +111,7 @@ fn max_requests(kind: Kind) -> &'static str {
         Kind::S3 => "vfs.s3.max_parallel_ops",
         Kind::Gcs => "vfs.gcs.max_parallel_ops",
         Kind::Azure => "vfs.azure.max_parallel_ops",
+        Kind::Web => "soma.http.max_parallel_ops",
     }
 }
 

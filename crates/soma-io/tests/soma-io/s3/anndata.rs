@@ -1,11 +1,11 @@
-//! AnnData in a bucket is read like from a folder, also if requests fail.
+//! AnnData in a bucket and on a server of files is read like from a folder, also if requests fail.
 
 use std::path::Path;
 
 use soma_io::{
     CsrBuffers, Error, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges, contract,
 };
-use test_storage::{PRIVATE, Server};
+use test_storage::{PRIVATE, PUBLIC, Server};
 
 use crate::anndata::fixture;
 
@@ -23,27 +23,17 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn open(server: &Server, name: &str) -> Result<Experiment, Error> {
-    let options = OpenOptions { config: server.config(), ..OpenOptions::default() };
-    Experiment::open(&format!("s3://{PRIVATE}/{name}"), &options)
-}
-
-#[test]
-fn it_is_read_like_from_a_folder() {
-    let server = Server::start();
-    copy(&fixture(), &server.bucket(PRIVATE).join("x.zarr"));
+/// Reads all that `open` opens, in quiet and in trouble.
+fn check(server: &Server, open: impl Fn() -> Result<Experiment, Error>) {
     let here = Experiment::open(fixture().to_str().unwrap(), &OpenOptions::default()).unwrap();
     for seed in 0..4 {
         if seed > 0 {
             server.trouble(seed, 4);
         }
-        let there = open(&server, "x.zarr").unwrap();
+        let there = open().unwrap();
         assert!(there.is_anndata());
-        let frames = [(&here, &there)].map(|(here, there)| (here.obs(), there.obs()));
-        for (here, there) in frames {
-            let (here, there) = (here.unwrap(), there.unwrap());
-            assert_eq!(here.read(None, None).unwrap(), there.read(None, None).unwrap());
-        }
+        let (of_here, of_there) = (here.obs().unwrap(), there.obs().unwrap());
+        assert_eq!(of_here.read(None, None).unwrap(), of_there.read(None, None).unwrap());
         let [here, there] = [&here, &there].map(|of| of.measurement("RNA").unwrap());
         for layer in ["X", "counts", "dense"] {
             let [here, there] = [&here, &there].map(|of| of.x(layer).unwrap());
@@ -55,11 +45,45 @@ fn it_is_read_like_from_a_folder() {
             if seed == 0 {
                 contract::check(&*there, &rows);
             }
-            let mut of_bucket = CsrBuffers::default();
-            there.read_csr(&all, &GeneSelection::All, &mut of_bucket).unwrap();
-            assert_eq!(rows, of_bucket, "{layer}");
+            let mut of_server = CsrBuffers::default();
+            there.read_csr(&all, &GeneSelection::All, &mut of_server).unwrap();
+            assert_eq!(rows, of_server, "{layer}");
         }
         server.heal();
     }
-    assert!(matches!(open(&server, "y.zarr").unwrap_err(), Error::Missing { .. }));
+}
+
+#[test]
+fn a_bucket_is_read_like_a_folder() {
+    let server = Server::start();
+    copy(&fixture(), &server.bucket(PRIVATE).join("x.zarr"));
+    let open = |name: &str| {
+        let options = OpenOptions { config: server.config(), ..OpenOptions::default() };
+        Experiment::open(&format!("s3://{PRIVATE}/{name}"), &options)
+    };
+    check(&server, || open("x.zarr"));
+    assert!(matches!(open("y.zarr").unwrap_err(), Error::Missing { .. }));
+}
+
+/// It lists nothing.
+#[test]
+fn a_server_of_files_is_read_like_a_folder() {
+    let server = Server::start();
+    copy(&fixture(), &server.bucket(PUBLIC).join("x.zarr"));
+    let h5ad = fixture().with_file_name("x.h5ad");
+    std::fs::copy(h5ad, server.bucket(PUBLIC).join("x.h5ad")).unwrap();
+    let host = server.config()["vfs.s3.endpoint_override"].clone();
+    let open = |name: &str| {
+        let limits = ["soma.retry_limit_ms", "soma.request_limit_ms"].map(str::to_owned);
+        let config = limits.map(|name| (name, "4000".to_owned())).into();
+        let options = OpenOptions { config, ..OpenOptions::default() };
+        Experiment::open(&format!("http://{host}/{PUBLIC}/{name}"), &options)
+    };
+    for name in ["x.zarr", "x.h5ad"] {
+        check(&server, || open(name));
+    }
+    let absent = open("y.zarr").unwrap_err().to_string();
+    assert!(absent.contains("y.zarr") && absent.contains("AnnData"), "{absent}");
+    let absent = open("y.h5ad").unwrap_err();
+    assert!(matches!(absent, Error::Missing { .. }), "{absent}");
 }
