@@ -90,7 +90,8 @@ impl Experiment {
             return Ok(Self { stored: StoredExperiment::AnnData(anndata) });
         }
         if is_web {
-            return Err(Error::NotA { uri, wanted: "AnnData", found: "no root of one".to_owned() });
+            let found = "no root of one".to_owned();
+            return Err(Error::NotA { uri: uri.into_owned(), wanted: "AnnData", found });
         }
         let gathered = gather::experiment(&place);
         let opened = gathered.and_then(|()| Collection::open(place.clone(), &["SOMAExperiment"]));

@@ -96,11 +96,10 @@
 //!
 //! # Features
 //!
-//! `s3`, `gcs` and `azure` add the clients of these stores, `web` that of plain servers of files, which
-//! list nothing, all with an HTTP client and TLS. None is
-//! on by default. Without the feature of its store an address is an [`Error::NotBuilt`] that names
-//! the feature. [`ObjectStorage`] itself needs none: it takes any store of the crate
-//! [`object_store`].
+//! `s3`, `gcs` and `azure` add the clients of these stores, `web` that of plain servers of files,
+//! which list nothing; each with an HTTP client and TLS. None is on by default. Without the feature
+//! of its store an address is an [`Error::NotBuilt`] that names the feature. [`ObjectStorage`]
+//! itself needs none: it takes any store of the crate [`object_store`].
 #![forbid(unsafe_code)]
 
 mod address;
