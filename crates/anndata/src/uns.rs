@@ -36,7 +36,7 @@ pub enum UnsValue {
     /// A list of strings, for instance colors of categories.
     Texts(Vec<String>),
     /// Values by name, sorted.
-    Group(Vec<(String, UnsValue)>),
+    Group(Vec<(String, Self)>),
 }
 
 impl Uns {

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use soma_io::{
-    CsrBuffers, GeneSelection, Measurement, ReadForm, ReaderChoice, RowRanges, XReader,
-    is_within_f32,
-};
+use soma_io::{CsrBuffers, GeneSelection, Measurement, ReadForm, ReaderChoice, RowRanges, XReader};
 
 use crate::Error;
 use crate::rows::Reads;
 
+/// Rows of obs or var that are copied together.
+pub(crate) const FRAME_ROWS: u64 = 1 << 16;
 /// Largest number of rows per read; more gain nothing.
 const MAX_ROWS: u64 = 1 << 16;
 /// Smallest number of rows per read; fewer would take too long.
@@ -44,20 +43,6 @@ impl Matrix {
         names.iter().map(open).collect()
     }
 
-    /// Opens an array of obsm with its number of columns, and says whether its values are rounded
-    /// to 32-bit floats.
-    pub(crate) fn obsm(
-        measurement: &Measurement,
-        name: &str,
-        choice: ReaderChoice,
-    ) -> Result<(Self, u64, bool), Error> {
-        let array = measurement.obsm(name)?;
-        let (reader, uri) = (array.reader(choice)?, array.uri().to_owned());
-        let is_rounded = !is_within_f32(reader.data_type());
-        let matrix = Self { name: name.to_owned(), uri, reader };
-        Ok((matrix, array.used_columns()?, is_rounded))
-    }
-
     /// Copies the rows of these cells, as many at a time as fit into `memory_bytes`, and returns
     /// the number of values.
     ///
@@ -72,6 +57,14 @@ impl Matrix {
     ) -> Result<u64, Error> {
         let copy = Copy { matrix: self, columns, memory_bytes };
         copy.rows(cells, each)
+    }
+}
+
+/// Requests a run of genes as a range, which reads faster than a list.
+pub(crate) fn selection(genes: &RowRanges) -> GeneSelection {
+    match genes.ranges() {
+        [one] => GeneSelection::Range(one.clone()),
+        _ => GeneSelection::List(genes.iter().collect()),
     }
 }
 

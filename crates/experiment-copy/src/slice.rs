@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use soma_io::{
     ColumnChoice, Config, CsrBuffers, Destination, Existing, Experiment, ExperimentSpec,
-    ExperimentWriter, Extent, FrameCopy, GeneSelection, ReaderChoice, RowRanges, ValueFilter,
-    XLayout,
+    ExperimentWriter, Extent, FrameCopy, ReaderChoice, RowRanges, ValueFilter, XLayout,
 };
 
+use crate::beside::{Obsm, Other};
 use crate::cells::{self, DatasetSlice, Wanted};
-use crate::matrix::Matrix;
+use crate::matrix::{FRAME_ROWS, Matrix, selection};
 use crate::{Error, Genes};
 
 /// The part of an experiment to copy. The default is all of `RNA` with its layer `raw`.
@@ -145,9 +145,6 @@ pub struct SliceReport {
     pub seconds: f64,
 }
 
-/// Rows of obs or var that are copied together.
-const FRAME_ROWS: u64 = 1 << 16;
-
 /// Copies the part of `source` that `spec` selects to `uri`, a local path or an address in an
 /// object store, to which libtiledb writes.
 ///
@@ -176,15 +173,16 @@ pub fn slice(
     let joinid_column = spec.joinid_column.as_deref();
     let obs = FrameCopy::new(source.obs()?, &spec.obs_columns, joinid_column)?;
     let var = FrameCopy::new(measurement.var()?, &spec.var_columns, joinid_column)?;
-    let others = spec.others.iter().map(|name| Other::open(source, name, spec));
+    let others =
+        spec.others.iter().map(|name| Other::open(source, name, spec.reader, joinid_column));
     let others: Vec<Other> = others.collect::<Result<_, _>>()?;
-    let obsm = spec.obsm.iter().map(|name| Matrix::obsm(&measurement, name, spec.reader));
-    let obsm: Vec<(Matrix, u64, bool)> = obsm.collect::<Result<_, _>>()?;
+    let obsm = spec.obsm.iter().map(|name| Obsm::open(&measurement, name, spec.reader));
+    let obsm: Vec<Obsm> = obsm.collect::<Result<_, _>>()?;
     // Check early: scanning may take long.
     let frames = [source.uri(), obs.frame().uri(), var.frame().uri()];
     let of_others = others.iter().flat_map(|other| &other.layers);
     let matrices: Vec<&Matrix> =
-        layers.iter().chain(of_others).chain(obsm.iter().map(|(matrix, ..)| matrix)).collect();
+        layers.iter().chain(of_others).chain(obsm.iter().map(|array| &array.matrix)).collect();
     let read = frames.into_iter().chain(matrices.iter().map(|matrix| matrix.uri.as_str()));
     let destination = Destination::claim(uri, spec.existing, &read.collect::<Vec<_>>())?;
     if let Some(path) = destination.leftover() {
@@ -225,81 +223,27 @@ pub fn slice(
             progress(rows)
         })?;
     }
-    for (array, n_columns, _) in &obsm {
-        writer.add_obsm(&array.name, *n_columns)?;
-        let columns = GeneSelection::Range(0..*n_columns);
-        let to = writer.main_measurement();
-        array.copy(cells, &columns, spec.memory_bytes, &mut |rows| {
-            to.write_obsm(&array.name, &rows.row_offsets, &rows.columns, &rows.values)?;
-            progress(rows)
-        })?;
+    for array in &obsm {
+        array.copy(cells, spec.memory_bytes, &mut writer, &mut progress)?;
     }
     for other in &others {
-        other.copy(cells, spec, &mut writer, &mut progress)?;
+        other.copy(cells, spec.memory_bytes, &mut writer, &mut progress)?;
     }
     writer.finish()?;
     let bytes_on_disk = destination.publish()?;
     let seconds = started.elapsed().as_secs_f64();
-    let rounded = obsm.iter().filter(|(.., is_rounded)| *is_rounded);
+    let rounded = obsm.iter().filter(|array| array.is_rounded);
     Ok(SliceReport {
         n_cells,
         n_genes,
         n_datasets: chosen.n_datasets,
         nnz,
         n_reads,
-        rounded: rounded.map(|(array, ..)| array.name.clone()).collect(),
+        rounded: rounded.map(|array| array.matrix.name.clone()).collect(),
         left_out_of_uns: uns.unwrap_or_default(),
         bytes_on_disk,
         seconds,
     })
-}
-
-/// A measurement that is copied with all its genes.
-struct Other {
-    name: String,
-    var: FrameCopy,
-    layers: Vec<Matrix>,
-}
-
-impl Other {
-    fn open(source: &Experiment, name: &str, spec: &SliceSpec) -> Result<Self, Error> {
-        let measurement = source.measurement(name)?;
-        let layers = Matrix::layers(&measurement, &measurement.layers()?, spec.reader)?;
-        let joinid_column = spec.joinid_column.as_deref();
-        let var = FrameCopy::new(measurement.var()?, &ColumnChoice::All, joinid_column)?;
-        Ok(Self { name: name.to_owned(), var, layers })
-    }
-
-    fn copy(
-        &self,
-        cells: &RowRanges,
-        spec: &SliceSpec,
-        writer: &mut ExperimentWriter,
-        progress: &mut dyn FnMut(&CsrBuffers) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let genes = Genes::All.choose(self.var.frame())?;
-        let layers: Vec<String> = self.layers.iter().map(|layer| layer.name.clone()).collect();
-        let (n_genes, columns) = (genes.n_rows(), self.var.specs());
-        let to = writer.add_measurement(&self.name, n_genes, columns, &layers)?;
-        for part in FrameCopy::parts(&genes, FRAME_ROWS) {
-            to.write_var(&self.var.read(&part)?)?;
-        }
-        for layer in &self.layers {
-            layer.copy(cells, &selection(&genes), spec.memory_bytes, &mut |rows| {
-                to.write_x(&layer.name, &rows.row_offsets, &rows.columns, &rows.values)?;
-                progress(rows)
-            })?;
-        }
-        Ok(())
-    }
-}
-
-/// Requests a run of genes as a range, which reads faster than a list.
-fn selection(genes: &RowRanges) -> GeneSelection {
-    match genes.ranges() {
-        [one] => GeneSelection::Range(one.clone()),
-        _ => GeneSelection::List(genes.iter().collect()),
-    }
 }
 
 fn experiment_spec(

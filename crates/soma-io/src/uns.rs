@@ -20,7 +20,7 @@ pub enum UnsValue {
     /// A list of strings, for instance colors of categories.
     Texts(Vec<String>),
     /// Values by name.
-    Group(Vec<(String, UnsValue)>),
+    Group(Vec<(String, Self)>),
 }
 
 #[cfg(feature = "anndata")]

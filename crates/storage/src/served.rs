@@ -68,6 +68,7 @@ impl Served {
 
     /// These files with `changes`, each a file (1 byte), a place (2 bytes), a number of bytes (1
     /// byte), and the bytes. A change of no bytes truncates the file there.
+    #[must_use]
     pub fn changed(&self, changes: &[u8]) -> Self {
         let (mut served, mut rest) = (self.clone(), changes);
         while let Some((change, after)) = rest.split_first_chunk::<4>() {

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
 
 /// The exit code of a copy.
 pub(crate) fn exit_code(report: Option<&SliceReport>) -> ExitCode {
-    report.map_or(ExitCode::from(INTERRUPTED_EXIT_CODE), |_| ExitCode::SUCCESS)
+    report.map_or_else(|| ExitCode::from(INTERRUPTED_EXIT_CODE), |_| ExitCode::SUCCESS)
 }
 
 /// Copies the part of an experiment, shows the progress, and prints the result. `None` if it was
