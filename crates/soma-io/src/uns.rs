@@ -47,7 +47,7 @@ fn group(
         let single = match value {
             Stored::Text(text) => MetadataValue::Text(text),
             Stored::Integer(value) => MetadataValue::Integer(value.into()),
-            Stored::Unsigned(value) if i64::MAX as u64 < value => MetadataValue::Bytes {
+            Stored::Unsigned(value) if value > i64::MAX as u64 => MetadataValue::Bytes {
                 datatype: Datatype::UInt64,
                 n_values: 1,
                 bytes: value.to_le_bytes().to_vec(),
