@@ -67,6 +67,7 @@ mod open;
 mod parts;
 mod uns;
 
+pub use arrays::Scalar;
 pub use error::Error;
 pub use frame::Frame;
 pub use matrix::{Matrix, MatrixKind, ReadCounts};

@@ -21,18 +21,9 @@ pub struct Uns {
 
 /// A value of uns.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum UnsValue {
-    /// A string.
-    Text(String),
-    /// A signed integer.
-    Integer(i64),
-    /// An unsigned integer.
-    Unsigned(u64),
-    /// A float.
-    Float(f64),
-    /// A truth value.
-    Bool(bool),
+    /// A string, a number or a truth value.
+    Single(Scalar),
     /// A list of strings, for instance colors of categories.
     Texts(Vec<String>),
     /// Values by name, sorted.
@@ -99,14 +90,7 @@ fn array_of(elements: &Elements, path: &str) -> Result<UnsValue, String> {
         None => error.to_string(),
     };
     if let Some(scalar) = elements.scalar(path).map_err(reason)? {
-        return Ok(match scalar {
-            Scalar::Text(text) => UnsValue::Text(text),
-            Scalar::Integer(value) => UnsValue::Integer(value),
-            Scalar::Unsigned(value) => UnsValue::Unsigned(value),
-            Scalar::Float(value) => UnsValue::Float(value),
-            Scalar::Bool(value) => UnsValue::Bool(value),
-            _ => return Err("it is a value of another type".to_owned()),
-        });
+        return Ok(UnsValue::Single(scalar));
     }
     let array = elements.array(path).map_err(reason)?;
     if !array.is_strings() {

@@ -17,7 +17,6 @@ use crate::variable::element_type;
 
 /// The value of an array without dimensions.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum Scalar {
     /// A Boolean.
     Bool(bool),

@@ -254,6 +254,7 @@ impl Measurement {
             StoredMeasurement::AnnData(anndata) => anndata.obsm(name),
         }
     }
+
     /// Reads the plain values of uns of an AnnData. `None` of another measurement than that of its
     /// X, and of a SOMA experiment, whose uns is not read.
     pub fn uns(&self) -> Result<Option<Uns>, Error> {

@@ -13,7 +13,6 @@ pub struct Uns {
 
 /// A value of uns.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub enum UnsValue {
     /// A string, a number or a truth value.
     Single(MetadataValue),
@@ -26,54 +25,33 @@ pub enum UnsValue {
 #[cfg(feature = "anndata")]
 impl From<::anndata::Uns> for Uns {
     fn from(stored: ::anndata::Uns) -> Self {
-        let mut left_out = stored.unread;
-        let values = group(stored.values, "", &mut left_out);
-        left_out.sort();
-        Self { values, left_out }
+        Self { values: group(stored.values), left_out: stored.unread }
     }
 }
 
 #[cfg(feature = "anndata")]
-fn group(
-    stored: Vec<(String, ::anndata::UnsValue)>,
-    path: &str,
-    left_out: &mut Vec<(String, String)>,
-) -> Vec<(String, UnsValue)> {
-    use ::anndata::UnsValue as Stored;
-    use tiledb_schema::Datatype;
+fn group(stored: Vec<(String, ::anndata::UnsValue)>) -> Vec<(String, UnsValue)> {
+    stored.into_iter().map(|(name, value)| (name, value.into())).collect()
+}
 
-    let mut values = Vec::new();
-    for (name, value) in stored {
-        let single = match value {
-            Stored::Text(text) => MetadataValue::Text(text),
-            Stored::Integer(value) => MetadataValue::Integer(value.into()),
-            Stored::Unsigned(value) if value > i64::MAX as u64 => MetadataValue::Bytes {
-                datatype: Datatype::UInt64,
-                n_values: 1,
-                bytes: value.to_le_bytes().to_vec(),
-            },
-            Stored::Unsigned(value) => MetadataValue::Integer(value.into()),
-            Stored::Float(value) => MetadataValue::Float(value),
-            Stored::Bool(value) => MetadataValue::Bytes {
-                datatype: Datatype::Bool,
-                n_values: 1,
-                bytes: vec![value.into()],
-            },
-            Stored::Texts(texts) => {
-                values.push((name, UnsValue::Texts(texts)));
-                continue;
+#[cfg(feature = "anndata")]
+impl From<::anndata::UnsValue> for UnsValue {
+    fn from(stored: ::anndata::UnsValue) -> Self {
+        use ::anndata::{Scalar, UnsValue as Stored};
+        use tiledb_schema::Datatype;
+
+        let one = |datatype, bytes| MetadataValue::Bytes { datatype, n_values: 1, bytes };
+        Self::Single(match stored {
+            Stored::Texts(texts) => return Self::Texts(texts),
+            Stored::Group(within) => return Self::Group(group(within)),
+            Stored::Single(Scalar::Text(text)) => MetadataValue::Text(text),
+            Stored::Single(Scalar::Integer(value)) => MetadataValue::Integer(value.into()),
+            Stored::Single(Scalar::Unsigned(value)) if value > i64::MAX as u64 => {
+                one(Datatype::UInt64, value.to_le_bytes().to_vec())
             }
-            Stored::Group(within) => {
-                let within = group(within, &format!("{path}{name}/"), left_out);
-                values.push((name, UnsValue::Group(within)));
-                continue;
-            }
-            _ => {
-                left_out.push((format!("{path}{name}"), "it is a value of another kind".into()));
-                continue;
-            }
-        };
-        values.push((name, UnsValue::Single(single)));
+            Stored::Single(Scalar::Unsigned(value)) => MetadataValue::Integer(value.into()),
+            Stored::Single(Scalar::Float(value)) => MetadataValue::Float(value),
+            Stored::Single(Scalar::Bool(value)) => one(Datatype::Bool, vec![value.into()]),
+        })
     }
-    values
 }

@@ -1,6 +1,6 @@
 //! Stores that Python's anndata wrote, with the values that Python read of them.
 
-use anndata::{AnnData, Frame, MatrixKind, UnsValue};
+use anndata::{AnnData, Frame, MatrixKind, Scalar, UnsValue};
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
     ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int64Type,
@@ -146,21 +146,22 @@ fn a_store_is_recognized_by_its_root() {
 
 #[test]
 fn plain_values_of_uns_are_read_and_the_others_are_told() {
-    let text = |of: &str| UnsValue::Text(of.to_owned());
+    let single = UnsValue::Single;
+    let text = |of: &str| single(Scalar::Text(of.to_owned()));
     let named = |values: Vec<(&str, UnsValue)>| -> Vec<(String, UnsValue)> {
         values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     };
-    let params = named(vec![("use", text("X")), ("zero_center", UnsValue::Bool(false))]);
+    let params = named(vec![("use", text("X")), ("zero_center", single(Scalar::Bool(false)))]);
     let colors = ["#ff0000", "#00ff00"].map(str::to_owned).to_vec();
     let expected = named(vec![
         ("colors", UnsValue::Texts(colors)),
         ("empty", text("")),
-        ("large", UnsValue::Unsigned(1 << 63)),
-        ("n", UnsValue::Integer(-3)),
+        ("large", single(Scalar::Unsigned(1 << 63))),
+        ("n", single(Scalar::Integer(-3))),
         ("pca", UnsValue::Group(named(vec![("params", UnsValue::Group(params))]))),
-        ("share", UnsValue::Float(0.25)),
+        ("share", single(Scalar::Float(0.25))),
         ("title", text("Zellen mit Umlaut: ä")),
-        ("yes", UnsValue::Bool(true)),
+        ("yes", single(Scalar::Bool(true))),
     ]);
     on_each(|anndata, _| {
         let uns = anndata.uns().unwrap();

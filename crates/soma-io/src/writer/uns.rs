@@ -29,17 +29,16 @@ pub(super) fn write(
     uns: &Uns,
     spec: &ExperimentSpec,
 ) -> Result<Vec<(String, String)>, Error> {
-    let mut left_out = uns.left_out.clone();
-    let mut writer = UnsWriter { store, spec, left_out: &mut left_out };
+    let mut writer = UnsWriter { store, spec, left_out: uns.left_out.clone() };
     writer.collection(uri, &uns.values, "")?;
-    left_out.sort();
-    Ok(left_out)
+    writer.left_out.sort();
+    Ok(writer.left_out)
 }
 
 struct UnsWriter<'a> {
     store: &'a Store,
     spec: &'a ExperimentSpec,
-    left_out: &'a mut Vec<(String, String)>,
+    left_out: Vec<(String, String)>,
 }
 
 impl UnsWriter<'_> {
