@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrays::{DecodeMemory, ReadTotals, Request, Scalar, StoredArray};
 use rayon::ThreadPool;
 use serde_json::{Map, Value};
-use storage::Storage;
+use storage::{FileVersion, Storage};
 
 use crate::error::Error;
 
@@ -224,6 +224,36 @@ impl Elements {
         };
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// The versions of the files that hold the metadata of the tables and of X, and the first
+    /// chunks of X.
+    pub(crate) fn version(&self) -> Result<String, Error> {
+        let elements = ["", "obs", "var", "X", "X/indptr", "X/data"];
+        let (metadata, chunks): (&[&str], _) =
+            if self.is_v3 { (&[V3_FILE], ["c/0", "c/0/0"]) } else { (&V2_FILES, ["0", "0.0"]) };
+        let names: Vec<&str> = metadata.iter().copied().chain(chunks).collect();
+        let paths = elements.iter().flat_map(|element| self.paths(element));
+        let files: Vec<String> = paths
+            .flat_map(|path| {
+                let path = path.trim_end_matches('/').to_owned();
+                names.iter().map(move |name| match path.as_str() {
+                    "" => (*name).to_owned(),
+                    path => format!("{path}/{name}"),
+                })
+            })
+            .collect();
+        let names: Vec<&str> = files.iter().map(String::as_str).collect();
+        let line = |(file, version): (&String, io::Result<FileVersion>)| match version {
+            Ok(FileVersion { size, tag }) => {
+                Some(Ok(format!("{file}: {size} bytes {}\n", tag.unwrap_or_default())))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(source) => {
+                Some(Err(Error::Metadata { place: self.place(), file: file.clone(), source }))
+            }
+        };
+        files.iter().zip(self.storage.versions(&names)).filter_map(line).collect()
     }
 
     /// Reads requests together, on the pool.

@@ -113,6 +113,16 @@ impl AnnData {
         Uns::read(&self.elements)
     }
 
+    /// Identifies the state of its files: a text that differs once the file was written to, if it is
+    /// HDF5, and once an element was written anew, if it is Zarr. Chunks of X beyond the first that
+    /// were written to in place are not noticed.
+    ///
+    /// # Errors
+    /// [`Error::Metadata`] if the storage cannot be reached or refuses.
+    pub fn version(&self) -> Result<String, Error> {
+        self.elements.version()
+    }
+
     /// The element `raw`; `None` if there is none.
     pub fn raw(&self) -> Result<Option<Raw>, Error> {
         let found = self.elements.find(&self.elements.first("raw/X"))?;

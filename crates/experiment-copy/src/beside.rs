@@ -1,15 +1,12 @@
 //! What is copied beside the measurement's X: arrays of obsm, and other measurements.
 
 use soma_io::{
-    ColumnChoice, CsrBuffers, Experiment, ExperimentWriter, FrameCopy, GeneSelection, Measurement,
+    ColumnChoice, Experiment, ExperimentWriter, FrameCopy, GeneSelection, Measurement,
     ReaderChoice, RowRanges, is_within_f32,
 };
 
-use crate::matrix::{FRAME_ROWS, Matrix, selection};
+use crate::matrix::{FRAME_ROWS, Matrix, Progress, selection};
 use crate::{Error, Genes};
-
-/// Called with the rows that were written; an error ends the copy.
-type Progress<'a> = dyn FnMut(&CsrBuffers) -> Result<(), Error> + 'a;
 
 /// An array of obsm.
 pub(crate) struct Obsm {
@@ -42,11 +39,12 @@ impl Obsm {
         let name = &self.matrix.name;
         writer.add_obsm(name, self.n_columns)?;
         let (to, columns) = (writer.main_measurement(), GeneSelection::Range(0..self.n_columns));
-        self.matrix.copy(cells, &columns, memory_bytes, &mut |rows| {
+        let n_written = to.n_obsm_written(name);
+        progress(n_written)?;
+        self.matrix.copy((cells, n_written), &columns, memory_bytes, &mut |rows| {
             to.write_obsm(name, &rows.row_offsets, &rows.columns, &rows.values)?;
-            progress(rows)
-        })?;
-        Ok(())
+            progress(rows.n_rows() as u64)
+        })
     }
 }
 
@@ -81,13 +79,17 @@ impl Other {
         let layers: Vec<String> = self.layers.iter().map(|layer| layer.name.clone()).collect();
         let (n_genes, columns) = (genes.n_rows(), self.var.specs());
         let to = writer.add_measurement(&self.name, n_genes, columns, &layers)?;
-        for part in FrameCopy::parts(&genes, FRAME_ROWS) {
-            to.write_var(&self.var.read(&part)?)?;
+        if to.n_var_written() == 0 {
+            for part in FrameCopy::parts(&genes, FRAME_ROWS) {
+                to.write_var(&self.var.read(&part)?)?;
+            }
         }
         for layer in &self.layers {
-            layer.copy(cells, &selection(&genes), memory_bytes, &mut |rows| {
+            let n_written = to.n_x_written(&layer.name);
+            progress(n_written)?;
+            layer.copy((cells, n_written), &selection(&genes), memory_bytes, &mut |rows| {
                 to.write_x(&layer.name, &rows.row_offsets, &rows.columns, &rows.values)?;
-                progress(rows)
+                progress(rows.n_rows() as u64)
             })?;
         }
         Ok(())

@@ -33,6 +33,7 @@ mod cells;
 mod error;
 mod genes;
 mod matrix;
+mod parts;
 mod rows;
 mod slice;
 

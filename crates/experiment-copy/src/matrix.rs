@@ -21,6 +21,9 @@ const CSR_BYTES: u64 = 8;
 /// libtiledb's tiles of them.
 const WRITING_BYTES: u64 = CSR_BYTES + 20 + 20;
 
+/// Called with a number of rows that were written; an error ends the copy.
+pub(crate) type Progress<'a> = dyn FnMut(u64) -> Result<(), Error> + 'a;
+
 /// A layer of X or an array of obsm, and its reader.
 pub(crate) struct Matrix {
     pub(crate) name: String,
@@ -43,20 +46,28 @@ impl Matrix {
         names.iter().map(open).collect()
     }
 
-    /// Copies the rows of these cells, as many at a time as fit into `memory_bytes`, and returns
-    /// the number of values.
+    /// Copies the rows of these cells but the first `n_skipped`, as many at a time as fit into
+    /// `memory_bytes`.
     ///
     /// Checks the memory limit before the first read, by the mean row. A run of denser rows is read
     /// in smaller parts rather than rejected.
     pub(crate) fn copy(
         &self,
-        cells: &RowRanges,
+        (cells, n_skipped): (&RowRanges, u64),
         columns: &GeneSelection,
         memory_bytes: u64,
         each: &mut dyn FnMut(&CsrBuffers) -> Result<(), Error>,
-    ) -> Result<u64, Error> {
+    ) -> Result<(), Error> {
         let copy = Copy { matrix: self, columns, memory_bytes };
-        copy.rows(cells, each)
+        copy.rows((cells, n_skipped), each)
+    }
+
+    /// Mean values per row of the chosen columns, if all columns had equally many.
+    pub(crate) fn expected_row(&self, columns: &GeneSelection) -> Result<u64, Error> {
+        let (n_rows, n_columns) = (self.reader.n_rows().max(1), self.reader.n_columns().max(1));
+        let share = columns.n_columns(n_columns)? as f64 / n_columns as f64;
+        let nnz = self.reader.nnz()?.unwrap_or(0) as f64 / n_rows as f64;
+        Ok((nnz * share).ceil() as u64)
     }
 }
 
@@ -78,35 +89,25 @@ struct Copy<'a> {
 impl Copy<'_> {
     fn rows(
         &self,
-        cells: &RowRanges,
+        (cells, n_skipped): (&RowRanges, u64),
         each: &mut dyn FnMut(&CsrBuffers) -> Result<(), Error>,
-    ) -> Result<u64, Error> {
-        let mean = self.expected_row()?.max(1);
+    ) -> Result<(), Error> {
+        let mean = self.matrix.expected_row(self.columns)?.max(1);
         let least_bytes = self.bytes_of(MIN_ROWS.min(cells.n_rows()), mean);
         if least_bytes > self.memory_bytes {
             let memory_bytes = self.memory_bytes;
             return Err(Error::Memory { memory_bytes, n_values: mean, least_bytes });
         }
-        let mut reads = Reads::new(cells);
+        let mut reads = Reads::after(cells, n_skipped);
         let mut rows = CsrBuffers::default();
-        let (mut nnz, mut latest) = (0, mean);
+        let mut latest = mean;
         while let Some(part) = reads.next(self.rows_at_once(latest.max(mean)))? {
             self.matrix.reader.read_csr(&part, self.columns, &mut rows)?;
             self.check_ascending(&part, &rows)?;
             each(&rows)?;
-            nnz += rows.nnz() as u64;
             latest = (rows.nnz() as u64).div_ceil(rows.n_rows().max(1) as u64);
         }
-        Ok(nnz)
-    }
-
-    /// Mean values per row of the chosen columns, if all columns had equally many.
-    fn expected_row(&self) -> Result<u64, Error> {
-        let (n_rows, n_columns) =
-            (self.matrix.reader.n_rows().max(1), self.matrix.reader.n_columns().max(1));
-        let share = self.columns.n_columns(n_columns)? as f64 / n_columns as f64;
-        let nnz = self.matrix.reader.nnz()?.unwrap_or(0) as f64 / n_rows as f64;
-        Ok((nnz * share).ceil() as u64)
+        Ok(())
     }
 
     /// Rows per read that fit into memory beside those that are being written.

@@ -33,8 +33,18 @@ pub(crate) struct Reads<'a> {
 }
 
 impl<'a> Reads<'a> {
-    pub(crate) fn new(rows: &'a RowRanges) -> Self {
-        Self { ranges: rows.ranges(), start: 0 }
+    /// Reads of all rows but the first `n_skipped`.
+    pub(crate) fn after(rows: &'a RowRanges, n_skipped: u64) -> Self {
+        let (mut ranges, mut n_left) = (rows.ranges(), n_skipped);
+        while let Some((first, later)) = ranges.split_first() {
+            let n_rows = first.end - first.start;
+            if n_left < n_rows {
+                return Self { ranges, start: first.start + n_left };
+            }
+            n_left -= n_rows;
+            ranges = later;
+        }
+        Self { ranges, start: 0 }
     }
 
     /// The next rows, at most `n_rows`; `None` at the end.
@@ -59,22 +69,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_are_all_rows_in_order() {
+    fn reads_are_all_rows_after_the_skipped_ones_in_order() {
         let mut rows = Rows::default();
         let joinids: Vec<u64> = (0..100).filter(|joinid| joinid % 7 > 2).collect();
         for joinid in &joinids {
             rows.push(*joinid);
         }
         let rows = rows.finish().unwrap();
-        for n_rows in [1, 2, 3, 5, 99, 1_000] {
-            let mut reads = Reads::new(&rows);
+        for (n_rows, n_skipped) in [(1, 0), (2, 1), (3, 4), (5, 5), (99, 57), (1_000, 58)] {
+            let mut reads = Reads::after(&rows, n_skipped);
             let mut found = Vec::new();
             while let Some(read) = reads.next(n_rows).unwrap() {
                 assert!((1..=n_rows).contains(&read.n_rows()));
                 found.extend(read.iter());
             }
-            assert_eq!(found, joinids);
+            assert_eq!(found, joinids[joinids.len().min(n_skipped as usize)..]);
         }
-        assert!(Reads::new(&RowRanges::default()).next(3).unwrap().is_none());
+        assert!(Reads::after(&RowRanges::default(), 0).next(3).unwrap().is_none());
     }
 }

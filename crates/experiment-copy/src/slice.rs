@@ -1,17 +1,18 @@
 //! Copying a part of an experiment: chooses cells and genes, then streams the tables and matrices.
 
+use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
 use soma_io::{
-    ColumnChoice, Config, CsrBuffers, Destination, Existing, Experiment, ExperimentSpec,
-    ExperimentWriter, Extent, FrameCopy, ReaderChoice, RowRanges, ValueFilter, XLayout,
+    ColumnChoice, Config, Destination, Existing, Experiment, ExperimentWriter, Extent, FrameCopy,
+    ReaderChoice, RowRanges, ValueFilter,
 };
 
-use crate::beside::{Obsm, Other};
 use crate::cells::{self, DatasetSlice, Wanted};
-use crate::matrix::{FRAME_ROWS, Matrix, selection};
+use crate::matrix::FRAME_ROWS;
+use crate::parts::Parts;
 use crate::{Error, Genes};
 
 /// The part of an experiment to copy. The default is all of `RNA` with its layer `raw`.
@@ -49,6 +50,11 @@ pub struct SliceSpec {
     pub memory_bytes: u64,
     /// Treatment of an existing experiment at the destination.
     pub existing: Existing,
+    /// Makes a copy of an AnnData to a folder resumable: an unfinished one stays there, and another
+    /// of the same parts goes on with it. Each matrix is written in fragments of about this many
+    /// values, and what was written of the last one is written again. `None`, and copies of other
+    /// sources, leave nothing.
+    pub resumable: Option<NonZeroU64>,
     /// Compression level of zstd for X.
     pub zstd_level: i32,
     /// How arrays declare their size.
@@ -75,6 +81,7 @@ impl Default for SliceSpec {
             reader: ReaderChoice::Auto,
             memory_bytes: 1 << 30,
             existing: Existing::Keep,
+            resumable: None,
             zstd_level: 9,
             extent: Extent::CurrentDomain,
             config: Config::new(),
@@ -90,6 +97,19 @@ impl SliceSpec {
             datasets: self.datasets.as_ref(),
         }
     }
+
+    /// What the new experiment depends on: equal texts mean equal experiments. `None` if the copy
+    /// cannot be resumed.
+    fn task(&self, source: &Experiment) -> Result<Option<String>, Error> {
+        let Some(state) = source.anndata_version()?.filter(|_| self.resumable.is_some()) else {
+            return Ok(None);
+        };
+        // Settings may be secrets.
+        let config = Config::new();
+        let parts = Self { memory_bytes: 0, existing: Existing::Keep, config, ..self.clone() };
+        let version = env!("CARGO_PKG_VERSION");
+        Ok(Some(format!("somafeed {version}: {parts:?} of {}\n{state}", source.uri())))
+    }
 }
 
 /// Progress of a slice.
@@ -98,6 +118,10 @@ impl SliceSpec {
 pub enum SliceEvent<'a> {
     /// A killed run's leftover at this path was removed.
     Leftover(&'a Path),
+    /// The copy goes on with what an earlier one left at this path.
+    Resumed(&'a Path),
+    /// From now on, what is written stays at this path if the copy does not come to its end.
+    Stays(&'a Path),
     /// Cells are being chosen.
     Choosing {
         /// Cells scanned so far; each cell counts twice if data sets are requested.
@@ -133,7 +157,8 @@ pub struct SliceReport {
     pub n_datasets: Option<usize>,
     /// Number of values, summed over the layers of the measurement.
     pub nnz: u64,
-    /// Number of reads of X; more than one per layer if it does not fit into memory.
+    /// Number of reads of X; more than one per layer if it does not fit into memory, fewer if the
+    /// copy was resumed.
     pub n_reads: u64,
     /// Arrays of obsm whose values were rounded to 32-bit floats.
     pub rounded: Vec<String>,
@@ -151,7 +176,8 @@ pub struct SliceReport {
 /// Joinids of the new experiment count from 0 in the order of the source. All other columns keep
 /// their values, and categorical columns all their categories. A local experiment is written under
 /// another name and renamed at the end. `watch` is called with the progress and can end the copy,
-/// which then leaves nothing behind. In an object store, objects of an unfinished copy remain and
+/// which then leaves nothing behind, unless it can be [resumed](SliceSpec::resumable). In an object
+/// store, objects of an unfinished copy remain and
 /// must be removed before the next attempt there.
 ///
 /// # Errors
@@ -168,71 +194,59 @@ pub fn slice(
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(Error::Interrupted),
     };
-    let measurement = source.measurement(&spec.measurement)?;
-    let layers = Matrix::layers(&measurement, &spec.layers, spec.reader)?;
-    let joinid_column = spec.joinid_column.as_deref();
-    let obs = FrameCopy::new(source.obs()?, &spec.obs_columns, joinid_column)?;
-    let var = FrameCopy::new(measurement.var()?, &spec.var_columns, joinid_column)?;
-    let others =
-        spec.others.iter().map(|name| Other::open(source, name, spec.reader, joinid_column));
-    let others: Vec<Other> = others.collect::<Result<_, _>>()?;
-    let obsm = spec.obsm.iter().map(|name| Obsm::open(&measurement, name, spec.reader));
-    let obsm: Vec<Obsm> = obsm.collect::<Result<_, _>>()?;
-    // Check early: scanning may take long.
-    let frames = [source.uri(), obs.frame().uri(), var.frame().uri()];
-    let of_others = others.iter().flat_map(|other| &other.layers);
-    let matrices: Vec<&Matrix> =
-        layers.iter().chain(of_others).chain(obsm.iter().map(|array| &array.matrix)).collect();
-    let read = frames.into_iter().chain(matrices.iter().map(|matrix| matrix.uri.as_str()));
-    let destination = Destination::claim(uri, spec.existing, &read.collect::<Vec<_>>())?;
+    // Open everything early: scanning may take long.
+    let parts = Parts::open(source, spec)?;
+    let (task, read) = (spec.task(source)?, parts.places(source));
+    let mut destination = match &task {
+        Some(task) => Destination::resume(uri, spec.existing, &read, task)?,
+        None => Destination::claim(uri, spec.existing, &read)?,
+    };
     if let Some(path) = destination.leftover() {
         notify(SliceEvent::Leftover(path))?;
     }
-    let chosen = cells::choose(obs.frame(), &spec.wanted(), &mut |n_scanned| {
+    if let Some(path) = destination.resumed() {
+        notify(SliceEvent::Resumed(path))?;
+    }
+    let chosen = cells::choose(parts.obs.frame(), &spec.wanted(), &mut |n_scanned| {
         notify(SliceEvent::Choosing { n_scanned })
     })?;
-    let genes = spec.genes.choose(var.frame())?;
-    let (n_cells, n_genes) = (chosen.cells.n_rows(), genes.n_rows());
-    let reader = layers.first().map_or("none", |layer| layer.reader.name());
-    let n_rows = n_cells * (1 + matrices.len() as u64);
+    let (cells, genes) = (&chosen.cells, spec.genes.choose(parts.var.frame())?);
+    let (n_cells, n_genes) = (cells.n_rows(), genes.n_rows());
+    let reader = parts.layers.first().map_or("none", |layer| layer.reader.name());
+    let n_rows = n_cells * (1 + parts.matrices().count() as u64);
     notify(SliceEvent::Chosen { n_cells, n_genes, reader, n_rows })?;
 
-    let experiment = experiment_spec(spec, &obs, n_cells, &var, n_genes);
-    let mut writer = ExperimentWriter::create(destination.uri(), experiment)?;
-    let uns = if spec.uns { measurement.uns()? } else { None };
-    let uns = uns.map(|uns| writer.write_uns(&uns)).transpose()?;
-    for part in FrameCopy::parts(&genes, FRAME_ROWS) {
-        writer.write_var(&var.read(&part)?)?;
-    }
+    let fragment_values = spec.resumable.filter(|_| task.is_some());
+    let experiment = parts.experiment(spec, (n_cells, &genes), fragment_values)?;
+    let mut writer = match &task {
+        Some(_) if destination.is_local() => {
+            ExperimentWriter::resume(destination.uri(), experiment)?
+        }
+        _ => ExperimentWriter::create(destination.uri(), experiment)?,
+    };
+    let left_out_of_uns = parts.write_uns_and_var(&mut writer, spec, &genes)?;
     let mut n_rows = 0;
-    for part in FrameCopy::parts(&chosen.cells, FRAME_ROWS) {
-        writer.write_obs(&obs.read(&part)?)?;
-        n_rows += part.n_rows();
-        notify(SliceEvent::Written { n_rows })?;
+    if writer.n_obs_written() == 0 {
+        for part in FrameCopy::parts(cells, FRAME_ROWS) {
+            writer.write_obs(&parts.obs.read(&part)?)?;
+            n_rows += part.n_rows();
+            notify(SliceEvent::Written { n_rows })?;
+        }
     }
-    let mut progress = |rows: &CsrBuffers| {
-        n_rows += rows.n_rows() as u64;
+    if let Some(path) = task.and_then(|_| destination.keep_unfinished()) {
+        notify(SliceEvent::Stays(path))?;
+    }
+    n_rows = writer.n_obs_written();
+    let mut progress = |added: u64| {
+        n_rows += added;
         notify(SliceEvent::Written { n_rows })
     };
-    let cells = &chosen.cells;
-    let (mut nnz, mut n_reads) = (0, 0);
-    for layer in &layers {
-        nnz += layer.copy(cells, &selection(&genes), spec.memory_bytes, &mut |rows| {
-            writer.write_x(&layer.name, &rows.row_offsets, &rows.columns, &rows.values)?;
-            n_reads += 1;
-            progress(rows)
-        })?;
-    }
-    for array in &obsm {
-        array.copy(cells, spec.memory_bytes, &mut writer, &mut progress)?;
-    }
-    for other in &others {
-        other.copy(cells, spec.memory_bytes, &mut writer, &mut progress)?;
-    }
+    let n_reads = parts.write_matrices(&mut writer, (cells, &genes), spec, &mut progress)?;
+    let nnz = writer.main_measurement().nnz();
     writer.finish()?;
     let bytes_on_disk = destination.publish()?;
     let seconds = started.elapsed().as_secs_f64();
-    let rounded = obsm.iter().filter(|array| array.is_rounded);
+    let rounded = parts.obsm.iter().filter(|array| array.is_rounded);
     Ok(SliceReport {
         n_cells,
         n_genes,
@@ -240,30 +254,8 @@ pub fn slice(
         nnz,
         n_reads,
         rounded: rounded.map(|array| array.matrix.name.clone()).collect(),
-        left_out_of_uns: uns.unwrap_or_default(),
+        left_out_of_uns,
         bytes_on_disk,
         seconds,
     })
-}
-
-fn experiment_spec(
-    spec: &SliceSpec,
-    obs: &FrameCopy,
-    n_obs: u64,
-    var: &FrameCopy,
-    n_var: u64,
-) -> ExperimentSpec {
-    ExperimentSpec {
-        n_obs,
-        n_var,
-        obs: obs.specs().to_vec(),
-        var: var.specs().to_vec(),
-        measurement: spec.measurement.clone(),
-        layers: spec.layers.clone(),
-        extent: spec.extent,
-        x_layout: XLayout::census(spec.zstd_level),
-        fragment_rows: None,
-        consolidate: false,
-        config: spec.config.clone(),
-    }
 }

@@ -139,6 +139,11 @@ impl AnnDataExperiment {
         &self.place.uri
     }
 
+    /// Identifies the state of its files.
+    pub(crate) fn version(&self) -> Result<String, Error> {
+        Ok(self.tables.version()?)
+    }
+
     /// Limits the rate at which matrices are read.
     pub(crate) fn limit_reads(&mut self, limit: Arc<ReadLimit>) {
         self.place.read_limit = Some(limit);

@@ -127,9 +127,21 @@ impl Experiment {
         }
     }
 
-    /// Whether it is an AnnData in Zarr.
+    /// Whether it is an AnnData, in Zarr or HDF5.
     pub fn is_anndata(&self) -> bool {
         matches!(self.stored, StoredExperiment::AnnData(_))
+    }
+
+    /// Identifies the state of an AnnData's files: of an HDF5 file its last change, in Zarr those of
+    /// its metadata and of the first chunks of X. `None` for a SOMA experiment.
+    ///
+    /// # Errors
+    /// [`Error::AnnData`] if the storage cannot be reached or refuses.
+    pub fn anndata_version(&self) -> Result<Option<String>, Error> {
+        match &self.stored {
+            StoredExperiment::Soma(_) => Ok(None),
+            StoredExperiment::AnnData(anndata) => anndata.version().map(Some),
+        }
     }
 
     /// The layer of X that is meant if none is named: `raw`, as in the Census, and `X` of an

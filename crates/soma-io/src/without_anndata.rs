@@ -45,6 +45,10 @@ impl AnnDataExperiment {
         match *self {}
     }
 
+    pub(crate) fn version(&self) -> Result<String, Error> {
+        match *self {}
+    }
+
     pub(crate) fn limit_reads(&mut self, _: Arc<ReadLimit>) {
         match *self {}
     }

@@ -19,6 +19,7 @@ mod measurement;
 mod store;
 #[cfg(feature = "libtiledb")]
 mod through_libtiledb;
+mod unfinished;
 mod uns;
 
 use arrow_array::RecordBatch;
@@ -99,9 +100,32 @@ impl ExperimentWriter {
     /// [`Error::Write`] for a specification that cannot be; [`Error::Destination`] if something is
     /// there already.
     pub fn create(uri: &str, spec: ExperimentSpec) -> Result<Self, Error> {
+        Self::open(uri, spec, false)
+    }
+
+    /// Goes on with the experiment in the folder `uri` that a writer of the same specification
+    /// began and did not finish; begins it if there is none.
+    ///
+    /// What counts is kept: tables that were written to the end, and complete
+    /// [fragments](ExperimentSpec::fragment_rows) of the matrices. Everything else in the folder is
+    /// removed. [`Self::n_obs_written`] and its like of the measurements say from which row on to
+    /// write: give the same rows as the first writer did.
+    ///
+    /// # Errors
+    /// Those of [`Self::create`]; [`Error::Native`] if an array that is there cannot be read;
+    /// [`Error::WriteNeedsLibtiledb`] for an address in an object store.
+    pub fn resume(uri: &str, spec: ExperimentSpec) -> Result<Self, Error> {
+        let folder = store::folder(uri)?;
+        if folder.is_dir() {
+            unfinished::keep_rows(&folder)?;
+        }
+        Self::open(uri, spec, true)
+    }
+
+    fn open(uri: &str, spec: ExperimentSpec, resumes: bool) -> Result<Self, Error> {
         let uri = crate::soma_object::trimmed(uri)?;
         check::check(&spec, &uri)?;
-        let store = Store::open(&uri, &spec)?;
+        let store = Store::open(&uri, &spec, resumes)?;
         let measurement = format!("{uri}/ms/{}", spec.measurement);
         store.create_folders(
             &uri,
@@ -179,6 +203,11 @@ impl ExperimentWriter {
     /// libtiledb can write the array.
     pub fn write_x_natively(&mut self, n_threads: usize) -> Result<(), Error> {
         self.main.write_x_natively(n_threads)
+    }
+
+    /// Rows of obs written so far.
+    pub fn n_obs_written(&self) -> u64 {
+        self.obs.n_written()
     }
 
     /// Writes the next rows of obs: the columns of the specification, by name, without

@@ -4,7 +4,8 @@
 //! end, when all of it has reached the disk. It may also be a single file. The folder
 //! `data/example.partial` also contains a marker, which is locked during the run. After a kill the
 //! folder remains and its lock is free: the next run to the same place removes the remains, and
-//! reports them ([`Destination::leftover`]). A folder of that name without the marker belongs to
+//! reports them ([`Destination::leftover`]), unless it [resumes](Destination::resume) the same work.
+//! A folder of that name without the marker belongs to
 //! somebody else, and nothing is written there.
 //!
 //! A data set that is to be replaced stays unchanged until the new one is complete, and is
@@ -104,8 +105,32 @@ impl Destination {
         sources: &[&str],
     ) -> Result<Self, DestinationError> {
         if let Some(path) = local_path(uri) {
-            return Claim::take(path, existing, sources).map(Place::Local).map(Self);
+            return Claim::take(path, existing, sources, None).map(Place::Local).map(Self);
         }
+        Self::remote(uri, existing, sources)
+    }
+
+    /// Claims `uri` like [`Self::claim`], and keeps what an earlier run with the same `task` has
+    /// written there, if it said that this [is to stay](Self::keep_unfinished).
+    ///
+    /// `task` says what is written, from what source in which version, and in which form: equal
+    /// texts mean equal data sets. At an address that is not a local path nothing is resumed.
+    ///
+    /// # Errors
+    /// Those of [`Self::claim`].
+    pub fn resume(
+        uri: &str,
+        existing: Existing,
+        sources: &[&str],
+        task: &str,
+    ) -> Result<Self, DestinationError> {
+        if let Some(path) = local_path(uri) {
+            return Claim::take(path, existing, sources, Some(task)).map(Place::Local).map(Self);
+        }
+        Self::remote(uri, existing, sources)
+    }
+
+    fn remote(uri: &str, existing: Existing, sources: &[&str]) -> Result<Self, DestinationError> {
         check_apart(sources, &[uri])?;
         match existing {
             Existing::Keep => Ok(Self(Place::Remote { uri: uri.to_owned() })),
@@ -132,7 +157,29 @@ impl Destination {
     /// The folder of a killed run that was removed, if there was one.
     pub fn leftover(&self) -> Option<&Path> {
         match &self.0 {
-            Place::Local(claim) => claim.holding.had_leftover().then(|| claim.holding.folder()),
+            Place::Local(Claim { holding, .. }) => {
+                (holding.had_leftover() && !holding.is_resumed()).then(|| holding.folder())
+            }
+            Place::Remote { .. } => None,
+        }
+    }
+
+    /// The folder of an earlier run with the same task, if what it wrote is there.
+    pub fn resumed(&self) -> Option<&Path> {
+        match &self.0 {
+            Place::Local(Claim { holding, .. }) => holding.is_resumed().then(|| holding.folder()),
+            Place::Remote { .. } => None,
+        }
+    }
+
+    /// Makes what is written stay if this is dropped before it is published, so that the next run
+    /// with the same task can go on. Returns the folder in which it stays, if that is local.
+    pub fn keep_unfinished(&mut self) -> Option<&Path> {
+        match &mut self.0 {
+            Place::Local(claim) => {
+                claim.holding.keep();
+                Some(claim.holding.folder())
+            }
             Place::Remote { .. } => None,
         }
     }
@@ -167,7 +214,12 @@ impl Destination {
 }
 
 impl Claim {
-    fn take(path: &Path, existing: Existing, sources: &[&str]) -> Result<Self, DestinationError> {
+    fn take(
+        path: &Path,
+        existing: Existing,
+        sources: &[&str],
+        task: Option<&str>,
+    ) -> Result<Self, DestinationError> {
         let target =
             std::path::absolute(path).map_err(file_error("make an absolute path of", path))?;
         let Some(name) = target.file_name().map(OsString::from) else {
@@ -181,7 +233,7 @@ impl Claim {
         if let Some(parent) = target.parent() {
             create_folders(parent, &mut disk::sync)?;
         }
-        let holding = Holding::take(&target, partial)?;
+        let holding = Holding::take(&target, partial, task)?;
         // Another run may have finished while this one waited for the lock, or a data set that was
         // set aside may be back.
         check_existing(&target, existing)?;
@@ -196,6 +248,7 @@ impl Claim {
     ) -> Result<u64, DestinationError> {
         let n_bytes = sync_below(&self.holding.data(), sync)?;
         self.rename()?;
+        self.holding.release();
         // Until then a crash of the machine may undo the renames, so the old one must stay.
         self.sync_renames(sync).inspect_err(|_| self.holding.keep())?;
         Ok(n_bytes)

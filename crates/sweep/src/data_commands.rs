@@ -1,6 +1,7 @@
 //! The commands `generate` and `import`: experiments from a seed, from a 10x Genomics folder, and
 //! from an AnnData.
 
+use std::num::NonZeroU64;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -15,6 +16,10 @@ use grid_point::{format_leftover, write_example};
 use soma_io::{AnnDataError, Experiment, Measurement, OpenOptions};
 
 use crate::slice::{self, Telling};
+
+/// Values of a fragment of an import: what of a matrix is lost at most if it is stopped, some ten
+/// seconds of work.
+const FRAGMENT_VALUES: NonZeroU64 = NonZeroU64::new(1 << 28).unwrap();
 
 /// Flags of `generate`.
 #[derive(Debug, Args)]
@@ -146,6 +151,7 @@ fn import_anndata(anndata: &Experiment, args: &ImportArgs) -> anyhow::Result<Exi
         obsm,
         others,
         uns: true,
+        resumable: Some(FRAGMENT_VALUES),
         memory_bytes: args.memory.as_u64(),
         config: pairs("--config", &args.config)?,
         ..spec

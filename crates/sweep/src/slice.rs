@@ -52,9 +52,14 @@ pub(crate) fn copy(
     let interrupted = watch_interrupts();
     let mut display = Display::counting("cells", telling.quiet);
     display.now("choosing cells and genes");
+    let mut stays = None;
     let outcome = experiment_copy::slice(source, target.full(), spec, &mut |event| {
         match event {
             SliceEvent::Leftover(path) => display.line(&format_leftover(path)),
+            SliceEvent::Resumed(path) => {
+                display.line(&format!("going on with {}", path.display()));
+            }
+            SliceEvent::Stays(path) => stays = Some(path.to_owned()),
             SliceEvent::Choosing { n_scanned } => display.position(n_scanned),
             SliceEvent::Chosen { n_cells, n_genes, reader, n_rows } => {
                 display.finish();
@@ -72,6 +77,10 @@ pub(crate) fn copy(
         }
     });
     display.finish();
+    if let (Err(_), Some(path)) = (&outcome, stays) {
+        let path = path.display();
+        eprintln!("what is written stays in {path}: the same command goes on from there");
+    }
     match outcome {
         Ok(report) => {
             notify(target, &report, telling, &display);

@@ -16,7 +16,8 @@ use crate::Error;
 #[derive(Debug)]
 pub(super) struct FrameWriter {
     uri: String,
-    sink: Sink,
+    /// `None` once all rows are written.
+    sink: Option<Sink>,
     columns: Vec<ColumnSpec>,
     /// The code of each value, for each categorical column.
     codes: Vec<HashMap<String, i32>>,
@@ -112,7 +113,7 @@ impl FrameWriter {
             uri: uri.clone(),
             problem,
         })?;
-        store.create_array(&uri, &schema, "SOMADataFrame", metadata)?;
+        let n_written = store.create_array(&uri, &schema, "SOMADataFrame", metadata)?;
         let codes = columns
             .iter()
             .map(|column| match &column.kind {
@@ -120,8 +121,13 @@ impl FrameWriter {
                 _ => HashMap::new(),
             })
             .collect();
-        let sink = Sink::new(store, &uri)?;
-        Ok(Self { uri, sink, columns: columns.to_vec(), codes, n_rows, n_written: 0 })
+        let sink = if n_written == 0 { Some(Sink::new(store, &uri)?) } else { None };
+        Ok(Self { uri, sink, columns: columns.to_vec(), codes, n_rows, n_written })
+    }
+
+    /// Rows written so far; all of them, if an unfinished writer wrote any that count.
+    pub(super) fn n_written(&self) -> u64 {
+        self.n_written
     }
 
     pub(super) fn write(&mut self, rows: &RecordBatch) -> Result<(), Error> {
@@ -153,18 +159,28 @@ impl FrameWriter {
                 .then(|| (0..array.len()).map(|row| u8::from(is_valid(row))).collect());
             cells.push((column, Cells::of(array, column, codes).map_err(problem)?, validity));
         }
-        self.sink.write(&joinids, &cells)?;
+        if let Some(sink) = &mut self.sink {
+            sink.write(&joinids, &cells)?;
+        }
         self.n_written = n_after;
+        if n_after == self.n_rows {
+            self.end()?;
+        }
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<(), Error> {
+    pub(super) fn finish(mut self) -> Result<(), Error> {
         if self.n_written != self.n_rows {
             return Err(
                 self.failed(format!("{} of {} rows were written", self.n_written, self.n_rows))
             );
         }
-        self.sink.finish()
+        self.end()
+    }
+
+    /// Makes the rows count.
+    fn end(&mut self) -> Result<(), Error> {
+        self.sink.take().map_or(Ok(()), Sink::finish)
     }
 
     fn failed(&self, problem: String) -> Error {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tiledb_native::{FragmentWriter, Threads, WriteOptions};
 
 use super::store::{self, Store};
-use super::{ExperimentSpec, XLayout, layout};
+use super::{ExperimentSpec, XLayout, layout, unfinished};
 use crate::Error;
 #[cfg(feature = "libtiledb")]
 use through_libtiledb::LibtiledbSink;
@@ -21,11 +21,11 @@ pub(super) struct MatrixWriter {
     sink: Sink,
     n_obs: u64,
     n_columns: u64,
+    /// Whole rows of tiles.
     fragment_rows: u64,
-    tile_rows: u64,
-    /// Rows written so far, and the beginning of the present fragment.
+    /// Rows and values written so far.
     n_written: u64,
-    fragment_start: u64,
+    nnz: u64,
 }
 
 /// Writer of the cells.
@@ -46,9 +46,14 @@ struct NativeSink {
 }
 
 impl NativeSink {
-    /// Begins with a fragment from the first row on. Fails if this process cannot write the array.
-    fn new(folder: PathBuf, threads: Threads) -> Result<Self, tiledb_native::Error> {
-        let writer = FragmentWriter::create(&folder, &store::options(&threads))?;
+    /// Begins with a fragment from `first_row` on. Fails if this process cannot write the array.
+    fn new(
+        folder: PathBuf,
+        threads: Threads,
+        first_row: u64,
+    ) -> Result<Self, tiledb_native::Error> {
+        let options = WriteOptions { first_row, ..store::options(&threads) };
+        let writer = FragmentWriter::create(&folder, &options)?;
         Ok(Self { folder, threads, writer: Some(Box::new(writer)) })
     }
 
@@ -76,12 +81,18 @@ impl NativeSink {
 }
 
 impl Sink {
-    fn new(store: &Store, uri: &str, n_columns: u64, x_layout: &XLayout) -> Result<Self, Error> {
+    fn new(
+        store: &Store,
+        uri: &str,
+        n_columns: u64,
+        x_layout: &XLayout,
+        first_row: u64,
+    ) -> Result<Self, Error> {
         match store {
             #[cfg(not(feature = "libtiledb"))]
-            Store::Folder { threads } => {
+            Store::Folder { threads, .. } => {
                 let _ = (n_columns, x_layout);
-                let sink = NativeSink::new(store::folder(uri)?, threads.clone());
+                let sink = NativeSink::new(store::folder(uri)?, threads.clone(), first_row);
                 sink.map(Self::Native).map_err(|error| match error {
                     tiledb_native::Error::Unwritable { reason, .. } => {
                         store::needs_libtiledb(uri, &reason.to_string())
@@ -91,7 +102,7 @@ impl Sink {
             }
             #[cfg(feature = "libtiledb")]
             Store::Folder { threads, config, .. } => {
-                match NativeSink::new(store::folder(uri)?, threads.clone()) {
+                match NativeSink::new(store::folder(uri)?, threads.clone(), first_row) {
                     Ok(sink) => Ok(Self::Native(sink)),
                     Err(tiledb_native::Error::Unwritable { .. }) => {
                         let context = super::through_libtiledb::context(uri, config)?;
@@ -134,17 +145,33 @@ impl MatrixWriter {
         spec: &ExperimentSpec,
     ) -> Result<Self, Error> {
         let schema = layout::matrix(spec.n_obs, n_columns, spec.extent, &spec.x_layout);
-        store.create_array(&uri, &schema, "SOMASparseNDArray", &[])?;
+        let end = store.create_array(&uri, &schema, "SOMASparseNDArray", &[])?;
+        let tile_rows = spec.x_layout.tile_rows;
+        let fragment_rows = spec.fragment_rows.unwrap_or(u64::MAX);
+        let fragment_rows = fragment_rows.checked_next_multiple_of(tile_rows).unwrap_or(u64::MAX);
+        // Fragments are complete, also those whose last rows are empty.
+        let n_written = end.checked_next_multiple_of(fragment_rows).unwrap_or(u64::MAX);
+        let n_written = n_written.min(spec.n_obs);
+        let nnz = if end > 0 { unfinished::n_values(&store::folder(&uri)?)? } else { 0 };
         Ok(Self {
-            sink: Sink::new(store, &uri, n_columns, &spec.x_layout)?,
+            sink: Sink::new(store, &uri, n_columns, &spec.x_layout, n_written)?,
             uri,
             n_obs: spec.n_obs,
             n_columns,
-            fragment_rows: spec.fragment_rows.unwrap_or(u64::MAX),
-            tile_rows: spec.x_layout.tile_rows,
-            n_written: 0,
-            fragment_start: 0,
+            fragment_rows,
+            n_written,
+            nnz,
         })
+    }
+
+    /// Rows written so far, those of an unfinished writer among them.
+    pub(super) fn n_written(&self) -> u64 {
+        self.n_written
+    }
+
+    /// Values in these rows.
+    pub(super) fn nnz(&self) -> u64 {
+        self.nnz
     }
 
     /// Makes all rows be written natively, by this many threads.
@@ -155,7 +182,7 @@ impl MatrixWriter {
         if self.n_written > 0 {
             return Err(self.failed("writing it has already begun".to_owned()));
         }
-        self.sink = Sink::Native(NativeSink::new(folder.to_owned(), Threads::Own(n_threads))?);
+        self.sink = Sink::Native(NativeSink::new(folder.to_owned(), Threads::Own(n_threads), 0)?);
         Ok(())
     }
 
@@ -174,9 +201,9 @@ impl MatrixWriter {
             let end = start + n_left.min(n_rows - start);
             self.sink.write(self.n_written, (&row_offsets[start..=end], columns, values))?;
             self.n_written += (end - start) as u64;
+            self.nnz += (row_offsets[end] - row_offsets[start]) as u64;
             if self.n_written == fragment_end {
                 self.sink.end_fragment()?;
-                self.fragment_start = self.n_written;
             }
             start = end;
         }
@@ -194,11 +221,10 @@ impl MatrixWriter {
         Ok(self.uri)
     }
 
-    /// The row before which the present fragment ends: it has at least the requested rows, and
-    /// whole rows of tiles.
+    /// The row before which the present fragment ends.
     fn fragment_end(&self) -> u64 {
-        let end = self.fragment_start.saturating_add(self.fragment_rows);
-        end.checked_next_multiple_of(self.tile_rows).unwrap_or(u64::MAX)
+        let next = self.n_written.saturating_add(1);
+        next.checked_next_multiple_of(self.fragment_rows).unwrap_or(u64::MAX).min(self.n_obs)
     }
 
     fn check(&self, row_offsets: &[usize], columns: &[u32], values: &[f32]) -> Result<(), Error> {

@@ -80,6 +80,26 @@ impl MeasurementWriter {
         self.layers.iter_mut().try_for_each(|(_, layer)| layer.write_natively(n_threads))
     }
 
+    /// Rows of var written so far.
+    pub fn n_var_written(&self) -> u64 {
+        self.var.n_written()
+    }
+
+    /// Rows of a layer of X written so far; 0 for a layer that there is not.
+    pub fn n_x_written(&self, layer: &str) -> u64 {
+        n_written(&self.layers, layer)
+    }
+
+    /// Number of values written so far, summed over the layers of X.
+    pub fn nnz(&self) -> u64 {
+        self.layers.iter().map(|(_, layer)| layer.nnz()).sum()
+    }
+
+    /// Rows of an array of obsm written so far; 0 for an array that there is not.
+    pub fn n_obsm_written(&self, name: &str) -> u64 {
+        n_written(&self.obsm, name)
+    }
+
     /// Writes the next rows of var, like [`ExperimentWriter::write_obs`].
     ///
     /// [`ExperimentWriter::write_obs`]: crate::ExperimentWriter::write_obs
@@ -138,6 +158,10 @@ impl MeasurementWriter {
         }
         store.create_group(&uri, "SOMAMeasurement", &members, &[])
     }
+}
+
+fn n_written(matrices: &[(String, MatrixWriter)], name: &str) -> u64 {
+    matrices.iter().find(|(of, _)| of == name).map_or(0, |(_, matrix)| matrix.n_written())
 }
 
 fn of_name<'a>(

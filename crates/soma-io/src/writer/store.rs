@@ -9,9 +9,9 @@ use storage::Config;
 use tiledb_native::{GroupMember, Threads, WriteOptions};
 use tiledb_schema::{MetadataValue, ObjectType, Schema};
 
-use super::ExperimentSpec;
 #[cfg(feature = "libtiledb")]
 use super::through_libtiledb;
+use super::{ExperimentSpec, unfinished};
 use crate::Error;
 use crate::soma_object::{CURRENT_ENCODING, ENCODING_VERSION, OBJECT_TYPE, THREADS_PARAMETER};
 
@@ -22,6 +22,8 @@ pub(super) enum Store {
     Folder {
         /// Shared by all arrays.
         threads: Threads,
+        /// Whether arrays that already have rows are kept.
+        resumes: bool,
         /// libtiledb's settings, and its context if fragments will be merged.
         #[cfg(feature = "libtiledb")]
         config: Config,
@@ -40,7 +42,7 @@ pub(super) enum Store {
 
 impl Store {
     /// The way to write to `uri`.
-    pub(super) fn open(uri: &str, spec: &ExperimentSpec) -> Result<Self, Error> {
+    pub(super) fn open(uri: &str, spec: &ExperimentSpec, resumes: bool) -> Result<Self, Error> {
         if storage::local_path(uri).is_none() {
             return Self::remote(uri, spec);
         }
@@ -50,14 +52,14 @@ impl Store {
         return if merges {
             Err(needs_libtiledb(uri, "only libtiledb merges fragments"))
         } else {
-            Ok(Self::Folder { threads })
+            Ok(Self::Folder { threads, resumes })
         };
         #[cfg(feature = "libtiledb")]
         {
             let config = spec.config.clone();
             let context = || through_libtiledb::context(uri, &config);
             let merges = if merges { Some(context()?) } else { None };
-            Ok(Self::Folder { threads, config, merges })
+            Ok(Self::Folder { threads, resumes, config, merges })
         }
     }
 
@@ -72,17 +74,18 @@ impl Store {
         Err(needs_libtiledb(uri, "only libtiledb writes to an object store"))
     }
 
-    /// Creates the folder at `uri`, in which nothing may be yet, and other folders.
+    /// Creates the folder at `uri`, in which nothing may be yet unless an unfinished writer left it,
+    /// and other folders.
     pub(super) fn create_folders(&self, uri: &str, others: &[&str]) -> Result<(), Error> {
         match self {
-            Self::Folder { .. } => {
+            Self::Folder { resumes, .. } => {
                 let path = folder(uri)?;
                 let is_used = if path.is_dir() {
                     has_entries(&path)?
                 } else {
                     path.symlink_metadata().is_ok()
                 };
-                if is_used {
+                if is_used && !resumes {
                     return Err(storage::DestinationError::Exists { uri: uri.to_owned() }.into());
                 }
                 for path in [uri].iter().chain(others) {
@@ -98,28 +101,34 @@ impl Store {
         }
     }
 
-    /// Creates an array that is a SOMA object, with further metadata.
+    /// Creates an array that is a SOMA object, with further metadata. Returns the end of the rows
+    /// that it has already, if an unfinished writer left it; otherwise 0.
     pub(super) fn create_array(
         &self,
         uri: &str,
         schema: &Schema,
         object_type: &str,
         metadata: &[(&str, MetadataValue)],
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         let metadata: Vec<_> = identity(object_type).into_iter().chain(metadata.to_vec()).collect();
         match self {
-            Self::Folder { .. } => {
+            Self::Folder { resumes, .. } => {
                 let path = folder(uri)?;
+                let end = if *resumes { unfinished::end_of_rows(&path)? } else { 0 };
+                if end > 0 {
+                    return Ok(end);
+                }
                 let time = now();
                 tiledb_native::create_array(&path, schema, time)?;
-                Ok(tiledb_native::write_array_metadata(&path, &metadata, time)?)
+                tiledb_native::write_array_metadata(&path, &metadata, time)?;
             }
             #[cfg(feature = "libtiledb")]
             Self::Libtiledb { context, .. } => {
                 tiledb::Array::create(context, uri, schema)?;
-                through_libtiledb::mark(context, uri, &metadata)
+                through_libtiledb::mark(context, uri, &metadata)?;
             }
         }
+        Ok(0)
     }
 
     /// Creates a group of members in its folder, that is a SOMA object, with further metadata.
@@ -212,7 +221,7 @@ fn has_entries(path: &Path) -> Result<bool, Error> {
     Ok(entries.next().is_some())
 }
 
-fn file_error(action: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+pub(super) fn file_error(action: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
     let (action, file) = (action.to_owned(), path.display().to_string());
     move |source| storage::Error::File { action, file, source }.into()
 }

@@ -80,6 +80,9 @@ impl UnsWriter<'_> {
         let mark = [(LIST.0, MetadataValue::from(LIST.1))];
         let mut frame =
             FrameWriter::marked(self.store, uri.to_owned(), &columns, n_rows, extent, &mark)?;
+        if frame.n_written() > 0 {
+            return frame.finish();
+        }
         let values: ArrayRef = Arc::new(LargeStringArray::from_iter_values(texts));
         let rows = RecordBatch::try_from_iter([(VALUES, values)]);
         let failed = |error: arrow_schema::ArrowError| Error::Write {

@@ -18,24 +18,35 @@ const MARKER_FILE: &str = "somafeed-unfinished";
 const MARKER: &str = "\
 somafeed writes data here, and moves it to its own name when it is whole.
 Unless a somafeed process is running, this folder is left from a run that was killed or failed.
-The next run that writes to the same name clears it.
+The next run that writes to the same name clears it, or goes on with it if it does the same work.
 Look before you remove it yourself: a folder named `replaced` in it is the data that the new was to
 replace, and may be the only copy. Move that back to its own name first.
 ";
-/// The marker that versions wrote before 2026-11-23. Their folders are still ours.
-const EARLIER_MARKER: &str = "\
+/// The markers that versions wrote before 2026-11-24. Their folders are still ours.
+const EARLIER_MARKERS: [&str; 2] = [
+    "\
+somafeed writes data here, and moves it to its own name when it is whole.
+Unless a somafeed process is running, this folder is left from a run that was killed or failed.
+The next run that writes to the same name clears it.
+Look before you remove it yourself: a folder named `replaced` in it is the data that the new was to
+replace, and may be the only copy. Move that back to its own name first.
+",
+    "\
 somafeed writes an experiment here, and moves it to its own name when it is whole.
 Unless a somafeed process is running, this folder is left from a run that was killed or failed.
 The next run that writes to the same name clears it.
 Look before you remove it yourself: a folder named `replaced` in it is the experiment that the new
 one was to replace, and may be the only copy. Move that back to its own name first.
-";
+",
+];
+/// The file that says which work the data set is the result of, if that can be resumed.
+const TASK: &str = "task";
 /// The folder of the new data set. Folders of earlier versions have the same name in them.
 const DATA: &str = "experiment";
 const REPLACED: &str = "replaced";
 const PUBLISHED: &str = "published";
 const PUBLISHED_TEXT: &str = "The new data has its name: `replaced` is not needed any more.\n";
-/// The note of versions with the [earlier marker](EARLIER_MARKER).
+/// The note of versions with the [earliest marker](EARLIER_MARKERS).
 const EARLIER_PUBLISHED_TEXT: &str =
     "The new experiment has its name: `replaced` is not needed any more.\n";
 
@@ -54,12 +65,18 @@ pub(super) struct Holding {
     /// Keeps the lock until the end.
     _marker: File,
     had_leftover: bool,
+    is_resumed: bool,
     keep: bool,
 }
 
 impl Holding {
-    /// Creates, marks and locks `folder`; or locks the one that a killed run left, and empties it.
-    pub(super) fn take(target: &Path, folder: PathBuf) -> Result<Self, DestinationError> {
+    /// Creates, marks and locks `folder`; or locks the one that a killed run left, and empties it,
+    /// unless that run had the same `task`.
+    pub(super) fn take(
+        target: &Path,
+        folder: PathBuf,
+        task: Option<&str>,
+    ) -> Result<Self, DestinationError> {
         let (marker, had_leftover) = lock(target, &folder)?;
         if had_leftover && let Some(parent) = folder.parent() {
             // The previous run may have exchanged two data sets without syncing that to disk.
@@ -67,9 +84,39 @@ impl Holding {
         }
         // From here on a failure removes the folder again.
         let target = target.to_owned();
-        let holding = Self { target, folder, _marker: marker, had_leftover, keep: false };
-        holding.clear()?;
+        let mut holding =
+            Self { target, folder, _marker: marker, had_leftover, is_resumed: false, keep: false };
+        holding.is_resumed = match task {
+            Some(task) => holding.holds_work_of(task)?,
+            None => false,
+        };
+        if !holding.is_resumed {
+            holding.clear()?;
+        }
+        if let Some(task) = task.filter(|_| !holding.is_resumed) {
+            let path = holding.task();
+            fs::write(&path, task).map_err(file_error("write", &path))?;
+        }
         Ok(holding)
+    }
+
+    /// Whether an earlier run with this task has begun the data set, and has not come to publish
+    /// it.
+    fn holds_work_of(&self, task: &str) -> Result<bool, DestinationError> {
+        let path = self.task();
+        let is_of_task = match fs::read(&path) {
+            Ok(found) => found == task.as_bytes(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(file_error("read", &path)(error)),
+        };
+        Ok(is_of_task
+            && is_there(&self.data())?
+            && !is_there(&self.replaced())?
+            && !is_there(&self.note())?)
+    }
+
+    fn task(&self) -> PathBuf {
+        self.folder.join(TASK)
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -90,6 +137,11 @@ impl Holding {
     /// Whether a killed run left the folder.
     pub(super) fn had_leftover(&self) -> bool {
         self.had_leftover
+    }
+
+    /// Whether the data set is one that an earlier run with the same task has begun.
+    pub(super) fn is_resumed(&self) -> bool {
+        self.is_resumed
     }
 
     fn note(&self) -> PathBuf {
@@ -114,6 +166,11 @@ impl Holding {
         self.keep = true;
     }
 
+    /// Makes dropping remove the folder again.
+    pub(super) fn release(&mut self) {
+        self.keep = false;
+    }
+
     /// Puts back a data set that was set aside and has no successor, and removes everything else
     /// that a run creates here. Fails if one was set aside and the owner of the one in
     /// its place is unknown.
@@ -126,7 +183,7 @@ impl Holding {
             }
             fs::rename(&replaced, &self.target).map_err(file_error("put back", &self.target))?;
         }
-        for left in [replaced, self.data()] {
+        for left in [replaced, self.task(), self.data()] {
             remove(&left).map_err(file_error("remove what an unfinished run left in", &left))?;
         }
         // The note is removed after the data set it is about, and is gone from disk before
@@ -208,7 +265,8 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), DestinationError> 
         }
         let mut text = Vec::new();
         marker.read_to_end(&mut text).map_err(failed)?;
-        let markers = [MARKER, EARLIER_MARKER].map(str::as_bytes);
+        let markers: Vec<&[u8]> =
+            [MARKER].iter().chain(&EARLIER_MARKERS).map(|marker| marker.as_bytes()).collect();
         if !markers.contains(&text.as_slice()) {
             // A run that was killed while it wrote the marker left nothing else in the folder.
             let is_begun = markers.iter().any(|marker| marker.starts_with(&text));

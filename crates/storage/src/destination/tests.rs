@@ -634,3 +634,74 @@ one was to replace, and may be the only copy. Move that back to its own name fir
         assert_eq!(partial.exists(), note.is_none());
     }
 }
+
+#[test]
+fn the_same_work_goes_on_and_other_work_begins_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("data");
+    let uri = target.to_str().unwrap();
+    let resume = |task| Destination::resume(uri, Existing::Keep, &[], task).unwrap();
+
+    let mut first = resume("import a");
+    assert_eq!((first.resumed(), first.leftover()), (None, None));
+    let written = PathBuf::from(first.uri());
+    experiment(&written, "half");
+    let stays = first.keep_unfinished().unwrap().to_owned();
+    drop(first);
+    assert!(!target.exists());
+    assert_eq!(content(&written), "half");
+
+    // One that does not say that it may stay is gone, whoever began it.
+    let second = resume("import a");
+    assert_eq!(second.resumed(), Some(stays.as_path()));
+    assert_eq!((second.leftover(), content(&written).as_str()), (None, "half"));
+    drop(second);
+    assert!(!stays.exists());
+
+    // What other work left is removed, and so is what was begun without a task.
+    for other in [Some("import b"), None] {
+        let mut begun = match other {
+            Some(task) => resume(task),
+            None => claim(&target, Existing::Keep).unwrap(),
+        };
+        experiment(&written, "other");
+        begun.keep_unfinished();
+        drop(begun);
+        let mut again = resume("import a");
+        assert_eq!((again.resumed(), again.leftover()), (None, Some(stays.as_path())));
+        assert!(!written.exists());
+        experiment(&written, "half");
+        again.keep_unfinished();
+        drop(again);
+        let fresh = claim(&target, Existing::Keep).unwrap();
+        assert_eq!((fresh.resumed(), fresh.leftover()), (None, Some(stays.as_path())));
+        assert!(!written.exists());
+    }
+
+    let mut begun = resume("import a");
+    experiment(&written, "half");
+    begun.keep_unfinished();
+    drop(begun);
+    let last = resume("import a");
+    experiment(&written, "whole");
+    last.publish().unwrap();
+    assert_eq!((names(folder.path()), content(&target).as_str()), (vec!["data".into()], "whole"));
+}
+
+#[test]
+fn work_that_was_being_published_is_not_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("data");
+    let uri = target.to_str().unwrap();
+    experiment(&target, "old");
+    let mut begun = Destination::resume(uri, REPLACE, &[], "import a").unwrap();
+    let written = PathBuf::from(begun.uri());
+    experiment(&written, "new");
+    let stays = begun.keep_unfinished().unwrap().to_owned();
+    drop(begun);
+    fs::rename(&target, stays.join("replaced")).unwrap();
+    let again = Destination::resume(uri, REPLACE, &[], "import a").unwrap();
+    assert_eq!(again.resumed(), None);
+    assert_eq!(content(&target), "old");
+    assert!(!written.exists());
+}
