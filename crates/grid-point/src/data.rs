@@ -18,7 +18,7 @@ use bench_run::{
 use serde::{Deserialize, Serialize};
 
 pub use example::{format_leftover, write_example};
-pub use flags::{DataFlags, FormFlag, ReaderFlag, SelectionFlags};
+pub use flags::{DataFlags, FormFlag, ReaderFlag, SelectionFlags, names_anndata};
 pub use read_rate::{IoLimitInForce, decide as decide_io_limit};
 pub(crate) use read_rate::{bucket, count};
 

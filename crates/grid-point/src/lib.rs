@@ -34,7 +34,8 @@ pub use conditions::Conditions;
 pub use consumer::Consumer;
 pub use data::{
     Data, DataFlags, DataSource, FormFlag, IoLimitInForce, Opened, ReaderFlag, SelectionFlags,
-    decide_io_limit, environment_secrets, format_leftover, share_with_libtiledb, write_example,
+    decide_io_limit, environment_secrets, format_leftover, names_anndata, share_with_libtiledb,
+    write_example,
 };
 pub use label_entropy::{Curve, Labels};
 pub use measure::serve;

@@ -278,12 +278,6 @@ impl AnnDataMeasurement {
     }
 }
 
-/// Whether an address is one of AnnData in HDF5, by its name. A folder of such a name is not.
-pub(crate) fn is_h5ad(uri: &str) -> bool {
-    uri.to_ascii_lowercase().ends_with(".h5ad")
-        && !storage::local_path(uri).is_some_and(std::path::Path::is_dir)
-}
-
 /// The element `raw`, which was there when the measurement was opened.
 fn raw(anndata: &AnnData) -> Result<::anndata::Raw, Error> {
     let raw = anndata.raw()?;

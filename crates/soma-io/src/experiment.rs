@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use storage::{Config, ReadLimit};
 
-use crate::anndata::{AnnDataExperiment, AnnDataMeasurement, is_h5ad};
+use crate::anndata::{AnnDataExperiment, AnnDataMeasurement};
 use crate::soma_object::{Collection, Place, gather, trimmed};
 use crate::{DataFrame, Error, ReaderChoice, SparseNdArray, Uns, census};
 
@@ -23,6 +23,9 @@ pub struct OpenOptions {
     /// - `soma.retry_limit_ms`: time after which the native reader does not repeat a request
     ///   (60,000);
     /// - `soma.request_limit_ms`: time limit of one request (120,000);
+    /// - `vfs.s3.max_parallel_ops` (with `gcs` or `azure` in place of `s3`), and
+    ///   `soma.http.max_parallel_ops` for addresses `http://` and `https://`: most requests under
+    ///   way;
     /// - `soma.cache_folder`: folder in which the native reader caches what it fetched of X, obs,
     ///   var and obsm (no cache by default);
     /// - `soma.cache_limit_bytes`: size limit of that cache (32 GiB);
@@ -83,8 +86,8 @@ impl Experiment {
         let (uri, config) = census::resolved(&uri, &options.config)?;
         let place = Place::of_root(&uri, &config, options)?;
         // SOMA has no experiments in single files, and none where nothing is listed.
-        let is_web = ["http://", "https://"].iter().any(|scheme| uri.starts_with(scheme));
-        if (is_h5ad(&uri) || is_web)
+        let is_web = place.is_on_the_web();
+        if (place.names_h5ad() || is_web)
             && let Some(anndata) = AnnDataExperiment::find(&place)?
         {
             return Ok(Self { stored: StoredExperiment::AnnData(anndata) });

@@ -10,12 +10,6 @@ use crate::{DataFrame, Error, SparseNdArray, Uns};
 /// The layer that is the element X.
 pub(crate) const X: &str = "X";
 
-/// Whether an address is one of AnnData in HDF5, by its name. A folder of such a name is not.
-pub(crate) fn is_h5ad(uri: &str) -> bool {
-    uri.to_ascii_lowercase().ends_with(".h5ad")
-        && !storage::local_path(uri).is_some_and(std::path::Path::is_dir)
-}
-
 /// There is none.
 #[derive(Debug, Clone)]
 pub(crate) enum AnnDataExperiment {}
@@ -26,7 +20,7 @@ pub(crate) enum AnnDataMeasurement {}
 
 impl AnnDataExperiment {
     pub(crate) fn find(place: &Place) -> Result<Option<Self>, Error> {
-        if is_h5ad(&place.uri) {
+        if place.names_h5ad() {
             return Err(Error::NeedsAnnData { uri: place.uri.clone() });
         }
         let Ok(files) = place.files() else { return Ok(None) };

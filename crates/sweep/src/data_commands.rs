@@ -12,14 +12,13 @@ use bytesize::ByteSize;
 use clap::Args;
 use example_data::{Error, GenerateSpec, ImportSpec, import_10x};
 use experiment_copy::SliceSpec;
-use grid_point::{format_leftover, write_example};
+use grid_point::{format_leftover, names_anndata, write_example};
 use soma_io::{AnnDataError, Experiment, Measurement, OpenOptions};
 
 use crate::slice::{self, Telling};
 
-/// Values of a fragment of an import: what of a matrix is lost at most if it is stopped, some ten
-/// seconds of work.
-const FRAGMENT_VALUES: NonZeroU64 = NonZeroU64::new(1 << 28).unwrap();
+/// Values of a fragment of an import: what of a matrix is lost at most if it is stopped.
+const FRAGMENT_VALUES: NonZeroU64 = NonZeroU64::new(1 << 26).unwrap();
 
 /// Flags of `generate`.
 #[derive(Debug, Args)]
@@ -129,11 +128,9 @@ fn anndata(args: &ImportArgs) -> anyhow::Result<Option<Experiment>> {
     let options =
         OpenOptions { config: pairs("--config", &args.config)?, ..OpenOptions::default() };
     let name = args.source.full().trim_end_matches('/');
-    let extension = Path::new(name).extension();
-    let names_anndata = extension.is_some_and(|kind| kind == "h5ad" || kind == "zarr");
     match Experiment::open(name, &options) {
         Ok(experiment) if experiment.is_anndata() => Ok(Some(experiment)),
-        Err(error) if names_anndata => Err(error.into()),
+        Err(error) if names_anndata(&args.source) => Err(error.into()),
         _ => Ok(None),
     }
 }

@@ -73,12 +73,15 @@ impl DataFlags {
 
     /// Returns the layer that is read if none is named: as addresses of AnnData end.
     pub fn default_layer(&self) -> &'static str {
-        let name = self.address().map(|address| address.full().trim_end_matches('/'));
-        match name.and_then(|name| Path::new(name).extension()?.to_str()) {
-            Some("zarr" | "h5ad") => "X",
-            _ => "raw",
-        }
+        if self.address().is_some_and(names_anndata) { "X" } else { "raw" }
     }
+}
+
+/// Whether an address ends as those of AnnData do.
+pub fn names_anndata(address: &Address) -> bool {
+    let name = address.full().trim_end_matches('/');
+    let extension = Path::new(name).extension();
+    extension.is_some_and(|kind| kind == "h5ad" || kind == "zarr")
 }
 
 /// Which cells and genes are read.

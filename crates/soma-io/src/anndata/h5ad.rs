@@ -19,7 +19,7 @@ pub(super) struct H5ad {
 impl H5ad {
     /// Opens the file at `place`; `None` if its name does not end with `.h5ad`.
     pub(super) fn at(place: &Place) -> Result<Option<Self>, Error> {
-        if !super::is_h5ad(&place.uri) {
+        if !place.names_h5ad() {
             return Ok(None);
         }
         let (folder, name) = place.uri.rsplit_once('/').unwrap_or((".", &place.uri));

@@ -64,6 +64,17 @@ impl RootFiles {
 }
 
 impl Place {
+    /// Whether the address is one of AnnData in HDF5, by its name. A folder of such a name is not.
+    pub(crate) fn names_h5ad(&self) -> bool {
+        self.uri.to_ascii_lowercase().ends_with(".h5ad")
+            && !storage::local_path(&self.uri).is_some_and(std::path::Path::is_dir)
+    }
+
+    /// Whether the address is one of a plain server, which lists nothing.
+    pub(crate) fn is_on_the_web(&self) -> bool {
+        ["http://", "https://"].iter().any(|scheme| self.uri.starts_with(scheme))
+    }
+
     /// The place of an experiment at `uri`.
     pub(crate) fn of_root(
         uri: &str,
