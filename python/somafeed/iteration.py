@@ -218,6 +218,10 @@ class ExperimentIterator(Iterator[MiniBatch]):
             self._stats = self._epoch.stats()
         return self._stats
 
+    def waited_for(self) -> str:
+        """Says what is waited for, the loader or the model, for the line of a progress bar."""
+        return waiting_line(self.stats())
+
     def state_dict(self) -> dict[str, Any]:
         """The place after the last batch that was delivered, for a checkpoint: less than 2 KB."""
         if self._progress is not None:
@@ -237,6 +241,19 @@ class ExperimentIterator(Iterator[MiniBatch]):
         place = Place.from_dict(state)
         self._epochs.adopt_seed(place)
         self._loaded = place
+
+
+def waiting_line(stats: dict[str, Any]) -> str:
+    """What is waited for, from an epoch's statistics.
+
+    >>> waiting_line({"accelerator_utilization": 0.25})
+    'waiting for the loader 75 %, for the model 25 % of the time'
+    """
+    share = stats.get("accelerator_utilization")
+    if share is None:
+        return "waiting for the loader's first batch"
+    loader = round(100 * (1 - share))
+    return f"waiting for the loader {loader} %, for the model {100 - loader} % of the time"
 
 
 def _closed(_: native.Batch) -> MiniBatch:

@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 
 use crate::batch::Batch;
 use crate::border::Element;
+use crate::entropy::EntropyMeter;
 use crate::errors::{OrException as _, SomafeedError};
 use crate::experiment::unpicklable;
 use crate::memory_limit::KeptBatches;
@@ -31,6 +32,7 @@ struct Shared {
     /// The type of X's values in batches; `None` for that of the loader.
     element: Option<Element>,
     kept: Arc<KeptBatches>,
+    entropy: Mutex<EntropyMeter>,
 }
 
 #[derive(Debug)]
@@ -72,6 +74,10 @@ impl Shared {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lock_entropy(&self) -> MutexGuard<'_, EntropyMeter> {
+        self.entropy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn poll(&self) -> Poll<Option<Result<loader::Batch, loader::Error>>> {
         match &mut *self.lock() {
             Stage::Running(epoch) => epoch.next_within(SIGNAL_INTERVAL),
@@ -86,10 +92,15 @@ impl Epoch {
         epoch: loader::Epoch,
         element: Option<Element>,
         kept: Arc<KeptBatches>,
+        entropy: EntropyMeter,
     ) -> Self {
         let (number, n_batches) = (epoch.state().epoch(), epoch.n_batches());
         let stage = Mutex::new(Stage::Running(Box::new(epoch)));
-        Self { number, n_batches, here: OfProcess::new(Shared { stage, element, kept }) }
+        Self {
+            number,
+            n_batches,
+            here: OfProcess::new(Shared { stage, element, kept, entropy: Mutex::new(entropy) }),
+        }
     }
 
     fn shared(&self) -> PyResult<&Shared> {
@@ -125,6 +136,7 @@ impl Epoch {
             match detached(py, || shared.poll())? {
                 Poll::Ready(Some(batch)) => {
                     let batch = batch.or_exception()?;
+                    shared.lock_entropy().add(&batch.obs, &batch.codes, batch.n_padding);
                     return Batch::new(py, batch, shared.element, &shared.kept).map(Some);
                 }
                 Poll::Ready(None) => return Ok(None),
@@ -179,8 +191,11 @@ impl Epoch {
         dict.set_item("convert_secs", stats.convert_secs)?;
         dict.set_item("batch_secs", stats.batch_secs)?;
         dict.set_item("wait_secs", stats.wait_secs.iter().sum::<f64>())?;
+        dict.set_item("waits", &stats.wait_secs)?;
         dict.set_item("first_batch_secs", stats.first_batch_secs)?;
         dict.set_item("elapsed_secs", stats.elapsed_secs)?;
+        dict.set_item("accelerator_utilization", accelerator_utilization(&stats))?;
+        dict.set_item("entropy", shared.lock_entropy().to_dict(py)?)?;
         dict.set_item("lanes", stats.spec.lanes)?;
         dict.set_item("prefetch_blocks", stats.spec.prefetch_blocks)?;
         dict.set_item("prefetch_batches", stats.spec.prefetch_batches)?;
@@ -196,6 +211,14 @@ impl Epoch {
     fn __reduce__(&self) -> PyResult<()> {
         Err(unpicklable("Epoch", "pickle its state() and resume it with Loader.resume"))
     }
+}
+
+/// The share of the time after the first batch in which the consumer did not wait, as MLPerf
+/// Storage defines the accelerator utilisation (AU); `None` before the second batch.
+fn accelerator_utilization(stats: &EpochStats) -> Option<f64> {
+    let secs = stats.elapsed_secs - stats.first_batch_secs?;
+    let waited: f64 = stats.wait_secs.get(1..)?.iter().sum();
+    (stats.wait_secs.len() > 1 && secs > 0.0).then(|| (1.0 - waited / secs).clamp(0.0, 1.0))
 }
 
 impl Drop for Epoch {

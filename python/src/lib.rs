@@ -14,6 +14,7 @@ mod batch;
 mod border;
 mod dataset;
 mod encoders;
+mod entropy;
 mod epoch;
 mod errors;
 mod example;

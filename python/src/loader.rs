@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 use crate::border::Element;
 use crate::dataset::Dataset;
+use crate::entropy::EntropyMeter;
 use crate::epoch::Epoch;
 use crate::errors::OrException as _;
 use crate::experiment::unpicklable;
@@ -39,6 +40,8 @@ pub(crate) struct Loader {
 pub(crate) struct Running {
     pub(crate) loader: loader::Loader,
     pub(crate) kept: Arc<KeptBatches>,
+    /// That of an epoch before its first batch.
+    entropy: EntropyMeter,
 }
 
 impl Running {
@@ -55,9 +58,11 @@ impl Running {
         let (dataset, spec) = (dataset.here(py)?, LoaderSpec { memory, ..spec.clone() });
         let made = interruptible(py, move || {
             let dataset = if is_exact { dataset.exact()? } else { dataset };
-            loader::Loader::new(dataset, spec)
+            let entropy = EntropyMeter::new(&dataset, spec.batch_rows);
+            loader::Loader::new(dataset, spec).map(|loader| (loader, entropy))
         })?;
-        Ok(Arc::new(Self { loader: made.or_exception()?, kept }))
+        let (loader, entropy) = made.or_exception()?;
+        Ok(Arc::new(Self { loader, kept, entropy }))
     }
 }
 
@@ -161,17 +166,17 @@ impl Loader {
 
     fn epoch(&self, py: Python<'_>, number: u64) -> PyResult<Epoch> {
         let running = self.here(py)?;
-        let kept = Arc::clone(&running.kept);
+        let (kept, entropy) = (Arc::clone(&running.kept), running.entropy.clone());
         let epoch = interruptible(py, move || running.loader.epoch(number))?.or_exception()?;
-        Ok(Epoch::new(epoch, self.element, kept))
+        Ok(Epoch::new(epoch, self.element, kept, entropy))
     }
 
     fn resume(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
         let state = LoaderState::from_json(state).or_exception()?;
         let running = self.here(py)?;
-        let kept = Arc::clone(&running.kept);
+        let (kept, entropy) = (Arc::clone(&running.kept), running.entropy.clone());
         let epoch = interruptible(py, move || running.loader.resume(&state))?.or_exception()?;
-        Ok(Epoch::new(epoch, self.element, kept))
+        Ok(Epoch::new(epoch, self.element, kept, entropy))
     }
 
     fn __repr__(&self) -> String {

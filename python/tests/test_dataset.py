@@ -1,6 +1,7 @@
 """`ExperimentDataset` in one process: its batches, their order, and what it refuses."""
 
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -248,10 +249,14 @@ def test_statistics(experiment):
     ds = dataset(experiment)
     iterator = iter(ds)
     assert iterator.stats() == {}
+    assert iterator.waited_for() == "waiting for the loader's first batch"
     for _ in iterator:
         assert iterator.stats()["n_rows"] > 0
     assert iterator.stats()["n_rows"] == 100
     assert iterator.stats()["nnz"] == 300
+    line = r"waiting for the loader (\d+) %, for the model (\d+) % of the time"
+    shares = re.fullmatch(line, iterator.waited_for())
+    assert sum(map(int, shares.groups())) == 100
 
 
 def test_transforms(experiment):

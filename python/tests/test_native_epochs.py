@@ -2,8 +2,10 @@
 
 import json
 import threading
+import time
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from native_examples import dense, in_memory, matrix
 from somafeed import _somafeed as native
@@ -132,6 +134,45 @@ def test_stats_count_what_was_delivered():
     assert (stats["n_rows"], stats["n_batches"], stats["n_columns"]) == (500, 32, 7)
     assert stats["nnz"] == nnz == np.count_nonzero(VALUES)
     assert stats["wait_secs"] >= 0 and stats["elapsed_secs"] > 0
+
+
+def test_the_entropy_of_labels_is_that_of_each_full_batch():
+    def bits(labels):
+        _, counts = np.unique(labels, return_counts=True)
+        shares = counts / counts.sum()
+        return -(shares * np.log2(shares)).sum()
+
+    generator = np.random.default_rng(3)
+    labels = generator.choice(["a", "b", "c", None], 500, p=[0.5, 0.2, 0.2, 0.1])
+    donors = generator.integers(0, 4, 500)
+    dataset = in_memory(VALUES, type=pa.array(labels).dictionary_encode(), donor=donors)
+    encoders = [native.LabelEncoder.fit("donor", dataset)]
+    loader = native.Loader(dataset.with_encoders(encoders), **SIZES)
+    epoch = loader.epoch(0)
+    assert epoch.stats()["entropy"]["type"] == {"batch": None, "spread": None, "cells": 0.0}
+    assert epoch.stats()["accelerator_utilization"] is None
+    rows = [batch.joinids for batch in epoch]
+    stats = epoch.stats()
+    assert set(stats["entropy"]) == {"type", "donor"}
+    for name, values in [("type", np.array(labels, dtype="U4")), ("donor", donors)]:
+        full = [bits(values[of]) for of in rows if len(of) == SIZES["batch_size"]]
+        found = stats["entropy"][name]
+        assert found["batch"] == pytest.approx(np.mean(full))
+        assert found["spread"] == pytest.approx(np.std(full, ddof=1))
+        assert found["cells"] == pytest.approx(bits(values))
+    # Another epoch begins anew.
+    assert loader.epoch(1).stats()["entropy"]["donor"]["cells"] == 0.0
+
+
+def test_what_is_waited_for_is_a_share_of_the_time_after_the_first_batch():
+    epoch = native.Loader(in_memory(VALUES), **SIZES).epoch(0)
+    for _ in epoch:
+        time.sleep(0.005)
+    stats = epoch.stats()
+    assert len(stats["waits"]) == 32 and sum(stats["waits"]) == pytest.approx(stats["wait_secs"])
+    computed = stats["elapsed_secs"] - stats["first_batch_secs"] - sum(stats["waits"][1:])
+    share = computed / (stats["elapsed_secs"] - stats["first_batch_secs"])
+    assert 0 < stats["accelerator_utilization"] == pytest.approx(share) <= 1
 
 
 def test_a_closed_epoch_has_ended_and_knows_its_place():

@@ -160,6 +160,11 @@ impl Dataset {
         widened.map_err(|source| Error::Columns { of: "the codes", source })
     }
 
+    /// The names of the encoders, in the order of the codes' columns.
+    pub fn encoders(&self) -> impl Iterator<Item = &str> {
+        self.codes.schema_ref().fields().iter().map(|field| field.name().as_str())
+    }
+
     /// The code of each selected cell by one encoder; `None` if there is no encoder of this name.
     pub fn codes_of(&self, encoder: &str) -> Option<impl ExactSizeIterator<Item = i64>> {
         let codes = self.codes.column_by_name(encoder)?;
