@@ -61,7 +61,7 @@ fn tokenizers() -> Vec<(&'static str, Tokenizer)> {
     let vocabulary = Vocabulary::new(entries, names).unwrap();
     let all = ["<pad>", "<cls>"].map(str::to_owned).into_iter().chain(genes.iter().cloned());
     let all = Vocabulary::new(all.zip(0..), names).unwrap();
-    let median = |column: usize| 0.5 + (column * 7_919 % 1_000) as f64 / 300.0;
+    let median = |column: usize| 0.5 + (column * 7_919 % N_COLUMNS) as f64 / 20_000.0;
     let medians = genes.iter().enumerate().map(|(at, gene)| (gene.clone(), median(at)));
     let medians: HashMap<String, f64> = medians.collect();
     let ranks = |vocabulary: &Vocabulary| {

@@ -56,29 +56,31 @@ impl Sorter {
             entries.sort_unstable_by(compare);
             return;
         }
-        let (mut least, mut most) = (u32::MAX, 0);
+        let (mut least, mut most) = (u64::MAX, 0);
         for entry in entries.iter() {
-            least = least.min(key(*entry));
-            most = most.max(key(*entry));
+            least = least.min(*entry);
+            most = most.max(*entry);
         }
-        let range_bits = u32::BITS - (most - least).leading_zeros();
-        let shift = range_bits.saturating_sub(2 * DIGIT_BITS);
-        let coarse = |entry: u64| (key(entry) - least) >> shift;
+        let least = entry(key(least), 0);
+        let range_bits = u64::BITS - ((most - least) | u64::from(u32::MAX)).leading_zeros();
+        let shift = (range_bits.max(u32::BITS + 2 * DIGIT_BITS)) - 2 * DIGIT_BITS;
+        let coarse = |entry: u64| (entry - least) >> shift;
         self.sort_digits(entries, coarse);
-        let mut start = 0;
-        while start < entries.len() {
-            let of_run = coarse(entries[start]);
-            let others = &entries[start + 1..];
-            let n_others = others.iter().take_while(|other| coarse(**other) == of_run).count();
-            if n_others > 0 {
-                entries[start..=start + n_others].sort_unstable_by(compare);
+        let mut at = 1;
+        while at < entries.len() {
+            let (before, this) = (entries[at - 1], entries[at]);
+            if coarse(before) == coarse(this) && compare(&before, &this).is_gt() {
+                let is_equal = |other: &&u64| coarse(**other) == coarse(this);
+                let start = at - entries[..at].iter().rev().take_while(is_equal).count();
+                at += entries[at..].iter().take_while(is_equal).count();
+                entries[start..at].sort_unstable_by(compare);
             }
-            start += 1 + n_others;
+            at += 1;
         }
     }
 
     /// Sorts entries by numbers of two digits, keeping the order of equal ones.
-    fn sort_digits(&mut self, entries: &mut [u64], number: impl Fn(u64) -> u32) {
+    fn sort_digits(&mut self, entries: &mut [u64], number: impl Fn(u64) -> u64) {
         let low_of = |entry: u64| number(entry) as usize % DIGITS;
         let high_of = |entry: u64| (number(entry) >> DIGIT_BITS) as usize % DIGITS;
         self.low.fill(0);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::cells::Cell;
 use crate::error::Error;
-use crate::order::{entry, place};
+use crate::order::{entry, key, place};
 use crate::scratch::Scratch;
 use crate::sequences::TokenId;
 use crate::vocabulary::{Genes, Vocabulary};
@@ -20,10 +20,13 @@ use crate::vocabulary::{Genes, Vocabulary};
 #[derive(Debug, Clone)]
 pub struct RankValues {
     genes: Genes,
-    /// The median of each column; any number for a column without a token.
+    /// The median of each column, [`UNKNOWN`] for a column without a token.
     medians: Vec<f64>,
     spec: RankSpec,
 }
+
+/// Marks a column without a token.
+const UNKNOWN: f64 = f64::INFINITY;
 
 /// Settings of [`RankValues`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,7 +68,7 @@ impl RankValues {
             return Err(Error::MaxLength { max_length, n_special });
         }
         let known = vocabulary.genes_among(genes, |name| medians.contains_key(name))?;
-        let mut of_columns = vec![1.0; known.n_columns()];
+        let mut of_columns = vec![UNKNOWN; known.n_columns()];
         for (column, _) in known.known() {
             let name = genes[column].as_ref();
             let median = medians.get(name).copied().unwrap_or_default();
@@ -103,20 +106,28 @@ impl RankValues {
             return Err(Error::Total { row_idx, total });
         }
         let Scratch { entries, scaled, sorter, .. } = scratch;
-        entries.clear();
-        scaled.clear();
         let per_total = PerTotal::new(total, self.spec.target_sum);
-        for (at, (&column, &value)) in columns.iter().zip(values).enumerate() {
-            let result = per_total.of(value) / self.medians[column as usize];
-            scaled.push(result);
-            if self.genes.token(column as usize).is_some() & (value != 0.0) {
-                // Rounding to f32 keeps the order, except that unequal numbers may become equal.
-                entries.push(entry(!(result as f32).to_bits(), at));
-            }
+        scaled.resize(values.len(), 0.0);
+        entries.resize(values.len(), 0);
+        // Always writes an entry and only then decides whether it stays: which genes are known is
+        // nothing that a processor could predict.
+        let mut n_detected = 0;
+        for (at, ((&column, &value), result)) in
+            columns.iter().zip(values).zip(scaled.iter_mut()).enumerate()
+        {
+            let median = self.medians[column as usize];
+            *result = per_total.of(value) / median;
+            // Rounding to f32 keeps the order, except that unequal numbers may become equal.
+            entries[n_detected] = entry(!(*result as f32).to_bits(), at);
+            n_detected += usize::from((median != UNKNOWN) & (value != 0.0));
         }
+        entries.truncate(n_detected);
         let descending = |one: &u64, other: &u64| -> Ordering {
-            let (one, other) = (place(*one), place(*other));
-            scaled[other].total_cmp(&scaled[one]).then_with(|| columns[one].cmp(&columns[other]))
+            key(*one).cmp(&key(*other)).then_with(|| {
+                let (one, other) = (place(*one), place(*other));
+                let by_result = scaled[other].total_cmp(&scaled[one]);
+                by_result.then_with(|| columns[one].cmp(&columns[other]))
+            })
         };
         sorter.sort(entries, descending);
         for (to, ranked) in out.iter_mut().zip(entries.iter()) {
@@ -127,9 +138,12 @@ impl RankValues {
     }
 }
 
-/// Number of whole values whose division by the total is done once per cell. Nine in ten values are
-/// counts this small.
+/// Number of values whose division by the total is done once per cell: those from 1 to below 16
+/// whose mantissa uses only its three highest bits. They include all whole numbers in that range,
+/// about nine in ten of a cell's values, and their highest bits alone identify them.
 const N_COUNTS: usize = 32;
+const COUNT_SHIFT: u32 = 20;
+const FIRST_COUNT: u32 = 1_f32.to_bits() >> COUNT_SHIFT;
 
 /// Divides the values of a cell by its total.
 struct PerTotal {
@@ -140,20 +154,26 @@ struct PerTotal {
 
 impl PerTotal {
     fn new(total: f64, target_sum: f64) -> Self {
-        let mut of_counts = [0.0; N_COUNTS];
-        for (count, of_count) in of_counts.iter_mut().enumerate() {
-            *of_count = count as f64 / total * target_sum;
+        let mut per_total = Self { total, target_sum, of_counts: [0.0; N_COUNTS] };
+        for idx in 0..N_COUNTS {
+            let count = f32::from_bits((FIRST_COUNT + idx as u32) << COUNT_SHIFT);
+            per_total.of_counts[idx] = per_total.compute(count);
         }
-        Self { total, target_sum, of_counts }
+        per_total
     }
 
     #[inline]
     fn of(&self, value: f32) -> f64 {
-        let count = value as usize;
-        match self.of_counts.get(count) {
-            Some(of_count) if count as f32 == value => *of_count,
-            _ => f64::from(value) / self.total * self.target_sum,
+        let bits = value.to_bits();
+        let idx = (bits >> COUNT_SHIFT).wrapping_sub(FIRST_COUNT);
+        match self.of_counts.get(idx as usize) {
+            Some(of_count) if bits & ((1 << COUNT_SHIFT) - 1) == 0 => *of_count,
+            _ => self.compute(value),
         }
+    }
+
+    fn compute(&self, value: f32) -> f64 {
+        f64::from(value) / self.total * self.target_sum
     }
 }
 
