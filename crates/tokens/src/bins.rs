@@ -171,12 +171,16 @@ impl BinnedValues {
     /// Writes the bins of detected genes, by place in the row.
     fn bin(&self, cell: &Cell<'_>, scratch: &mut Scratch, random: &mut ChaCha8Rng) {
         let Scratch { entries, borders, bins, sorter, .. } = scratch;
-        entries.clear();
+        entries.resize(cell.values.len(), 0);
+        // Always writes an entry and only then decides whether it stays: which genes are known is
+        // nothing that a processor could predict.
+        let mut n_detected = 0;
         for (at, (&column, &value)) in cell.columns.iter().zip(cell.values).enumerate() {
-            if self.genes.token(column as usize).is_some() & (value != 0.0) {
-                entries.push(entry(value.to_bits(), at));
-            }
+            entries[n_detected] = entry(value.to_bits(), at);
+            let is_known = self.genes.token(column as usize).is_some();
+            n_detected += usize::from(is_known & (value != 0.0));
         }
+        entries.truncate(n_detected);
         sorter.sort(entries, u64::cmp);
         self.borders(entries, borders);
         bins.clear();

@@ -45,7 +45,7 @@ impl Sorter {
     /// Sorts entries by `compare`, which must agree with the order of their keys where those
     /// differ.
     ///
-    /// The highest 22 bits in which the keys differ are sorted digit by digit. Entries that are
+    /// Of the bits in which keys differ, the highest 22 are sorted digit by digit. Entries that are
     /// equal in these lie together then, and only they are compared.
     pub(crate) fn sort(
         &mut self,
@@ -56,16 +56,14 @@ impl Sorter {
             entries.sort_unstable_by(compare);
             return;
         }
-        let (mut least, mut most) = (u64::MAX, 0);
-        for entry in entries.iter() {
-            least = least.min(*entry);
-            most = most.max(*entry);
-        }
-        let least = entry(key(least), 0);
-        let range_bits = u64::BITS - ((most - least) | u64::from(u32::MAX)).leading_zeros();
-        let shift = (range_bits.max(u32::BITS + 2 * DIGIT_BITS)) - 2 * DIGIT_BITS;
-        let coarse = |entry: u64| (entry - least) >> shift;
-        self.sort_digits(entries, coarse);
+        let first = entries[0];
+        let differing = entries.iter().fold(0, |all, entry| all | key(*entry ^ first));
+        let n_bits = u32::BITS - differing.leading_zeros();
+        // Small counts differ in a few high bits only.
+        let first_bit = differing.trailing_zeros().min(n_bits);
+        let shift = first_bit.max(n_bits.saturating_sub(2 * DIGIT_BITS));
+        let coarse = |entry: u64| entry >> (u32::BITS + shift);
+        self.sort_digits(entries, n_bits - shift, coarse);
         let mut at = 1;
         while at < entries.len() {
             let (before, this) = (entries[at - 1], entries[at]);
@@ -79,8 +77,9 @@ impl Sorter {
         }
     }
 
-    /// Sorts entries by numbers of two digits, keeping the order of equal ones.
-    fn sort_digits(&mut self, entries: &mut [u64], number: impl Fn(u64) -> u64) {
+    /// Sorts entries by numbers that differ in their last `n_bits` only, at most two digits. Keeps
+    /// the order of equal ones.
+    fn sort_digits(&mut self, entries: &mut [u64], n_bits: u32, number: impl Fn(u64) -> u64) {
         let low_of = |entry: u64| number(entry) as usize % DIGITS;
         let high_of = |entry: u64| (number(entry) >> DIGIT_BITS) as usize % DIGITS;
         self.low.fill(0);
@@ -94,7 +93,11 @@ impl Sorter {
         }
         let swap = &mut self.swap[..entries.len()];
         scatter(entries, swap, &mut self.low, low_of);
-        scatter(swap, entries, &mut self.high, high_of);
+        if n_bits <= DIGIT_BITS {
+            entries.copy_from_slice(swap);
+        } else {
+            scatter(swap, entries, &mut self.high, high_of);
+        }
     }
 }
 
