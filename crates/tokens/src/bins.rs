@@ -17,7 +17,7 @@ use crate::vocabulary::{Genes, Vocabulary};
 /// generative AI" (2024). Bin 0 is that of zeros. The `n_bins - 1` borders of the others are
 /// quantiles of the values above 0 of the cell's known genes, from the smallest to the largest,
 /// interpolated linearly; a value is in bin `i` if `i` borders are at or below it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct BinnedValues {
     genes: Genes,
     spec: BinSpec,

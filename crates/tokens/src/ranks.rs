@@ -17,7 +17,7 @@ use crate::vocabulary::{Genes, Vocabulary};
 /// value of a gene is `value / total * target_sum / median`, in f64 and in this order. Genes whose
 /// value is 0 have no token. Genes with equal results come by ascending column; the reference
 /// leaves their order to numpy's sort.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RankValues {
     genes: Genes,
     /// The median of each column, [`UNKNOWN`] for a column without a token.

@@ -43,7 +43,7 @@ impl TokenId for i64 {
 }
 
 /// Makes sequences of tokens from cells.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Tokenizer {
     /// Genes ranked by value; no values beside the tokens.
