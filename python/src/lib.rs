@@ -24,6 +24,7 @@ mod memory_limit;
 mod numpy;
 mod process;
 mod splits;
+mod tokens;
 mod values;
 mod waiting;
 
@@ -56,6 +57,8 @@ mod _somafeed {
     use super::memory_limit::Budget;
     #[pymodule_export]
     use super::splits::{Sampling, split_by_fraction, split_by_group, split_by_label};
+    #[pymodule_export]
+    use super::tokens::Tokenizer;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

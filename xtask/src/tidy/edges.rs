@@ -101,6 +101,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 26] = [
             "storage",
             "tiledb",
             "tiledb-native",
+            "tokens",
         ],
         &[],
     ),
