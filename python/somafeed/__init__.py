@@ -24,6 +24,7 @@ from somafeed._somafeed import (
     Loader,
     Sampling,
     SomafeedError,
+    Tokenizer,
     generate_example,
     libtiledb,
     split_by_fraction,
@@ -40,6 +41,7 @@ from somafeed.samplings import (
 )
 from somafeed.sources import QueryIDs, XLocator
 from somafeed.splits import SamplingMethod
+from somafeed.tokens import BinTokens, RankTokens
 
 if TYPE_CHECKING:
     from somafeed.dataloader import experiment_dataloader
@@ -53,6 +55,7 @@ __all__ = [
     "AtMostPerClass",
     "Batch",
     "BatchKeyEncoder",
+    "BinTokens",
     "Budget",
     "ClassBalanced",
     "Dataset",
@@ -63,10 +66,12 @@ __all__ = [
     "LabelEncoder",
     "Loader",
     "QueryIDs",
+    "RankTokens",
     "Sampling",
     "SamplingMethod",
     "SomafeedError",
     "Stratified",
+    "Tokenizer",
     "Weighted",
     "WithReplacement",
     "XLocator",

@@ -286,6 +286,59 @@ class BatchKeyEncoder:
     def extend(self, table: ArrowTable | Dataset | Any) -> BatchKeyEncoder: ...
 
 @final
+class Tokenizer:
+    """Makes tokens of the cells of data sets with the genes of one data set. Its arguments are the
+    fields of `somafeed.RankTokens` and `somafeed.BinTokens`."""
+
+    @staticmethod
+    def ranks(
+        dataset: Dataset,
+        vocabulary: dict[str, int],
+        medians: dict[str, float],
+        *,
+        gene_column: str = "feature_id",
+        pad: str = "<pad>",
+        cls: str | None = None,
+        eos: str | None = None,
+        target_sum: float = 1e4,
+        max_length: int = 2048,
+    ) -> Tokenizer:
+        """Genes by descending `value / total * target_sum / median`. The loader's `totals` says
+        which total.
+
+        Raises ValueError if the settings do not fit together, or not to the genes.
+        """
+    @staticmethod
+    def bins(
+        dataset: Dataset,
+        vocabulary: dict[str, int],
+        *,
+        gene_column: str = "feature_id",
+        pad: str = "<pad>",
+        cls: str | None = None,
+        eos: str | None = None,
+        n_bins: int = 51,
+        ties: Literal["spread", "highest"] = "spread",
+        cut: Literal["random", "highest"] = "random",
+        include_zeros: bool = False,
+        max_length: int = 1200,
+        pad_value: float = -2.0,
+        seed: int = 0,
+    ) -> Tokenizer:
+        """Genes by ascending column, with the bins of their values beside them.
+
+        Raises ValueError if the settings do not fit together, or not to the genes.
+        """
+    @property
+    def n_known(self) -> int:
+        """Number of genes with a token."""
+    @property
+    def n_unknown(self) -> int:
+        """Number of genes that are left out."""
+    @property
+    def max_length(self) -> int: ...
+
+@final
 class Sampling:
     """Which rows an epoch has, and how often. Labels and groups are codes, one per row."""
 
@@ -383,6 +436,8 @@ class Loader:
         prefetch_batches: int = 1,
         read_threads: int = 1,
         batch_threads: int = 2,
+        tokens: Tokenizer | None = None,
+        token_layout: Literal["padded", "longest", "ragged"] = "padded",
     ) -> None:
         """Checks the settings.
 
@@ -396,6 +451,10 @@ class Loader:
         makes others of them. The loader itself has float32, so a value that float32 does not have
         (for example 0.1 of float64, or 2^24 + 1) is a ValueError that names its cell and gene,
         when the block with it is read. `dtype="float32"` takes the nearest.
+
+        `tokens` makes the tokens of each batch's cells (`Batch.tokens`), which needs `form="csr"`.
+        `token_layout` says whether sequences are padded to the tokenizer's maximal length, to the
+        longest of the batch, or not at all.
 
         Raises ValueError for settings that do not fit together, MemoryError if `memory` is too
         small for one block and its batches.
@@ -498,6 +557,14 @@ class Batch:
         `form="f16"`). ValueError if there is none."""
     def obsm(self, name: str) -> npt.NDArray[Any]:
         """(n_rows, its columns), float32, or float16 for `form="f16"`: the rows of X."""
+    def tokens(self) -> dict[str, npt.NDArray[Any]]:
+        """The tokens of the cells. ValueError unless the loader has a tokenizer.
+
+        - `input_ids`: token ids, int32, of shape (n_rows, width); of rank 1 if ragged
+        - `values`: float32, of the shape of `input_ids`; only of a tokenizer of bins
+        - `length`: number of tokens of each cell without padding, int64
+        - `offsets`: where each cell's tokens begin, and the number of tokens, int64; only if ragged
+        """
     @property
     def obs(self) -> ArrowTable: ...
     @property

@@ -23,9 +23,11 @@ ObsBatch: TypeAlias = (
     "pd.DataFrame | pa.Table | dict[str, npt.NDArray[np.int64]] | dict[str, torch.Tensor]"
 )
 Beside: TypeAlias = dict[str, XBatch]
-MiniBatch: TypeAlias = tuple[XBatch, ObsBatch] | tuple[XBatch, ObsBatch, Beside]
+XOrTokens: TypeAlias = "npt.NDArray[Any] | sparse.csr_matrix | torch.Tensor | dict[str, Any]"
+MiniBatch: TypeAlias = tuple[XOrTokens, ObsBatch] | tuple[XOrTokens, ObsBatch, Beside]
 """Rows of X, of shape (cells, genes), and the same rows of obs; with `layers` or `obsm`, also the
-same rows of those, by name."""
+same rows of those, by name. With `tokens`, the tokens of the cells (`somafeed.tokens.TokenBatch`)
+are in the place of X."""
 
 Form: TypeAlias = Literal["numpy", "f16", "torch", "torch_f16", "torch_csr", "torch_coo"]
 """The form of X in a batch, of shape (cells, genes).

@@ -18,6 +18,7 @@ from somafeed.parts import Parts
 from somafeed.samplings import Sample, checked_sample
 from somafeed.settings import at_least_0, bytes_of, checked_seed, names_of, positive
 from somafeed.sources import JOINID, checked_genes, parameters, source_of
+from somafeed.tokens import Tokens, checked_tokens
 from somafeed.world import checked_world, current_worker, current_world
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         totals: str | None = None,
         log1p: bool = False,
         clip: tuple[float, float] | None = None,
+        tokens: Tokens | None = None,
     ) -> None:
         """Opens the experiment and reads the obs columns of the selected cells.
 
@@ -173,6 +175,9 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
                 `raw_sum`; None means the sum over the selected genes.
             log1p: Whether values become log(1 + value), after scaling.
             clip: Limits of values `(low, high)`, applied last.
+            tokens: `RankTokens` or `BinTokens`: batches then have the tokens of cells, a
+                `TokenBatch`, in place of X. They come as numpy arrays or, with `form="torch"`, as
+                tensors, and keep rank 2 if `batch_size` is 1.
 
         Raises:
             ValueError: Arguments that do not fit together; a measurement, layer, column or joinid
@@ -208,7 +213,11 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         self.remainder: Remainder | None = remainder
         self._world = None if world is None else checked_world(world)
         self.form: Form = form
-        default: DType = "stored" if form == "numpy" else "float32"
+        self.tokens = checked_tokens(
+            tokens, form=form, dtype=dtype, return_sparse_X=return_sparse_X, layers=layers
+        )
+        is_stored = form == "numpy" and tokens is None
+        default: DType = "stored" if is_stored else "float32"
         self.dtype: DType = default if dtype is None else dtype
         self.obs_form: ObsForm = obs_form
         check_forms(form, self.dtype, obs_form, self.return_sparse_X)
@@ -240,6 +249,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
             layers=names_of("layers", layers),
             obsm=names_of("obsm", obsm),
             reader=reader,
+            var_columns=() if self.tokens is None else (self.tokens.gene_column,),
         )
         if encoders is None and obs_form == "codes":
             encoders = [name for name in self.obs_column_names if name != JOINID]
@@ -251,6 +261,9 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
             self.dataset.stored_dtype()
         self._parent_world: tuple[int, tuple[int, int]] | None = None
         self._loaders = Loaders()
+        # Now, so that genes that do not fit are an error here.
+        self._tokenizer: native.Tokenizer | None = None
+        self.tokenizer()
         # Now, so that the first batch need not wait for imports.
         self._loaders.batch_maker(self)
 
@@ -263,6 +276,17 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         In another process than the one that opened it, it is opened anew.
         """
         return self._cells.opened
+
+    def tokenizer(self) -> native.Tokenizer | None:
+        """The native tokenizer of `tokens=`, which says how many genes are known; None without
+        tokens.
+
+        Raises:
+            ValueError: The tokens do not fit to the genes.
+        """
+        if self.tokens is not None and self._tokenizer is None:
+            self._tokenizer = self.tokens.tokenizer(self.dataset)
+        return self._tokenizer
 
     @property
     def world(self) -> tuple[int, int]:
@@ -381,7 +405,9 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
 
     def __getstate__(self) -> dict[str, Any]:
         """The description of the data set; another process opens it."""
-        return {**self.__dict__, "_loaders": None, "_parent_world": self.world}
+        return {
+            **self.__dict__, "_loaders": None, "_tokenizer": None, "_parent_world": self.world
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from somafeed import _somafeed as native
-from somafeed.batches import NATIVE_FORMS, MiniBatch, beside_maker, x_maker
+from somafeed.batches import NATIVE_FORMS, MiniBatch, XOrTokens, beside_maker, x_maker
 from somafeed.obs_forms import obs_maker
+from somafeed.tokens import token_maker
 
 if TYPE_CHECKING:
     from somafeed.dataset import ExperimentDataset
@@ -54,7 +55,7 @@ class Loaders:
             ValueError: A layer and an array of obsm have one name.
         """
         of_obs = (dataset.obs_form, *dataset.obs_column_names, dataset.experiment_column)
-        of_x = (dataset.form, dataset.return_sparse_X, dataset.batch_size)
+        of_x = (dataset.form, dataset.return_sparse_X, dataset.batch_size, dataset.tokens)
         key = (os.getpid(), of_x, of_obs)
         if self._make_batch is None or self._batch_key != key:
             self._make_batch, self._batch_key = _batch_maker(dataset, dataset.dataset), key
@@ -69,13 +70,18 @@ def _batch_maker(dataset: ExperimentDataset, opened: native.Dataset) -> BatchMak
     """The function that makes the user's batch of a native one."""
     form, batch_size = dataset.form, dataset.batch_size
     make_x = x_maker(form, dataset.return_sparse_X, batch_size)
+    make_tokens = None if dataset.tokens is None else token_maker(dataset.tokens, form)
     make_obs = obs_maker(
         dataset.obs_form, dataset.obs_column_names, dataset.experiment_column, opened, form
     )
     make_beside = beside_maker(make_x, opened, form, batch_size)
 
     def make(batch: native.Batch) -> MiniBatch:
-        x = make_x(batch, (batch.n_rows, batch.n_columns))
+        x: XOrTokens
+        if make_tokens is None:
+            x = make_x(batch, (batch.n_rows, batch.n_columns))
+        else:
+            x = make_tokens(batch)
         obs = make_obs(batch)
         return (x, obs) if make_beside is None else (x, obs, make_beside(batch))
 
@@ -105,6 +111,8 @@ def _options(dataset: ExperimentDataset, epochs: Epochs) -> dict[str, Any]:
         chunk_rows = dataset.shuffle_chunk_size
         chunks_per_block = dataset.io_batch_size // chunk_rows
     ahead = 1 if dataset.use_eager_fetch else 0
+    tokens = dataset.tokens
+    is_csr = dataset.return_sparse_X or tokens is not None
     return {
         "batch_size": dataset.batch_size,
         "shuffle": dataset.shuffle,
@@ -112,7 +120,9 @@ def _options(dataset: ExperimentDataset, epochs: Epochs) -> dict[str, Any]:
         "ramp_blocks": dataset.ramp_blocks,
         "chunk_rows": chunk_rows,
         "chunks_per_block": chunks_per_block,
-        "form": "csr" if dataset.return_sparse_X else NATIVE_FORMS[dataset.form],
+        "form": "csr" if is_csr else NATIVE_FORMS[dataset.form],
+        "tokens": dataset.tokenizer(),
+        "token_layout": "padded" if tokens is None else tokens.layout,
         "rank": rank,
         "world_size": world_size,
         "remainder": remainder,

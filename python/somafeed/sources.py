@@ -82,6 +82,8 @@ class Selection:
     """Further layers, beside X."""
     obsm: tuple[str, ...] = ()
     reader: native.Reader = "auto"
+    var_columns: tuple[str, ...] = ()
+    """Columns of var that are needed beside the joinids."""
 
     def __getstate__(self) -> dict[str, Any]:
         # A context of tiledbsoma lists all parameters of TileDB: 10 kB as they are.
@@ -112,7 +114,7 @@ class Selection:
             gene_column=gene_column,
             gene_names=gene_names,
             obs_columns=columns,
-            var_columns=() if self.genes else (JOINID,),
+            var_columns=(*(() if self.genes else (JOINID,)), *self.var_columns),
             totals=totals,
             layers=self.layers,
             obsm=self.obsm,
@@ -372,7 +374,7 @@ def source_of(
         raise ValueError(_WAYS)
     if uri is not None:
         return Selection(uri=checked_address(uri), layer=layer_name, **selected)
-    of_all = {name: selected.pop(name) for name in ("layers", "obsm", "reader")}
+    of_all = {name: selected.pop(name) for name in ("layers", "obsm", "reader", "var_columns")}
     given = [name for name, value in selected.items() if value not in (None, {}, "RNA")]
     if given:
         raise ValueError(f"{given[0]}= is for uri=, and there is none; {_WAYS}")

@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use loader::{BatchForm, CooBatch, CsrBatch, ReadableBuffer as _};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::arrow_table::ArrowTable;
 use crate::border::{Element, Memory};
@@ -13,6 +14,7 @@ use crate::errors::SomafeedError;
 use crate::experiment::unpicklable;
 use crate::memory_limit::KeptBatches;
 use crate::numpy;
+use crate::tokens::Tokens;
 use crate::values::of_values;
 
 type Array<'py> = PyResult<Bound<'py, PyAny>>;
@@ -27,6 +29,7 @@ pub(crate) struct Batch {
     x: Matrix,
     layers: Vec<(String, Py<Matrix>)>,
     obsm: Vec<(String, Py<Matrix>)>,
+    tokens: Option<Tokens>,
     obs: RecordBatch,
     codes: RecordBatch,
     joinids: Py<Memory>,
@@ -52,6 +55,8 @@ impl Batch {
             matrices.collect::<PyResult<Vec<_>>>()
         };
         let (layers, obsm) = (named(batch.layers)?, named(batch.obsm)?);
+        let of_tokens = |tokens| Tokens::new(py, tokens, kept, &mut n_bytes);
+        let tokens = batch.tokens.map(of_tokens).transpose()?;
         kept.lease(n_bytes);
         let own = |memory| Py::new(py, memory);
         Ok(Self {
@@ -60,6 +65,7 @@ impl Batch {
             x,
             layers,
             obsm,
+            tokens,
             obs: batch.obs,
             codes: batch.codes,
             joinids: own(Memory::of_vec(batch.joinids))?,
@@ -261,6 +267,16 @@ impl Batch {
 
     fn obsm<'py>(&self, py: Python<'py>, name: &str) -> Array<'py> {
         named(py, &self.obsm, "array of obsm", name)?.get().dense(py)
+    }
+
+    fn tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        match &self.tokens {
+            Some(tokens) => tokens.arrays(py),
+            None => {
+                let problem = "this batch has no tokens: make the loader with tokens=";
+                Err(PyValueError::new_err(problem))
+            }
+        }
     }
 
     #[getter]

@@ -101,6 +101,11 @@ impl Dataset {
         &self.obs
     }
 
+    /// The var columns.
+    pub(crate) fn var_rows(&self) -> &RecordBatch {
+        &self.var
+    }
+
     fn with(&self, dataset: loader::Dataset) -> Self {
         Self::new(dataset, self.sources.clone())
     }

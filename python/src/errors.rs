@@ -70,6 +70,7 @@ exceptions! {
     shuffle::Error => of_shuffle,
     tiledb::Error => of_tiledb,
     example_data::Error => of_example,
+    tokens::Error => of_tokens,
 }
 
 /// `map_err` to the exception that fits.
@@ -255,6 +256,7 @@ fn of_loader(error: &loader::Error) -> Kind {
         E::OutOfMemory { .. } | E::Buffer { .. } => Kind::Memory,
         E::SparseFromDense
         | E::Matrix(_)
+        | E::Tokens(_)
         | E::Transform { .. }
         | E::Total { .. }
         | E::TotalsLength { .. }
@@ -275,6 +277,13 @@ fn of_loader(error: &loader::Error) -> Kind {
         | E::ConcatObs { .. }
         | E::OtherForm { .. } => Kind::Value,
         _ => Kind::Other,
+    }
+}
+
+fn of_tokens(error: &tokens::Error) -> Kind {
+    match error {
+        tokens::Error::Spawn { .. } => Kind::Os,
+        _ => Kind::Value,
     }
 }
 

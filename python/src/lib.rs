@@ -25,6 +25,7 @@ mod memory_limit;
 mod numpy;
 mod process;
 mod splits;
+mod tokens;
 mod values;
 mod waiting;
 
@@ -57,6 +58,8 @@ mod _somafeed {
     use super::memory_limit::Budget;
     #[pymodule_export]
     use super::splits::{Sampling, split_by_fraction, split_by_group, split_by_label};
+    #[pymodule_export]
+    use super::tokens::Tokenizer;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use loader::{
-    BatchForm, BlockForm, LoaderSpec, LoaderState, Order, Remainder, Totals, Transform, World,
+    BatchForm, BlockForm, LoaderSpec, LoaderState, Order, Remainder, TokenSpec, Totals, Transform,
+    World,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,6 +18,7 @@ use crate::experiment::unpicklable;
 use crate::memory_limit::{KeptBatches, MemoryLimit};
 use crate::process::PerProcess;
 use crate::splits::Sampling;
+use crate::tokens::{Tokenizer, layout};
 use crate::waiting::interruptible;
 
 /// Delivers the cells of a data set in batches, epoch by epoch.
@@ -82,7 +84,8 @@ impl Loader {
         chunks_per_block = 1024, ramp_blocks = 0, form = "dense", block_form = "native", rank = 0, world_size = 1,
         lanes = None, remainder = "keep", sampling = None, target_sum = None, log1p = false,
         clip = None, totals = "genes", dtype = "float32", memory = None, keep_decoded = None, prefetch_blocks = 1,
-        prefetch_batches = 1, read_threads = 1, batch_threads = 2
+        prefetch_batches = 1, read_threads = 1, batch_threads = 2,
+        tokens = None, token_layout = "padded"
     ))]
     fn new(
         py: Python<'_>,
@@ -112,6 +115,8 @@ impl Loader {
         prefetch_batches: usize,
         read_threads: usize,
         batch_threads: usize,
+        tokens: Option<&Tokenizer>,
+        token_layout: &str,
     ) -> PyResult<Self> {
         let by_shuffle = if shuffle { Order::Shuffled } else { Order::InOrder };
         let orders = [
@@ -121,6 +126,8 @@ impl Loader {
         ];
         let remainders =
             [("keep", Remainder::Short), ("drop", Remainder::Drop), ("pad", Remainder::Pad)];
+        let layout = layout(token_layout)?;
+        let tokens = tokens.map(|of| TokenSpec { tokenizer: Arc::clone(&of.made), layout });
         let spec = LoaderSpec {
             chunk_rows,
             chunks_per_block,
@@ -131,6 +138,7 @@ impl Loader {
             block_form: block_form.parse::<BlockForm>().or_exception()?,
             batch_form: form.parse::<BatchForm>().or_exception()?,
             transform: Transform { target_sum, log1p, clip },
+            tokens,
             totals: choice("totals", totals, &[("genes", Totals::Genes), ("obs", Totals::Obs)])?,
             world: World { rank, size: world_size },
             lanes,
@@ -221,7 +229,7 @@ fn element(spec: &LoaderSpec, dataset: &Dataset) -> PyResult<Option<Element>> {
 }
 
 /// The value of a name.
-fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)]) -> PyResult<T> {
+pub(crate) fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)]) -> PyResult<T> {
     let found = choices.iter().find(|(one, _)| *one == name).map(|(_, value)| *value);
     found.ok_or_else(|| {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();

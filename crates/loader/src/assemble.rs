@@ -15,6 +15,7 @@ use crate::buffers::{BatchBuffer, BatchBuffers};
 use crate::dataset::Dataset;
 use crate::error::Error;
 use crate::spec::{LoaderSpec, Totals};
+use crate::tokens::TokenMaker;
 use crate::unfinished::{MatrixMaker, Rows, Unfinished};
 
 /// Makes the batches of an epoch, on its own thread or on the consumer's.
@@ -26,6 +27,10 @@ pub(crate) struct Assembler<B: BatchBuffers> {
     /// Transform of the values of X; `None` if they stay as stored.
     transform: Option<Transform>,
     totals: Totals,
+    tokens: Option<TokenMaker>,
+    /// Time of the threads that helped to make the last batch's tokens. It counts with the next
+    /// rows that are added.
+    token_threads: ThreadTime,
     /// Number of threads that write a dense batch.
     n_threads: usize,
     /// The batch in the making.
@@ -49,7 +54,7 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         };
         let others = filling.add(self, block, part.order)?;
         self.filling = Some(filling);
-        Ok(others)
+        Ok(others + std::mem::take(&mut self.token_threads))
     }
 
     fn finish(&mut self, place: BatchPlace) -> Result<Batch<B::Buffer>, Error> {
@@ -57,7 +62,17 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
             Some(filling) => filling,
             None => self.filling(0)?,
         };
-        let BatchPlace { batch_idx, n_padding, .. } = place;
+        let BatchPlace { epoch, batch_idx, n_padding } = place;
+        let mut x = self.x.finish(&*self.buffers, x)?;
+        let tokens = match &mut self.tokens {
+            Some(maker) => {
+                let of = (epoch, rows.as_slice());
+                let (tokens, others) = maker.make(&self.dataset, &*self.buffers, of, &mut x)?;
+                self.token_threads += others;
+                Some(tokens)
+            }
+            None => None,
+        };
         let origins = rows.iter().map(|&row| self.dataset.origin(row));
         let (experiments, joinids) =
             origins.map(|(experiment, joinid)| (experiment as u32, joinid as i64)).unzip();
@@ -68,9 +83,19 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         let (obs, codes) = (gathered(self.dataset.obs())?, gathered(&self.dataset.codes)?);
         let codes =
             crate::encode::widened(&codes).map_err(|source| Error::Obs { batch_idx, source })?;
-        let x = self.x.finish(&*self.buffers, x)?;
         let (layers, obsm) = self.finish_beside(beside)?;
-        Ok(Batch { batch_idx, x, layers, obsm, obs, codes, joinids, experiments, n_padding })
+        Ok(Batch {
+            batch_idx,
+            x,
+            layers,
+            obsm,
+            tokens,
+            obs,
+            codes,
+            joinids,
+            experiments,
+            n_padding,
+        })
     }
 
     fn prepare(&mut self, n_batches: usize, n_rows: usize, is_enough: &dyn Fn() -> bool) {
@@ -105,6 +130,8 @@ impl<B: BatchBuffers> Assembler<B> {
             beside,
             transform: Some(spec.transform).filter(|transform| !transform.is_identity()),
             totals: spec.totals,
+            tokens: TokenMaker::new(spec),
+            token_threads: ThreadTime::default(),
             n_threads: spec.batch_threads,
             filling: None,
         }

@@ -8,6 +8,7 @@ use half::f16;
 use crate::buffers::{HeapBuffer, ReadableBuffer};
 use crate::elements::Elements;
 use crate::error::Error;
+use crate::tokens::TokenBatch;
 
 /// Rows of the selection, in the epoch's order.
 #[non_exhaustive]
@@ -23,6 +24,10 @@ pub struct Batch<B = HeapBuffer> {
     /// of their own. Always dense; f16 if `x` is, otherwise f32. Transforms are not applied to
     /// them.
     pub obsm: Vec<(String, Matrix<B>)>,
+    /// Sequences of tokens made of `x`; `None` unless [`LoaderSpec::tokens`] asks for them.
+    ///
+    /// [`LoaderSpec::tokens`]: crate::LoaderSpec::tokens
+    pub tokens: Option<TokenBatch<B>>,
     /// The requested obs columns: one row per cell, in the order of `x`.
     pub obs: RecordBatch,
     /// The codes of the data set's [encoders](crate::Dataset::with_encoders): one Int64 column per

@@ -1,10 +1,12 @@
 //! Errors between a selection and its batches.
 
 mod matrix;
+mod tokens;
 
 use std::ops::Range;
 
 pub use matrix::MatrixError;
+pub use tokens::TokenError;
 
 use crate::element_type::ElementType;
 
@@ -110,6 +112,10 @@ pub enum Error {
     /// A matrix cannot come beside X.
     #[error(transparent)]
     Matrix(#[from] MatrixError),
+
+    /// Batches cannot have tokens.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
 
     /// The selected rows' joinids are not strictly ascending.
     #[error(

@@ -84,6 +84,7 @@ mod to_arrow;
 mod to_ndarray;
 #[cfg(feature = "sprs")]
 mod to_sprs;
+mod tokens;
 mod unfinished;
 
 pub use alignment::GeneJoin;
@@ -95,7 +96,7 @@ pub use densify::Transform;
 pub use element_type::ElementType;
 pub use elements::{Elements, ElementsMut};
 pub use epoch::{Epoch, Epochs};
-pub use error::{Error, MatrixError};
+pub use error::{Error, MatrixError, TokenError};
 pub use loader::Loader;
 pub use memory::CellMemory;
 pub use pipeline::{Budget, LoaderState, StageTime, StageTimes, World};
@@ -104,3 +105,4 @@ pub use shuffle::{RowSet, RowSetBuilder, sample, split};
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};
 pub use spec::{BatchForm, BlockForm, LoaderSpec, Order, Remainder, Totals};
 pub use stats::EpochStats;
+pub use tokens::{TokenBatch, TokenSpec};

@@ -28,6 +28,8 @@ impl Loader<HeapBuffers> {
     /// # Errors
     /// - The settings do not fit together ([`LoaderSpec::check`]).
     /// - Values should be scaled by totals of obs, but the data set has no totals.
+    /// - Tokens should be made of batches that are not in CSR, of other genes than the tokenizer
+    ///   knows, or by rank of transformed values.
     /// - The sampling is of another number of rows.
     /// - A dense block is larger than memory can address, or the budget is too small for a block.
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, Error> {
@@ -56,6 +58,9 @@ impl<B: BatchBuffers> Loader<B> {
             && dataset.totals().is_none()
         {
             return Err(Error::NoTotals);
+        }
+        if let Some(tokens) = &spec.tokens {
+            tokens.check(&spec, &dataset)?;
         }
         let engine = spec.pipeline();
         check_dense(&dataset, &spec, engine.default_lanes())?;

@@ -41,6 +41,9 @@ pub(crate) fn of(
         need.block += of_matrix.block;
         need.largest += of_matrix.largest;
         need.batch += of_matrix.batch;
+        if let (Some(tokens), None) = (&spec.tokens, matrix.kind) {
+            need.batch += tokens.need(batch_rows, row_nnz);
+        }
         if dataset.reads_at_once() {
             collected += of_matrix.collected;
             working += of_matrix.working;

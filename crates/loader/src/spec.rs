@@ -10,6 +10,7 @@ pub use shuffle::{Order, Remainder};
 
 use crate::element_type::ElementType;
 use crate::error::Error;
+use crate::tokens::TokenSpec;
 
 /// The form in which a block of X is in memory until its rows are copied into batches.
 ///
@@ -140,7 +141,10 @@ pub struct LoaderSpec {
     pub batch_form: BatchForm,
     /// Scaling, log1p and clipping of the values while batches are made.
     pub transform: Transform,
-    /// The totals that [`Transform::target_sum`] scales by.
+    /// Sequences of tokens that each batch has beside X ([`Batch::tokens`](crate::Batch::tokens)),
+    /// for models that read them. Batches must be in CSR.
+    pub tokens: Option<TokenSpec>,
+    /// The totals that [`Transform::target_sum`] scales by, and that ranks of tokens divide by.
     pub totals: Totals,
     /// Rank and number of processes. All ranks share one order; each takes `batch_rows` rows of
     /// every global batch.
@@ -192,6 +196,7 @@ impl Default for LoaderSpec {
             block_form: BlockForm::Csr,
             batch_form: BatchForm::Dense,
             transform: Transform::default(),
+            tokens: None,
             totals: Totals::Genes,
             world: World::default(),
             lanes: None,
@@ -289,6 +294,7 @@ impl LoaderSpec {
             block_form,
             batch_form,
             transform,
+            tokens: self.tokens.clone(),
             totals,
             world,
             lanes,

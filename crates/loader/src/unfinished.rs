@@ -122,7 +122,7 @@ impl<V: BatchBuffer> Unfinished<V> {
 }
 
 /// Takes a buffer from the pool. Fails if its elements have another type.
-fn take<B: BatchBuffers>(
+pub(crate) fn take<B: BatchBuffers>(
     buffers: &B,
     n: usize,
     element_type: ElementType,

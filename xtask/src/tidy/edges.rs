@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 37] = [
+const ORDER: [&str; 38] = [
     "worktime",
     "csr",
     "storage",
@@ -25,6 +25,7 @@ const ORDER: [&str; 37] = [
     "doc2vec",
     "relayout",
     "densify",
+    "tokens",
     "images",
     "redis-cluster",
     "key-values",
@@ -46,7 +47,7 @@ const ORDER: [&str; 37] = [
 
 /// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
 /// only.
-const LIMITED: [(&str, &[&str], &[&str]); 25] = [
+const LIMITED: [(&str, &[&str], &[&str]); 26] = [
     ("worktime", &[], &[]),
     ("csr", &[], &[]),
     ("storage", &[], &[]),
@@ -72,6 +73,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 25] = [
     ("shuffle", &[], &[]),
     ("doc2vec", &["shuffle"], &[]),
     ("densify", &["csr"], &[]),
+    ("tokens", &["csr", "worktime"], &[]),
     ("pipeline", &["shuffle", "worktime"], &[]),
     ("slots", &[], &[]),
     ("arrays", &["slots", "storage", "pipeline", "worktime"], &["shuffle"]),
@@ -99,6 +101,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 25] = [
             "storage",
             "tiledb",
             "tiledb-native",
+            "tokens",
         ],
         &[],
     ),

@@ -18,5 +18,6 @@ mod scripted;
 mod several;
 pub(crate) mod stopping;
 mod subset;
+mod tokens;
 mod what_ran;
 mod world;
