@@ -35,6 +35,7 @@ from somafeed._somafeed import (
 from somafeed.samplings import (
     AtMostPerClass,
     ClassBalanced,
+    GroupBatches,
     Stratified,
     Weighted,
     WithReplacement,
@@ -63,6 +64,7 @@ __all__ = [
     "Experiment",
     "ExperimentDataset",
     "ExperimentIterator",
+    "GroupBatches",
     "LabelEncoder",
     "Loader",
     "QueryIDs",

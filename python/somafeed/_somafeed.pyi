@@ -221,6 +221,8 @@ class Dataset:
         """A number for each row; equal numbers if rows agree in all these obs columns."""
     def weights(self, column: str) -> npt.NDArray[np.float64]:
         """The numbers of an obs column, as weights for `Sampling.weighted`."""
+    def find(self, column: str, label: str) -> int | None:
+        """The first row with this string in an obs column; None if there is none."""
 
 @final
 class LabelEncoder:
@@ -363,6 +365,28 @@ class Sampling:
     def stratified(labels: IntegerArray, n_samples: int) -> Sampling: ...
     @staticmethod
     def at_most_per_class(labels: IntegerArray, most: int) -> Sampling: ...
+    @staticmethod
+    def group_batches(
+        groups: IntegerArray,
+        batch_size: int,
+        *,
+        is_control: IntegerArray | None = None,
+        contexts: IntegerArray | None = None,
+        n_controls: int = 0,
+        fill: bool = False,
+        chunk_rows: int = 64,
+        window_rows: int = 65536,
+    ) -> Sampling:
+        """Batches of one group each, with `n_controls` control rows of the same context.
+
+        `is_control` is not 0 for rows that are controls; they are in batches as such only. Rows of a group that do not fill a batch are left out
+        of the epoch; `fill` adds further rows of the group instead. Rows come by chunks of
+        `chunk_rows`, shuffled in windows of `window_rows`: larger windows mix more and read more.
+        Needs `Loader(order="listed", chunk_rows=1)`.
+        """
+    @property
+    def is_listed(self) -> bool:
+        """Whether it says which rows are in a batch together: needs `Loader(order="listed")`."""
     @property
     def n_rows(self) -> int: ...
     @property

@@ -125,6 +125,18 @@ class Cells:
         check_unchanged(len(weights), self.n_cells)
         return weights
 
+    def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
+        """Whether each cell has this label in an obs column of strings.
+
+        Raises:
+            ValueError: No cell has it.
+        """
+        row = self.source.open([column]).find(column, label)
+        if row is None:
+            raise ValueError(f"no cell has {label!r} in {column}")
+        groups = self.groups([column])
+        return groups == groups[row]
+
     def sampled(self, sample: Sample | None) -> native.Sampling | None:
         """The native sampling, made once."""
         if sample is None or isinstance(sample, native.Sampling):

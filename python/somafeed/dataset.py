@@ -166,7 +166,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
             encoders: Encoders of obs columns, or names of columns for which one is fitted to all
                 selected cells. For `obs_form="codes"`; None means one for each column.
             sampling: Which cells an epoch has, if not each once: `WithReplacement`, `Weighted`,
-                `ClassBalanced`, `Stratified` or `AtMostPerClass`.
+                `ClassBalanced`, `Stratified`, `AtMostPerClass` or `GroupBatches`.
             ramp_blocks: Number of smaller blocks at the start of an epoch, so that the first batch
                 is there sooner: each has half as many cells as the next, and the first full one has
                 `io_batch_size`. The first batches are drawn from fewer cells.

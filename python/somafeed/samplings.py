@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
-from somafeed.settings import at_least_0, names_of
+from somafeed.settings import at_least_0, names_of, positive
 
 
 class Labelled(Protocol):
@@ -45,6 +45,9 @@ class Labelled(Protocol):
 
     def weights(self, column: str) -> npt.NDArray[np.float64]:
         """The numbers of an obs column."""
+
+    def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
+        """Whether each cell has this label in an obs column of strings."""
 
 
 class Recipe(Protocol):
@@ -132,6 +135,56 @@ class AtMostPerClass:
         """The sampling of these cells."""
         return native.Sampling.at_most_per_class(
             cells.groups(_names(self.columns)), at_least_0("most", self.most)
+        )
+
+
+@dataclass(frozen=True)
+class GroupBatches:
+    """Batches of one group each, for instance of a perturbation, a donor or a slide, in random
+    order; a group is the cells that agree in the obs columns.
+
+    Each cell that is no control comes once in an epoch, but those of a group that do not fill a
+    batch. With `control`, each batch also has `n_controls` control cells, drawn anew for each; with
+    `match`, these agree with the batch's other cells in the obs columns `match`, for instance the
+    donor. Ranks have batches of one group each if `batch_size` is that of the data set.
+    """
+
+    columns: str | Sequence[str]
+    batch_size: int
+    """Cells of a batch, controls included."""
+    control: str | None = None
+    """The label of controls in the first of `columns`."""
+    n_controls: int = 0
+    match: str | Sequence[str] = ()
+    fill: bool = False
+    """Whether further cells of a group fill its last batch, so that each cell comes at least
+    once."""
+    shuffle_chunk_size: int = 64
+    """Consecutive cells that pass by together while batches are composed."""
+    window: int = 65_536
+    """Cells that are shuffled together: a batch of a larger window is more random, and lies in more
+    places of the storage."""
+
+    def of(self, cells: Labelled) -> native.Sampling:
+        """The sampling of these cells."""
+        columns = _names(self.columns)
+        n_controls = at_least_0("n_controls", self.n_controls)
+        if (self.control is None) != (n_controls == 0):
+            raise ValueError("give both control and n_controls, or neither")
+        is_control = contexts = None
+        if self.control is not None:
+            is_control = cells.equals(columns[0], self.control).astype(np.uint32)
+            match = (self.match,) if isinstance(self.match, str) else names_of("match", self.match)
+            contexts = cells.groups(match) if match else None
+        return native.Sampling.group_batches(
+            cells.groups(columns),
+            positive("batch_size", self.batch_size),
+            is_control=is_control,
+            contexts=contexts,
+            n_controls=n_controls,
+            fill=self.fill,
+            chunk_rows=positive("shuffle_chunk_size", self.shuffle_chunk_size),
+            window_rows=positive("window", self.window),
         )
 
 

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::cast::AsArray as _;
+use arrow_array::{Array as _, ArrayRef, RecordBatch, RecordBatchOptions};
 use loader::{Cells, DatasetSpec, Genes, ReaderChoice, RowSet, encode};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -325,6 +326,14 @@ impl Dataset {
         array_of(py, weights.or_exception()?)
     }
 
+    fn find(&self, py: Python<'_>, column: &str, label: &str) -> PyResult<Option<usize>> {
+        let dataset = self.here(py)?;
+        let column = dataset.obs().column_by_name(column).ok_or_else(|| {
+            PyValueError::new_err(format!("there is no obs column {column:?} in memory"))
+        })?;
+        Ok(first_row(column, label))
+    }
+
     fn __repr__(&self) -> String {
         let (n_rows, n_columns) = self.shape;
         format!("Dataset({n_rows} cells x {n_columns} genes, read by {})", self.reader)
@@ -334,6 +343,19 @@ impl Dataset {
     fn __reduce__(&self) -> PyResult<()> {
         Err(unpicklable("Dataset", "pickle the arguments it was made with"))
     }
+}
+
+/// The first row whose string is this one; `None` also for columns of other types.
+fn first_row(column: &ArrayRef, label: &str) -> Option<usize> {
+    if let Some(dictionary) = column.as_any_dictionary_opt() {
+        let key = first_row(dictionary.values(), label)?;
+        let keys = dictionary.normalized_keys();
+        return (0..column.len()).find(|row| column.is_valid(*row) && keys[*row] == key);
+    }
+    if let Some(texts) = column.as_string_opt::<i64>() {
+        return texts.iter().position(|text| text == Some(label));
+    }
+    column.as_string_opt::<i32>()?.iter().position(|text| text == Some(label))
 }
 
 /// The genes of a query, or those with these names.

@@ -1,6 +1,6 @@
 //! Splits of rows, and samplings: which rows an epoch has.
 
-use loader::sample::{Replacement, Sampling as Drawn};
+use loader::sample::{Controls, GroupBatches, Replacement, Rest, Sampling as Drawn};
 use loader::{RowSet, split};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -126,6 +126,52 @@ impl Sampling {
     #[staticmethod]
     fn at_most_per_class(labels: Integers, most: u64) -> PyResult<Self> {
         Self::of(Drawn::at_most_per_class(&labels.codes()?, most))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (
+        groups, batch_size, *, is_control = None, contexts = None, n_controls = 0, fill = false,
+        chunk_rows = 64, window_rows = 65_536,
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "named in Python")]
+    fn group_batches(
+        groups: Integers,
+        batch_size: u64,
+        is_control: Option<Integers>,
+        contexts: Option<Integers>,
+        n_controls: u64,
+        fill: bool,
+        chunk_rows: u64,
+        window_rows: u64,
+    ) -> PyResult<Self> {
+        let groups = groups.codes()?;
+        let contexts = contexts.map(|codes| codes.codes()).transpose()?;
+        let contexts = contexts.unwrap_or_else(|| vec![0; groups.len()]);
+        if is_control.is_none() && n_controls > 0 {
+            let problem = "n_controls is above 0: say by is_control which rows are controls";
+            return Err(PyValueError::new_err(problem));
+        }
+        let is_control = is_control.map(|codes| codes.codes()).transpose()?;
+        let is_control: Option<Vec<bool>> =
+            is_control.map(|marks| marks.into_iter().map(|mark| mark != 0).collect());
+        let controls = is_control.as_deref().map(|is_control| Controls {
+            is_control,
+            contexts: &contexts,
+            n_rows: n_controls,
+        });
+        Self::of(Drawn::group_batches(&GroupBatches {
+            groups: &groups,
+            controls,
+            batch_rows: batch_size,
+            rest: if fill { Rest::Fill } else { Rest::Drop },
+            chunk_rows,
+            window_rows,
+        }))
+    }
+
+    #[getter]
+    fn is_listed(&self) -> bool {
+        self.drawn.is_listed()
     }
 
     #[getter]

@@ -11,6 +11,7 @@ from somafeed import (
     AtMostPerClass,
     ClassBalanced,
     ExperimentDataset,
+    GroupBatches,
     Stratified,
     Weighted,
     WithReplacement,
@@ -105,6 +106,53 @@ def test_workers_draw_the_same_sample(experiment):
     ds = dataset(experiment, sampling=ClassBalanced("kind", 50))
     expected = joinids_of(dataset(experiment, sampling=ClassBalanced("kind", 50)))
     assert joinids_of(experiment_dataloader(ds, num_workers=2)) == expected
+
+
+def test_batches_of_one_kind_with_controls_of_the_same_donor(experiment):
+    kind, donor = lambda joinid: joinid % 3, lambda joinid: joinid // 7 % 5
+    sample = GroupBatches("kind", 5, control="T cell", n_controls=2, match="donor")
+    ds = dataset(experiment, sampling=sample, batch_size=5)
+    batches = [joinids_of([batch]) for batch in ds]
+    assert len(batches) == len(ds) == ds.n_samples // 5
+    expected = Counter()
+    for joinid in range(100):
+        if kind(joinid) != 2:
+            expected[kind(joinid), donor(joinid)] += 1
+    found, cells = Counter(), Counter()
+    for batch in batches:
+        own = [joinid for joinid in batch if kind(joinid) != 2]
+        assert len(own) == 3 and len({(kind(joinid), donor(joinid)) for joinid in batch}) == 2
+        assert len(set(map(donor, batch))) == 1
+        found[kind(own[0]), donor(own[0])] += 1
+        cells.update(own)
+    assert found == {group: n // 3 for group, n in expected.items() if n >= 3}
+    assert set(cells.values()) == {1}
+
+    # All ranks together have the same batches, each rank whole ones; a state resumes among them.
+    ranks = [dataset(experiment, sampling=sample, batch_size=5, world=(rank, 2)) for rank in (0, 1)]
+    of_ranks = [[joinids_of([batch]) for batch in rank] for rank in ranks]
+    together = [batch for pair in zip(*of_ranks, strict=True) for batch in pair]
+    assert together == batches[: len(together)] and len(batches) - len(together) < 2
+    iterator = iter(dataset(experiment, sampling=sample, batch_size=5))
+    first = [next(iterator) for _ in range(3)]
+    resumed = pickle.loads(pickle.dumps(dataset(experiment, sampling=sample, batch_size=5)))
+    resumed.load_state_dict(iterator.state_dict())
+    assert joinids_of(first) + joinids_of(resumed) == sum(batches, [])
+    assert [joinids_of([batch]) for batch in ds] != batches
+
+    whole = dataset(experiment, sampling=GroupBatches("donor", 8, fill=True), batch_size=8)
+    donors = [{donor(joinid) for joinid in joinids_of([batch])} for batch in whole]
+    assert all(len(of) == 1 for of in donors)
+    whole.set_epoch(0)
+    assert set(joinids_of(whole)) == set(range(100))
+    for problem, wrong in [
+        ("no cell has 'glia'", GroupBatches("kind", 5, control="glia", n_controls=1)),
+        ("both control and n_controls", GroupBatches("kind", 5, control="T cell")),
+        ("no room for other rows", GroupBatches("kind", 2, control="T cell", n_controls=2)),
+        ("which do not divide", GroupBatches("kind", 4)),
+    ]:
+        with pytest.raises(ValueError, match=problem):
+            next(iter(dataset(experiment, sampling=wrong, batch_size=5)))
 
 
 def test_a_native_sampling(experiment):

@@ -97,8 +97,8 @@ pub enum Error {
     },
     /// The order is that of a list, and there is no list.
     #[error(
-        "rows in listed order need a sampling that lists them: give Sampling::listed or Sampling::hierarchical, or \
-         another order"
+        "rows in listed order need a sampling that lists them: give Sampling::listed, Sampling::hierarchical or \
+         Sampling::group_batches, or another order"
     )]
     NoList,
     /// A sampling lists the rows in the order of delivery, and another order was requested.
@@ -185,6 +185,38 @@ pub enum Error {
         n_rows: usize,
         /// Entries of the other list.
         n_found: usize,
+    },
+    /// Two lists with an entry per row differ in length.
+    #[error("{n_rows} rows have a group, but {n_found} have {what}: give one for each row")]
+    GroupRows {
+        /// Name of the other list.
+        what: &'static str,
+        /// Rows with a group.
+        n_rows: usize,
+        /// Entries of the other list.
+        n_found: usize,
+    },
+    /// Controls fill batches of one group.
+    #[error(
+        "batches of {batch_rows} rows with {n_controls} controls have no room for other rows: make them larger, or take \
+         fewer controls"
+    )]
+    OnlyControls {
+        /// Rows of a batch.
+        batch_rows: u64,
+        /// Controls of a batch.
+        n_controls: u64,
+    },
+    /// A group has no control in its context.
+    #[error(
+        "rows of group {group} in context {context} have no control in their context: leave them out, or match by \
+         another context"
+    )]
+    NoControls {
+        /// Code of the group.
+        group: u32,
+        /// Code of the context.
+        context: u32,
     },
     /// A batch has fewer rows than there are domains.
     #[error(

@@ -62,6 +62,8 @@ pub(crate) enum SampleDecision {
     Uniform = 3,
     /// Draws of whole batches.
     Batches = 4,
+    /// The order and the controls of batches of one group each.
+    GroupBatches = 5,
 }
 
 /// The generator for one decision in one epoch.

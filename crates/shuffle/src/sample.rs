@@ -13,6 +13,7 @@
 //! | [`Sampling::stratified`] | a fixed number of rows, every class in proportion to its size | |
 //! | [`Sampling::at_most_per_class`] | at most a fixed number of rows of every class | |
 //! | [`Sampling::hierarchical`], [`Order::Listed`] | batches that have every domain | `HierarchicalSampler` of htc |
+//! | [`Sampling::group_batches`], [`Order::Listed`] | batches of one group each, with controls | |
 //! | [`Sampling::listed`], [`Order::Listed`] | a given list, in its order | a list as torch's `sampler` |
 //!
 //! [`Order::InOrder`]: crate::Order::InOrder
@@ -36,6 +37,7 @@
 
 mod class_sets;
 mod classes;
+mod group_batches;
 mod groups;
 mod hierarchical;
 mod weighted;
@@ -45,6 +47,8 @@ use std::sync::Arc;
 
 pub use class_sets::ClassSets;
 use classes::Classes;
+use group_batches::Batches;
+pub use group_batches::{Controls, GroupBatches, Rest};
 use hierarchical::Hierarchy;
 pub use hierarchical::{ClassDraw, Hierarchical};
 
@@ -78,6 +82,8 @@ enum Draw {
     Uniform,
     /// Whole batches.
     Batches(Arc<Hierarchy>),
+    /// Batches of one group each.
+    Groups(Arc<Batches>),
     /// The same rows in every epoch.
     Listed(Arc<[u32]>),
 }
@@ -211,7 +217,7 @@ impl Sampling {
     /// Whether the rows of an epoch are listed in the order of delivery, and not in ascending
     /// order.
     pub fn is_listed(&self) -> bool {
-        matches!(self.draw, Draw::Batches(_) | Draw::Listed(_))
+        matches!(self.draw, Draw::Batches(_) | Draw::Groups(_) | Draw::Listed(_))
     }
 
     /// Rows of the batches that the sampling composes; `None` if it leaves that to chance, or to
@@ -219,6 +225,7 @@ impl Sampling {
     pub fn batch_rows(&self) -> Option<u64> {
         match &self.draw {
             Draw::Batches(hierarchy) => Some(hierarchy.batch_rows()),
+            Draw::Groups(batches) => Some(batches.batch_rows()),
             Draw::Weighted(..) | Draw::OfClasses(_) | Draw::Uniform | Draw::Listed(_) => None,
         }
     }
@@ -241,6 +248,7 @@ impl Sampling {
             Draw::OfClasses(classes) => classes.draw((seed, epoch)),
             Draw::Uniform => uniform(self.n_rows, n_samples, (seed, epoch)),
             Draw::Batches(hierarchy) => hierarchy.draw((seed, epoch)),
+            Draw::Groups(batches) => batches.draw((seed, epoch)),
             Draw::Listed(rows) => return Ok(Arc::clone(rows)),
         };
         Ok(rows.ok_or_else(too_large)?.into())
@@ -270,6 +278,10 @@ impl Sampling {
                 sink(b"batches");
                 hierarchy.write_to(sink);
             }
+            Draw::Groups(batches) => {
+                sink(b"groups");
+                batches.write_to(sink);
+            }
             Draw::Listed(rows) => {
                 sink(b"listed");
                 rows.iter().for_each(|row| sink(&row.to_le_bytes()));
@@ -286,6 +298,7 @@ impl fmt::Debug for Sampling {
             Draw::OfClasses(_) => "of each class",
             Draw::Uniform => "any, with replacement",
             Draw::Batches(_) => "batches with every domain",
+            Draw::Groups(_) => "batches of one group",
             Draw::Listed(_) => "a list",
         };
         f.debug_struct("Sampling")

@@ -5,6 +5,7 @@
 mod alias_table;
 mod drawn;
 mod entropy;
+mod group_batches;
 mod hierarchical;
 mod listed;
 mod plans;
