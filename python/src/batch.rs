@@ -270,13 +270,10 @@ impl Batch {
     }
 
     fn tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        match &self.tokens {
-            Some(tokens) => tokens.arrays(py),
-            None => {
-                let problem = "this batch has no tokens: make the loader with tokens=";
-                Err(PyValueError::new_err(problem))
-            }
-        }
+        let missing = || {
+            PyValueError::new_err("this batch has no tokens: make the loader with tokens=")
+        };
+        self.tokens.as_ref().ok_or_else(missing)?.arrays(py)
     }
 
     #[getter]

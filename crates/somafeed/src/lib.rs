@@ -85,7 +85,7 @@ pub use {images, slots};
 pub use loader::{
     AxisQuery, Batch, BatchForm, BlockForm, Budget, CellMemory, Cells, Dataset, DatasetSpec, Epoch,
     EpochStats, Epochs, Error, GeneJoin, GeneSelection, Genes, Joinids, Loader, LoaderSpec,
-    LoaderState, Matrix, Order, ReaderChoice, Remainder, RowSet, Totals, Transform, ValueFilter,
+    LoaderState, Matrix, Order, ReaderChoice, Remainder, RowSet, TokenBatch, TokenSpec, Totals, Transform, ValueFilter,
     World, encode, sample, split,
 };
 pub use pipeline;
@@ -93,6 +93,7 @@ pub use pipeline;
 pub use sequences;
 pub use soma_io::{CsrBuffers, Experiment, OpenOptions};
 pub use storage;
+pub use tokens;
 #[cfg(feature = "torch")]
 pub use torch_feed as torch;
 

@@ -178,7 +178,7 @@ impl BinnedValues {
         for (at, (&column, &value)) in cell.columns.iter().zip(cell.values).enumerate() {
             entries[n_detected] = entry(value.to_bits(), at);
             let is_known = self.genes.token(column as usize).is_some();
-            n_detected += usize::from(is_known & (value != 0.0));
+            n_detected += usize::from(is_known) & usize::from(value != 0.0);
         }
         entries.truncate(n_detected);
         sorter.sort(entries, u64::cmp);

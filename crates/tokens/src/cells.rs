@@ -84,7 +84,8 @@ impl Cell<'_> {
             }
         }
         let detected = |(column, value): (&u32, &f32)| {
-            usize::from(genes.token(*column as usize).is_some() & (*value != 0.0))
+            let is_known = genes.token(*column as usize).is_some();
+            usize::from(is_known) & usize::from(*value != 0.0)
         };
         Ok(self.columns.iter().zip(self.values).map(detected).sum())
     }

@@ -119,7 +119,7 @@ impl RankValues {
             *result = per_total.of(value) / median;
             // Rounding to f32 keeps the order, except that unequal numbers may become equal.
             entries[n_detected] = entry(!(*result as f32).to_bits(), at);
-            n_detected += usize::from((median != UNKNOWN) & (value != 0.0));
+            n_detected += usize::from(median != UNKNOWN) & usize::from(value != 0.0);
         }
         entries.truncate(n_detected);
         let descending = |one: &u64, other: &u64| -> Ordering {
@@ -130,9 +130,10 @@ impl RankValues {
             })
         };
         sorter.sort(entries, descending);
+        let pad = self.genes.special().pad;
         for (to, ranked) in out.iter_mut().zip(entries.iter()) {
             let token = self.genes.token(columns[place(*ranked)] as usize);
-            *to = T::from_id(token.unwrap_or(self.genes.special().pad));
+            *to = T::from_id(token.unwrap_or(pad));
         }
         Ok(())
     }

@@ -19,10 +19,10 @@ fn bins(spec: BinSpec) -> Tokenizer {
 }
 
 #[track_caller]
-fn check(tokenizer: &Tokenizer, rows: Rows, tokens: &[&[u32]], values: &[&[f32]]) {
+fn check(tokenizer: &Tokenizer, rows: &Rows, tokens: &[&[u32]], values: &[&[f32]]) {
     for layout in [Layout::Padded, Layout::PaddedToLongest, Layout::Ragged] {
         let way = Way { layout, ..PADDED };
-        let made = sequences(tokenizer, &csr(&rows, N_COLUMNS), way).unwrap();
+        let made = sequences(tokenizer, &csr(rows, N_COLUMNS), way).unwrap();
         assert_eq!(made.tokens, tokens);
         assert_eq!(made.values, values);
     }
@@ -33,18 +33,18 @@ fn cells_without_genes_are_special_tokens_only() {
     // An empty row, a stored zero, and a gene that the vocabulary does not know.
     let rows = || vec![vec![], vec![(1, 0.0)], vec![(3, 5.0)]];
     let empty: &[u32] = &[CLS, EOS];
-    check(&ranks(6), rows(), &[empty; 3], &[]);
-    check(&bins(BinSpec::default()), rows(), &[empty; 3], &[&[0.0, 0.0][..]; 3]);
-    check(&ranks(6), Vec::new(), &[], &[]);
-    check(&bins(BinSpec::default()), Vec::new(), &[], &[]);
+    check(&ranks(6), &rows(), &[empty; 3], &[]);
+    check(&bins(BinSpec::default()), &rows(), &[empty; 3], &[&[0.0, 0.0][..]; 3]);
+    check(&ranks(6), &Vec::new(), &[], &[]);
+    check(&bins(BinSpec::default()), &Vec::new(), &[], &[]);
 }
 
 #[test]
 fn one_gene_is_in_the_highest_bin() {
     let rows = || vec![vec![(0, 3.0)]];
-    check(&ranks(3), rows(), &[&[CLS, 26, EOS]], &[]);
+    check(&ranks(3), &rows(), &[&[CLS, 26, EOS]], &[]);
     let highest = BinSpec { ties: Ties::Highest, ..BinSpec::default() };
-    check(&bins(highest), rows(), &[&[CLS, 26, EOS]], &[&[0.0, 50.0, 0.0]]);
+    check(&bins(highest), &rows(), &[&[CLS, 26, EOS]], &[&[0.0, 50.0, 0.0]]);
 }
 
 #[test]
@@ -58,13 +58,13 @@ fn equal_values_are_in_the_highest_bin_and_ranked_by_column() {
     let mut expected = vec![CLS];
     expected.extend(columns.iter().map(|column| 26 - *column as u32));
     expected.push(EOS);
-    check(&ranks(100), row(), &[&expected], &[]);
+    check(&ranks(100), &row(), &[&expected], &[]);
     expected.truncate(4);
     expected.push(EOS);
-    check(&ranks(5), row(), &[&expected], &[]);
+    check(&ranks(5), &row(), &[&expected], &[]);
     let highest = BinSpec { ties: Ties::Highest, ..BinSpec::default() };
     let values = [0.0, 50.0, 50.0, 50.0, 50.0, 50.0, 50.0, 0.0];
-    check(&bins(highest), row(), &[&[CLS, 26, 25, 24, 22, 21, 20, EOS]], &[&values]);
+    check(&bins(highest), &row(), &[&[CLS, 26, 25, 24, 22, 21, 20, EOS]], &[&values]);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn zeros_have_tokens_if_asked() {
     let rows = vec![vec![(5, 7.0), (1, 2.0), (3, 9.0)], vec![(0, -0.0)]];
     let tokens: &[u32] = &[CLS, 26, 25, 24, 22, 21, 20, EOS];
     let values = [[0.0, 0.0, 1.0, 0.0, 0.0, 2.0, 0.0, 0.0], [0.0; 8]];
-    check(&bins(spec), rows, &[tokens; 2], &[&values[0], &values[1]]);
+    check(&bins(spec), &rows, &[tokens; 2], &[&values[0], &values[1]]);
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn what_tokens_cannot_be_made_of_is_an_error() {
         assert!(found.contains(expected), "{found}");
     }
     let narrow = sample::whole(N_CELLS, N_GENES - 1);
-    let found = Loader::new(narrow, ranks.clone()).unwrap_err().to_string();
+    let found = Loader::new(narrow, ranks).unwrap_err().to_string();
     assert!(found.contains("is for 40 genes, but batches have 39"), "{found}");
     // Bins are made of transformed values, too.
     let transform = Transform { target_sum: Some(1e4), log1p: true, ..Transform::default() };
