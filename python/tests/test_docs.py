@@ -12,7 +12,7 @@ import somafeed
 
 REPOSITORY = Path(__file__).parents[2]
 MODULES = ["", ".joinids", ".settings", ".splits", ".dataset", ".batches", ".sources",
-           ".samplings"]
+           ".samplings", ".shares"]
 
 
 @pytest.mark.parametrize("name", MODULES)
