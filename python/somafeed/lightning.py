@@ -216,13 +216,15 @@ class PredictionWriter(Callback):
         self.folder = folder
         self._written: RankPredictions | None = None
 
-    def on_predict_start(self, trainer: Trainer, pl_module: Any) -> None:
-        """Makes the folder.
+    def setup(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
+        """Makes the folder before a prediction.
 
         Raises:
             TypeError: The trainer has no `DataModule`, so the cells are not known.
             ValueError: Several processes have the same cells.
         """
+        if stage != "predict":
+            return
         module = getattr(trainer, "datamodule", None)
         if not isinstance(module, DataModule):
             raise TypeError("PredictionWriter needs a somafeed.lightning.DataModule at predict()")
@@ -248,9 +250,13 @@ class PredictionWriter(Callback):
         assert self._written is not None
         self._written.write(outputs)
 
-    def on_predict_end(self, trainer: Trainer, pl_module: Any) -> None:
-        """Joins the files of all ranks."""
-        assert self._written is not None
+    def teardown(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
+        """Joins the files of all ranks after a prediction.
+
+        Not in `on_predict_end`, which a rank without cells does not reach.
+        """
+        if self._written is None:
+            return
         self._written.finish()
         self._written = None
         trainer.strategy.barrier("somafeed.lightning.PredictionWriter: written")

@@ -122,6 +122,16 @@ class DataModule(LightningModule):
 
     # Batches
 
+    def train_dataloader(self) -> EpochLoader:
+        """The batches of the training part for this rank. Unless the data set says otherwise
+        (`remainder=`), cells that do not fill a batch are left out of the epoch: the models'
+        batch normalisation cannot train on one cell."""
+        loader = super().train_dataloader()
+        train = loader.experiment_dataset
+        if train.remainder is None and train.n_samples >= train.batch_size:
+            train.remainder = "drop"
+        return loader
+
     def set_batch_size(self, batch_size: int | None) -> None:
         """Sets the cells of a training batch; scvi's models call it. None changes nothing."""
         if batch_size is not None:

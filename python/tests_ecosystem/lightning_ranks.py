@@ -86,7 +86,7 @@ def main(
         accelerator="cpu", devices=devices, strategy="ddp" if devices > 1 else "auto",
         max_epochs=epochs, logger=False, callbacks=callbacks, enable_progress_bar=False,
         enable_model_summary=False, num_sanity_val_steps=0,
-        enable_checkpointing=every_n_steps is not None, **of_trainer,
+        enable_checkpointing=every_n_steps is not None or fails_at is not None, **of_trainer,
     )
     model = Model(folder, killed_at, fails_at)
     predict = None

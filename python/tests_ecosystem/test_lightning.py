@@ -137,7 +137,8 @@ def test_a_failed_step_is_taken_again(uri, tmp_path):
     """A batch that was taken, but not trained on, comes again."""
     whole, failed, resumed = tmp_path / "whole", tmp_path / "failed", tmp_path / "resumed"
     lightning(uri, whole)
-    lightning(uri, failed, fails=True, fails_at=25)
+    output = lightning(uri, failed, fails=True, fails_at=25)
+    assert "failed in the middle of a step" in output
     assert steps(failed)[0] == steps(whole)[0][:25]
     lightning(uri, resumed, resume=str(failed / "failed.ckpt"))
     assert steps(resumed)[0] == steps(whole)[0][25:]
