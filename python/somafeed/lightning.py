@@ -151,7 +151,8 @@ class DataModule(LightningDataModule):
 
     def predict_share(self) -> ExperimentDataset:
         """This rank's share of the cells to predict, in their order."""
-        return self.predict_dataset.in_order(world=self._world(), batch_size=self.inference_batch_size)
+        size = self.inference_batch_size
+        return self.predict_dataset.in_order(world=self._world(), batch_size=size)
 
     def _in_order(self, part: ExperimentDataset | None, name: str) -> Any:
         if part is None or part.dataset.shape[0] == 0:
@@ -159,8 +160,8 @@ class DataModule(LightningDataModule):
         world = self._world()
         if part.dataset.shape[0] < world[1]:
             raise ValueError(
-                f"{part.dataset.shape[0]} cells for {name} are fewer than {world[1]} ranks: give {name} a "
-                "larger fraction"
+                f"{part.dataset.shape[0]} cells for {name} are fewer than {world[1]} ranks: give "
+                f"{name} a larger fraction"
             )
         return EpochLoader(part.in_order(world=world, batch_size=self.inference_batch_size))
 

@@ -158,5 +158,7 @@ def _array(name: str, rows: Any) -> npt.NDArray[Any]:
         rows = rows.float() if str(rows.dtype) == "torch.bfloat16" else rows
         rows = rows.numpy()
     if not isinstance(rows, np.ndarray) or rows.ndim == 0:
-        raise TypeError(f"prediction {name!r} must be an array with a row per cell, not {rows!r:.200}")
+        raise TypeError(
+            f"prediction {name!r} must be an array with a row per cell, not {rows!r:.200}"
+        )
     return rows

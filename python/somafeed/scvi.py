@@ -16,7 +16,7 @@ from somafeed.batches import required
 from somafeed.cells import Cells
 from somafeed.dataset import ExperimentDataset
 from somafeed.epoch_loader import EpochLoader
-from somafeed.lightning import DataModule as LightningModule
+from somafeed.lightning import DataModule as LightningDataModule
 from somafeed.scvi_registry import registry_of
 from somafeed.settings import names_of, positive
 from somafeed.sources import JOINID, whole_of
@@ -34,7 +34,7 @@ _SEPARATOR = "//"
 _SEMISUPERVISED = ("SCANVI",)
 
 
-class DataModule(LightningModule):
+class DataModule(LightningDataModule):
     """Cells for models of scvi-tools: `model.train(datamodule=...)`.
 
     Has the arguments of scvi-tools' `TileDBDataModule` for columns of obs, and the parts,
@@ -293,7 +293,9 @@ class InferenceLoader:
 
 
 def _encoders(
-    dataset: ExperimentDataset, columns: Mapping[str, Sequence[str]], saved: Mapping[str, str] | None
+    dataset: ExperimentDataset,
+    columns: Mapping[str, Sequence[str]],
+    saved: Mapping[str, str] | None,
 ) -> dict[str, native.BatchKeyEncoder]:
     """An encoder for each name: the saved one, or one for all cells that were selected."""
     if saved is not None:

@@ -1,4 +1,4 @@
-"""The cells of a data set in their own order, divided between ranks: for validation and inference."""
+"""The cells of a data set in their own order, divided between ranks."""
 
 from __future__ import annotations
 

@@ -1,10 +1,13 @@
 """The cells in their own order, divided between ranks."""
 
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from batches import assert_board, joinids_of
+from programs import hidden
 from somafeed import ExperimentDataset, WithReplacement
 from somafeed.epoch_loader import EpochLoader
 from somafeed.predictions import RankPredictions, join_ranks
@@ -108,3 +111,10 @@ def test_wrong_predictions(tmp_path):
     ]:
         with pytest.raises(kind, match=text):
             written(*batches)
+
+
+@pytest.mark.parametrize("module", ["lightning", "scvi"])
+def test_a_framework_that_is_missing_is_named(module):
+    program = hidden("lightning") + f"somafeed.{module}.DataModule"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "needs lightning, which is not installed: pip install lightning" in ran.stderr

@@ -17,7 +17,8 @@ def lightning(uri, folder, fails=False, **options):
 
 def steps(folder, stage="train"):
     """For each rank (epoch, joinids) of each step."""
-    return [[(one["epoch"], one["joinids"]) for one in of_rank] for of_rank in recorded(folder, stage)]
+    lines = recorded(folder, stage)
+    return [[(one["epoch"], one["joinids"]) for one in of_rank] for of_rank in lines]
 
 
 def joinids_of(loader):
@@ -61,7 +62,8 @@ def test_parts_by_fraction_donor_and_label(uri):
 
 
 def test_donors_stay_together_and_labels_are_shared(uri):
-    table = dataset(uri, obs_column_names=["donor_id", "cell_type"], encoders=["donor_id", "cell_type"])
+    names = ["donor_id", "cell_type"]
+    table = dataset(uri, obs_column_names=names, encoders=names)
     codes = table.dataset.codes()
     donors, types = codes.column("donor_id"), codes.column("cell_type")
     by_donor = parts_of(DataModule(dataset(uri), fractions=(0.5, 0.3, 0.2), group=["donor_id"]))
