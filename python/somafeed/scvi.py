@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
-from somafeed.batches import required
+from somafeed.batches import Form, required
 from somafeed.cells import Cells
 from somafeed.dataset import ExperimentDataset
 from somafeed.epoch_loader import EpochLoader
@@ -52,14 +52,15 @@ class DataModule(LightningDataModule):
         sample_key: Sequence[str] | None = None,
         categorical_covariate_keys: Sequence[str] | None = None,
         model_name: str = "SCVI",
+        sparse: bool = False,
         encoders: Mapping[str, str] | None = None,
         **parts: Any,
     ) -> None:
         """Learns the codes of the columns, and divides the cells.
 
         Args:
-            dataset: The cells. X must be counts, so without a transform; its form becomes dense
-                tensors and its obs codes.
+            dataset: The cells. X must be counts, so without a transform; its form becomes that of
+                tensors, and that of obs codes.
             batch_column_names: Columns of obs whose values together are scvi's batch, which is not
                 a batch of training.
             label_keys: Columns whose values together are a cell's label.
@@ -68,6 +69,7 @@ class DataModule(LightningDataModule):
             sample_key: Columns whose values together are a cell's sample.
             categorical_covariate_keys: Further columns, with codes of their own each.
             model_name: The model: with `"SCANVI"`, batches have the labelled cells apart.
+            sparse: Whether X goes to the device as CSR and becomes dense there.
             encoders: The codes of an earlier module (its `encoders`), for cells that a trained
                 model has not seen; None learns them from all cells of the experiment's selection.
             parts: Arguments of `somafeed.lightning.DataModule`: `fractions`, `group` and others.
@@ -97,10 +99,11 @@ class DataModule(LightningDataModule):
         self._encoders = _encoders(dataset, self._columns, encoders)
         self._classes = {name: _classes(one) for name, one in self._encoders.items()}
         self._code_of_label = self._label_codes()
-        coded = _with_codes(dataset, tuple(self._encoders.values()))
+        form: Form = "torch_csr" if sparse else "torch"
+        coded = _with_codes(dataset, tuple(self._encoders.values()), form)
         predict = parts.pop("predict", None)
         if predict is not None:
-            predict = _with_codes(predict, tuple(self._encoders.values()))
+            predict = _with_codes(predict, tuple(self._encoders.values()), form)
         super().__init__(coded, predict=predict, **parts)
 
     def _label_codes(self) -> torch.Tensor:
@@ -137,13 +140,17 @@ class DataModule(LightningDataModule):
         if batch_size is not None:
             self.train_dataset.batch_size = positive("batch_size", batch_size)
 
-    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int | None) -> Any:
-        """A batch as scvi's modules take it: a dictionary of tensors with a row per cell.
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        """A batch as scvi's modules take it: a dictionary of tensors with a row per cell."""
+        return self._tensors(batch)
+
+    def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        """The batch on the device, with X dense.
 
         While SCANVI trains, it is a pair: this, and the same of the labelled cells alone, or None
         if there are none.
         """
-        tensors = self._tensors(batch)
+        tensors = {**batch, "X": _dense(batch["X"])}
         if self.model_name not in _SEMISUPERVISED or _LABELS not in self._encoders:
             return tensors
         labelled = tensors[_LABELS][:, 0] != self._code_of_label[-1]
@@ -286,10 +293,15 @@ class InferenceLoader:
 
     def __iter__(self) -> Iterator[dict[str, torch.Tensor | None]]:
         for batch in self._loader:
-            yield self._module._tensors(batch)
+            tensors = self._module._tensors(batch)
+            yield {**tensors, "X": _dense(tensors["X"])}
 
     def __len__(self) -> int:
         return len(self._loader)
+
+
+def _dense(X: torch.Tensor) -> torch.Tensor:
+    return X if X.layout == torch.strided else X.to_dense()
 
 
 def _encoders(
@@ -331,11 +343,11 @@ def _classes(encoder: native.BatchKeyEncoder) -> list[str]:
 
 
 def _with_codes(
-    dataset: ExperimentDataset, encoders: tuple[native.BatchKeyEncoder, ...]
+    dataset: ExperimentDataset, encoders: tuple[native.BatchKeyEncoder, ...], form: Form
 ) -> ExperimentDataset:
-    """The same cells in dense tensors of float32, with these codes."""
+    """The same cells in tensors of float32, with these codes."""
     cells = dataset._cells
     coded = dataset._with(Cells(cells.source, (), encoders, None))
-    coded.form, coded.dtype, coded.return_sparse_X = "torch", "float32", False
+    coded.form, coded.dtype, coded.return_sparse_X = form, "float32", False
     coded.obs_form, coded.obs_column_names = "codes", [JOINID]
     return coded

@@ -93,6 +93,16 @@ def test_training_lowers_the_loss_and_is_repeatable(uri):
     np.testing.assert_array_equal(losses, again.history["train_loss"].to_numpy().ravel())
 
 
+def test_sparse_batches_become_dense_on_the_device(uri):
+    dense, of_dense = trained(uri)
+    sparse, of_sparse = trained(uri, sparse=True)
+    batch = next(iter(of_sparse.train_dataloader()))
+    assert batch[0].layout == torch.sparse_csr
+    for name in ("train_loss", "validation_loss"):
+        np.testing.assert_array_equal(*(model.history[name].to_numpy() for model in (dense, sparse)))
+    np.testing.assert_array_equal(latent_of(dense, of_dense), latent_of(sparse, of_sparse))
+
+
 def test_a_saved_model_on_other_cells(uri, tmp_path):
     """Codes of a part of the cells are those of the model."""
     model, module = trained(uri)
@@ -113,7 +123,8 @@ def test_scanvi_with_unlabelled_cells(uri, obs):
     assert module.labels_mapping[-1] == unknown
     n_labelled, n_cells = 0, 0
     for batch in module.train_dataloader():
-        tensors, labelled = module.on_before_batch_transfer(batch, 0)
+        batch = module.on_before_batch_transfer(batch, 0)
+        tensors, labelled = module.on_after_batch_transfer(batch, 0)
         codes = tensors["labels"][:, 0]
         assert torch.equal(labelled["X"], tensors["X"][codes != module.n_labels - 1])
         n_labelled, n_cells = n_labelled + len(labelled["X"]), n_cells + len(codes)
