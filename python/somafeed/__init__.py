@@ -94,7 +94,13 @@ _LATER = {
 }
 
 
+# Modules that import a framework.
+_FRAMEWORKS = ("lightning", "scvi")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _FRAMEWORKS:
+        return import_module(f"somafeed.{name}")
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_LATER[name]), name)

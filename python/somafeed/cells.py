@@ -22,7 +22,7 @@ from somafeed.sources import (
     split_rows,
     whole_of,
 )
-from somafeed.splits import Split
+from somafeed.splits import Rows, Split
 
 Encoder: TypeAlias = native.LabelEncoder | native.BatchKeyEncoder
 
@@ -100,13 +100,19 @@ class Cells:
     def parts(self, split: Split) -> list[Cells]:
         """The parts of a split."""
         whole = self.opened
-        parts = []
-        for index, rows in enumerate(split_rows(self.source, split, whole)):
-            part = self.copy()
-            part.source = Part(self.source, split, index, whole.shape[0])
-            part._opened = whole.select(rows)
-            parts.append(part)
-        return parts
+        rows = split_rows(self.source, split, whole)
+        return [self._part(split, index, of_part) for index, of_part in enumerate(rows)]
+
+    def part(self, split: Split, index: int) -> Cells:
+        """One part of a split; the others are not opened."""
+        return self._part(split, index, split_rows(self.source, split, self.opened)[index])
+
+    def _part(self, split: Split, index: int, rows: Rows) -> Cells:
+        whole = self.opened
+        part = self.copy()
+        part.source = Part(self.source, split, index, whole.shape[0])
+        part._opened = whole.select(rows)
+        return part
 
     # What samples are drawn by
 

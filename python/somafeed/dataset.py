@@ -358,6 +358,10 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         other._loaders = Loaders()
         return other
 
+    def _read_in_order(self) -> None:
+        self.shuffle, self.ramp_blocks = False, 0
+        self._world, self.remainder = (0, 1), "keep"
+
     # Epochs
 
     @property

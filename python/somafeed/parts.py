@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Self
 
 from somafeed.cells import Cells
-from somafeed.settings import checked_seed, names_of
+from somafeed.settings import checked_seed, names_of, positive
 from somafeed.samplings import Sample, checked_sample
-from somafeed.sources import Concat, check_same_genes
+from somafeed.shares import RankShares, even_batch_size
+from somafeed.sources import JOINID, Concat, check_same_genes
 from somafeed.splits import (
     GroupSplit,
     LabelSplit,
@@ -19,6 +20,7 @@ from somafeed.splits import (
     Split,
     checked_fractions,
 )
+from somafeed.world import checked_world
 
 
 class Parts:
@@ -30,10 +32,20 @@ class Parts:
     experiment_column: str | None
     """The name of the column of obs with the number of each cell's experiment."""
 
+    obs_column_names: list[str]
+    """The columns of obs in a batch."""
+    batch_size: int
+    """Cells of a batch."""
+
     @property
     @abstractmethod
     def column_names(self) -> list[str]:
         """The columns of obs in a batch."""
+
+    @property
+    @abstractmethod
+    def world(self) -> tuple[int, int]:
+        """Rank and world size."""
 
     @property
     @abstractmethod
@@ -138,6 +150,44 @@ class Parts:
         other = self._with(self._cells.copy())
         other.sampling = checked_sample(sampling)
         return other
+
+    def in_order(
+        self, *, world: tuple[int, int] | None = None, batch_size: int | None = None
+    ) -> Self:
+        """This rank's share of the cells, each once and in their own order: for validation and
+        inference.
+
+        A share is contiguous, so the shares of all ranks, one after another, are the cells in
+        order: none is left out and none comes twice. All ranks have equally many batches; if the
+        cells do not divide, batches have a few cells fewer or more than `batch_size`. If there are
+        fewer cells than ranks, the last ranks have none. `soma_joinid` is added to the columns of
+        obs.
+
+        Args:
+            world: `(rank, world size)`; None means that of this data set.
+            batch_size: Cells of a batch; None means that of this data set.
+
+        Raises:
+            ValueError: The rank is not below the world size.
+        """
+        rank, world_size = self.world if world is None else checked_world(world)
+        size = self.batch_size if batch_size is None else positive("batch_size", batch_size)
+        if world_size == 1:
+            cells = self._cells.copy()
+        else:
+            size = even_batch_size(self._cells.n_cells, world_size, size)
+            cells = self._cells.part(RankShares(world_size), rank)
+        other = self._with(cells)
+        other.batch_size = size
+        other.sampling = None
+        if JOINID not in other.obs_column_names:
+            other.obs_column_names.append(JOINID)
+        other._read_in_order()
+        return other
+
+    @abstractmethod
+    def _read_in_order(self) -> None:
+        """Has this data set deliver all of its cells, unshuffled, to this process."""
 
     def _split_seed(self, seed: int | None) -> int:
         if seed is not None:

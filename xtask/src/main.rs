@@ -15,6 +15,7 @@ mod cargo;
 mod chromium;
 mod ci;
 mod debian;
+mod ecosystem;
 mod environment;
 mod fuzz;
 mod interpreter;
@@ -105,6 +106,10 @@ Commands:
   test-launchers
             sweep under mpirun and Slurm on this machine; installs them if missing
               cargo xtask test-launchers
+  test-ecosystem
+            test the Python package in Lightning, scvi-tools, Ray and Accelerate, which are 1.2 GB of packages;
+            further arguments go to pytest
+              cargo xtask test-ecosystem -k lightning
   fuzz      run the fuzz targets in turn, each for a minute, and count their executions
               cargo xtask fuzz
               cargo xtask fuzz tile array --seconds 600 --keep
@@ -146,6 +151,7 @@ fn main() -> ExitCode {
         }),
         Some("wheel") => without_arguments("wheel", &rest, wheel::run),
         Some("pytest") => wheel::pytest(&rest),
+        Some("test-ecosystem") => ecosystem::run(&rest),
         Some("peers") => peers::run(&rest),
         Some("read-chunks") => read_chunks::run(&rest),
         Some(name @ ("fields" | "cubes" | "sequences")) => programs::run(name, &rest),

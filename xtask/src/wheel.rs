@@ -16,7 +16,7 @@ use crate::interpreter::last_line;
 use crate::native::Native;
 use crate::progress::print_line;
 
-pub(crate) use tests::run as test;
+pub(crate) use tests::{CPU_TORCH, run as test, unpacked};
 
 const MATURIN: &str = include_str!("../requirements/maturin.txt");
 const MATURIN_VERSION: &str = "1.16.0";
@@ -164,7 +164,7 @@ fn packages(python: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Fails unless the interpreter succeeds with these arguments.
-fn check(python: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+pub(crate) fn check(python: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let ran = Command::new(python).args(arguments).output();
     let output = ran.with_context(|| format!("cannot run {}", python.display()))?;
     if !output.status.success() {

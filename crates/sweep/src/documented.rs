@@ -14,8 +14,18 @@ use crate::grid::Config;
 mod markdown;
 
 /// Commands that `cargo xtask` does not forward to this program.
-const OF_XTASK: [&str; 9] =
-    ["ci", "fuzz", "native", "pytest", "python", "test", "test-launchers", "tidy", "wheel"];
+const OF_XTASK: [&str; 10] = [
+    "ci",
+    "fuzz",
+    "native",
+    "pytest",
+    "python",
+    "test",
+    "test-ecosystem",
+    "test-launchers",
+    "tidy",
+    "wheel",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -13,7 +13,7 @@ use crate::{cargo, native, python};
 
 const REQUIREMENTS: &str = include_str!("../../requirements/package-tests.txt");
 /// Makes torch work without most of CUDA, and checks that it does.
-const CPU_TORCH: &str = include_str!("cpu_torch.py");
+pub(crate) const CPU_TORCH: &str = include_str!("cpu_torch.py");
 /// What tests without torch need.
 const CHECK: &str = "import numpy, pandas, pyarrow, pytest, scipy, torch, torchdata";
 /// The profile of the tests: most of it is built for the tests of the workspace, too.
@@ -25,20 +25,29 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let native = native::prepare(native::Wanted::Both)?;
     let with_tiledbsoma = python::prepare()?;
     let python = environment()?;
-    let wheel = match build(PROFILE, Systems::LikeThis)? {
-        Ok(wheel) => wheel,
+    let installed = match unpacked(&python)? {
+        Ok(installed) => installed,
         Err(code) => return Ok(code),
     };
-    let root = cargo::workspace_root();
-    let installed = root.join("target/python-package");
-    unpack(&python, &wheel, &installed)?;
     let mut command = cargo::command(python.as_os_str(), &native);
     // Elsewhere, Python would find the sources instead of the wheel.
-    command.current_dir(root.join("python/tests"));
+    command.current_dir(cargo::workspace_root().join("python/tests"));
     command.args(["-m", "pytest", "-q", "-p", "no:cacheprovider"]).args(arguments);
     command.env("PYTHONPATH", &installed).env("PYTHONDONTWRITEBYTECODE", "1");
     command.env("SOMAFEED_PYTHON", &with_tiledbsoma);
     Ok(cargo::exit_code(cargo::run(&mut command)?))
+}
+
+/// Builds the wheel of the tests and returns the folder in which it is unpacked; the exit code if
+/// the build failed and printed why.
+pub(crate) fn unpacked(python: &Path) -> anyhow::Result<Result<PathBuf, ExitCode>> {
+    let wheel = match build(PROFILE, Systems::LikeThis)? {
+        Ok(wheel) => wheel,
+        Err(code) => return Ok(Err(code)),
+    };
+    let installed = cargo::workspace_root().join("target/python-package");
+    unpack(python, &wheel, &installed)?;
+    Ok(Ok(installed))
 }
 
 /// Python with the packages of the tests. One that the user names is preferred.

@@ -1,0 +1,266 @@
+"""A `LightningDataModule` over an `ExperimentDataset`, and predictions of several ranks in order.
+
+Needs the package lightning.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from somafeed.batches import required
+from somafeed.dataset import ExperimentDataset
+from somafeed.epoch_loader import EpochLoader
+from somafeed.predictions import RankPredictions, join_ranks
+from somafeed.samplings import Sample
+from somafeed.splits import checked_fractions
+
+if TYPE_CHECKING:
+    from lightning.pytorch import Callback, LightningDataModule, Trainer
+else:
+    _lightning = required("lightning.pytorch", "somafeed.lightning")
+    Callback, LightningDataModule = _lightning.Callback, _lightning.LightningDataModule
+
+__all__ = ["DataModule", "PredictionWriter"]
+
+_NAMES = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class _Division:
+    """How cells are divided into parts."""
+
+    fractions: tuple[float, ...]
+    group: str | tuple[str, ...] | None
+    label: str | None
+    seed: int
+
+    def parts(self, dataset: ExperimentDataset) -> tuple[ExperimentDataset, ...]:
+        if self.group is not None:
+            return dataset.split_by_group(
+                self.group, *self.fractions, seed=self.seed, label=self.label
+            )
+        if self.label is not None:
+            return dataset.split_by_label(self.label, *self.fractions, seed=self.seed)
+        return dataset.random_split(*self.fractions, seed=self.seed, method="deterministic")
+
+
+class DataModule(LightningDataModule):
+    """Cells for a Lightning `Trainer`: parts for training, validation and test, and prediction.
+
+    Training batches are shuffled by the data set's seed and the trainer's epoch. A checkpoint of
+    the trainer has their place, also in the middle of an epoch: `Trainer.fit(ckpt_path=...)` goes
+    on with the batches that would have come. The number of ranks may change, if batch size times
+    ranks stays.
+
+    Cells for validation, test and prediction come in their own order, each exactly once on all
+    ranks together (`ExperimentDataset.in_order`).
+    """
+
+    def __init__(
+        self,
+        dataset: ExperimentDataset,
+        *,
+        fractions: Sequence[float] = (0.8, 0.1, 0.1),
+        group: str | Sequence[str] | None = None,
+        label: str | None = None,
+        split_seed: int = 0,
+        sampling: Sample | None = None,
+        predict: ExperimentDataset | None = None,
+        inference_batch_size: int | None = None,
+    ) -> None:
+        """Divides the cells.
+
+        Args:
+            dataset: The cells, with the settings of all batches; `form="torch"` or `"torch_csr"`
+                for tensors, and `obs_form="codes"`. It needs a `seed` if there are several ranks.
+            fractions: Of training, validation and test; the last or the last two may be missing.
+            group: Columns of obs: cells with the same values, for example of a donor, are in one
+                part.
+            label: A column of obs: each part has its share of every label.
+            split_seed: Draws the parts; the same parts on all ranks and in all runs.
+            sampling: What each epoch draws from the training part, for example
+                `ClassBalanced("cell_type")`; None means each cell once.
+            predict: The cells to predict; None means all of `dataset`.
+            inference_batch_size: Cells of a batch for validation, test and prediction; None means
+                that of `dataset`.
+
+        Raises:
+            ValueError: The fractions do not sum to 1 or are more than three; there is no such
+                column.
+            TypeError: `dataset` or `predict` is something else.
+        """
+        super().__init__()
+        for one in (dataset, predict):
+            if one is not None and not isinstance(one, ExperimentDataset):
+                raise TypeError(f"DataModule takes an ExperimentDataset, not {one!r:.200}")
+        checked = checked_fractions(fractions)
+        if len(checked) > len(_NAMES):
+            raise ValueError(f"fractions are of train, validation and test, not {checked}")
+        names = group if group is None or isinstance(group, str) else tuple(group)
+        division = _Division(checked, names, label, split_seed)
+        parts = dict(zip(_NAMES, division.parts(dataset)))
+        self.dataset = dataset
+        """All cells."""
+        self.train_dataset = parts["train"].with_sampling(sampling)
+        """The training part."""
+        self.validation_dataset = parts.get("validation")
+        """The validation part; None without a fraction for it."""
+        self.test_dataset = parts.get("test")
+        """The test part; None without a fraction for it."""
+        self.predict_dataset = dataset if predict is None else predict
+        """The cells to predict."""
+        self.inference_batch_size = inference_batch_size
+        # With fewer cells than ranks, some ranks predict nothing.
+        self.allow_zero_length_dataloader_with_multiple_devices = True
+        self._train_loader: EpochLoader | None = None
+
+    # Loaders
+
+    def train_dataloader(self) -> EpochLoader:
+        """The batches of the training part for this rank."""
+        train = self.train_dataset.with_sampling(self.train_dataset.sampling)
+        train._world = self._world()
+        trainer = self.trainer
+        if trainer is not None and trainer.overfit_batches > 0:
+            train.shuffle = False
+        n_trained = None if trainer is None else _Trained(trainer)
+        self._train_loader = EpochLoader(train, n_trained)
+        return self._train_loader
+
+    def val_dataloader(self) -> Any:
+        """The batches of the validation part for this rank; an empty list without one.
+
+        Raises:
+            ValueError: Some rank would have no batch: several ranks validate in step.
+        """
+        return self._in_order(self.validation_dataset, "validation")
+
+    def test_dataloader(self) -> Any:
+        """The batches of the test part for this rank; an empty list without one."""
+        return self._in_order(self.test_dataset, "test")
+
+    def predict_dataloader(self) -> EpochLoader:
+        """The batches of this rank's share of the cells to predict."""
+        return EpochLoader(self.predict_share())
+
+    def predict_share(self) -> ExperimentDataset:
+        """This rank's share of the cells to predict, in their order."""
+        size = self.inference_batch_size
+        return self.predict_dataset.in_order(world=self._world(), batch_size=size)
+
+    def _in_order(self, part: ExperimentDataset | None, name: str) -> Any:
+        if part is None or part.dataset.shape[0] == 0:
+            return []
+        world = self._world()
+        if part.dataset.shape[0] < world[1]:
+            raise ValueError(
+                f"{part.dataset.shape[0]} cells for {name} are fewer than {world[1]} ranks: give "
+                f"{name} a larger fraction"
+            )
+        return EpochLoader(part.in_order(world=world, batch_size=self.inference_batch_size))
+
+    def _world(self) -> tuple[int, int]:
+        """Rank and world size: the data set's own, or those of the trainer among the processes
+        that have different data."""
+        if self.dataset._world is not None:
+            return self.dataset._world
+        if self.trainer is None:
+            return self.dataset.world
+        ranks = self.trainer.distributed_sampler_kwargs
+        if ranks is None:
+            return self.trainer.global_rank, self.trainer.world_size
+        return ranks["rank"], ranks["num_replicas"]
+
+    # Ends
+
+    def on_exception(self, exception: BaseException) -> None:
+        """Ends the threads that read ahead."""
+        self._close()
+
+    def teardown(self, stage: str) -> None:
+        """Ends the threads that read ahead."""
+        self._close()
+
+    def _close(self) -> None:
+        if self._train_loader is not None:
+            self._train_loader.close()
+
+
+class _Trained:
+    """Number of batches of the current epoch that a trainer has trained on."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self._trainer = trainer
+
+    def __call__(self) -> int:
+        # What the trainer itself counts from when it resumes.
+        return int(self._trainer.fit_loop.epoch_loop.batch_progress.current.processed)
+
+
+class PredictionWriter(Callback):
+    """Writes what `predict_step` returns to a folder, one row per cell, in the cells' own order.
+
+    Each rank writes files of its own; at the end rank 0 joins them into `predictions.npy`, or
+    `NAME.npy` for each entry of a dictionary, and `soma_joinid.npy` with the cells' joinids. Needs
+    a folder that all ranks share, and `Trainer.predict(..., datamodule=DataModule(...))`;
+    `return_predictions=False` keeps them out of memory.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Names the folder, which is made if it is missing."""
+        self.folder = folder
+        self._written: RankPredictions | None = None
+
+    def setup(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
+        """Makes the folder before a prediction.
+
+        Raises:
+            TypeError: The trainer has no `DataModule`, so the cells are not known.
+            ValueError: Several processes have the same cells.
+        """
+        if stage != "predict":
+            return
+        module = getattr(trainer, "datamodule", None)
+        if not isinstance(module, DataModule):
+            raise TypeError("PredictionWriter needs a somafeed.lightning.DataModule at predict()")
+        if module._world() != (trainer.global_rank, trainer.world_size):
+            raise ValueError("PredictionWriter needs ranks of which each predicts its own cells")
+        joinids: npt.NDArray[np.int64] = module.predict_share().dataset.joinids()
+        self._written = RankPredictions(self.folder, joinids, trainer.global_rank)
+
+    def on_predict_batch_end(
+        self,
+        trainer: Trainer,
+        pl_module: Any,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Writes the predictions of a batch.
+
+        Raises:
+            TypeError, ValueError: They are not a row per cell; see `RankPredictions.write`.
+        """
+        assert self._written is not None
+        self._written.write(outputs)
+
+    def teardown(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
+        """Joins the files of all ranks after a prediction.
+
+        Not in `on_predict_end`, which a rank without cells does not reach.
+        """
+        if self._written is None:
+            return
+        self._written.finish()
+        self._written = None
+        trainer.strategy.barrier("somafeed.lightning.PredictionWriter: written")
+        if trainer.is_global_zero:
+            join_ranks(self.folder, trainer.world_size)
+        trainer.strategy.barrier("somafeed.lightning.PredictionWriter: joined")

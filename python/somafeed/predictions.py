@@ -1,0 +1,164 @@
+"""Predictions of several ranks, written to a folder and joined in the cells' own order."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_JOINIDS = "soma_joinid"
+_ONLY = "predictions"
+
+
+class RankPredictions:
+    """Writes what one rank predicts: a file of arrays for each name, a row per cell."""
+
+    def __init__(
+        self, folder: str | os.PathLike[str], joinids: npt.NDArray[np.int64], rank: int
+    ) -> None:
+        """Makes the folder.
+
+        Args:
+            folder: A folder that all ranks share.
+            joinids: The cells of this rank, in the order in which they are predicted.
+            rank: Rank of this process.
+        """
+        self._folder = Path(folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._joinids = joinids
+        self._rank = rank
+        self._arrays: dict[str, npt.NDArray[Any]] = {}
+        self._n_written = 0
+
+    def write(self, predicted: Any) -> None:
+        """Appends the predictions of the next batch.
+
+        Args:
+            predicted: An array or a tensor with a row per cell, or a dictionary of such by name.
+
+        Raises:
+            TypeError: It is something else.
+            ValueError: Its arrays have other names, or other shapes of a row, than those before;
+                they have unequally many rows, or more than there are cells.
+        """
+        named = {name: _array(name, rows) for name, rows in _by_name(predicted).items()}
+        sizes = {len(rows) for rows in named.values()}
+        if len(sizes) != 1:
+            raise ValueError(f"predictions of a batch have {sorted(sizes)} rows, not equally many")
+        start, stop = self._n_written, self._n_written + sizes.pop()
+        if stop > len(self._joinids):
+            raise ValueError(
+                f"{stop} predictions of {len(self._joinids)} cells: a row per cell is expected"
+            )
+        if not self._arrays:
+            self._arrays = {name: self._create(name, rows) for name, rows in named.items()}
+        if self._arrays.keys() != named.keys():
+            raise ValueError(f"predictions are {sorted(named)}, before {sorted(self._arrays)}")
+        for name, rows in named.items():
+            array = self._arrays[name]
+            if array.shape[1:] != rows.shape[1:]:
+                raise ValueError(
+                    f"a prediction of {name!r} has shape {rows.shape[1:]}, before {array.shape[1:]}"
+                )
+            array[start:stop] = rows
+        self._n_written = stop
+
+    def _create(self, name: str, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        shape = (len(self._joinids), *rows.shape[1:])
+        file = _rank_file(self._folder, name, self._rank)
+        return np.lib.format.open_memmap(file, mode="w+", dtype=rows.dtype, shape=shape)
+
+    def finish(self) -> None:
+        """Writes the joinids of the predicted cells beside the arrays, and closes the files."""
+        for array in self._arrays.values():
+            array.flush()  # type: ignore[attr-defined]
+        # Fewer than the cells if the framework was asked for a part of the batches.
+        np.save(
+            _rank_file(self._folder, _JOINIDS, self._rank), self._joinids[: self._n_written]
+        )
+        names = json.dumps(sorted(self._arrays))
+        (self._folder / f"rank-{self._rank:05}.json").write_text(names)
+        self._arrays = {}
+
+
+def join_ranks(folder: str | os.PathLike[str], world_size: int) -> None:
+    """Joins the files of all ranks into `NAME.npy` and `soma_joinid.npy`, and removes them.
+
+    Raises:
+        FileNotFoundError: A rank wrote nothing to this folder.
+        ValueError: Ranks predicted arrays of other names.
+    """
+    folder = Path(folder)
+    by_rank = [set(json.loads(_names_file(folder, rank).read_text())) for rank in range(world_size)]
+    # A rank without cells has no arrays.
+    names = max(by_rank, key=len)
+    other = [rank for rank, of_rank in enumerate(by_rank) if of_rank not in (names, set())]
+    if other:
+        raise ValueError(
+            f"rank {other[0]} predicted {sorted(by_rank[other[0]])}, others {sorted(names)}"
+        )
+    joinids = [np.load(_rank_file(folder, _JOINIDS, rank)) for rank in range(world_size)]
+    sizes = [len(of_rank) for of_rank in joinids]
+    np.save(folder / f"{_JOINIDS}.npy", np.concatenate(joinids))
+    for name in names:
+        _join(folder, name, sizes)
+    for rank, of_rank in enumerate(by_rank):
+        for name in (_JOINIDS, *of_rank):
+            _rank_file(folder, name, rank).unlink()
+        _names_file(folder, rank).unlink()
+
+
+def _join(folder: Path, name: str, sizes: list[int]) -> None:
+    """Copies the rows of one array from the files of all ranks, one file in memory at a time."""
+    files = [_rank_file(folder, name, rank) for rank in range(len(sizes))]
+    ranks = [(np.load(file, mmap_mode="r"), n) for file, n in zip(files, sizes) if n > 0]
+    first = ranks[0][0]
+    shape = (sum(sizes), *first.shape[1:])
+    joined = np.lib.format.open_memmap(
+        folder / f"{name}.npy", mode="w+", dtype=first.dtype, shape=shape
+    )
+    start = 0
+    for rows, n in ranks:
+        joined[start : start + n] = rows[:n]
+        start += n
+    joined.flush()
+
+
+def _rank_file(folder: Path, name: str, rank: int) -> Path:
+    return folder / f"{name}.rank-{rank:05}.npy"
+
+
+def _names_file(folder: Path, rank: int) -> Path:
+    return folder / f"rank-{rank:05}.json"
+
+
+def _by_name(predicted: Any) -> Mapping[str, Any]:
+    if not isinstance(predicted, Mapping):
+        return {_ONLY: predicted}
+    wrong = [
+        name for name in predicted if not isinstance(name, str) or name != os.path.basename(name)
+    ]
+    if wrong or not predicted or _JOINIDS in predicted:
+        raise ValueError(
+            f"predictions need names that files can have, other than {_JOINIDS}: {list(predicted)}"
+        )
+    return predicted
+
+
+def _array(name: str, rows: Any) -> npt.NDArray[Any]:
+    """An array on the CPU, of at least rank 1."""
+    if hasattr(rows, "detach"):
+        rows = rows.detach().cpu()
+        # numpy has no bfloat16.
+        rows = rows.float() if str(rows.dtype) == "torch.bfloat16" else rows
+        rows = rows.numpy()
+    if not isinstance(rows, np.ndarray) or rows.ndim == 0:
+        raise TypeError(
+            f"prediction {name!r} must be an array with a row per cell, not {rows!r:.200}"
+        )
+    return rows

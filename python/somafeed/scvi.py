@@ -1,0 +1,353 @@
+"""A data module with which scvi-tools trains its models from an `ExperimentDataset`.
+
+Needs the packages lightning, torch and scvi-tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from somafeed import _somafeed as native
+from somafeed.batches import Form, required
+from somafeed.cells import Cells
+from somafeed.dataset import ExperimentDataset
+from somafeed.epoch_loader import EpochLoader
+from somafeed.lightning import DataModule as LightningDataModule
+from somafeed.scvi_registry import registry_of
+from somafeed.settings import names_of, positive
+from somafeed.sources import JOINID, whole_of
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = required("torch", "somafeed.scvi")
+
+__all__ = ["DataModule"]
+
+_BATCH, _LABELS, _SAMPLE = "batch", "labels", "sample"
+_SEPARATOR = "//"
+# Models whose training plan takes the labelled cells of a batch beside the batch.
+_SEMISUPERVISED = ("SCANVI",)
+
+
+class DataModule(LightningDataModule):
+    """Cells for models of scvi-tools: `model.train(datamodule=...)`.
+
+    Has the arguments of scvi-tools' `TileDBDataModule` for columns of obs, and the parts,
+    checkpoints and ranks of `somafeed.lightning.DataModule`. Columns become codes in native
+    threads. `inference_dataloader` has the cells in their own order.
+    """
+
+    def __init__(
+        self,
+        dataset: ExperimentDataset,
+        *,
+        batch_column_names: Sequence[str] | None = None,
+        label_keys: Sequence[str] | None = None,
+        unlabeled_category: str | None = "Unknown",
+        sample_key: Sequence[str] | None = None,
+        categorical_covariate_keys: Sequence[str] | None = None,
+        model_name: str = "SCVI",
+        sparse: bool = False,
+        encoders: Mapping[str, str] | None = None,
+        **parts: Any,
+    ) -> None:
+        """Learns the codes of the columns, and divides the cells.
+
+        Args:
+            dataset: The cells. X must be counts, so without a transform; its form becomes that of
+                tensors, and that of obs codes.
+            batch_column_names: Columns of obs whose values together are scvi's batch, which is not
+                a batch of training.
+            label_keys: Columns whose values together are a cell's label.
+            unlabeled_category: The label of cells whose type is not known. It has the last code,
+                which cells with a null, or with a label that `encoders` do not know, get too.
+            sample_key: Columns whose values together are a cell's sample.
+            categorical_covariate_keys: Further columns, with codes of their own each.
+            model_name: The model: with `"SCANVI"`, batches have the labelled cells apart.
+            sparse: Whether X goes to the device as CSR and becomes dense there.
+            encoders: The codes of an earlier module (its `encoders`), for cells that a trained
+                model has not seen; None learns them from all cells of the experiment's selection.
+            parts: Arguments of `somafeed.lightning.DataModule`: `fractions`, `group` and others.
+
+        Raises:
+            ValueError: There is no such column; X is transformed; `encoders` lack one.
+            TypeError: `dataset` is something else, or columns are one text.
+        """
+        if not isinstance(dataset, ExperimentDataset):
+            raise TypeError(f"DataModule takes an ExperimentDataset, not {dataset!r:.200}")
+        transform = dataset.transform
+        if transform["target_sum"] is not None or transform["log1p"] or transform["clip"]:
+            raise ValueError("models of scvi-tools take counts: leave X as it is stored")
+        by_name = {
+            _BATCH: batch_column_names, _LABELS: label_keys, _SAMPLE: sample_key,
+            **{f"covariate {key}": [key] for key in categorical_covariate_keys or ()},
+        }
+        self._columns = {
+            name: names_of(name, columns) for name, columns in by_name.items() if columns
+        }
+        self.batch_column_names = batch_column_names
+        self.label_keys = label_keys
+        self.sample_key = sample_key
+        self.categorical_covariate_keys = categorical_covariate_keys
+        self.unlabeled_category = unlabeled_category
+        self.model_name = model_name
+        self._encoders = _encoders(dataset, self._columns, encoders)
+        self._classes = {name: _classes(one) for name, one in self._encoders.items()}
+        self._code_of_label = self._label_codes()
+        form: Form = "torch_csr" if sparse else "torch"
+        coded = _with_codes(dataset, tuple(self._encoders.values()), form)
+        predict = parts.pop("predict", None)
+        if predict is not None:
+            predict = _with_codes(predict, tuple(self._encoders.values()), form)
+        super().__init__(coded, predict=predict, **parts)
+
+    def _label_codes(self) -> torch.Tensor:
+        """scvi's code for each code of the encoder; that of unlabelled cells at the end, where -1
+        points to."""
+        classes = self._classes.get(_LABELS, [])
+        mapping = {label: code for code, label in enumerate(self._label_names())}
+        unlabeled = mapping.get(self.unlabeled_category, -1)
+        return torch.tensor([*(mapping[label] for label in classes), unlabeled], dtype=torch.int64)
+
+    def _label_names(self) -> list[str]:
+        named = [one for one in self._classes.get(_LABELS, []) if one != self.unlabeled_category]
+        return named if self.unlabeled_category is None else [*named, self.unlabeled_category]
+
+    @property
+    def encoders(self) -> dict[str, str]:
+        """The codes of all columns as JSON, to save with a model and give to another module."""
+        return {name: encoder.to_json() for name, encoder in self._encoders.items()}
+
+    # Batches
+
+    def train_dataloader(self) -> EpochLoader:
+        """The batches of the training part for this rank. Unless the data set says otherwise
+        (`remainder=`), cells that do not fill a batch are left out of the epoch: the models'
+        batch normalisation cannot train on one cell."""
+        loader = super().train_dataloader()
+        train = loader.experiment_dataset
+        if train.remainder is None and train.n_samples >= train.batch_size:
+            train.remainder = "drop"
+        return loader
+
+    def set_batch_size(self, batch_size: int | None) -> None:
+        """Sets the cells of a training batch; scvi's models call it. None changes nothing."""
+        if batch_size is not None:
+            self.train_dataset.batch_size = positive("batch_size", batch_size)
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        """A batch as scvi's modules take it: a dictionary of tensors with a row per cell."""
+        return self._tensors(batch)
+
+    def on_after_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        """The batch on the device, with X dense.
+
+        While SCANVI trains, it is a pair: this, and the same of the labelled cells alone, or None
+        if there are none.
+        """
+        tensors = {**batch, "X": _dense(batch["X"])}
+        if self.model_name not in _SEMISUPERVISED or _LABELS not in self._encoders:
+            return tensors
+        labelled = tensors[_LABELS][:, 0] != self._code_of_label[-1]
+        if bool(labelled.all()):
+            return tensors, tensors
+        if not bool(labelled.any()):
+            return tensors, None
+        rows = {key: None if one is None else one[labelled] for key, one in tensors.items()}
+        return tensors, rows
+
+    def _tensors(self, batch: Any) -> dict[str, torch.Tensor | None]:
+        X, codes = batch[0], batch[1]
+        X = X[None] if X.ndim == 1 else X
+        zeros = torch.zeros((len(X), 1), dtype=torch.int64)
+
+        def column(name: str) -> torch.Tensor:
+            return codes[name][:, None] if name in self._encoders else zeros
+
+        labels = self._code_of_label[codes[_LABELS]][:, None] if _LABELS in codes else zeros
+        covariates = [f"covariate {key}" for key in self.categorical_covariate_keys or ()]
+        return {
+            "X": X,
+            "batch": column(_BATCH),
+            "labels": labels,
+            "sample": column(_SAMPLE),
+            "extra_categorical_covs": torch.cat([column(one) for one in covariates], 1)
+            if covariates
+            else None,
+            "extra_continuous_covs": None,
+        }
+
+    def inference_dataloader(self, batch_size: int | None = None) -> InferenceLoader:
+        """All cells in their own order, for `get_latent_representation(dataloader=...)` and other
+        methods of a model. Of several ranks, each has its share.
+
+        Args:
+            batch_size: Cells of a batch; None means that of the data set.
+        """
+        size = self.inference_batch_size if batch_size is None else batch_size
+        share = self.predict_dataset.in_order(world=self._world(), batch_size=size)
+        return InferenceLoader(EpochLoader(share), self)
+
+    # What scvi's models ask of a data module
+
+    @property
+    def n_obs(self) -> int:
+        """Number of cells."""
+        return self.dataset.dataset.shape[0]
+
+    @property
+    def n_vars(self) -> int:
+        """Number of genes."""
+        return self.dataset.dataset.shape[1]
+
+    @property
+    def var_names(self) -> list[str]:
+        """`feature_id` of each gene, or its joinid as a text if var has no such column."""
+        var = self.dataset.dataset.var()
+        if "feature_id" in var.column_names:
+            table = required("pyarrow", "somafeed.scvi").table(var)
+            return [str(name) for name in table["feature_id"].to_pylist()]
+        return [str(joinid) for joinid in var.column(JOINID)]
+
+    @property
+    def n_batch(self) -> int:
+        """Number of scvi's batches; 1 without a column."""
+        return len(self._classes.get(_BATCH, [None]))
+
+    @property
+    def batch_labels(self) -> npt.NDArray[np.object_] | None:
+        """The name of each batch's code; None without a column."""
+        return self._names_of(_BATCH)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels, with that of unlabelled cells; 1 without a column."""
+        return len(self._label_names()) if _LABELS in self._encoders else 1
+
+    @property
+    def labels_mapping(self) -> npt.NDArray[np.object_] | None:
+        """The name of each label's code; None without a column."""
+        return np.array(self._label_names(), object) if _LABELS in self._encoders else None
+
+    @property
+    def labels_(self) -> npt.NDArray[np.object_] | None:
+        """The label of each cell, in the order of `inference_dataloader`; None without a column."""
+        mapping = self.labels_mapping
+        if mapping is None:
+            return None
+        codes = self.dataset.dataset.codes().column(_LABELS)
+        found: npt.NDArray[np.object_] = mapping[self._code_of_label.numpy()[codes]]
+        return found
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples; 0 without a column."""
+        return len(self._classes.get(_SAMPLE, []))
+
+    @property
+    def samples(self) -> npt.NDArray[np.object_] | None:
+        """The name of each sample's code; None without a column."""
+        return self._names_of(_SAMPLE)
+
+    @property
+    def n_obs_per_sample(self) -> torch.Tensor:
+        """Number of cells of each sample."""
+        if _SAMPLE not in self._encoders:
+            return torch.tensor([])
+        codes = self.dataset.dataset.codes().column(_SAMPLE)
+        counts = np.bincount(codes, minlength=self.n_samples)
+        return torch.from_numpy(counts).to(torch.float32)
+
+    @property
+    def n_cats_per_cov(self) -> list[int] | None:
+        """Number of categories of each categorical covariate; None without one."""
+        keys = self.categorical_covariate_keys
+        return [len(self._classes[f"covariate {key}"]) for key in keys] if keys else None
+
+    @property
+    def covariate_categories(self) -> dict[str, npt.NDArray[np.object_]]:
+        """The name of each code of each categorical covariate."""
+        keys = self.categorical_covariate_keys or ()
+        return {key: np.array(self._classes[f"covariate {key}"], object) for key in keys}
+
+    @property
+    def registry(self) -> dict[str, Any]:
+        """What scvi-tools knows of the data: `SCVI(registry=module.registry)`."""
+        return registry_of(self)
+
+    def _names_of(self, name: str) -> npt.NDArray[np.object_] | None:
+        return np.array(self._classes[name], object) if name in self._encoders else None
+
+
+class InferenceLoader:
+    """The cells in their own order, as dictionaries of tensors."""
+
+    def __init__(self, loader: EpochLoader, module: DataModule) -> None:
+        self._loader = loader
+        self._module = module
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor | None]]:
+        for batch in self._loader:
+            tensors = self._module._tensors(batch)
+            yield {**tensors, "X": _dense(tensors["X"])}
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+
+def _dense(X: torch.Tensor) -> torch.Tensor:
+    return X if X.layout == torch.strided else X.to_dense()
+
+
+def _encoders(
+    dataset: ExperimentDataset,
+    columns: Mapping[str, Sequence[str]],
+    saved: Mapping[str, str] | None,
+) -> dict[str, native.BatchKeyEncoder]:
+    """An encoder for each name: the saved one, or one for all cells that were selected."""
+    if saved is not None:
+        missing = [name for name in columns if name not in saved]
+        if missing:
+            raise ValueError(f"the encoders lack {missing[0]!r}; they have {sorted(saved)}")
+        return {
+            name: native.BatchKeyEncoder.from_json(saved[name]).with_unseen(_unseen(name))
+            for name in columns
+        }
+    needed = list(dict.fromkeys(column for names in columns.values() for column in names))
+    whole = whole_of(dataset._cells.source).open(needed) if needed else None
+    fit = native.BatchKeyEncoder.fit
+    return {
+        name: fit(
+            name, names, whole, unseen=_unseen(name),
+            nulls="unseen" if name == _LABELS else "class",
+        )
+        for name, names in columns.items()
+    }
+
+
+def _unseen(name: str) -> Any:
+    """A label that is not known is that of an unlabelled cell; of the rest, it is an error."""
+    return "code" if name == _LABELS else "error"
+
+
+def _classes(encoder: native.BatchKeyEncoder) -> list[str]:
+    """The name of each code: the values of its columns, joined."""
+    table = required("pyarrow", "somafeed.scvi").table(encoder.classes())
+    columns = [table[name].to_pylist() for name in table.column_names]
+    return [_SEPARATOR.join(map(str, key)) for key in zip(*columns)]
+
+
+def _with_codes(
+    dataset: ExperimentDataset, encoders: tuple[native.BatchKeyEncoder, ...], form: Form
+) -> ExperimentDataset:
+    """The same cells in tensors of float32, with these codes."""
+    cells = dataset._cells
+    coded = dataset._with(Cells(cells.source, (), encoders, None))
+    coded.form, coded.dtype, coded.return_sparse_X = form, "float32", False
+    coded.obs_form, coded.obs_column_names = "codes", [JOINID]
+    return coded
