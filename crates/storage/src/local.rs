@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use self::open_files::{FolderFiles, Identity, OpenFile, OpenFiles};
+use self::open_files::{FolderFiles, Identity, OpenFile, OpenFiles, as_missing};
 use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage};
 
 /// Files in a folder of this machine.
@@ -75,7 +75,7 @@ impl LocalStorage {
 
     /// The version of a file: its size, its inode and the time of its last change.
     fn version(&self, name: &str) -> io::Result<FileVersion> {
-        let found = fs::metadata(self.root.join(name))?;
+        let found = fs::metadata(self.root.join(name)).map_err(as_missing)?;
         let identity = Identity::of(&found);
         // Who knows that there is a new file may read it.
         self.files.forget_other(name, identity);
@@ -121,7 +121,7 @@ impl Storage for LocalStorage {
         if let Some(open) = self.files.find(file, &self.shared) {
             return Ok(open.file.metadata()?.len());
         }
-        let found = fs::metadata(self.root.join(file))?;
+        let found = fs::metadata(self.root.join(file)).map_err(as_missing)?;
         if !found.is_file() {
             // A pipe, for instance, has a size once it is open, if at all.
             return Ok(self.file(file)?.file.metadata()?.len());

@@ -66,11 +66,20 @@ impl OpenFile {
     /// Fails if another file has the name now, or if the file was written to. A file without a name
     /// is the one that was opened.
     pub(super) fn check(&self, root: &Path, name: &str) -> io::Result<()> {
-        match fs::metadata(root.join(name)) {
+        match fs::metadata(root.join(name)).map_err(as_missing) {
             Ok(found) => self.identity.check(Identity::of(&found), name),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// Makes an error [`io::ErrorKind::NotFound`] if the path has a file where a folder would be.
+pub(super) fn as_missing(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::NotADirectory {
+        io::Error::new(io::ErrorKind::NotFound, error)
+    } else {
+        error
     }
 }
 
@@ -148,7 +157,7 @@ impl FolderFiles {
         root: &Path,
         shared: &OpenFiles,
     ) -> io::Result<Arc<OpenFile>> {
-        let file = File::open(root.join(name))?;
+        let file = File::open(root.join(name)).map_err(as_missing)?;
         let identity = Identity::of(&file.metadata()?);
         let used = AtomicU64::new(1 + shared.clock.fetch_add(1, Ordering::Relaxed));
         let opened = Arc::new(OpenFile { file, identity, used });

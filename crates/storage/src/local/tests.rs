@@ -33,6 +33,18 @@ fn reads_pieces_in_the_order_given() {
 }
 
 #[test]
+fn nothing_is_below_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a"), b"0123456789").unwrap();
+    let storage = LocalStorage::new(folder.path());
+    let version = storage.versions(&["a/b"]).pop().unwrap().unwrap_err();
+    let size = storage.size("a/b").unwrap_err();
+    let bytes = read(&storage, "a/b", 0..1).unwrap_err();
+    assert_eq!([version, size, bytes].map(|error| error.kind()), [io::ErrorKind::NotFound; 3]);
+    assert_eq!(storage.list("a").unwrap(), vec![]);
+}
+
+#[test]
 fn lists_have_the_sizes_of_files() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a"), b"0123456789").unwrap();
