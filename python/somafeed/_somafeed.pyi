@@ -616,3 +616,13 @@ def world_from_environment() -> tuple[int, int]:
 
     Raises ValueError if a variable is missing beside another, or they contradict each other.
     """
+
+def run_program(arguments: list[str], start: list[str], code: str) -> int:
+    """Runs a command of the command line and returns its exit code: 0, 1 after a failure, 2 if the
+    command line is invalid, 130 after Ctrl-C.
+
+    Args:
+        arguments: The command and its arguments.
+        start: The words that start the program again, for the processes that it measures.
+        code: The file of the native module, which identifies the measured program.
+    """

@@ -177,7 +177,7 @@ impl Epoch {
         let stats = detached(py, || shared.lock().stats())?;
         let dict = PyDict::new(py);
         dict.set_item("epoch", stats.epoch)?;
-        dict.set_item("reader", stats.reader)?;
+        dict.set_item("reader", &stats.reader)?;
         dict.set_item("n_rows", stats.n_rows)?;
         dict.set_item("n_columns", stats.n_columns)?;
         dict.set_item("n_batches", stats.n_batches)?;

@@ -24,6 +24,7 @@ mod loader;
 mod memory_limit;
 mod numpy;
 mod process;
+mod program;
 mod splits;
 mod tokens;
 mod values;
@@ -56,6 +57,8 @@ mod _somafeed {
     use super::loader::Loader;
     #[pymodule_export]
     use super::memory_limit::Budget;
+    #[pymodule_export]
+    use super::program::run_program;
     #[pymodule_export]
     use super::splits::{Sampling, split_by_fraction, split_by_group, split_by_label};
     #[pymodule_export]

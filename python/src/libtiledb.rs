@@ -16,6 +16,14 @@ pub(crate) fn suggest(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
+/// Has child processes load libtiledb from a package of this Python, too.
+pub(crate) fn export(py: Python<'_>) -> PyResult<()> {
+    if let Some(file) = of_packages(py)? {
+        py.import("os")?.getattr("environ")?.set_item(tiledb::PATH_VARIABLE, file)?;
+    }
+    Ok(())
+}
+
 /// The file of libtiledb in a package of this Python. `None` if the environment variable names one,
 /// which is then used, or if no package has one.
 fn of_packages(py: Python<'_>) -> PyResult<Option<PathBuf>> {

@@ -2,7 +2,7 @@
 
 use loader::sample::{Controls, GroupBatches, Replacement, Rest, Sampling as Drawn};
 use loader::{RowSet, split};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::errors::OrException as _;

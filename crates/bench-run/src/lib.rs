@@ -38,6 +38,7 @@ mod order;
 mod over_link;
 mod page_cache;
 mod process;
+mod program;
 mod program_end;
 mod ranks;
 mod reader_script;
@@ -70,6 +71,7 @@ pub use over_link::{
 };
 pub use page_cache::{Cold, MOST_CACHED_IF_COLD, PageCache, cached_share, cool, evict, warm};
 pub use process::{Ended, Failure, ProcessSpec, StartSignal, TreePeak};
+pub use program::Program;
 pub use program_end::{exit_code, refused_command_line};
 pub use ranks::{
     Meeting, RankEvent, RankProcess, RankZero, RanksEnd, follow_rank_zero, gather_ranks,

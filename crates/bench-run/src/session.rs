@@ -1,7 +1,7 @@
 //! The session of a command: runs tasks in processes one after another, shows progress, writes
 //! rows, and stops on Ctrl-C.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -15,13 +15,14 @@ use crate::interrupt;
 use crate::order::Event;
 use crate::page_cache;
 use crate::process::{Ended, ProcessSpec};
+use crate::program::Program;
 use crate::results_folder::ResultsFolder;
 use crate::row_line::format_row;
 
 /// Runs measured processes for a command.
 #[derive(Debug)]
 pub struct Session {
-    program: PathBuf,
+    program: &'static Program,
     /// Shows progress.
     pub display: Display,
     /// State of the page cache, recorded with each measurement.
@@ -46,19 +47,18 @@ impl Session {
     /// task, is unknown.
     pub fn begin(display: Display) -> anyhow::Result<Self> {
         let interrupted = interrupt::watch();
-        let program =
-            std::env::current_exe().context("cannot find the program itself to start it again")?;
+        let program = Program::this()?;
         Ok(Self { program, display, cache: "", interrupted })
     }
 
-    /// Returns the program's path; digests of conditions cover the program.
-    pub fn program(&self) -> &std::path::Path {
-        &self.program
+    /// Returns the file of the program's code; digests of conditions cover it.
+    pub fn program(&self) -> &Path {
+        &self.program.code
     }
 
     /// Returns the command that starts this program again for orders of the subcommand `name`.
     pub fn command(&self, name: &str) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = self.program.command();
         command.arg(name);
         command
     }

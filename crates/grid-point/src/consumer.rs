@@ -5,9 +5,9 @@ use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
-use torch_feed::{LinearClassifier, TensorBatch, TensorLoader};
+
+use crate::feed::{Classifier, PointBatch, PointLoader};
 
 /// Work on each batch before it is dropped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +27,10 @@ pub enum Consumer {
     },
 }
 
+/// Why a program without torch does not learn.
+pub(crate) const NO_TORCH: &str = "it trains with torch, which this program does not contain: take \
+    none or a time per batch, 20ms for example";
+
 /// Longer than a day per batch is surely a typo.
 const MOST_MILLIS: f64 = 86_400_000.0;
 
@@ -35,9 +39,6 @@ const DEFAULT_LABEL: &str = "cell_type";
 
 /// Name of the encoder of the classes; no obs column has this name.
 pub(crate) const CLASSES: &str = "classes of --consumer linear";
-
-/// Learning rate of the classifier; does not change the cost of a step.
-const LEARNING_RATE: f64 = 1e-3;
 
 impl Consumer {
     /// Returns the milliseconds of sleep per batch.
@@ -70,15 +71,15 @@ impl Consumer {
 
     /// Makes the consumer of the batches of `loader`. To learn, it needs codes of `n_classes`
     /// classes in the data set.
-    pub(crate) fn ready(&self, loader: &TensorLoader, n_classes: usize) -> Taker {
-        match self {
+    ///
+    /// # Errors
+    /// It learns, and the program has no torch.
+    pub(crate) fn ready(&self, loader: &PointLoader, n_classes: usize) -> anyhow::Result<Taker> {
+        Ok(match self {
             Self::None => Taker::Drop,
             Self::Fixed { millis } => Taker::Sleep(Duration::from_secs_f64(millis / 1e3)),
-            Self::Linear { .. } => {
-                let model = LinearClassifier::for_loader(loader, n_classes, LEARNING_RATE);
-                Taker::Learn(Box::new(model))
-            }
-        }
+            Self::Linear { .. } => Taker::Learn(Box::new(Classifier::new(loader, n_classes)?)),
+        })
     }
 }
 
@@ -87,13 +88,13 @@ impl Consumer {
 pub(crate) enum Taker {
     Drop,
     Sleep(Duration),
-    Learn(Box<LinearClassifier>),
+    Learn(Box<Classifier>),
 }
 
 impl Taker {
     /// Consumes a batch; returns the time that it computed, `None` if it only drops batches. Fails
     /// if the model cannot train on it.
-    pub(crate) fn take(&mut self, batch: &TensorBatch) -> anyhow::Result<Option<Duration>> {
+    pub(crate) fn take(&mut self, batch: &PointBatch) -> anyhow::Result<Option<Duration>> {
         match self {
             Self::Drop => Ok(None),
             Self::Sleep(time) => {
@@ -105,9 +106,7 @@ impl Taker {
             }
             Self::Learn(model) => {
                 let began = Instant::now();
-                model
-                    .step_on(batch, CLASSES)
-                    .context("--consumer linear could not train on a batch")?;
+                model.step_on(batch, CLASSES)?;
                 Ok(Some(began.elapsed()))
             }
         }
@@ -129,6 +128,7 @@ impl FromStr for Consumer {
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.split_once(':') {
+            _ if text.starts_with("linear") && !cfg!(feature = "torch") => Err(NO_TORCH.to_owned()),
             None if text == "none" => Ok(Self::None),
             None if text.ends_with("ms") => Self::fixed(text.trim_end_matches("ms")),
             None if text == "linear" => Ok(Self::Linear { label: DEFAULT_LABEL.to_owned() }),

@@ -16,9 +16,9 @@ use loader::encode::{Encoder, Encoders, LabelEncoder, Nulls, Rules};
 use loader::{Dataset, LoaderSpec, Order};
 use shuffle::entropy::{LabelEntropy, LabelLayout, simulate};
 use shuffle::{PlanSpec, ramp_chunks};
-use torch_feed::TensorBatch;
 
 use crate::block_spec::BlockSpec;
+use crate::feed::{self, PointBatch};
 
 /// Column that is measured by default, if obs has it.
 const DEFAULT_COLUMN: &str = "cell_type";
@@ -311,19 +311,18 @@ pub(crate) struct Meters<'a> {
 }
 
 impl Meters<'_> {
-    pub(crate) fn add(&mut self, batch: &TensorBatch) -> anyhow::Result<()> {
+    pub(crate) fn add(&mut self, batch: &PointBatch) -> anyhow::Result<()> {
         let is_first = self.n_added < self.n_first;
         self.n_added += 1;
         let meters = self.of_labels.iter_mut().zip(&mut self.of_first);
         for (label, (meter, of_first)) in self.labels.0.iter().zip(meters) {
             self.codes.clear();
             if label.is_category {
-                let column = batch.obs().column_by_name(&label.column);
+                let column = feed::obs(batch).column_by_name(&label.column);
                 label.keys(column.context("a batch lacks an obs column")?, &mut self.codes);
             } else {
-                let codes = batch.codes(&label.column).context("a batch lacks codes")?;
-                let codes = Vec::<i64>::try_from(codes)?;
-                self.codes.extend(codes.into_iter().map(|code| code as u32));
+                let codes = feed::codes(batch, &label.column)?;
+                self.codes.extend(codes.iter().map(|code| *code as u32));
             }
             meter.add(self.codes.iter().copied())?;
             if is_first {

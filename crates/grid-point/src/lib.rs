@@ -20,6 +20,7 @@ mod check;
 mod conditions;
 mod consumer;
 mod data;
+mod feed;
 mod label_entropy;
 mod measure;
 mod open;
@@ -39,7 +40,7 @@ pub use data::{
 };
 pub use label_entropy::{Curve, Labels};
 pub use measure::serve;
-pub use open::{OpenData, tensor_loader};
+pub use open::OpenData;
 pub use point::{Point, PointRank, PointTransform};
 pub use record::{as_asked, versions};
 pub use task::{PointAnswer, PointTask, PointWork};

@@ -12,13 +12,13 @@ use bench_run::{
 use jiff::Timestamp;
 use loader::{CellMemory, Dataset, EpochStats, StageTimes};
 use soma_io::{CacheUse, ReadLimit, RowCacheUse};
-use torch_feed::{TensorBatch, TensorEpoch, TensorLoader};
 
 use crate::cell_digest::CellDigest;
 use crate::consumer::Taker;
 use crate::data::{Data, Opened, count};
+use crate::feed::{self, PointBatch, PointEpoch, PointLoader};
 use crate::label_entropy::{Labels, Meters};
-use crate::open::{OpenData, tensor_loader};
+use crate::open::{OpenData, point_loader};
 use crate::point::{Point, PointRank};
 use crate::record::{as_it_ran, versions};
 use crate::task::{PointAnswer, PointTask, PointWork};
@@ -46,7 +46,7 @@ fn check(
     let open = OpenData::open(data, label)?;
     reporter.answer(PointAnswer::Opened(open.opened))?;
     for point in points {
-        tensor_loader(open.dataset.clone(), point, data, reporter.grown_bytes()?)
+        point_loader(open.dataset.clone(), point, data, reporter.grown_bytes()?)
             .with_context(|| point.to_string())?;
     }
     Ok(())
@@ -68,9 +68,9 @@ fn measure(
     let OpenData { dataset, labels, opened, n_classes, bucket } =
         OpenData::open(data, point.consumer.label())?;
     reporter.answer(PointAnswer::Opened(opened.clone()))?;
-    let loader = tensor_loader(dataset, point, data, reporter.grown_bytes()?)?;
+    let loader = point_loader(dataset, point, data, reporter.grown_bytes()?)?;
     let open_secs = opening.elapsed().as_secs_f64();
-    let taker = point.consumer.ready(&loader, n_classes);
+    let taker = point.consumer.ready(&loader, n_classes)?;
     let row_caches = RowCacheMeter::default();
     if let Some(PointRank { rank, .. }) = point.rank {
         if rank == 0 {
@@ -85,11 +85,11 @@ fn measure(
 
 /// Reports the cells that all ranks together have to deliver in each epoch.
 fn expect_cells(
-    loader: &TensorLoader,
+    loader: &PointLoader,
     point: &Point,
     reporter: &mut Reporter<PointAnswer>,
 ) -> anyhow::Result<()> {
-    let (dataset, spec) = (loader.loader().dataset(), loader.loader().spec());
+    let (dataset, spec) = (feed::inner(loader).dataset(), feed::inner(loader).spec());
     let digests = CellDigest::of_epochs(dataset, spec, (point.n_epochs, point.max_batches))?;
     for (epoch, cells) in (0..).zip(digests) {
         reporter.answer(PointAnswer::Expected { epoch, cells: cells? })?;
@@ -99,7 +99,7 @@ fn expect_cells(
 
 /// Measures the epochs of one point.
 struct Measuring<'a> {
-    loader: &'a TensorLoader,
+    loader: &'a PointLoader,
     point: &'a Point,
     data: &'a Data,
     opened: Opened,
@@ -122,7 +122,7 @@ impl Measuring<'_> {
         open_secs: f64,
         reporter: &mut Reporter<PointAnswer>,
     ) -> anyhow::Result<()> {
-        let (dataset, spec) = (self.loader.loader().dataset(), self.loader.loader().spec());
+        let (dataset, spec) = (feed::inner(self.loader).dataset(), feed::inner(self.loader).spec());
         let expected = labels.expected(dataset, spec, self.point.max_batches)?;
         let (data, bucket, loader) = (self.data, self.bucket.clone(), self.loader);
         // Epochs follow one another like in training, unless the cache must be emptied between two
@@ -133,7 +133,7 @@ impl Measuring<'_> {
             if self.point.cold.is_some() {
                 self.cache = cooled(self.data, self.point, reporter)?;
             }
-            let mut meters = labels.meters(self.loader.loader().spec())?;
+            let mut meters = labels.meters(feed::inner(self.loader).spec())?;
             let limit = data.io_limit.as_ref();
             let counts = bucket.as_deref().map(count);
             let io = limit.map(|limit| LimitMeter::start(limit, counts)).transpose()?;
@@ -150,14 +150,14 @@ impl Measuring<'_> {
             record.measured.order_entropy = meters.measured(&expected);
             reporter.answer(PointAnswer::Epoch(Box::new(record)))?;
         }
-        for cache in caches(self.loader.loader().dataset()) {
+        for cache in caches(feed::inner(self.loader).dataset()) {
             if let Some(problem) = cache.problem {
                 let n_blocks = cache.stats.not_kept;
                 let message = format!("{n_blocks} blocks could not be cached: {problem}");
                 reporter.warn(&message)?;
             }
         }
-        for cache in row_caches(self.loader.loader().dataset()) {
+        for cache in row_caches(feed::inner(self.loader).dataset()) {
             if let Some(problem) = cache.problem {
                 let n_pages = cache.stats.not_written;
                 let message = format!("{n_pages} pages of rows could not be cached: {problem}");
@@ -170,7 +170,7 @@ impl Measuring<'_> {
     /// Measures an epoch, given its number and a function that starts it.
     fn measure(
         &mut self,
-        (epoch, start): (u64, impl FnOnce() -> anyhow::Result<TensorEpoch>),
+        (epoch, start): (u64, impl FnOnce() -> anyhow::Result<PointEpoch>),
         meters: &mut Meters<'_>,
         reporter: &mut Reporter<PointAnswer>,
     ) -> anyhow::Result<EpochRecord> {
@@ -189,14 +189,14 @@ impl Measuring<'_> {
         measured.start_dt = Some(start_dt);
         measured.end_dt = Some(Timestamp::now());
         measured.epoch = Some(epoch);
-        let dataset = self.loader.loader().dataset();
+        let dataset = feed::inner(self.loader).dataset();
         enter_stats(&mut measured, &stats, dataset.n_rows());
         if let (Some(link), Some(used)) = (&mut self.link, &used) {
             let share = self.data.share_needed(&measured, &self.opened);
             link.enter(used, share, &mut measured);
         }
         measured.kept_decoded_bytes = Some(dataset.decoded_bytes());
-        enter_memory(&mut measured, &self.loader.loader().cell_memory());
+        enter_memory(&mut measured, &feed::inner(self.loader).cell_memory());
         for cache in caches(dataset) {
             *measured.cache_hits.get_or_insert(0) += cache.stats.hits;
             *measured.cache_misses.get_or_insert(0) += cache.stats.misses;
@@ -218,7 +218,7 @@ impl Measuring<'_> {
     /// the consumer's time. Rows are counted without padding.
     fn consume(
         &mut self,
-        start: impl FnOnce() -> anyhow::Result<TensorEpoch>,
+        start: impl FnOnce() -> anyhow::Result<PointEpoch>,
         (meters, delivered): (&mut Meters<'_>, &mut Option<CellDigest>),
         reporter: &mut Reporter<PointAnswer>,
     ) -> anyhow::Result<(ConsumedEpoch, EpochStats)> {
@@ -226,14 +226,14 @@ impl Measuring<'_> {
         // The epoch begins with the request for it: planning time is part of the first wait.
         let asked = Instant::now();
         let mut batches = start()?;
-        let (dataset, spec) = (self.loader.loader().dataset(), self.loader.loader().spec());
+        let (dataset, spec) = (feed::inner(self.loader).dataset(), feed::inner(self.loader).spec());
         let n_batches = max_batches.unwrap_or(u64::MAX).min(batches.n_batches());
         let of_rank = dataset.n_rows().div_ceil(spec.world.size);
         let of_rows = of_rank.min(n_batches.saturating_mul(spec.batch_rows));
         let (mut n_rows, taker) = (0, &mut self.taker);
         let taken = batches.by_ref().map(|batch| Ok(batch?));
         let consumed = consume_epoch(asked, taken, max_batches, |batch| {
-            let rows = (batch.n_rows() - batch.n_padding()) as u64;
+            let rows = (batch.n_rows() - feed::n_padding(&batch)) as u64;
             meters.add(&batch)?;
             if let Some(delivered) = delivered {
                 add_cells(&batch, delivered)?;
@@ -249,9 +249,9 @@ impl Measuring<'_> {
 }
 
 /// Adds the cells of a batch without its padding.
-fn add_cells(batch: &TensorBatch, delivered: &mut CellDigest) -> anyhow::Result<()> {
-    let joinids = Vec::<i64>::try_from(batch.joinids()).context("the joinids cannot be read")?;
-    let cells = &joinids[..joinids.len() - batch.n_padding()];
+fn add_cells(batch: &PointBatch, delivered: &mut CellDigest) -> anyhow::Result<()> {
+    let joinids = feed::joinids(batch)?;
+    let cells = &joinids[..joinids.len() - feed::n_padding(batch)];
     for joinid in cells {
         delivered.add(joinid.cast_unsigned());
     }

@@ -9,26 +9,23 @@ use bytesize::ByteSize;
 use loader::encode::{Encoder, LabelEncoder, Nulls, Rules};
 use loader::{AxisQuery, Dataset, DatasetSpec, Genes, Joinids, ValueFilter};
 use soma_io::{Experiment, OpenOptions, ReadLimit};
-use torch_feed::TensorLoader;
 
 use crate::consumer;
 use crate::data::{Data, DataSource, Opened, bucket};
+use crate::feed::{self, PointLoader};
 use crate::label_entropy::{self, Labels};
 use crate::point::Point;
 
 /// Makes the loader of a point; the process already uses `used_bytes` of the memory limit. Fails if
 /// the limit is too small for the blocks, and with the loader's errors.
-pub fn tensor_loader(
+pub(crate) fn point_loader(
     dataset: Dataset,
     point: &Point,
     data: &Data,
     used_bytes: u64,
-) -> anyhow::Result<TensorLoader> {
-    match TensorLoader::new(dataset, point.loader_spec(data, used_bytes)?) {
-        Err(torch_feed::Error::Loader(loader::Error::Pipeline(pipeline::Error::Memory {
-            least,
-            ..
-        }))) => bail!(
+) -> anyhow::Result<PointLoader> {
+    match feed::loader(dataset, point.loader_spec(data, used_bytes)?) {
+        Err(feed::Error::Loader(loader::Error::Pipeline(pipeline::Error::Memory { least, .. }))) => bail!(
             "--memory {} is too little for blocks of {} chunks of {} rows: give {} or more, or make blocks or batches smaller",
             ByteSize(point.memory_limit.unwrap_or(0)),
             point.chunks_per_block,

@@ -5,6 +5,7 @@ use loader::{EpochStats, Transform};
 use soma_io::SparseNdArray;
 
 use crate::data::Data;
+use crate::feed;
 use crate::point::Point;
 
 /// Returns the settings that ran, read back from the loader.
@@ -154,8 +155,8 @@ pub fn versions() -> Versions {
         libtiledb: tiledb::library()
             .ok()
             .map(|((major, minor, patch), _)| format!("{major}.{minor}.{patch}")),
-        libtorch: noted(torch_feed::LIBTORCH_VERSION),
-        tch: noted(torch_feed::TCH_VERSION),
+        libtorch: noted(feed::LIBTORCH_VERSION),
+        tch: noted(feed::TCH_VERSION),
         peer: None,
     }
 }

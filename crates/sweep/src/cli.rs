@@ -1,9 +1,14 @@
 //! Root of the command line.
 
-use clap::{Parser, Subcommand};
-use compare::bench_readers::{self, BenchReadersArgs};
-use compare::peers::{self, PeersArgs};
-use compare::read_chunks::{self, ReadChunksArgs};
+use std::ffi::OsString;
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+#[cfg(feature = "compare")]
+use compare::{
+    bench_readers::{self, BenchReadersArgs},
+    peers::{self, PeersArgs},
+    read_chunks::{self, ReadChunksArgs},
+};
 use tune::TuneArgs;
 
 use crate::data_commands::{GenerateArgs, ImportArgs};
@@ -16,10 +21,35 @@ use crate::slice::SliceArgs;
 
 /// Measures the loader; writes and imports experiments.
 #[derive(Debug, Parser)]
-#[command(name = "sweep", bin_name = "cargo xtask", version, about, max_term_width = 110)]
+#[command(name = "sweep", bin_name = XTASK, version, about, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// How the documentation of the arguments calls the program.
+const XTASK: &str = "cargo xtask";
+
+impl Cli {
+    /// Parses a command line. `called` are the words by which its help calls the program.
+    pub(crate) fn parse_as(
+        called: &'static str,
+        arguments: &[OsString],
+    ) -> Result<Self, clap::Error> {
+        let mut matches = Self::command_as(called).try_get_matches_from(arguments)?;
+        Self::from_arg_matches_mut(&mut matches)
+    }
+
+    fn command_as(called: &'static str) -> clap::Command {
+        if called == XTASK {
+            return Self::command();
+        }
+        Self::command().name(called).bin_name(called).mut_subcommands(|command| {
+            let Some(help) = command.get_after_help() else { return command };
+            let help = help.to_string().replace(XTASK, called);
+            command.after_help(help)
+        })
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -35,11 +65,14 @@ pub(crate) enum Command {
     /// Rewrite an experiment's X in the order in which training reads it
     Relayout(Box<RelayoutArgs>),
     /// Compare the native reader of X with libtiledb, taking turns on the same rows
+    #[cfg(feature = "compare")]
     BenchReaders(BenchReadersArgs),
     /// Compare the loader with others on the same data
+    #[cfg(feature = "compare")]
     Peers(Box<PeersArgs>),
     /// Read all rows in tiledbsoma's four ways and with our readers, and check that the values
     /// agree
+    #[cfg(feature = "compare")]
     ReadChunks(Box<ReadChunksArgs>),
     /// Generate and sweep experiments of several sizes, and relate time per cell and memory to size
     Growth(GrowthArgs),
@@ -58,12 +91,15 @@ pub(crate) enum Command {
     #[command(hide = true, name = tune::SUBCOMMAND)]
     TuneTask,
     /// Our side of `peers`; same protocol as `point`
+    #[cfg(feature = "compare")]
     #[command(hide = true, name = peers::SUBCOMMAND)]
     PeersTask,
     /// Our ways of `read-chunks`; same protocol as `point`
+    #[cfg(feature = "compare")]
     #[command(hide = true, name = read_chunks::SUBCOMMAND)]
     ReadChunksTask,
     /// A reader of `bench-readers`; same protocol as `point`
+    #[cfg(feature = "compare")]
     #[command(hide = true, name = bench_readers::SUBCOMMAND)]
     BenchReadersTask,
     /// Serve a folder over a link until stdin closes

@@ -13,13 +13,13 @@ mod report;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 use bench_report::{EPOCHS_FILE, EpochRecord, HostInfo, read, write_text};
 use bench_run::{
-    Display, INTERRUPTED_EXIT_CODE, ResultsFolder, TASK_VARIABLES, UsageError, command_line,
+    Display, INTERRUPTED_EXIT_CODE, Program, ResultsFolder, TASK_VARIABLES, UsageError, command_line,
     first_hidden, grouped, watch_interrupts,
 };
 
@@ -44,8 +44,7 @@ pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<E
         .with_context(|| format!("cannot make the folder {}", args.data.display()))?;
     let growth = Growth {
         args,
-        program: std::env::current_exe()
-            .context("cannot find the program itself to start it again")?,
+        program: Program::this()?,
         folder,
         interrupted,
         command: command_line(arguments)?,
@@ -100,7 +99,7 @@ fn check_sweep(words: &[String]) -> anyhow::Result<()> {
 
 struct Growth<'a> {
     args: &'a GrowthArgs,
-    program: PathBuf,
+    program: &'static Program,
     folder: ResultsFolder,
     interrupted: &'a AtomicBool,
     command: String,
@@ -126,7 +125,7 @@ impl Growth<'_> {
     /// Writes the experiment of one size in its own process. Returns false after Ctrl-C.
     fn generate(&self, n_cells: u64, uri: &str) -> anyhow::Result<bool> {
         let GrowthArgs { genes, seed, fragment_rows, consolidate, quiet, .. } = self.args;
-        let mut command = Command::new(&self.program);
+        let mut command = self.program.command();
         let number = |flag: &str, number: u64| [flag.to_owned(), number.to_string()];
         command.args(["generate", uri]).args(number("--cells", n_cells));
         command.args(number("--genes", *genes)).args(number("--seed", *seed));
@@ -152,7 +151,7 @@ impl Growth<'_> {
     }
 
     fn sweep(&self, uri: &str) -> anyhow::Result<i32> {
-        let mut command = Command::new(&self.program);
+        let mut command = self.program.command();
         command.args(["sweep", "--uri", uri, "--results"]).arg(&self.folder.path);
         if let Some(revision) = &self.args.results_flags.revision {
             command.args(["--revision", revision]);

@@ -31,20 +31,23 @@ mod text_table;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use bench_run::{Secrets, exit_code, refused_command_line, serve_link};
-use clap::Parser as _;
+use bench_run::{Program, Secrets, exit_code, refused_command_line, serve_link};
+#[cfg(feature = "compare")]
 use compare::{bench_readers, peers, read_chunks};
 
 use cli::{Cli, Command};
 
 /// Runs the program on a command line (program name first) and returns its exit code.
 ///
+/// A caller that is not the executable file of this crate first names itself
+/// ([`Program::name`](bench_run::Program::name)).
+///
 /// The code is 0 for success, 1 for a failure, 2 for an invalid command line, and 130 after Ctrl-C.
 /// Errors are one line on stderr.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let secrets = Secrets::of_arguments(&arguments, soma_io::environment_secrets());
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match Cli::parse_as(Program::called(), &arguments) {
         Ok(cli) => cli,
         Err(error) => return refused_command_line(error, &secrets),
     };
@@ -54,8 +57,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Import(args) => data_commands::import(&args),
         Command::Slice(args) => slice::run(&args),
         Command::Relayout(args) => relayout_command::run(&args),
+        #[cfg(feature = "compare")]
         Command::BenchReaders(args) => bench_readers::run(&args),
+        #[cfg(feature = "compare")]
         Command::Peers(args) => peers::run(&args, &arguments),
+        #[cfg(feature = "compare")]
         Command::ReadChunks(args) => read_chunks::run(&args),
         Command::Report(args) => report_command::run(&args),
         Command::Growth(args) => growth::run(&args, &arguments),
@@ -63,8 +69,11 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Tune(args) => tune::run(&args, &arguments),
         Command::Point => served(grid_point::serve()),
         Command::TuneTask => served(tune::serve()),
+        #[cfg(feature = "compare")]
         Command::PeersTask => served(peers::serve()),
+        #[cfg(feature = "compare")]
         Command::ReadChunksTask => served(read_chunks::serve()),
+        #[cfg(feature = "compare")]
         Command::BenchReadersTask => served(bench_readers::serve()),
         Command::ServeLink(args) => served(serve_link(&args)),
     };

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use bench_run::{grouped, quoted, recorded};
+use bench_run::{Program, grouped, quoted, recorded};
 use bytesize::ByteSize;
 use comfy_table::{CellAlignment, Table, presets};
 use grid_point::Data;
@@ -130,7 +130,7 @@ impl Proposal<'_> {
     /// Returns the command that sweeps the proposal alone.
     fn command(&self) -> String {
         let args = self.args;
-        let mut words = vec!["cargo xtask sweep".to_owned()];
+        let mut words = vec![format!("{} sweep", Program::called())];
         let mut flag = |name: &str, value: &str| {
             words.push(format!("{name} {}", quoted(value)));
         };

@@ -93,12 +93,14 @@ const LIMITED: [(&str, &[&str], &[&str]); 26] = [
     (
         "somafeed-python",
         &[
+            "bench-run",
             "example-data",
             "loader",
             "pipeline",
             "shuffle",
             "soma-io",
             "storage",
+            "sweep",
             "tiledb",
             "tiledb-native",
             "tokens",

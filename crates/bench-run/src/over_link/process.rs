@@ -3,13 +3,14 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use link::{LinkFaults, LinkServer, LinkSpec, ServeOptions};
 
 use super::cores::bind;
+use crate::program::Program;
 
 /// The subcommand of the server's process; hidden.
 pub const SUBCOMMAND: &str = "serve-link";
@@ -66,9 +67,7 @@ impl LinkProcess {
         options: &ServeOptions,
         cores: &[usize],
     ) -> anyhow::Result<Self> {
-        let program = std::env::current_exe()
-            .context("cannot find the program itself to start it as a server")?;
-        let mut command = Command::new(program);
+        let mut command = Program::this()?.command();
         command.arg(SUBCOMMAND).args(["--link", &options.spec.to_string()]);
         command.args(["--faults", &options.faults.to_string(), "--name", &options.name]);
         if !cores.is_empty() {

@@ -2,9 +2,10 @@
 //! and no proxy reaches the loopback interface of this machine.
 
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
 
 use anyhow::Context as _;
+
+use crate::program::Program;
 
 /// Variables by which HTTP clients are directed to a proxy. Most clients read both spellings.
 const VARIABLES: [&str; 6] =
@@ -20,9 +21,9 @@ pub(super) fn leave() -> anyhow::Result<()> {
         return Ok(());
     }
     let cannot = "cannot start the program again without the proxy of the environment";
-    let program = std::env::current_exe().context(cannot)?;
-    let mut again = Command::new(program);
-    again.args(std::env::args_os().skip(1));
+    let program = Program::this().context(cannot)?;
+    let mut again = program.command();
+    again.args(&program.arguments);
     for variable in VARIABLES {
         again.env_remove(variable);
     }

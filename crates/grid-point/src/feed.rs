@@ -1,0 +1,12 @@
+//! The loader of a point and its batches: tensors, or without the feature `torch` the buffers that
+//! tensors are made of. A tensor takes the buffer as it is, so both cost about the same.
+
+#[cfg(not(feature = "torch"))]
+mod buffers;
+#[cfg(feature = "torch")]
+mod tensors;
+
+#[cfg(not(feature = "torch"))]
+pub(crate) use buffers::*;
+#[cfg(feature = "torch")]
+pub(crate) use tensors::*;
