@@ -12,12 +12,12 @@ The ways:
 
 - `memory`: batches that are in memory before the training begins, cycled if they are fewer than
   those of an epoch (`--memory-batches`). It is the time of the model alone.
-- `somafeed-dense`, `somafeed-sparse`: `somafeed.scvi.DataModule`. Sparse batches go to the device as
-  CSR and become dense there.
+- `somafeed-dense`, `somafeed-sparse`: `somafeed.scvi.DataModule`. Sparse batches go to the device
+  as CSR and become dense there.
 - `tiledbsoma-dense`: scvi-tools' `TileDBDataModule`, as its documentation has it.
-- `tiledbsoma-sparse`: the same with `return_sparse_X=True`. The module of scvi-tools 1.5.1 fails at
-  a sparse batch ("expected np.ndarray (got csr_matrix)"), so a subclass makes it a CSR tensor, which
-  becomes dense on the device.
+- `tiledbsoma-sparse`: the same with `return_sparse_X=True`. The module of scvi-tools 1.5.1 fails
+  at a sparse batch ("expected np.ndarray (got csr_matrix)"), so a subclass makes it a CSR tensor,
+  which becomes dense on the device.
 - `tiledbsoma-workers`: dense, with DataLoader workers (`--workers`). tiledbsoma_ml does not support
   them for sparse batches.
 """
@@ -53,6 +53,8 @@ WAYS = {
 """The ways and their names in tables and figures."""
 
 WORKER_SAMPLE_SECS = 0.1
+# Arguments that are not recorded as settings; the address may be private.
+UNLISTED = ("uri", "way", "check")
 
 
 def main() -> None:
@@ -85,7 +87,9 @@ def add_options(parser: argparse.ArgumentParser) -> list[str]:
         group.add_argument(
             "--n-hidden", type=positive, default=128, help="nodes per hidden layer; default: 128"
         ),
-        group.add_argument("--n-layers", type=positive, default=1, help="hidden layers; default: 1"),
+        group.add_argument(
+            "--n-layers", type=positive, default=1, help="hidden layers; default: 1"
+        ),
         group.add_argument("--n-latent", type=positive, default=10, help="default: 10"),
         group.add_argument(
             "--gene-likelihood", choices=["zinb", "nb", "poisson"], default="zinb",
@@ -228,7 +232,7 @@ def open_tiledbsoma(job: argparse.Namespace) -> Feed:
 
 
 def sparse_tiledb_module() -> type:
-    """`TileDBDataModule` for sparse batches, which go to the device as CSR and become dense there."""
+    """`TileDBDataModule` for sparse batches, which become dense on the device."""
     import numpy as np
     import torch
     from scvi.dataloaders import TileDBDataModule
@@ -332,7 +336,7 @@ def train(job: argparse.Namespace) -> dict[str, Any]:
         "gpu_memory_bytes": torch.cuda.max_memory_allocated() if uses_gpu else 0,
         "n_cpus": len(os.sched_getaffinity(0)),
         "torch_threads": torch.get_num_threads(),
-        "settings": {name: value for name, value in vars(job).items() if name not in ("uri", "way")},
+        "settings": {name: value for name, value in vars(job).items() if name not in UNLISTED},
         "versions": versions(job.way),
     }
 

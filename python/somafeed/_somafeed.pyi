@@ -529,6 +529,9 @@ class Epoch:
         Shannon's entropy: `batch` and `spread`, the mean and the standard deviation over the full
         batches (None before the first), and `cells`, that of all cells that were delivered. As
         `batch` comes near `cells`, batches are as mixed as the cells."""
+    def utilization(self) -> tuple[int, float | None]:
+        """Number of batches so far, and the `accelerator_utilization` of `stats()`: for a progress
+        bar, since it makes no lists."""
 
 @final
 class Matrix:

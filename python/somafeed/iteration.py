@@ -137,6 +137,7 @@ class ExperimentIterator(Iterator[MiniBatch]):
         self._epoch: native.Epoch | None = None
         self._worker = (0, 1)
         self._stats: dict[str, Any] = {}
+        self._utilization: tuple[int, float | None] = (0, None)
         self._make: Callable[[native.Batch], MiniBatch] | None = None
         self._lock, self._pid = threading.Lock(), os.getpid()
 
@@ -208,6 +209,7 @@ class ExperimentIterator(Iterator[MiniBatch]):
         if self._epoch is not None:
             self._epoch.close()
             self.stats()
+            self.waited_for()
         self._batches, self._epoch = iter(()), None
         self._make = self._make or _closed
 
@@ -220,7 +222,9 @@ class ExperimentIterator(Iterator[MiniBatch]):
 
     def waited_for(self) -> str:
         """Says what is waited for, the loader or the model, for the line of a progress bar."""
-        return waiting_line(self.stats())
+        if self._epoch is not None:
+            self._utilization = self._epoch.utilization()
+        return waiting_line(*self._utilization)
 
     def state_dict(self) -> dict[str, Any]:
         """The place after the last batch that was delivered, for a checkpoint: less than 2 KB."""
@@ -243,15 +247,17 @@ class ExperimentIterator(Iterator[MiniBatch]):
         self._loaded = place
 
 
-def waiting_line(stats: dict[str, Any]) -> str:
-    """What is waited for, from an epoch's statistics.
+def waiting_line(n_batches: int, share: float | None) -> str:
+    """What is waited for, from the number of batches so far and the share of the time in which the
+    loader was not waited for.
 
-    >>> waiting_line({"accelerator_utilization": 0.25})
+    >>> waiting_line(2, 0.25)
     'waiting for the loader 75 %, for the model 25 % of the time'
     """
-    share = stats.get("accelerator_utilization")
-    if share is None:
+    if n_batches == 0:
         return "waiting for the loader's first batch"
+    if share is None:
+        return "the first batch is there"
     loader = round(100 * (1 - share))
     return f"waiting for the loader {loader} %, for the model {100 - loader} % of the time"
 

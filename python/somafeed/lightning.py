@@ -224,6 +224,8 @@ class PredictionWriter(Callback):
             TypeError: The trainer has no `DataModule`, so the cells are not known.
             ValueError: Several processes have the same cells.
         """
+        # What a prediction that failed has left.
+        self._written = None
         if stage != "predict":
             return
         module = getattr(trainer, "datamodule", None)
@@ -231,8 +233,10 @@ class PredictionWriter(Callback):
             raise TypeError("PredictionWriter needs a somafeed.lightning.DataModule at predict()")
         if module._world() != (trainer.global_rank, trainer.world_size):
             raise ValueError("PredictionWriter needs ranks of which each predicts its own cells")
-        joinids: npt.NDArray[np.int64] = module.predict_share().dataset.joinids()
-        self._written = RankPredictions(self.folder, joinids, trainer.global_rank)
+        share = module.predict_share()
+        joinids: npt.NDArray[np.int64] = share.dataset.joinids()
+        rank, batch_size = trainer.global_rank, share.batch_size
+        self._written = RankPredictions(self.folder, joinids, rank, batch_size)
 
     def on_predict_batch_end(
         self,
@@ -256,7 +260,7 @@ class PredictionWriter(Callback):
 
         Not in `on_predict_end`, which a rank without cells does not reach.
         """
-        if self._written is None:
+        if stage != "predict" or self._written is None:
             return
         self._written.finish()
         self._written = None

@@ -110,6 +110,11 @@ def _options(dataset: ExperimentDataset, epochs: Epochs) -> dict[str, Any]:
     if dataset.shuffle:
         chunk_rows = dataset.shuffle_chunk_size
         chunks_per_block = dataset.io_batch_size // chunk_rows
+    sampling = dataset._cells.sampled(dataset.sampling)
+    is_listed = sampling is not None and sampling.is_listed
+    if is_listed:
+        # Neighbours in the list are not stored together.
+        chunk_rows, chunks_per_block = 1, dataset.io_batch_size
     ahead = 1 if dataset.use_eager_fetch else 0
     tokens = dataset.tokens
     is_csr = dataset.return_sparse_X or tokens is not None
@@ -126,7 +131,7 @@ def _options(dataset: ExperimentDataset, epochs: Epochs) -> dict[str, Any]:
         "rank": rank,
         "world_size": world_size,
         "remainder": remainder,
-        "order": order,
+        "order": "listed" if is_listed else None,
         "sampling": sampling,
         "dtype": dataset.dtype,
         "memory": dataset.memory,

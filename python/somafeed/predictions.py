@@ -19,7 +19,11 @@ class RankPredictions:
     """Writes what one rank predicts: a file of arrays for each name, a row per cell."""
 
     def __init__(
-        self, folder: str | os.PathLike[str], joinids: npt.NDArray[np.int64], rank: int
+        self,
+        folder: str | os.PathLike[str],
+        joinids: npt.NDArray[np.int64],
+        rank: int,
+        batch_size: int,
     ) -> None:
         """Makes the folder.
 
@@ -27,11 +31,13 @@ class RankPredictions:
             folder: A folder that all ranks share.
             joinids: The cells of this rank, in the order in which they are predicted.
             rank: Rank of this process.
+            batch_size: Cells of each batch but the last.
         """
         self._folder = Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._joinids = joinids
         self._rank = rank
+        self._batch_size = batch_size
         self._arrays: dict[str, npt.NDArray[Any]] = {}
         self._n_written = 0
 
@@ -43,18 +49,18 @@ class RankPredictions:
 
         Raises:
             TypeError: It is something else.
-            ValueError: Its arrays have other names, or other shapes of a row, than those before;
-                they have unequally many rows, or more than there are cells.
+            ValueError: An array has not a row for each cell of the batch; arrays have other names,
+                or rows of another shape or type, than those before.
         """
         named = {name: _array(name, rows) for name, rows in _by_name(predicted).items()}
-        sizes = {len(rows) for rows in named.values()}
-        if len(sizes) != 1:
-            raise ValueError(f"predictions of a batch have {sorted(sizes)} rows, not equally many")
-        start, stop = self._n_written, self._n_written + sizes.pop()
-        if stop > len(self._joinids):
-            raise ValueError(
-                f"{stop} predictions of {len(self._joinids)} cells: a row per cell is expected"
-            )
+        start = self._n_written
+        stop = min(start + self._batch_size, len(self._joinids))
+        for name, rows in named.items():
+            if len(rows) != stop - start:
+                raise ValueError(
+                    f"prediction {name!r} has {len(rows)} rows, but the batch has {stop - start} "
+                    "cells: return a row per cell"
+                )
         if not self._arrays:
             self._arrays = {name: self._create(name, rows) for name, rows in named.items()}
         if self._arrays.keys() != named.keys():
@@ -64,6 +70,11 @@ class RankPredictions:
             if array.shape[1:] != rows.shape[1:]:
                 raise ValueError(
                     f"a prediction of {name!r} has shape {rows.shape[1:]}, before {array.shape[1:]}"
+                )
+            if not np.can_cast(rows.dtype, array.dtype, "safe"):
+                raise ValueError(
+                    f"a prediction of {name!r} has the type {rows.dtype}, before {array.dtype}: "
+                    "return one type for all batches"
                 )
             array[start:stop] = rows
         self._n_written = stop
@@ -91,7 +102,7 @@ def join_ranks(folder: str | os.PathLike[str], world_size: int) -> None:
 
     Raises:
         FileNotFoundError: A rank wrote nothing to this folder.
-        ValueError: Ranks predicted arrays of other names.
+        ValueError: Ranks predicted arrays of other names, types or shapes.
     """
     folder = Path(folder)
     by_rank = [set(json.loads(_names_file(folder, rank).read_text())) for rank in range(world_size)]
@@ -118,6 +129,12 @@ def _join(folder: Path, name: str, sizes: list[int]) -> None:
     files = [_rank_file(folder, name, rank) for rank in range(len(sizes))]
     ranks = [(np.load(file, mmap_mode="r"), n) for file, n in zip(files, sizes) if n > 0]
     first = ranks[0][0]
+    kinds = {(rows.dtype, rows.shape[1:]) for rows, _ in ranks}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"ranks predicted {name!r} with rows of several types and shapes: "
+            + ", ".join(sorted(f"{dtype} {shape}" for dtype, shape in kinds))
+        )
     shape = (sum(sizes), *first.shape[1:])
     joined = np.lib.format.open_memmap(
         folder / f"{name}.npy", mode="w+", dtype=first.dtype, shape=shape
@@ -157,7 +174,7 @@ def _array(name: str, rows: Any) -> npt.NDArray[Any]:
         # numpy has no bfloat16.
         rows = rows.float() if str(rows.dtype) == "torch.bfloat16" else rows
         rows = rows.numpy()
-    if not isinstance(rows, np.ndarray) or rows.ndim == 0:
+    if not isinstance(rows, np.ndarray) or rows.ndim == 0 or rows.dtype.hasobject:
         raise TypeError(
             f"prediction {name!r} must be an array with a row per cell, not {rows!r:.200}"
         )

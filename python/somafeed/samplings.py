@@ -143,15 +143,17 @@ class GroupBatches:
     """Batches of one group each, for instance of a perturbation, a donor or a slide, in random
     order; a group is the cells that agree in the obs columns.
 
-    Each cell that is no control comes once in an epoch, but those of a group that do not fill a
-    batch. With `control`, each batch also has `n_controls` control cells, drawn anew for each; with
+    Each cell that is not a control comes once in an epoch, except those of a group that do not fill
+    a batch. With `control`, each batch also has `n_controls` control cells, drawn anew for each; with
     `match`, these agree with the batch's other cells in the obs columns `match`, for instance the
-    donor. Ranks have batches of one group each if `batch_size` is that of the data set.
+    donor.
+    Several ranks leave up to one batch for each rank out of an epoch, others in the next, unless
+    `remainder="pad"` repeats some.
     """
 
     columns: str | Sequence[str]
     batch_size: int
-    """Cells of a batch, controls included."""
+    """Cells of a batch, controls included: the `batch_size` of the data set."""
     control: str | None = None
     """The label of controls in the first of `columns`."""
     n_controls: int = 0
@@ -176,6 +178,8 @@ class GroupBatches:
             is_control = cells.equals(columns[0], self.control).astype(np.uint32)
             match = (self.match,) if isinstance(self.match, str) else names_of("match", self.match)
             contexts = cells.groups(match) if match else None
+            if contexts is not None:
+                _check_controls(is_control.astype(bool), contexts, match)
         return native.Sampling.group_batches(
             cells.groups(columns),
             positive("batch_size", self.batch_size),
@@ -185,6 +189,19 @@ class GroupBatches:
             fill=self.fill,
             chunk_rows=positive("shuffle_chunk_size", self.shuffle_chunk_size),
             window_rows=positive("window", self.window),
+        )
+
+
+def _check_controls(
+    is_control: npt.NDArray[np.bool_], contexts: npt.NDArray[np.uint32], match: Sequence[str]
+) -> None:
+    has_control = np.zeros(int(contexts.max(initial=0)) + 1, np.bool_)
+    has_control[contexts[is_control]] = True
+    n_without = int((~has_control[contexts]).sum())
+    if n_without:
+        raise ValueError(
+            f"{n_without} cells have no control that agrees with them in {', '.join(match)}: leave "
+            "them out by obs_filter=, or match other columns"
         )
 
 

@@ -65,7 +65,8 @@ class DataModule(LightningDataModule):
                 a batch of training.
             label_keys: Columns whose values together are a cell's label.
             unlabeled_category: The label of cells whose type is not known. It has the last code,
-                which cells with a null, or with a label that `encoders` do not know, get too.
+                which cells with a null, or with a label that `encoders` do not know, get too; with
+                None, there may be no such cells.
             sample_key: Columns whose values together are a cell's sample.
             categorical_covariate_keys: Further columns, with codes of their own each.
             model_name: The model: with `"SCANVI"`, batches have the labelled cells apart.
@@ -76,13 +77,15 @@ class DataModule(LightningDataModule):
 
         Raises:
             ValueError: There is no such column; X is transformed; `encoders` lack one.
-            TypeError: `dataset` is something else, or columns are one text.
+            TypeError: `dataset` or `predict` is something else, or columns are one text.
         """
         if not isinstance(dataset, ExperimentDataset):
             raise TypeError(f"DataModule takes an ExperimentDataset, not {dataset!r:.200}")
         transform = dataset.transform
         if transform["target_sum"] is not None or transform["log1p"] or transform["clip"]:
             raise ValueError("models of scvi-tools take counts: leave X as it is stored")
+        if dataset.tokens is not None:
+            raise ValueError("models of scvi-tools take counts: leave tokens= out")
         by_name = {
             _BATCH: batch_column_names, _LABELS: label_keys, _SAMPLE: sample_key,
             **{f"covariate {key}": [key] for key in categorical_covariate_keys or ()},
@@ -96,15 +99,19 @@ class DataModule(LightningDataModule):
         self.categorical_covariate_keys = categorical_covariate_keys
         self.unlabeled_category = unlabeled_category
         self.model_name = model_name
-        self._encoders = _encoders(dataset, self._columns, encoders)
+        self._encoders = self._fitted(dataset, encoders)
         self._classes = {name: _classes(one) for name, one in self._encoders.items()}
         self._code_of_label = self._label_codes()
         form: Form = "torch_csr" if sparse else "torch"
         coded = _with_codes(dataset, tuple(self._encoders.values()), form)
         predict = parts.pop("predict", None)
-        if predict is not None:
+        if isinstance(predict, ExperimentDataset):
             predict = _with_codes(predict, tuple(self._encoders.values()), form)
         super().__init__(coded, predict=predict, **parts)
+
+    def _unseen(self, name: str) -> Any:
+        """A label that is not known is that of an unlabelled cell; of the rest, it is an error."""
+        return "code" if name == _LABELS and self.unlabeled_category is not None else "error"
 
     def _label_codes(self) -> torch.Tensor:
         """scvi's code for each code of the encoder; that of unlabelled cells at the end, where -1
@@ -122,6 +129,30 @@ class DataModule(LightningDataModule):
     def encoders(self) -> dict[str, str]:
         """The codes of all columns as JSON, to save with a model and give to another module."""
         return {name: encoder.to_json() for name, encoder in self._encoders.items()}
+
+    def _fitted(
+        self, dataset: ExperimentDataset, saved: Mapping[str, str] | None
+    ) -> dict[str, native.BatchKeyEncoder]:
+        """An encoder for each name: the saved one, or one for all cells that were selected."""
+        columns = self._columns
+        if saved is not None:
+            missing = [name for name in columns if name not in saved]
+            if missing:
+                raise ValueError(f"the encoders lack {missing[0]!r}; they have {sorted(saved)}")
+            return {
+                name: native.BatchKeyEncoder.from_json(saved[name]).with_unseen(self._unseen(name))
+                for name in columns
+            }
+        needed = list(dict.fromkeys(column for names in columns.values() for column in names))
+        whole = whole_of(dataset._cells.source).open(needed) if needed else None
+        fit = native.BatchKeyEncoder.fit
+        return {
+            name: fit(
+                name, names, whole, unseen=self._unseen(name),
+                nulls="unseen" if name == _LABELS else "class",
+            )
+            for name, names in columns.items()
+        }
 
     # Batches
 
@@ -236,7 +267,10 @@ class DataModule(LightningDataModule):
 
     @property
     def labels_(self) -> npt.NDArray[np.object_] | None:
-        """The label of each cell, in the order of `inference_dataloader`; None without a column."""
+        """The label of each cell of the data set by ascending joinid; None without a column.
+
+        The order of `inference_dataloader`, unless `predict` names other cells or ranks share them.
+        """
         mapping = self.labels_mapping
         if mapping is None:
             return None
@@ -302,37 +336,6 @@ class InferenceLoader:
 
 def _dense(X: torch.Tensor) -> torch.Tensor:
     return X if X.layout == torch.strided else X.to_dense()
-
-
-def _encoders(
-    dataset: ExperimentDataset,
-    columns: Mapping[str, Sequence[str]],
-    saved: Mapping[str, str] | None,
-) -> dict[str, native.BatchKeyEncoder]:
-    """An encoder for each name: the saved one, or one for all cells that were selected."""
-    if saved is not None:
-        missing = [name for name in columns if name not in saved]
-        if missing:
-            raise ValueError(f"the encoders lack {missing[0]!r}; they have {sorted(saved)}")
-        return {
-            name: native.BatchKeyEncoder.from_json(saved[name]).with_unseen(_unseen(name))
-            for name in columns
-        }
-    needed = list(dict.fromkeys(column for names in columns.values() for column in names))
-    whole = whole_of(dataset._cells.source).open(needed) if needed else None
-    fit = native.BatchKeyEncoder.fit
-    return {
-        name: fit(
-            name, names, whole, unseen=_unseen(name),
-            nulls="unseen" if name == _LABELS else "class",
-        )
-        for name, names in columns.items()
-    }
-
-
-def _unseen(name: str) -> Any:
-    """A label that is not known is that of an unlabelled cell; of the rest, it is an error."""
-    return "code" if name == _LABELS else "error"
 
 
 def _classes(encoder: native.BatchKeyEncoder) -> list[str]:

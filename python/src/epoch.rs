@@ -172,6 +172,12 @@ impl Epoch {
         detached(py, || shared.lock().state())?.to_json().or_exception()
     }
 
+    fn utilization(&self, py: Python<'_>) -> PyResult<(usize, Option<f64>)> {
+        let shared = self.shared()?;
+        let stats = detached(py, || shared.lock().stats())?;
+        Ok((stats.wait_secs.len(), accelerator_utilization(&stats)))
+    }
+
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let shared = self.shared()?;
         let stats = detached(py, || shared.lock().stats())?;

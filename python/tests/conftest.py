@@ -55,10 +55,27 @@ def make_board(tmp_path_factory):
     return make
 
 
+# Modules of tests to which it must be the same whether cells lie in SOMA or in AnnData.
+OF_BOTH_FORMATS = ["dataloader", "forms", "in_order", "ranks", "samplings", "splits", "state"]
+
+
+def pytest_generate_tests(metafunc):
+    if "experiment" in metafunc.fixturenames:
+        of_both = metafunc.module.__name__.removeprefix("test_") in OF_BOTH_FORMATS
+        formats = ["soma", "anndata"] if of_both else ["soma"]
+        metafunc.parametrize("experiment", formats, indirect=True, scope="session")
+
+
 @pytest.fixture(scope="session")
-def experiment(make_board) -> Board:
-    """100 cells x 6 genes with the joinids 0 to 99."""
-    return make_board(0, 100)
+def experiment(request, make_board, tmp_path_factory) -> Board:
+    """100 cells x 6 genes with the joinids 0 to 99: an experiment, or an AnnData in Zarr."""
+    if request.param == "soma":
+        return make_board(0, 100)
+    uri = str(tmp_path_factory.mktemp("anndata") / "cells.zarr")
+    script = [tiledbsoma_python(), TESTS / "write_anndata.py", uri, "100", "6"]
+    ran = subprocess.run(script, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    return Board(uri, np.arange(100), 6)
 
 
 @pytest.fixture(scope="session")

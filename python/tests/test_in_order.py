@@ -80,8 +80,10 @@ def test_a_state_before_the_last_batch_that_was_taken(experiment):
 def test_predictions_of_ranks_are_joined(tmp_path):
     joinids = np.arange(10, 17)
     for rank, share in enumerate(np.array_split(joinids, 3)):
-        written = RankPredictions(tmp_path, share, rank)
-        for rows in np.array_split(share, 2):
+        written = RankPredictions(tmp_path, share, rank, 2)
+        for rows in (share[:2], share[2:]):
+            if len(rows) == 0:
+                continue
             written.write({"z": np.stack([rows, -rows], 1).astype(np.float32), "n": rows})
         written.finish()
     join_ranks(tmp_path, 3)
@@ -93,7 +95,7 @@ def test_predictions_of_ranks_are_joined(tmp_path):
 
 def test_wrong_predictions(tmp_path):
     def written(*batches):
-        ranks = RankPredictions(tmp_path, np.arange(4), 0)
+        ranks = RankPredictions(tmp_path, np.arange(4), 0, 2)
         for batch in batches:
             ranks.write(batch)
 
@@ -104,13 +106,26 @@ def test_wrong_predictions(tmp_path):
         (ValueError, "names", [{}]),
         (ValueError, "names", [{"a/b": two}]),
         (ValueError, "names", [{"soma_joinid": two}]),
-        (ValueError, "equally many", [{"a": two, "b": two[:1]}]),
-        (ValueError, "6 predictions of 4", [two, two, two]),
+        (ValueError, "'b' has 1 rows, but the batch has 2", [{"a": two, "b": two[:1]}]),
+        (ValueError, "has 2 rows, but the batch has 0", [two, two, two]),
+        (ValueError, "has 1 rows, but the batch has 2", [two[:1]]),
+        (ValueError, "type float64, before int64", [two.astype(np.int64), two]),
+        (ValueError, "type <U9, before <U6", [np.array(["T cell"] * 2), np.array(["long name"] * 2)]),
+        (TypeError, "row per cell", [np.array([object(), object()])]),
         (ValueError, "before", [{"a": two}, {"b": two}]),
         (ValueError, "shape", [two, two[:, :1]]),
     ]:
         with pytest.raises(kind, match=text):
             written(*batches)
+
+
+def test_ranks_that_predict_other_rows_are_not_joined(tmp_path):
+    for rank, rows in enumerate([np.zeros((2, 4)), np.zeros((2, 1))]):
+        written = RankPredictions(tmp_path, np.arange(2) + 2 * rank, rank, 2)
+        written.write(rows)
+        written.finish()
+    with pytest.raises(ValueError, match=r"float64 \(1,\), float64 \(4,\)"):
+        join_ranks(tmp_path, 2)
 
 
 @pytest.mark.parametrize("module", ["lightning", "scvi"])

@@ -140,6 +140,12 @@ def test_batches_of_one_kind_with_controls_of_the_same_donor(experiment):
     assert joinids_of(first) + joinids_of(resumed) == sum(batches, [])
     assert [joinids_of([batch]) for batch in ds] != batches
 
+    with pytest.raises(ValueError, match="batches of 5 rows of one group, and batches have 10 rows"):
+        next(iter(dataset(experiment, sampling=sample, batch_size=10)))
+    some = dataset(experiment, obs_filter="kind != 'T cell' or donor != 'd1'", sampling=sample, batch_size=5)
+    with pytest.raises(ValueError, match="cells have no control that agrees with them in donor"):
+        next(iter(some))
+
     whole = dataset(experiment, sampling=GroupBatches("donor", 8, fill=True), batch_size=8)
     donors = [{donor(joinid) for joinid in joinids_of([batch])} for batch in whole]
     assert all(len(of) == 1 for of in donors)

@@ -23,8 +23,10 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     }
     let native = native::prepare(native::Wanted::Both)?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    // As `cargo xtask cubes` builds it; in the workspace's build its feature `torch` is on.
-    let without_torch = ["clippy", "--package", "cubes", "--lib", "--bins", "--", "-D", "warnings"];
+    // As `cargo xtask cubes` and the wheel build them; in the workspace's build their features
+    // `torch` are on.
+    let mut without_torch = vec!["clippy", "--package", "cubes", "--package", "somafeed-python"];
+    without_torch.extend(["--lib", "--bins", "--", "-D", "warnings"]);
     // Each bench runs once, without being measured.
     let benches = ["test", "--workspace", "--bench", "*"];
     let mut documentation = cargo::cargo(["doc", "--workspace", "--no-deps"], &native);

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
 }
 
 /// Python with the frameworks. One that the user names is preferred.
-fn environment() -> anyhow::Result<PathBuf> {
+pub(crate) fn environment() -> anyhow::Result<PathBuf> {
     let check = |python: &Path| wheel::check(python, &["-c", CHECK]);
     if let Some(named) = env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         let named = PathBuf::from(named);

@@ -28,6 +28,7 @@ mod progress;
 mod python;
 mod read_chunks;
 mod redis;
+mod scvi;
 mod sweep;
 mod test;
 mod tidy;
@@ -97,6 +98,9 @@ Commands:
   read-chunks
             read all rows in tiledbsoma's four ways and by both readers of X, and check that all agree
               cargo xtask read-chunks ~/census/experiment -s
+  scvi      train scVI by somafeed's data module and by that of scvi-tools, dense and sparse: time, waiting, memory,
+            loss, and a figure of them; without --uri, on a generated example experiment
+              cargo xtask scvi --uri ~/census/experiment --repetitions 5 --out ~/scvi
   report    redraw results, or draw several side by side: a page, pictures and tables
               cargo xtask report results/2026-11-21-vm-example --baseline
               cargo xtask report results/before results/after --out compared
@@ -128,7 +132,7 @@ Commands:
   pytest    test the Python package; further arguments go to pytest
               cargo xtask pytest -k fork
 
-Everything but tidy, fuzz, python, wheel, fields and cubes (unless it trains on the batches) runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
+Everything but tidy, fuzz, python, wheel, scvi, fields and cubes (unless it trains on the batches) runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
 Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead,
 SOMAFEED_PYTHON_TILEDBSOMA_ML (and so on) a Python for one of `peers`, SOMAFEED_CHROMIUM a browser for `test`.
 The choice is recorded in .cargo/native.toml; delete that file to choose again.";
@@ -154,6 +158,7 @@ fn main() -> ExitCode {
         Some("test-ecosystem") => ecosystem::run(&rest),
         Some("peers") => peers::run(&rest),
         Some("read-chunks") => read_chunks::run(&rest),
+        Some("scvi") => scvi::run(&rest),
         Some(name @ ("fields" | "cubes" | "sequences")) => programs::run(name, &rest),
         Some("preprocess") => programs::preprocess(&rest),
         Some("fuzz") => fuzz::run(&rest),

@@ -201,6 +201,18 @@ pub(crate) fn install(python: &Path) -> anyhow::Result<()> {
     check(python, &["-m", "zipfile", "-e", wheel, &packages])
 }
 
+/// Builds the wheel for users and returns the folder in which it is unpacked; the exit code if the
+/// build failed and printed why.
+pub(crate) fn unpacked_release(python: &Path) -> anyhow::Result<Result<PathBuf, ExitCode>> {
+    let wheel = match build(RELEASE, Systems::OfUsers)? {
+        Ok(wheel) => wheel,
+        Err(code) => return Ok(Err(code)),
+    };
+    let installed = cargo::workspace_root().join("target/python-release");
+    tests::unpack(python, &wheel, &installed)?;
+    Ok(Ok(installed))
+}
+
 /// Runs pytest over the tests of the package; `cargo xtask pytest`.
 pub(crate) fn pytest(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     print_line("building the wheel for its tests: some minutes at first, later seconds");

@@ -112,11 +112,7 @@ impl Elements {
 
     /// The paths of an element in all data sets.
     pub(crate) fn paths(&self, name: &str) -> Vec<String> {
-        let path = |root: &String| match root.as_str() {
-            "" => name.to_owned(),
-            root => format!("{root}/{name}"),
-        };
-        self.roots.iter().map(path).collect()
+        self.roots.iter().map(|root| joined(root, name)).collect()
     }
 
     /// The path of an element in the first data set.
@@ -226,23 +222,28 @@ impl Elements {
         Ok(names)
     }
 
-    /// The versions of the files that hold the metadata of the tables and of X, and the first
-    /// chunks of X.
+    /// The versions of the files with the metadata of all elements, and of the first chunk of each
+    /// array.
     pub(crate) fn version(&self) -> Result<String, Error> {
-        let elements = ["", "obs", "var", "X", "X/indptr", "X/data"];
-        let (metadata, chunks): (&[&str], _) =
-            if self.is_v3 { (&[V3_FILE], ["c/0", "c/0/0"]) } else { (&V2_FILES, ["0", "0.0"]) };
-        let names: Vec<&str> = metadata.iter().copied().chain(chunks).collect();
-        let paths = elements.iter().flat_map(|element| self.paths(element));
-        let files: Vec<String> = paths
-            .flat_map(|path| {
-                let path = path.trim_end_matches('/').to_owned();
-                names.iter().map(move |name| match path.as_str() {
-                    "" => (*name).to_owned(),
-                    path => format!("{path}/{name}"),
-                })
-            })
-            .collect();
+        let metadata: &[&str] = if self.is_v3 { &[V3_FILE] } else { &V2_FILES };
+        let (mut files, mut paths) = (Vec::new(), vec![String::new()]);
+        while let Some(path) = paths.pop() {
+            let Some(node) = self.find(&path)? else { continue };
+            let chunks = match &node.array {
+                Some(array) => self.first_chunks(array),
+                None => {
+                    let children = self.children(&path)?;
+                    let children: Vec<String> =
+                        children.iter().map(|name| joined(&path, name)).collect();
+                    self.gather(&children)?;
+                    paths.extend(children);
+                    Vec::new()
+                }
+            };
+            let names = metadata.iter().map(|name| (*name).to_owned()).chain(chunks);
+            files.extend(names.map(|name| joined(&path, &name)));
+        }
+        files.sort_unstable();
         let names: Vec<&str> = files.iter().map(String::as_str).collect();
         let line = |(file, version): (&String, io::Result<FileVersion>)| match version {
             Ok(FileVersion { size, tag }) => {
@@ -254,6 +255,18 @@ impl Elements {
             }
         };
         files.iter().zip(self.storage.versions(&names)).filter_map(line).collect()
+    }
+
+    /// Names that the first chunk of an array may have.
+    fn first_chunks(&self, array: &Map<String, Value>) -> Vec<String> {
+        let n_dims = array.get("shape").and_then(Value::as_array).map_or(0, Vec::len);
+        let zeros = vec!["0"; n_dims.max(1)];
+        match (self.is_v3, n_dims) {
+            (true, 0) => vec!["c".to_owned()],
+            (true, _) => vec![format!("c/{}", zeros.join("/")), zeros.join(".")],
+            (false, 0 | 1) => vec!["0".to_owned()],
+            (false, _) => vec![zeros.join("."), zeros.join("/")],
+        }
     }
 
     /// Reads requests together, on the pool.
@@ -366,4 +379,9 @@ fn read_json(
 /// Whether the file is missing, also because the storage's folder is a file itself.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// The path of a child.
+fn joined(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
 }

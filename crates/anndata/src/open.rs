@@ -114,8 +114,8 @@ impl AnnData {
     }
 
     /// Identifies the state of its files: a text that differs once the file was written to, if it is
-    /// HDF5, and once an element was written anew, if it is Zarr. Chunks of X beyond the first that
-    /// were written to in place are not noticed.
+    /// HDF5, and once an element was written anew, if it is Zarr. Chunks beyond the first of an array
+    /// of Zarr that were written to in place are not noticed.
     ///
     /// # Errors
     /// [`Error::Metadata`] if the storage cannot be reached or refuses.

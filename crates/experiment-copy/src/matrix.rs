@@ -62,12 +62,14 @@ impl Matrix {
         copy.rows((cells, n_skipped), each)
     }
 
-    /// Mean values per row of the chosen columns, if all columns had equally many.
-    pub(crate) fn expected_row(&self, columns: &GeneSelection) -> Result<u64, Error> {
+    /// Mean values per row of the chosen columns, if all columns had equally many. A dense matrix
+    /// has a value in each column, at most.
+    pub(crate) fn values_per_row(&self, columns: &GeneSelection) -> Result<u64, Error> {
         let (n_rows, n_columns) = (self.reader.n_rows().max(1), self.reader.n_columns().max(1));
-        let share = columns.n_columns(n_columns)? as f64 / n_columns as f64;
-        let nnz = self.reader.nnz()?.unwrap_or(0) as f64 / n_rows as f64;
-        Ok((nnz * share).ceil() as u64)
+        let n_chosen = columns.n_columns(n_columns)?;
+        let Some(nnz) = self.reader.nnz()? else { return Ok(n_chosen as u64) };
+        let share = n_chosen as f64 / n_columns as f64;
+        Ok((nnz as f64 / n_rows as f64 * share).ceil() as u64)
     }
 }
 
@@ -92,7 +94,7 @@ impl Copy<'_> {
         (cells, n_skipped): (&RowRanges, u64),
         each: &mut dyn FnMut(&CsrBuffers) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mean = self.matrix.expected_row(self.columns)?.max(1);
+        let mean = self.matrix.values_per_row(self.columns)?.max(1);
         let least_bytes = self.bytes_of(MIN_ROWS.min(cells.n_rows()), mean);
         if least_bytes > self.memory_bytes {
             let memory_bytes = self.memory_bytes;

@@ -3,8 +3,8 @@
 use std::num::NonZeroU64;
 
 use soma_io::{
-    CsrBuffers, Experiment, ExperimentSpec, ExperimentWriter, FrameCopy, Measurement, RowRanges,
-    XLayout,
+    CsrBuffers, Experiment, ExperimentSpec, ExperimentWriter, FrameCopy, GeneSelection,
+    Measurement, RowRanges, XLayout,
 };
 
 use crate::beside::{Obsm, Other};
@@ -49,7 +49,7 @@ impl Parts {
     }
 
     /// The specification of the new experiment. A fragment has about `fragment_values` values of
-    /// the densest layer; `None` makes one fragment of each.
+    /// the densest matrix; `None` makes one fragment of each.
     pub(crate) fn experiment(
         &self,
         spec: &SliceSpec,
@@ -59,7 +59,13 @@ impl Parts {
         let columns = selection(genes);
         let mut row_nnz = 1;
         for layer in &self.layers {
-            row_nnz = row_nnz.max(layer.expected_row(&columns)?);
+            row_nnz = row_nnz.max(layer.values_per_row(&columns)?);
+        }
+        for matrix in self.others.iter().flat_map(|other| &other.layers) {
+            row_nnz = row_nnz.max(matrix.values_per_row(&GeneSelection::All)?);
+        }
+        for array in &self.obsm {
+            row_nnz = row_nnz.max(array.matrix.values_per_row(&GeneSelection::All)?);
         }
         Ok(ExperimentSpec {
             n_obs,

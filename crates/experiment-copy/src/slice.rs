@@ -51,9 +51,9 @@ pub struct SliceSpec {
     /// Treatment of an existing experiment at the destination.
     pub existing: Existing,
     /// Makes a copy of an AnnData to a folder resumable: an unfinished one stays there, and another
-    /// of the same parts goes on with it. Each matrix is written in fragments of about this many
-    /// values, and what was written of the last one is written again. `None`, and copies of other
-    /// sources, leave nothing.
+    /// of the same parts goes on with it. Each matrix is written in fragments of at most about this
+    /// many values, and what was written of the last one is written again. `None`, and copies of
+    /// other sources, leave nothing.
     pub resumable: Option<NonZeroU64>,
     /// Compression level of zstd for X.
     pub zstd_level: i32,
@@ -101,14 +101,19 @@ impl SliceSpec {
     /// What the new experiment depends on: equal texts mean equal experiments. `None` if the copy
     /// cannot be resumed.
     fn task(&self, source: &Experiment) -> Result<Option<String>, Error> {
-        let Some(state) = source.anndata_version()?.filter(|_| self.resumable.is_some()) else {
+        if self.resumable.is_none() {
             return Ok(None);
+        }
+        let Some(state) = source.anndata_version()? else { return Ok(None) };
+        let place = match soma_io::local_path(source.uri()) {
+            Some(path) => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+            None => source.uri().into(),
         };
         // Settings may be secrets.
         let config = Config::new();
         let parts = Self { memory_bytes: 0, existing: Existing::Keep, config, ..self.clone() };
         let version = env!("CARGO_PKG_VERSION");
-        Ok(Some(format!("somafeed {version}: {parts:?} of {}\n{state}", source.uri())))
+        Ok(Some(format!("somafeed {version}: {parts:?} of {}\n{state}", place.display())))
     }
 }
 
@@ -120,8 +125,8 @@ pub enum SliceEvent<'a> {
     Leftover(&'a Path),
     /// The copy goes on with what an earlier one left at this path.
     Resumed(&'a Path),
-    /// From now on, what is written stays at this path if the copy does not come to its end.
-    Stays(&'a Path),
+    /// From now on, what is written stays at this path if the copy fails.
+    KeptOnFailure(&'a Path),
     /// Cells are being chosen.
     Choosing {
         /// Cells scanned so far; each cell counts twice if data sets are requested.
@@ -177,8 +182,7 @@ pub struct SliceReport {
 /// their values, and categorical columns all their categories. A local experiment is written under
 /// another name and renamed at the end. `watch` is called with the progress and can end the copy,
 /// which then leaves nothing behind, unless it can be [resumed](SliceSpec::resumable). In an object
-/// store, objects of an unfinished copy remain and
-/// must be removed before the next attempt there.
+/// store, objects of an unfinished copy remain and must be removed before the next attempt there.
 ///
 /// # Errors
 /// Something to copy is missing; reading or writing fails; no cell or gene is chosen; the memory
@@ -206,6 +210,7 @@ pub fn slice(
     }
     if let Some(path) = destination.resumed() {
         notify(SliceEvent::Resumed(path))?;
+        notify(SliceEvent::KeptOnFailure(path))?;
     }
     let chosen = cells::choose(parts.obs.frame(), &spec.wanted(), &mut |n_scanned| {
         notify(SliceEvent::Choosing { n_scanned })
@@ -233,8 +238,9 @@ pub fn slice(
             notify(SliceEvent::Written { n_rows })?;
         }
     }
-    if let Some(path) = task.and_then(|_| destination.keep_unfinished()) {
-        notify(SliceEvent::Stays(path))?;
+    let is_begun = destination.resumed().is_none() && task.is_some();
+    if is_begun && let Some(path) = destination.keep_unfinished() {
+        notify(SliceEvent::KeptOnFailure(path))?;
     }
     n_rows = writer.n_obs_written();
     let mut progress = |added: u64| {

@@ -41,6 +41,8 @@ pub use data::{
 pub use label_entropy::{Curve, Labels};
 pub use measure::serve;
 pub use open::OpenData;
+#[cfg(feature = "torch")]
+pub use open::point_loader as tensor_loader;
 pub use point::{Point, PointRank, PointTransform};
 pub use record::{as_asked, versions};
 pub use task::{PointAnswer, PointTask, PointWork};

@@ -18,7 +18,8 @@ use crate::point::Point;
 
 /// Makes the loader of a point; the process already uses `used_bytes` of the memory limit. Fails if
 /// the limit is too small for the blocks, and with the loader's errors.
-pub(crate) fn point_loader(
+#[cfg_attr(not(feature = "torch"), expect(unreachable_pub, reason = "public with torch"))]
+pub fn point_loader(
     dataset: Dataset,
     point: &Point,
     data: &Data,

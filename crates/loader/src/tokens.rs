@@ -86,13 +86,14 @@ impl TokenSpec {
 
     /// Bytes that the tokens of `n_rows` cells need at most, if a cell has `row_nnz` values.
     pub(crate) fn need(&self, n_rows: u64, row_nnz: f64) -> u64 {
-        let most = self.tokenizer.max_length() as u64;
         let length = match self.layout {
-            Layout::Ragged => (2 + row_nnz.ceil() as u64).min(most),
-            _ => most,
+            // The longest cell of a batch may have all genes.
+            Layout::PaddedToLongest => self.tokenizer.most_tokens(usize::MAX),
+            Layout::Ragged => self.tokenizer.most_tokens(row_nnz.ceil() as usize),
+            _ => self.tokenizer.max_length(),
         };
         let n_values = if self.tokenizer.pad_value().is_some() { 2 } else { 1 };
-        n_rows * length * n_values * 4
+        n_rows.saturating_mul(length as u64).saturating_mul(n_values * 4)
     }
 }
 

@@ -126,6 +126,17 @@ pub enum Error {
         /// Rows of a global batch.
         global_batch_rows: u64,
     },
+    /// A rank's batches are not those that a sampling composes of one group each.
+    #[error(
+        "the sampling composes batches of {sampled_rows} rows of one group, and batches have {batch_rows} rows: give \
+         both the same number"
+    )]
+    GroupBatchSize {
+        /// Rows of the sampling's batches.
+        sampled_rows: u64,
+        /// Rows of a rank's batch.
+        batch_rows: u64,
+    },
     /// The sampled rows do not ascend, or are not in the selection.
     #[error("the sampled rows do not fit the selection: {problem}")]
     SampledRows {

@@ -57,7 +57,8 @@ impl PlanSpec {
     ///
     /// # Errors
     /// The order is [`Order::Listed`] and nothing lists the rows, or the other way round; the
-    /// batches that the sampling composes do not divide the global batches.
+    /// batches that the sampling composes do not divide the global batches, or are of one group
+    /// each and of another size than a rank's.
     pub fn check_sampling(
         &self,
         batches: &BatchSpec,
@@ -69,7 +70,13 @@ impl PlanSpec {
             (Order::Listed, true) | (Order::Shuffled | Order::InOrder, false) => {}
         }
         let global_batch_rows = batches.global_batch_rows()?;
+        let batch_rows = batches.batch_rows;
         match sampling.and_then(Sampling::batch_rows) {
+            Some(sampled_rows)
+                if sampling.is_some_and(Sampling::is_of_groups) && sampled_rows != batch_rows =>
+            {
+                Err(Error::GroupBatchSize { sampled_rows, batch_rows })
+            }
             Some(sampled_rows) if !global_batch_rows.is_multiple_of(sampled_rows) => {
                 Err(Error::SamplingBatch { sampled_rows, global_batch_rows })
             }

@@ -230,6 +230,11 @@ impl Sampling {
         }
     }
 
+    /// Whether each batch that the sampling composes is of one group, and so must be a rank's.
+    pub(crate) fn is_of_groups(&self) -> bool {
+        matches!(self.draw, Draw::Groups(_))
+    }
+
     /// Draws the rows of an epoch, in ascending order or, if the sampling
     /// [is listed](Self::is_listed), in the order of delivery. Takes 4 bytes per row.
     ///

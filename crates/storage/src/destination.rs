@@ -111,7 +111,8 @@ impl Destination {
     }
 
     /// Claims `uri` like [`Self::claim`], and keeps what an earlier run with the same `task` has
-    /// written there, if it said that this [is to stay](Self::keep_unfinished).
+    /// written there: a killed run, or one that called [`Self::keep_unfinished`]. It then stays
+    /// until it is published or another task claims the place.
     ///
     /// `task` says what is written, from what source in which version, and in which form: equal
     /// texts mean equal data sets. At an address that is not a local path nothing is resumed.
@@ -272,6 +273,7 @@ impl Claim {
         if !is_there(to)? {
             return fs::rename(from, to).map_err(failed);
         }
+        self.holding.forget_task()?;
         match renameat_with(CWD, &from, CWD, to, RenameFlags::EXCHANGE) {
             // The old data set is removed with the marked folder when this is dropped.
             Ok(()) => Ok(()),

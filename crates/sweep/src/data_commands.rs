@@ -17,7 +17,7 @@ use soma_io::{AnnDataError, Experiment, Measurement, OpenOptions};
 
 use crate::slice::{self, Telling};
 
-/// Values of a fragment of an import: what of a matrix is lost at most if it is stopped.
+/// Values per fragment of an import; at most one is copied again after a stop.
 const FRAGMENT_VALUES: NonZeroU64 = NonZeroU64::new(1 << 26).unwrap();
 
 /// Flags of `generate`.

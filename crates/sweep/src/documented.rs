@@ -14,12 +14,13 @@ use crate::grid::Config;
 mod markdown;
 
 /// Commands that `cargo xtask` does not forward to this program.
-const OF_XTASK: [&str; 10] = [
+const OF_XTASK: [&str; 11] = [
     "ci",
     "fuzz",
     "native",
     "pytest",
     "python",
+    "scvi",
     "test",
     "test-ecosystem",
     "test-launchers",
@@ -56,7 +57,9 @@ fn check_command(words: &[&str]) -> Result<(), String> {
         }
         // Crates `fields`, `cubes` and `sequence-bench` check the commands of their programs.
         ["cargo", "xtask", "fields" | "cubes" | "preprocess" | "sequences", ..] => Ok(()),
-        ["cargo", "xtask", arguments @ ..] => check_arguments(arguments),
+        ["cargo", "xtask", arguments @ ..] | ["somafeed", arguments @ ..] => {
+            check_arguments(arguments)
+        }
         ["cargo", "run", "--release", "-p", package, "--example", name, "--", ..] => {
             let examples = root().join("crates").join(package).join("examples");
             let is_there = examples.join(format!("{name}.rs")).is_file()
@@ -141,7 +144,9 @@ fn commands_within_sentences_are_there() {
     let mut n_checked = 0;
     for (name, text) in pages() {
         for mention in mentions(&text) {
-            let Some(command) = mention.strip_prefix("cargo xtask ") else { continue };
+            let called = ["cargo xtask ", "somafeed "];
+            let mut commands = called.iter().filter_map(|called| mention.strip_prefix(called));
+            let Some(command) = commands.next() else { continue };
             let words: Vec<&str> = command.split(' ').collect();
             check_mention(&words).unwrap_or_else(|why| panic!("{name}: `{mention}`: {why}"));
             n_checked += 1;

@@ -59,7 +59,7 @@ pub(crate) fn copy(
             SliceEvent::Resumed(path) => {
                 display.line(&format!("going on with {}", path.display()));
             }
-            SliceEvent::Stays(path) => stays = Some(path.to_owned()),
+            SliceEvent::KeptOnFailure(path) => stays = Some(path.to_owned()),
             SliceEvent::Choosing { n_scanned } => display.position(n_scanned),
             SliceEvent::Chosen { n_cells, n_genes, reader, n_rows } => {
                 display.finish();

@@ -87,7 +87,7 @@ impl BinnedValues {
     ///
     /// # Errors
     /// Two columns are one gene, or no column is known; there are fewer than 2 bins or more than
-    /// 65,536; the maximal length has no room for a gene; the padding value is not finite.
+    /// 65,536; the maximal length has no room for a gene or is above 2^20; the padding value is not finite.
     pub fn new<S: AsRef<str>>(
         vocabulary: &Vocabulary,
         genes: &[S],
@@ -97,10 +97,7 @@ impl BinnedValues {
         if !(2..=1 << 16).contains(&n_bins) {
             return Err(Error::Bins { n_bins });
         }
-        let n_special = vocabulary.special().n_in_sequence();
-        if max_length <= n_special {
-            return Err(Error::MaxLength { max_length, n_special });
-        }
+        vocabulary.special().check_length(max_length)?;
         if !pad_value.is_finite() {
             return Err(Error::PadValue { pad_value });
         }

@@ -78,9 +78,9 @@ pub enum Error {
         /// The target sum.
         target_sum: f64,
     },
-    /// A sequence has no room for a gene.
+    /// A sequence has no room for a gene, or room for more than any model takes.
     #[error(
-        "a maximal length of {max_length} has no room for a gene beside {n_special} special tokens"
+        "a maximal length of {max_length} has no room for a gene beside {n_special} special tokens, or is above 2^20"
     )]
     MaxLength {
         /// The maximal length.

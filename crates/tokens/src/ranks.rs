@@ -52,7 +52,7 @@ impl RankValues {
     ///
     /// # Errors
     /// Two columns are one gene, or no column is known; a median or the target sum is not above 0;
-    /// the maximal length has no room for a gene.
+    /// the maximal length has no room for a gene or is above 2^20.
     pub fn new<S: AsRef<str>>(
         vocabulary: &Vocabulary,
         medians: &HashMap<String, f64>,
@@ -63,10 +63,7 @@ impl RankValues {
         if !target_sum.is_finite() || target_sum <= 0.0 {
             return Err(Error::TargetSum { target_sum });
         }
-        let n_special = vocabulary.special().n_in_sequence();
-        if max_length <= n_special {
-            return Err(Error::MaxLength { max_length, n_special });
-        }
+        vocabulary.special().check_length(max_length)?;
         let known = vocabulary.genes_among(genes, |name| medians.contains_key(name))?;
         let mut of_columns = vec![UNKNOWN; known.n_columns()];
         for (column, _) in known.known() {

@@ -139,6 +139,17 @@ impl Tokenizer {
         }
     }
 
+    /// Most tokens that a cell of `n_values` stored values has, special tokens included.
+    pub fn most_tokens(&self, n_values: usize) -> usize {
+        let n_known = self.genes().n_known();
+        let n_genes = match self {
+            Self::Bins(bins) if bins.spec().include_zeros => n_known,
+            Self::Ranks(_) | Self::Bins(_) => n_values.min(n_known),
+        };
+        let n_special = self.genes().special().n_in_sequence();
+        n_genes.saturating_add(n_special).min(self.max_length())
+    }
+
     /// The value of padding beside the tokens; `None` if there are no values.
     pub fn pad_value(&self) -> Option<f32> {
         match self {

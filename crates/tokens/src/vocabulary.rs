@@ -5,6 +5,9 @@ use std::collections::hash_map::Entry;
 
 use crate::error::Error;
 
+/// Longest sequence.
+const MOST_TOKENS: usize = 1 << 20;
+
 /// Marks a column without a token. Ids are below 2^31.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -43,6 +46,15 @@ impl SpecialTokens {
     /// Number of special tokens in each sequence, not counting padding.
     pub fn n_in_sequence(&self) -> usize {
         usize::from(self.cls.is_some()) + usize::from(self.eos.is_some())
+    }
+
+    /// Fails if sequences of this length have no room for a gene, or overflow a batch.
+    pub(crate) fn check_length(&self, max_length: usize) -> Result<(), Error> {
+        let n_special = self.n_in_sequence();
+        if n_special < max_length && max_length <= MOST_TOKENS {
+            return Ok(());
+        }
+        Err(Error::MaxLength { max_length, n_special })
     }
 }
 

@@ -75,7 +75,7 @@ fn environment() -> anyhow::Result<PathBuf> {
 }
 
 /// Unpacks a wheel, which is a zip archive, in place of an earlier one.
-fn unpack(python: &Path, wheel: &Path, into: &Path) -> anyhow::Result<()> {
+pub(super) fn unpack(python: &Path, wheel: &Path, into: &Path) -> anyhow::Result<()> {
     remove(into)?;
     let (Some(wheel), Some(into)) = (wheel.to_str(), into.to_str()) else {
         bail!("{} or {} is not UTF-8", wheel.display(), into.display());

@@ -12,7 +12,7 @@ use crate::random::{SampleDecision, below, permute, sample_generator};
 /// Composes batches whose rows are all of one group, for instance of a perturbation, a donor or a
 /// slide, with control rows of the same context beside them.
 ///
-/// Each row that is no control comes in one batch of its group. Rows are dealt out while all rows
+/// Each row that is not a control comes in one batch of its group. Rows are dealt out while all rows
 /// pass by in a random order of chunks, shuffled in windows: with a window of all rows, all ways to
 /// divide a group into batches, and all orders of the batches, are equally likely; with a smaller
 /// one, the rows of a batch lie in few chunks, which are read faster. The rows of a batch are in
@@ -23,7 +23,7 @@ pub struct GroupBatches<'a> {
     pub groups: &'a [u32],
     /// Control rows and how many a batch has; `None` if there are none.
     pub controls: Option<Controls<'a>>,
-    /// Rows of a batch, controls included. Must divide a rank's batch for each to be of one group.
+    /// Rows of a batch, controls included: the batch size of each rank.
     pub batch_rows: u64,
     /// The rows of a group that do not fill a batch.
     pub rest: Rest,

@@ -142,6 +142,38 @@ proptest! {
 }
 
 #[test]
+fn batches_of_groups_are_those_of_a_rank() {
+    let spec = GroupBatches {
+        groups: &[0; 12],
+        controls: None,
+        batch_rows: 4,
+        rest: Rest::Drop,
+        chunk_rows: 1,
+        window_rows: 12,
+    };
+    let sampling = Sampling::group_batches(&spec).unwrap();
+    let plan = PlanSpec {
+        n_rows: 12,
+        chunk_rows: 1,
+        chunks_per_block: 5,
+        order: Order::Listed,
+        seed: 0,
+        ramp_blocks: 0,
+    };
+    let check = |batch_rows, world_size| {
+        let remainder = Remainder::Drop;
+        let batches = BatchSpec { batch_rows, rank: 0, world_size, lanes: 1, remainder };
+        plan.check_sampling(&batches, Some(&sampling))
+    };
+    assert_eq!((check(4, 1), check(4, 3)), (Ok(()), Ok(())));
+    // Two groups, or half of one, would be in a batch.
+    for (batch_rows, world_size) in [(8, 1), (2, 2), (6, 2)] {
+        let refused = Err(Error::GroupBatchSize { sampled_rows: 4, batch_rows });
+        assert_eq!(check(batch_rows, world_size), refused);
+    }
+}
+
+#[test]
 fn all_batches_of_a_group_are_equally_likely_in_one_window() {
     let groups = [0, 0, 0, 0, 1, 1];
     let spec = GroupBatches {

@@ -39,7 +39,7 @@ Look before you remove it yourself: a folder named `replaced` in it is the exper
 one was to replace, and may be the only copy. Move that back to its own name first.
 ",
 ];
-/// The file that says which work the data set is the result of, if that can be resumed.
+/// Describes the task that writes the data set, so that the same task can resume.
 const TASK: &str = "task";
 /// The folder of the new data set. Folders of earlier versions have the same name in them.
 const DATA: &str = "experiment";
@@ -90,10 +90,13 @@ impl Holding {
             Some(task) => holding.holds_work_of(task)?,
             None => false,
         };
-        if !holding.is_resumed {
-            holding.clear()?;
+        if holding.is_resumed {
+            // A run that adds nothing must not take away what others have added.
+            holding.keep = true;
+            return Ok(holding);
         }
-        if let Some(task) = task.filter(|_| !holding.is_resumed) {
+        holding.clear()?;
+        if let Some(task) = task {
             let path = holding.task();
             fs::write(&path, task).map_err(file_error("write", &path))?;
         }
@@ -117,6 +120,17 @@ impl Holding {
 
     fn task(&self) -> PathBuf {
         self.folder.join(TASK)
+    }
+
+    /// Removes the description of the task: from now on another data set may be in the place of
+    /// the one that it describes.
+    pub(super) fn forget_task(&self) -> Result<(), DestinationError> {
+        let path = self.task();
+        if is_there(&path)? {
+            remove(&path).map_err(file_error("remove", &path))?;
+            sync_folder(&self.folder)?;
+        }
+        Ok(())
     }
 
     pub(super) fn folder(&self) -> &Path {

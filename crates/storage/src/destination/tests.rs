@@ -23,6 +23,10 @@ fn claim(target: &Path, existing: Existing) -> Result<Destination, DestinationEr
 fn killed(target: &Path, existing: Existing, write: impl FnOnce(&Claim)) {
     let claim = local(claim(target, existing).unwrap());
     write(&claim);
+    end_like_a_killed_process(claim);
+}
+
+fn end_like_a_killed_process(claim: Claim) {
     let kept = claim.holding.folder().with_extension("kept");
     let folder = claim.holding.folder().to_owned();
     fs::rename(&folder, &kept).unwrap();
@@ -651,11 +655,17 @@ fn the_same_work_goes_on_and_other_work_begins_anew() {
     assert!(!target.exists());
     assert_eq!(content(&written), "half");
 
-    // One that does not say that it may stay is gone, whoever began it.
-    let second = resume("import a");
-    assert_eq!(second.resumed(), Some(stays.as_path()));
-    assert_eq!((second.leftover(), content(&written).as_str()), (None, "half"));
-    drop(second);
+    // A run that ends before it has added anything takes nothing away.
+    for _ in 0..2 {
+        let second = resume("import a");
+        assert_eq!(second.resumed(), Some(stays.as_path()));
+        assert_eq!((second.leftover(), content(&written).as_str()), (None, "half"));
+        drop(second);
+        assert_eq!(content(&written), "half");
+    }
+    // One that began it, and does not say that it may stay, leaves nothing.
+    drop(claim(&target, Existing::Keep).unwrap());
+    drop(resume("import a"));
     assert!(!stays.exists());
 
     // What other work left is removed, and so is what was begun without a task.
@@ -686,6 +696,22 @@ fn the_same_work_goes_on_and_other_work_begins_anew() {
     experiment(&written, "whole");
     last.publish().unwrap();
     assert_eq!((names(folder.path()), content(&target).as_str()), (vec!["data".into()], "whole"));
+}
+
+#[test]
+fn the_old_data_set_is_not_resumed_in_place_of_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("data");
+    let uri = target.to_str().unwrap();
+    experiment(&target, "old");
+    let claim = local(Destination::resume(uri, REPLACE, &[], "import a").unwrap());
+    experiment(Path::new(&claim.uri), "new");
+    // What a run leaves that was killed after the exchange.
+    claim.rename().unwrap();
+    end_like_a_killed_process(claim);
+    assert_eq!(content(&target), "new");
+    let again = Destination::resume(uri, REPLACE, &[], "import a").unwrap();
+    assert_eq!((again.resumed(), content(&target).as_str()), (None, "new"));
 }
 
 #[test]

@@ -88,6 +88,9 @@ fn slices_that_do_not_fit() {
 fn settings_that_do_not_fit() {
     let short = BinSpec { max_length: 1, ..BinSpec::default() };
     check(bins(short), "a maximal length of 1 has no room for a gene beside 1 special");
+    for max_length in [(1 << 20) + 1, usize::MAX] {
+        check(bins(BinSpec { max_length, ..BinSpec::default() }), "or is above 2^20");
+    }
     check(bins(BinSpec { n_bins: 1, ..BinSpec::default() }), "1 bins");
     check(bins(BinSpec { pad_value: f32::NAN, ..BinSpec::default() }), "NaN is not finite");
     let ranks = |medians: HashMap<String, f64>, spec: RankSpec| {
