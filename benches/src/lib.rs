@@ -1,7 +1,8 @@
 //! Criterion benches of somafeed, by layer, and their shared data.
 //!
 //! `cargo bench` runs all of them: `plan` (orders of rows), `densify` (from COO and CSR to dense
-//! rows), `tokens` (from CSR to sequences) and `read` (rows of X from disk). Throughput is in cells.
+//! rows), `tokens` (from CSR to sequences) and `read` (rows of X from disk). Throughput is in
+//! cells.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};

@@ -18,8 +18,8 @@
 >>> batch["input_ids"]
 array([[10, 11,  0,  0],
        [11,  0,  0,  0]])
->>> batch["length"]
-array([2, 1])
+>>> batch["length"].tolist()
+[2, 1]
 """
 
 from __future__ import annotations

@@ -270,9 +270,8 @@ impl Batch {
     }
 
     fn tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let missing = || {
-            PyValueError::new_err("this batch has no tokens: make the loader with tokens=")
-        };
+        let missing =
+            || PyValueError::new_err("this batch has no tokens: make the loader with tokens=");
         self.tokens.as_ref().ok_or_else(missing)?.arrays(py)
     }
 

@@ -172,7 +172,8 @@ def test_what_is_waited_for_is_a_share_of_the_time_after_the_first_batch():
     assert len(stats["waits"]) == 32 and sum(stats["waits"]) == pytest.approx(stats["wait_secs"])
     computed = stats["elapsed_secs"] - stats["first_batch_secs"] - sum(stats["waits"][1:])
     share = computed / (stats["elapsed_secs"] - stats["first_batch_secs"])
-    assert 0 < stats["accelerator_utilization"] == pytest.approx(share) <= 1
+    assert stats["accelerator_utilization"] == pytest.approx(share) and 0 < share <= 1
+    assert epoch.utilization() == (32, stats["accelerator_utilization"])
 
 
 def test_a_closed_epoch_has_ended_and_knows_its_place():

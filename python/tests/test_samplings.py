@@ -142,7 +142,7 @@ def test_batches_of_one_kind_with_controls_of_the_same_donor(experiment):
 
     with pytest.raises(ValueError, match="batches of 5 rows of one group, and batches have 10 rows"):
         next(iter(dataset(experiment, sampling=sample, batch_size=10)))
-    some = dataset(experiment, obs_filter="kind != 'T cell' or donor != 'd1'", sampling=sample, batch_size=5)
+    some = dataset(experiment, obs_filter="kind != 'T cell' or donor != 1", sampling=sample, batch_size=5)
     with pytest.raises(ValueError, match="cells have no control that agrees with them in donor"):
         next(iter(some))
 

@@ -113,9 +113,9 @@ impl AnnData {
         Uns::read(&self.elements)
     }
 
-    /// Identifies the state of its files: a text that differs once the file was written to, if it is
-    /// HDF5, and once an element was written anew, if it is Zarr. Chunks beyond the first of an array
-    /// of Zarr that were written to in place are not noticed.
+    /// Identifies the state of its files: a text that differs once the file was written to, if it
+    /// is HDF5, and once an element was written anew, if it is Zarr. Chunks beyond the first of an
+    /// array of Zarr that were written to in place are not noticed.
     ///
     /// # Errors
     /// [`Error::Metadata`] if the storage cannot be reached or refuses.

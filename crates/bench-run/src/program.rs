@@ -41,8 +41,8 @@ impl Program {
         if let Some(this) = THIS.get() {
             return Ok(this);
         }
-        let file = std::env::current_exe()
-            .context("cannot find the program itself to start it again")?;
+        let file =
+            std::env::current_exe().context("cannot find the program itself to start it again")?;
         Ok(THIS.get_or_init(|| Self {
             called: XTASK,
             start: vec![file.clone().into_os_string()],

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::feed::{Classifier, PointBatch, PointLoader};
+use crate::feed::{Classifier, NO_TORCH, PointBatch, PointLoader};
 
 /// Work on each batch before it is dropped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,10 +26,6 @@ pub enum Consumer {
         label: String,
     },
 }
-
-/// Why a program without torch does not learn.
-pub(crate) const NO_TORCH: &str = "it trains with torch, which this program does not contain: take \
-    none or a time per batch, 20ms for example";
 
 /// Longer than a day per batch is surely a typo.
 const MOST_MILLIS: f64 = 86_400_000.0;

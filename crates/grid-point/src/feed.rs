@@ -10,3 +10,7 @@ mod tensors;
 pub(crate) use buffers::*;
 #[cfg(feature = "torch")]
 pub(crate) use tensors::*;
+
+/// Why a program without torch does not learn.
+pub(crate) const NO_TORCH: &str = "it trains with torch, which this program does not contain: take \
+    none or a time per batch, 20ms for example";

@@ -26,7 +26,10 @@ pub fn point_loader(
     used_bytes: u64,
 ) -> anyhow::Result<PointLoader> {
     match feed::loader(dataset, point.loader_spec(data, used_bytes)?) {
-        Err(feed::Error::Loader(loader::Error::Pipeline(pipeline::Error::Memory { least, .. }))) => bail!(
+        Err(feed::Error::Loader(loader::Error::Pipeline(pipeline::Error::Memory {
+            least,
+            ..
+        }))) => bail!(
             "--memory {} is too little for blocks of {} chunks of {} rows: give {} or more, or make blocks or batches smaller",
             ByteSize(point.memory_limit.unwrap_or(0)),
             point.chunks_per_block,

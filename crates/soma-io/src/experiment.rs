@@ -135,8 +135,8 @@ impl Experiment {
         matches!(self.stored, StoredExperiment::AnnData(_))
     }
 
-    /// Identifies the state of an AnnData's files: of an HDF5 file its last change, in Zarr those of
-    /// its metadata and of the first chunks of X. `None` for a SOMA experiment.
+    /// Identifies the state of an AnnData's files: of an HDF5 file its last change, in Zarr those
+    /// of its metadata and of the first chunk of each array. `None` for a SOMA experiment.
     ///
     /// # Errors
     /// [`Error::AnnData`] if the storage cannot be reached or refuses.

@@ -85,8 +85,8 @@ pub use {images, slots};
 pub use loader::{
     AxisQuery, Batch, BatchForm, BlockForm, Budget, CellMemory, Cells, Dataset, DatasetSpec, Epoch,
     EpochStats, Epochs, Error, GeneJoin, GeneSelection, Genes, Joinids, Loader, LoaderSpec,
-    LoaderState, Matrix, Order, ReaderChoice, Remainder, RowSet, TokenBatch, TokenSpec, Totals, Transform, ValueFilter,
-    World, encode, sample, split,
+    LoaderState, Matrix, Order, ReaderChoice, Remainder, RowSet, TokenBatch, TokenSpec, Totals,
+    Transform, ValueFilter, World, encode, sample, split,
 };
 pub use pipeline;
 #[cfg(feature = "sequences")]

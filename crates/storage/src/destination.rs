@@ -4,9 +4,9 @@
 //! end, when all of it has reached the disk. It may also be a single file. The folder
 //! `data/example.partial` also contains a marker, which is locked during the run. After a kill the
 //! folder remains and its lock is free: the next run to the same place removes the remains, and
-//! reports them ([`Destination::leftover`]), unless it [resumes](Destination::resume) the same work.
-//! A folder of that name without the marker belongs to
-//! somebody else, and nothing is written there.
+//! reports them ([`Destination::leftover`]), unless it [resumes](Destination::resume) the same
+//! work. A folder of that name without the marker belongs to somebody else, and nothing is written
+//! there.
 //!
 //! A data set that is to be replaced stays unchanged until the new one is complete, and is
 //! exchanged for it in one step. At an address that is not a local path nothing is renamed: the
@@ -16,6 +16,8 @@ mod apart;
 mod disk;
 mod error;
 mod holding;
+#[cfg(test)]
+mod resume_tests;
 #[cfg(test)]
 mod tests;
 

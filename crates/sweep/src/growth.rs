@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, bail};
 use bench_report::{EPOCHS_FILE, EpochRecord, HostInfo, read, write_text};
 use bench_run::{
-    Display, INTERRUPTED_EXIT_CODE, Program, ResultsFolder, TASK_VARIABLES, UsageError, command_line,
-    first_hidden, grouped, watch_interrupts,
+    Display, INTERRUPTED_EXIT_CODE, Program, ResultsFolder, TASK_VARIABLES, UsageError,
+    command_line, first_hidden, grouped, watch_interrupts,
 };
 
 pub(crate) use args::GrowthArgs;

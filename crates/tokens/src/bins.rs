@@ -87,7 +87,8 @@ impl BinnedValues {
     ///
     /// # Errors
     /// Two columns are one gene, or no column is known; there are fewer than 2 bins or more than
-    /// 65,536; the maximal length has no room for a gene or is above 2^20; the padding value is not finite.
+    /// 65,536; the maximal length has no room for a gene or is above 2^20; the padding value is not
+    /// finite.
     pub fn new<S: AsRef<str>>(
         vocabulary: &Vocabulary,
         genes: &[S],

@@ -7,7 +7,9 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::Int64Type;
 use loader::{Dataset, LoaderSpec};
-use crate::consumer::NO_TORCH;
+
+use super::NO_TORCH;
+
 pub(crate) use loader::{Batch as PointBatch, Epoch as PointEpoch, Loader as PointLoader};
 
 /// There is no torch.

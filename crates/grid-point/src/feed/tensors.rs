@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use arrow_array::RecordBatch;
 use loader::{Dataset, Loader, LoaderSpec};
 use torch_feed::{LinearClassifier, TensorBuffers};
+
 pub(crate) use torch_feed::{
     Error, LIBTORCH_VERSION, TCH_VERSION, TensorBatch as PointBatch, TensorEpoch as PointEpoch,
     TensorLoader as PointLoader,

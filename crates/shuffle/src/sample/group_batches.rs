@@ -12,11 +12,11 @@ use crate::random::{SampleDecision, below, permute, sample_generator};
 /// Composes batches whose rows are all of one group, for instance of a perturbation, a donor or a
 /// slide, with control rows of the same context beside them.
 ///
-/// Each row that is not a control comes in one batch of its group. Rows are dealt out while all rows
-/// pass by in a random order of chunks, shuffled in windows: with a window of all rows, all ways to
-/// divide a group into batches, and all orders of the batches, are equally likely; with a smaller
-/// one, the rows of a batch lie in few chunks, which are read faster. The rows of a batch are in
-/// random order.
+/// Each row that is not a control comes in one batch of its group. Rows are dealt out while all
+/// rows pass by in a random order of chunks, shuffled in windows: with a window of all rows, all
+/// ways to divide a group into batches, and all orders of the batches, are equally likely; with a
+/// smaller one, the rows of a batch lie in few chunks, which are read faster. The rows of a batch
+/// are in random order.
 #[derive(Debug, Clone, Copy)]
 pub struct GroupBatches<'a> {
     /// Group of each row; any codes will do.

@@ -74,8 +74,8 @@ impl Store {
         Err(needs_libtiledb(uri, "only libtiledb writes to an object store"))
     }
 
-    /// Creates the folder at `uri`, in which nothing may be yet unless an unfinished writer left it,
-    /// and other folders.
+    /// Creates the folder at `uri`, in which nothing may be yet unless an unfinished writer left
+    /// it, and other folders.
     pub(super) fn create_folders(&self, uri: &str, others: &[&str]) -> Result<(), Error> {
         match self {
             Self::Folder { resumes, .. } => {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::*;
 
-fn names(folder: &Path) -> Vec<String> {
+pub(super) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -14,7 +14,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn claim(target: &Path, existing: Existing) -> Result<Destination, DestinationError> {
+pub(super) fn claim(target: &Path, existing: Existing) -> Result<Destination, DestinationError> {
     Destination::claim(target.to_str().unwrap(), existing, &[])
 }
 
@@ -26,7 +26,7 @@ fn killed(target: &Path, existing: Existing, write: impl FnOnce(&Claim)) {
     end_like_a_killed_process(claim);
 }
 
-fn end_like_a_killed_process(claim: Claim) {
+pub(super) fn end_like_a_killed_process(claim: Claim) {
     let kept = claim.holding.folder().with_extension("kept");
     let folder = claim.holding.folder().to_owned();
     fs::rename(&folder, &kept).unwrap();
@@ -35,12 +35,12 @@ fn end_like_a_killed_process(claim: Claim) {
 }
 
 /// A data set of the kind that may be replaced, and a file in its folder that identifies it.
-fn experiment(at: &Path, content: &str) {
+pub(super) fn experiment(at: &Path, content: &str) {
     fs::create_dir_all(at.join("__group")).unwrap();
     fs::write(at.join("content"), content).unwrap();
 }
 
-const REPLACE: Existing = Existing::Replace(Replaceable {
+pub(super) const REPLACE: Existing = Existing::Replace(Replaceable {
     what: "a folder with a group",
     check: |place| {
         let is_group = Path::new(place).join("__group").is_dir();
@@ -48,14 +48,14 @@ const REPLACE: Existing = Existing::Replace(Replaceable {
     },
 });
 
-fn local(claimed: Destination) -> Claim {
+pub(super) fn local(claimed: Destination) -> Claim {
     match claimed.0 {
         Place::Local(claim) => claim,
         Place::Remote { uri } => panic!("{uri} is not a local path"),
     }
 }
 
-fn content(at: &Path) -> String {
+pub(super) fn content(at: &Path) -> String {
     fs::read_to_string(at.join("content")).unwrap()
 }
 
@@ -637,97 +637,4 @@ one was to replace, and may be the only copy. Move that back to its own name fir
         assert_eq!(content(&target), "new");
         assert_eq!(partial.exists(), note.is_none());
     }
-}
-
-#[test]
-fn the_same_work_goes_on_and_other_work_begins_anew() {
-    let folder = tempfile::tempdir().unwrap();
-    let target = folder.path().join("data");
-    let uri = target.to_str().unwrap();
-    let resume = |task| Destination::resume(uri, Existing::Keep, &[], task).unwrap();
-
-    let mut first = resume("import a");
-    assert_eq!((first.resumed(), first.leftover()), (None, None));
-    let written = PathBuf::from(first.uri());
-    experiment(&written, "half");
-    let stays = first.keep_unfinished().unwrap().to_owned();
-    drop(first);
-    assert!(!target.exists());
-    assert_eq!(content(&written), "half");
-
-    // A run that ends before it has added anything takes nothing away.
-    for _ in 0..2 {
-        let second = resume("import a");
-        assert_eq!(second.resumed(), Some(stays.as_path()));
-        assert_eq!((second.leftover(), content(&written).as_str()), (None, "half"));
-        drop(second);
-        assert_eq!(content(&written), "half");
-    }
-    // One that began it, and does not say that it may stay, leaves nothing.
-    drop(claim(&target, Existing::Keep).unwrap());
-    drop(resume("import a"));
-    assert!(!stays.exists());
-
-    // What other work left is removed, and so is what was begun without a task.
-    for other in [Some("import b"), None] {
-        let mut begun = match other {
-            Some(task) => resume(task),
-            None => claim(&target, Existing::Keep).unwrap(),
-        };
-        experiment(&written, "other");
-        begun.keep_unfinished();
-        drop(begun);
-        let mut again = resume("import a");
-        assert_eq!((again.resumed(), again.leftover()), (None, Some(stays.as_path())));
-        assert!(!written.exists());
-        experiment(&written, "half");
-        again.keep_unfinished();
-        drop(again);
-        let fresh = claim(&target, Existing::Keep).unwrap();
-        assert_eq!((fresh.resumed(), fresh.leftover()), (None, Some(stays.as_path())));
-        assert!(!written.exists());
-    }
-
-    let mut begun = resume("import a");
-    experiment(&written, "half");
-    begun.keep_unfinished();
-    drop(begun);
-    let last = resume("import a");
-    experiment(&written, "whole");
-    last.publish().unwrap();
-    assert_eq!((names(folder.path()), content(&target).as_str()), (vec!["data".into()], "whole"));
-}
-
-#[test]
-fn the_old_data_set_is_not_resumed_in_place_of_the_new_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let target = folder.path().join("data");
-    let uri = target.to_str().unwrap();
-    experiment(&target, "old");
-    let claim = local(Destination::resume(uri, REPLACE, &[], "import a").unwrap());
-    experiment(Path::new(&claim.uri), "new");
-    // What a run leaves that was killed after the exchange.
-    claim.rename().unwrap();
-    end_like_a_killed_process(claim);
-    assert_eq!(content(&target), "new");
-    let again = Destination::resume(uri, REPLACE, &[], "import a").unwrap();
-    assert_eq!((again.resumed(), content(&target).as_str()), (None, "new"));
-}
-
-#[test]
-fn work_that_was_being_published_is_not_resumed() {
-    let folder = tempfile::tempdir().unwrap();
-    let target = folder.path().join("data");
-    let uri = target.to_str().unwrap();
-    experiment(&target, "old");
-    let mut begun = Destination::resume(uri, REPLACE, &[], "import a").unwrap();
-    let written = PathBuf::from(begun.uri());
-    experiment(&written, "new");
-    let stays = begun.keep_unfinished().unwrap().to_owned();
-    drop(begun);
-    fs::rename(&target, stays.join("replaced")).unwrap();
-    let again = Destination::resume(uri, REPLACE, &[], "import a").unwrap();
-    assert_eq!(again.resumed(), None);
-    assert_eq!(content(&target), "old");
-    assert!(!written.exists());
 }
