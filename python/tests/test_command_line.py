@@ -49,7 +49,7 @@ def test_a_sweep_measures_points_and_goes_on(cells):
     arguments = ["sweep", "--uri", "x", "-b", "64x4", "-b", "64x8", "-m", "native", "-q"]
     somafeed(cells, *arguments, "--results", "swept")
     rows = epochs(cells / "swept")
-    assert sorted({row["chunks_per_block"] for row in rows}) == [4, 8]
+    assert sorted({row["chunk_size"] for row in rows}) == [4, 8]
     for row in rows:
         assert row["n_rows"] == 2_000 and row["elapsed"] > 0 and row["reader"] == "native"
         # The command as users type it; no tensors were made.
