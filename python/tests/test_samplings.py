@@ -155,7 +155,7 @@ def test_batches_of_one_kind_with_controls_of_the_same_donor(experiment):
         ("no cell has 'glia'", GroupBatches("kind", 5, control="glia", n_controls=1)),
         ("both control and n_controls", GroupBatches("kind", 5, control="T cell")),
         ("no room for other rows", GroupBatches("kind", 2, control="T cell", n_controls=2)),
-        ("which do not divide", GroupBatches("kind", 4)),
+        ("batches of 4 rows of one group", GroupBatches("kind", 4)),
     ]:
         with pytest.raises(ValueError, match=problem):
             next(iter(dataset(experiment, sampling=wrong, batch_size=5)))
