@@ -82,8 +82,9 @@ Commands:
   preprocess
             the same as `cubes preprocess`: write the cubes of Tivita's files in other forms
               cargo xtask preprocess ~/data/tivita --to raw32,raw16
-  import    turn a 10x Genomics folder into an experiment
+  import    turn a 10x Genomics folder or an AnnData (h5ad, Zarr) into an experiment
               cargo xtask import ~/data/filtered_feature_bc_matrix ~/data/pbmc
+              cargo xtask import ~/data/cells.h5ad ~/data/cells
   slice     copy some cells and genes of an experiment, local or in an object store, to a new one
               cargo xtask slice ~/census/experiment ~/data/lung --obs-filter 'nnz > 500' -v 20000
               cargo xtask slice census://2023-12-15/homo_sapiens ~/data/small -S -e 10

@@ -58,7 +58,7 @@ pub(crate) enum Command {
     Sweep(Box<SweepArgs>),
     /// Write a Census-shaped experiment
     Generate(GenerateArgs),
-    /// Turn a 10x Genomics folder into an experiment
+    /// Turn a 10x Genomics folder or an AnnData into an experiment
     Import(ImportArgs),
     /// Copy selected cells and genes of an experiment to a new one
     Slice(Box<SliceArgs>),
