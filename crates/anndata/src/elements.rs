@@ -229,16 +229,15 @@ impl Elements {
         let (mut files, mut paths) = (Vec::new(), vec![String::new()]);
         while let Some(path) = paths.pop() {
             let Some(node) = self.find(&path)? else { continue };
-            let chunks = match &node.array {
-                Some(array) => self.first_chunks(array),
-                None => {
-                    let children = self.children(&path)?;
-                    let children: Vec<String> =
-                        children.iter().map(|name| joined(&path, name)).collect();
-                    self.gather(&children)?;
-                    paths.extend(children);
-                    Vec::new()
-                }
+            let chunks = if let Some(array) = &node.array {
+                self.first_chunks(array)
+            } else {
+                let children = self.children(&path)?;
+                let children: Vec<String> =
+                    children.iter().map(|name| joined(&path, name)).collect();
+                self.gather(&children)?;
+                paths.extend(children);
+                Vec::new()
             };
             let names = metadata.iter().map(|name| (*name).to_owned()).chain(chunks);
             files.extend(names.map(|name| joined(&path, &name)));

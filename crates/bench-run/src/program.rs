@@ -58,9 +58,8 @@ impl Program {
 
     /// Returns the command that starts it again. A subcommand must follow.
     pub fn command(&self) -> Command {
-        let mut words = self.start.iter();
-        let mut command = Command::new(words.next().map_or("".as_ref(), OsString::as_os_str));
-        command.args(words);
+        let mut command = Command::new(self.start.first().cloned().unwrap_or_default());
+        command.args(self.start.iter().skip(1));
         command
     }
 }

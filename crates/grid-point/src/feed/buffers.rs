@@ -45,6 +45,7 @@ pub(crate) fn codes<'a>(batch: &'a PointBatch, encoder: &str) -> anyhow::Result<
     Ok(Cow::Borrowed(codes.as_primitive::<Int64Type>().values()))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "those of a tensor are converted")]
 pub(crate) fn joinids(batch: &PointBatch) -> anyhow::Result<Cow<'_, [i64]>> {
     Ok(Cow::Borrowed(&batch.joinids))
 }

@@ -46,6 +46,7 @@ pub(crate) fn joinids(batch: &PointBatch) -> anyhow::Result<Cow<'_, [i64]>> {
 pub(crate) struct Classifier(LinearClassifier);
 
 impl Classifier {
+    #[expect(clippy::unnecessary_wraps, reason = "it cannot be made without torch")]
     pub(crate) fn new(loader: &PointLoader, n_classes: usize) -> anyhow::Result<Self> {
         Ok(Self(LinearClassifier::for_loader(loader, n_classes, LEARNING_RATE)))
     }

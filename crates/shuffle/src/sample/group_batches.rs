@@ -162,7 +162,9 @@ impl Batches {
                 Err(_) if n_controls == 0 => 0,
                 Err(_) => return Err(Error::NoControls { group, context: code }),
             };
-            of.iter().for_each(|(_, _, row)| group_of[*row as usize] = contexts.len() as u32);
+            for (_, _, row) in of {
+                group_of[*row as usize] = contexts.len() as u32;
+            }
             contexts.push(place as u32);
         }
         let keys = of_group.iter().map(|(_, _, row)| (group_of[*row as usize], *row));
@@ -295,7 +297,9 @@ impl Batches {
         }
         for table in [&self.group_of, &self.contexts, &self.controls.starts, &self.controls.rows] {
             sink(&(table.len() as u64).to_le_bytes());
-            table.iter().for_each(|entry| sink(&entry.to_le_bytes()));
+            for entry in table {
+                sink(&entry.to_le_bytes());
+            }
         }
     }
 }
