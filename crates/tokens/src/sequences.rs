@@ -6,7 +6,7 @@ use std::thread;
 use worktime::ThreadTime;
 
 use crate::bins::BinnedValues;
-use crate::cells::{Cell, Cells};
+use crate::cells::Cells;
 use crate::error::Error;
 use crate::ranks::RankValues;
 use crate::scratch::Scratch;
@@ -141,10 +141,14 @@ impl Tokenizer {
 
     /// Most tokens that a cell of `n_values` stored values has, special tokens included.
     pub fn most_tokens(&self, n_values: usize) -> usize {
-        let n_known = self.genes().n_known();
+        self.length(n_values.min(self.genes().n_known()))
+    }
+
+    /// Tokens of a cell in which `n_detected` known genes have values, special tokens included.
+    fn length(&self, n_detected: usize) -> usize {
         let n_genes = match self {
-            Self::Bins(bins) if bins.spec().include_zeros => n_known,
-            Self::Ranks(_) | Self::Bins(_) => n_values.min(n_known),
+            Self::Bins(bins) if bins.spec().include_zeros => self.genes().n_known(),
+            Self::Ranks(_) | Self::Bins(_) => n_detected,
         };
         let n_special = self.genes().special().n_in_sequence();
         n_genes.saturating_add(n_special).min(self.max_length())
@@ -179,21 +183,18 @@ impl Tokenizer {
         places: &mut Places,
     ) -> Result<ThreadTime, Error> {
         cells.check(self.is_random())?;
-        let n_special = self.genes().special().n_in_sequence();
-        let most = self.max_length();
         places.lengths.clear();
         places.lengths.resize(cells.rows.n_rows(), 0);
         let rows_of = part_rows(places.n_cells(), n_threads);
         let parts = places.lengths.chunks_mut(rows_of).enumerate();
         let measure = |(idx, lengths): (usize, &mut [u32])| {
             for (row_idx, length) in (idx * rows_of..).zip(lengths) {
-                let n_genes = self.n_genes(&cells.cell(row_idx)?)?;
-                *length = n_genes.saturating_add(n_special).min(most) as u32;
+                *length = self.length(cells.cell(row_idx)?.n_detected(self.genes())?) as u32;
             }
             Ok(())
         };
         let others = on_threads(parts, measure)?;
-        places.lay_out(layout, most);
+        places.lay_out(layout, self.max_length());
         Ok(others)
     }
 
@@ -283,15 +284,6 @@ impl Tokenizer {
             }
         }
         Ok(())
-    }
-
-    /// Number of genes that a cell's sequence would have without a maximal length.
-    fn n_genes(&self, cell: &Cell<'_>) -> Result<usize, Error> {
-        let n_detected = cell.n_detected(self.genes())?;
-        Ok(match self {
-            Self::Bins(bins) if bins.spec().include_zeros => self.genes().n_known(),
-            _ => n_detected,
-        })
     }
 }
 
