@@ -141,7 +141,7 @@ impl Elements {
         drop(known);
         missing.sort_unstable();
         missing.dedup();
-        let names: &[&str] = if self.is_v3 { &[V3_FILE] } else { &V2_FILES };
+        let names = self.metadata_files();
         let files: Vec<String> = missing
             .iter()
             .flat_map(|path| names.iter().map(move |name| format!("{path}/{name}")))
@@ -225,7 +225,6 @@ impl Elements {
     /// The versions of the files with the metadata of all elements, and of the first chunk of each
     /// array.
     pub(crate) fn version(&self) -> Result<String, Error> {
-        let metadata: &[&str] = if self.is_v3 { &[V3_FILE] } else { &V2_FILES };
         let (mut files, mut paths) = (Vec::new(), vec![String::new()]);
         while let Some(path) = paths.pop() {
             let Some(node) = self.find(&path)? else { continue };
@@ -239,8 +238,8 @@ impl Elements {
                 paths.extend(children);
                 Vec::new()
             };
-            let names = metadata.iter().map(|name| (*name).to_owned()).chain(chunks);
-            files.extend(names.map(|name| joined(&path, &name)));
+            let metadata = self.metadata_files().iter().map(|name| (*name).to_owned());
+            files.extend(metadata.chain(chunks).map(|name| joined(&path, &name)));
         }
         files.sort_unstable();
         let names: Vec<&str> = files.iter().map(String::as_str).collect();
@@ -254,6 +253,11 @@ impl Elements {
             }
         };
         files.iter().zip(self.storage.versions(&names)).filter_map(line).collect()
+    }
+
+    /// Names of the files with an element's metadata.
+    fn metadata_files(&self) -> &'static [&'static str] {
+        if self.is_v3 { &[V3_FILE] } else { &V2_FILES }
     }
 
     /// Names that the first chunk of an array may have.
@@ -322,7 +326,7 @@ pub(crate) fn is_anndata(storage: &dyn Storage) -> io::Result<bool> {
                     return Ok(true);
                 }
             }
-            Err(error) if is_absent(&error) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => failure = Some(error),
         }
     }
@@ -365,7 +369,7 @@ fn read_json(
         };
         match bytes {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| failed(e.into())),
-            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failed(error)),
         }
     };
@@ -373,11 +377,6 @@ fn read_json(
         return Ok(Vec::new());
     }
     files.iter().zip(storage.read_files(files)).map(parse).collect()
-}
-
-/// Whether the file is missing, also because the storage's folder is a file itself.
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// The path of a child.
