@@ -38,8 +38,13 @@ impl Parts {
 
     /// All matrices with a row for each cell.
     pub(crate) fn matrices(&self) -> impl Iterator<Item = &Matrix> {
+        self.layers.iter().chain(self.beside_layers())
+    }
+
+    /// The matrices of which all columns are copied.
+    fn beside_layers(&self) -> impl Iterator<Item = &Matrix> {
         let of_others = self.others.iter().flat_map(|other| &other.layers);
-        self.layers.iter().chain(of_others).chain(self.obsm.iter().map(|array| &array.matrix))
+        of_others.chain(self.obsm.iter().map(|array| &array.matrix))
     }
 
     /// The places that are read.
@@ -58,14 +63,10 @@ impl Parts {
     ) -> Result<ExperimentSpec, Error> {
         let columns = selection(genes);
         let mut row_nnz = 1;
-        for layer in &self.layers {
-            row_nnz = row_nnz.max(layer.values_per_row(&columns)?);
-        }
-        for matrix in self.others.iter().flat_map(|other| &other.layers) {
-            row_nnz = row_nnz.max(matrix.values_per_row(&GeneSelection::All)?);
-        }
-        for array in &self.obsm {
-            row_nnz = row_nnz.max(array.matrix.values_per_row(&GeneSelection::All)?);
+        let layers = self.layers.iter().map(|layer| (layer, &columns));
+        let beside = self.beside_layers().map(|matrix| (matrix, &GeneSelection::All));
+        for (matrix, columns) in layers.chain(beside) {
+            row_nnz = row_nnz.max(matrix.values_per_row(columns)?);
         }
         Ok(ExperimentSpec {
             n_obs,

@@ -123,7 +123,7 @@ impl SliceSpec {
 pub enum SliceEvent<'a> {
     /// A killed run's leftover at this path was removed.
     Leftover(&'a Path),
-    /// The copy goes on with what an earlier one left at this path.
+    /// The copy goes on with what an earlier one left at this path, which stays there if it fails.
     Resumed(&'a Path),
     /// From now on, what is written stays at this path if the copy fails.
     KeptOnFailure(&'a Path),
@@ -210,7 +210,6 @@ pub fn slice(
     }
     if let Some(path) = destination.resumed() {
         notify(SliceEvent::Resumed(path))?;
-        notify(SliceEvent::KeptOnFailure(path))?;
     }
     let chosen = cells::choose(parts.obs.frame(), &spec.wanted(), &mut |n_scanned| {
         notify(SliceEvent::Choosing { n_scanned })
@@ -238,8 +237,7 @@ pub fn slice(
             notify(SliceEvent::Written { n_rows })?;
         }
     }
-    let is_begun = destination.resumed().is_none() && task.is_some();
-    if is_begun && let Some(path) = destination.keep_unfinished() {
+    if let Some(path) = task.and_then(|_| destination.keep_unfinished()) {
         notify(SliceEvent::KeptOnFailure(path))?;
     }
     n_rows = writer.n_obs_written();

@@ -58,6 +58,7 @@ pub(crate) fn copy(
             SliceEvent::Leftover(path) => display.line(&format_leftover(path)),
             SliceEvent::Resumed(path) => {
                 display.line(&format!("going on with {}", path.display()));
+                stays = Some(path.to_owned());
             }
             SliceEvent::KeptOnFailure(path) => stays = Some(path.to_owned()),
             SliceEvent::Choosing { n_scanned } => display.position(n_scanned),
