@@ -204,13 +204,27 @@ pub(crate) fn install(python: &Path) -> anyhow::Result<()> {
 /// Builds the wheel for users and returns the folder in which it is unpacked; the exit code if the
 /// build failed and printed why.
 pub(crate) fn unpacked_release(python: &Path) -> anyhow::Result<Result<PathBuf, ExitCode>> {
-    let wheel = match build(RELEASE, Systems::OfUsers)? {
+    unpack(python, build(RELEASE, Systems::OfUsers)?, "target/python-release")
+}
+
+/// Unpacks a wheel that was built, a zip archive, into a folder of the workspace, in place of an
+/// earlier one.
+fn unpack(
+    python: &Path,
+    built: Result<PathBuf, ExitCode>,
+    folder: &str,
+) -> anyhow::Result<Result<PathBuf, ExitCode>> {
+    let wheel = match built {
         Ok(wheel) => wheel,
         Err(code) => return Ok(Err(code)),
     };
-    let installed = cargo::workspace_root().join("target/python-release");
-    tests::unpack(python, &wheel, &installed)?;
-    Ok(Ok(installed))
+    let into = cargo::workspace_root().join(folder);
+    remove(&into)?;
+    let (Some(wheel), Some(to)) = (wheel.to_str(), into.to_str()) else {
+        bail!("{} or {} is not UTF-8", wheel.display(), into.display());
+    };
+    check(python, &["-m", "zipfile", "-e", wheel, to])?;
+    Ok(Ok(into))
 }
 
 /// Runs pytest over the tests of the package; `cargo xtask pytest`.

@@ -4,10 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
-use super::{Systems, build, check};
-use crate::cache::remove;
+use super::{Systems, build, check, unpack};
 use crate::environment::{Environment, NEWEST, OLDEST};
 use crate::{cargo, native, python};
 
@@ -41,13 +40,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
 /// Builds the wheel of the tests and returns the folder in which it is unpacked; the exit code if
 /// the build failed and printed why.
 pub(crate) fn unpacked(python: &Path) -> anyhow::Result<Result<PathBuf, ExitCode>> {
-    let wheel = match build(PROFILE, Systems::LikeThis)? {
-        Ok(wheel) => wheel,
-        Err(code) => return Ok(Err(code)),
-    };
-    let installed = cargo::workspace_root().join("target/python-package");
-    unpack(python, &wheel, &installed)?;
-    Ok(Ok(installed))
+    unpack(python, build(PROFILE, Systems::LikeThis)?, "target/python-package")
 }
 
 /// Python with the packages of the tests. One that the user names is preferred.
@@ -72,15 +65,6 @@ fn environment() -> anyhow::Result<PathBuf> {
         check(python, &["-c", CPU_TORCH])?;
         check(python, &["-c", CHECK])
     })
-}
-
-/// Unpacks a wheel, which is a zip archive, in place of an earlier one.
-pub(super) fn unpack(python: &Path, wheel: &Path, into: &Path) -> anyhow::Result<()> {
-    remove(into)?;
-    let (Some(wheel), Some(into)) = (wheel.to_str(), into.to_str()) else {
-        bail!("{} or {} is not UTF-8", wheel.display(), into.display());
-    };
-    check(python, &["-m", "zipfile", "-e", wheel, into])
 }
 
 #[cfg(test)]
