@@ -137,7 +137,6 @@ class ExperimentIterator(Iterator[MiniBatch]):
         self._epoch: native.Epoch | None = None
         self._worker = (0, 1)
         self._stats: dict[str, Any] = {}
-        self._utilization: tuple[int, float | None] = (0, None)
         self._make: Callable[[native.Batch], MiniBatch] | None = None
         self._lock, self._pid = threading.Lock(), os.getpid()
 
@@ -209,7 +208,6 @@ class ExperimentIterator(Iterator[MiniBatch]):
         if self._epoch is not None:
             self._epoch.close()
             self.stats()
-            self.waited_for()
         self._batches, self._epoch = iter(()), None
         self._make = self._make or _closed
 
@@ -223,8 +221,9 @@ class ExperimentIterator(Iterator[MiniBatch]):
     def waited_for(self) -> str:
         """Says what is waited for, the loader or the model, for the line of a progress bar."""
         if self._epoch is not None:
-            self._utilization = self._epoch.utilization()
-        return waiting_line(*self._utilization)
+            return waiting_line(*self._epoch.utilization())
+        share = self._stats.get("accelerator_utilization")
+        return waiting_line(len(self._stats.get("waits", ())), share)
 
     def state_dict(self) -> dict[str, Any]:
         """The place after the last batch that was delivered, for a checkpoint: less than 2 KB."""

@@ -143,8 +143,8 @@ class GroupBatches:
     """Batches of one group each, for instance of a perturbation, a donor or a slide, in random
     order; a group is the cells that agree in the obs columns.
 
-    Each cell that is not a control comes once in an epoch, except those of a group that do not fill
-    a batch. With `control`, each batch also has `n_controls` control cells, drawn anew for each; with
+    Each cell that is not a control comes once in an epoch, except those of a group that do not
+    fill a batch. With `control`, each batch also has `n_controls` control cells, drawn anew; with
     `match`, these agree with the batch's other cells in the obs columns `match`, for instance the
     donor.
     Several ranks leave up to one batch for each rank out of an epoch, others in the next, unless
@@ -175,15 +175,15 @@ class GroupBatches:
             raise ValueError("give both control and n_controls, or neither")
         is_control = contexts = None
         if self.control is not None:
-            is_control = cells.equals(columns[0], self.control).astype(np.uint32)
+            is_control = cells.equals(columns[0], self.control)
             match = (self.match,) if isinstance(self.match, str) else names_of("match", self.match)
             contexts = cells.groups(match) if match else None
             if contexts is not None:
-                _check_controls(is_control.astype(bool), contexts, match)
+                _check_controls(is_control, contexts, match)
         return native.Sampling.group_batches(
             cells.groups(columns),
             positive("batch_size", self.batch_size),
-            is_control=is_control,
+            is_control=None if is_control is None else is_control.astype(np.uint32),
             contexts=contexts,
             n_controls=n_controls,
             fill=self.fill,

@@ -25,7 +25,7 @@ pub(crate) fn run_program(
     Program { called: CALLED, start, arguments: arguments.clone(), code }.name();
     let words = std::iter::once(OsString::from(CALLED)).chain(arguments);
     let ended = detached(py, || sweep::run(words))?;
-    // The standard library tells the number of an exit code in no other way.
+    // An exit code has no other way to its number.
     let number = (0..=u8::MAX).find(|number| ExitCode::from(*number) == ended);
     Ok(number.unwrap_or(1))
 }

@@ -12,7 +12,7 @@ use super::NO_TORCH;
 
 pub(crate) use loader::{Batch as PointBatch, Epoch as PointEpoch, Loader as PointLoader};
 
-/// There is no torch.
+/// Not linked.
 pub(crate) const LIBTORCH_VERSION: Option<&str> = None;
 pub(crate) const TCH_VERSION: Option<&str> = None;
 
