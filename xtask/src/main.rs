@@ -18,6 +18,7 @@ mod debian;
 mod ecosystem;
 mod environment;
 mod fuzz;
+mod gpu;
 mod interpreter;
 mod launchers;
 mod mpirun;
@@ -130,6 +131,10 @@ Commands:
               cargo xtask python
   wheel     build the wheel of the Python package and print its path
               pip install $(cargo xtask wheel)
+  gpu-bundle
+            build what benches/gpu/run.py needs, to check and measure on a machine with a GPU and PyTorch, and print
+            the folder
+              cargo xtask gpu-bundle
   pytest    test the Python package; further arguments go to pytest
               cargo xtask pytest -k fork
 
@@ -155,6 +160,7 @@ fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }),
         Some("wheel") => without_arguments("wheel", &rest, wheel::run),
+        Some("gpu-bundle") => without_arguments("gpu-bundle", &rest, gpu::bundle),
         Some("pytest") => wheel::pytest(&rest),
         Some("test-ecosystem") => ecosystem::run(&rest),
         Some("peers") => peers::run(&rest),

@@ -132,7 +132,7 @@ fn target_folder(native: &native::Native) -> anyhow::Result<PathBuf> {
 }
 
 /// The measured commit, with `-dirty` if files differ from it; `unknown` outside of a git checkout.
-fn revision() -> String {
+pub(crate) fn revision() -> String {
     let git = |arguments: &[&str]| {
         let output = Command::new("git")
             .current_dir(cargo::workspace_root())

@@ -4,10 +4,11 @@
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
-use crate::{cargo, chromium, mpirun, native, python, redis, wheel};
+use crate::{cargo, chromium, gpu, mpirun, native, python, redis, wheel};
 
 /// Runs `cargo test` on the workspace, or on the packages that the arguments name, including
-/// documentation tests; then the tests of the Python package, unless the arguments choose others.
+/// documentation tests; then the tests of the Python package, unless the arguments choose others;
+/// with everything else the checks for a GPU, on the CPU.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let native = native::prepare(native::Wanted::Both)?;
     let python = python::prepare()?;
@@ -27,7 +28,11 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     if !status.success() || !tests_python(arguments) {
         return Ok(cargo::exit_code(status));
     }
-    wheel::test(&[])
+    let tested = wheel::test(&[])?;
+    if tested != ExitCode::SUCCESS || !arguments.is_empty() {
+        return Ok(tested);
+    }
+    gpu::test(&native)
 }
 
 /// Whether the tests of the Python package are asked for: with everything else, or by its name.

@@ -16,7 +16,9 @@ use crate::interpreter::last_line;
 use crate::native::Native;
 use crate::progress::print_line;
 
-pub(crate) use tests::{CPU_TORCH, run as test, unpacked};
+pub(crate) use tests::{
+    CPU_TORCH, UNPACKED, environment as test_environment, run as test, unpacked,
+};
 
 const MATURIN: &str = include_str!("../requirements/maturin.txt");
 const MATURIN_VERSION: &str = "1.16.0";
@@ -48,13 +50,19 @@ impl Systems {
 
 /// Builds the wheel for users and prints its path.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    match build(RELEASE, Systems::OfUsers)? {
+    match release()? {
         Ok(wheel) => {
             println!("{}", wheel.display());
             Ok(ExitCode::SUCCESS)
         }
         Err(code) => Ok(code),
     }
+}
+
+/// Builds the wheel for users and returns its path; the exit code if the build failed and printed
+/// why.
+pub(crate) fn release() -> anyhow::Result<Result<PathBuf, ExitCode>> {
+    build(RELEASE, Systems::OfUsers)
 }
 
 /// Builds the wheel with a profile of cargo and returns its path; the exit code if the build failed
@@ -189,9 +197,7 @@ fn wheel_in(folder: &Path) -> anyhow::Result<PathBuf> {
 
 /// Puts the wheel for users into the environment of an interpreter, in place of an earlier one.
 pub(crate) fn install(python: &Path) -> anyhow::Result<()> {
-    let Ok(wheel) = build(RELEASE, Systems::OfUsers)? else {
-        bail!("cargo could not build the wheel")
-    };
+    let Ok(wheel) = release()? else { bail!("cargo could not build the wheel") };
     let script = "import sysconfig; print(sysconfig.get_path('purelib'), end='')";
     let ran = Command::new(python).args(["-c", script]).output();
     let output = ran.with_context(|| format!("cannot run {}", python.display()))?;
@@ -204,7 +210,7 @@ pub(crate) fn install(python: &Path) -> anyhow::Result<()> {
 /// Builds the wheel for users and returns the folder in which it is unpacked; the exit code if the
 /// build failed and printed why.
 pub(crate) fn unpacked_release(python: &Path) -> anyhow::Result<Result<PathBuf, ExitCode>> {
-    unpack(python, build(RELEASE, Systems::OfUsers)?, "target/python-release")
+    unpack(python, release()?, "target/python-release")
 }
 
 /// Unpacks a wheel that was built, a zip archive, into a folder of the workspace, in place of an

@@ -4,6 +4,8 @@
 #[cfg(feature = "images")]
 mod copies_of_images;
 mod late_device;
+#[cfg(feature = "arrays")]
+mod on_device;
 #[cfg(feature = "sequences")]
 mod sequences_as_tensors;
 

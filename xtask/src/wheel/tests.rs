@@ -17,6 +17,8 @@ pub(crate) const CPU_TORCH: &str = include_str!("cpu_torch.py");
 const CHECK: &str = "import numpy, pandas, pyarrow, pytest, scipy, torch, torchdata";
 /// The profile of the tests: most of it is built for the tests of the workspace, too.
 const PROFILE: &str = "dev";
+/// The folder of the unpacked wheel, below the workspace.
+pub(crate) const UNPACKED: &str = "target/python-package";
 const VARIABLE: &str = "SOMAFEED_PYTHON_PACKAGE_TESTS";
 
 /// Builds the wheel, unpacks it, and runs pytest on `python/tests`; `arguments` go to pytest.
@@ -40,11 +42,11 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
 /// Builds the wheel of the tests and returns the folder in which it is unpacked; the exit code if
 /// the build failed and printed why.
 pub(crate) fn unpacked(python: &Path) -> anyhow::Result<Result<PathBuf, ExitCode>> {
-    unpack(python, build(PROFILE, Systems::LikeThis)?, "target/python-package")
+    unpack(python, build(PROFILE, Systems::LikeThis)?, UNPACKED)
 }
 
 /// Python with the packages of the tests. One that the user names is preferred.
-fn environment() -> anyhow::Result<PathBuf> {
+pub(crate) fn environment() -> anyhow::Result<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         let named = PathBuf::from(named);
         check(&named, &["-c", CHECK])

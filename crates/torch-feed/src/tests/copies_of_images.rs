@@ -8,7 +8,7 @@ use arrays::ElementType;
 use images::files::{StoredArray, blosc};
 use images::{BatchMemory, DataSet, Form, ImageBatch, ImageSamples, ImageSpec, LIST_FILE, n_slots};
 use pipeline::{Pipeline, PipelineSpec};
-use slots::Ring;
+use slots::{Allocate, Ring};
 use storage::LocalStorage;
 use tch::{Device, Tensor};
 
@@ -46,7 +46,7 @@ impl CopyDevice for Counter {
 }
 
 /// Writes images of 6 x 8 pixels and 5 channels in f16, with masks.
-fn write(folder: &Path, n_images: usize) {
+pub(super) fn write(folder: &Path, n_images: usize) {
     let names: Vec<String> = (0..n_images).map(|image| format!("image_{image}")).collect();
     let listed = |name| format!(r#"{{"name":"{name}","domain":"d","subject":"s"}}"#);
     let images: Vec<String> = names.iter().map(listed).collect();
@@ -75,19 +75,26 @@ fn write(folder: &Path, n_images: usize) {
     }
 }
 
+/// The images of a folder, in a ring for a consumer that keeps `n_kept` batches.
+pub(super) fn samples(
+    folder: &Path,
+    engine: &PipelineSpec,
+    n_kept: usize,
+    allocate: Arc<dyn Allocate>,
+) -> ImageSamples {
+    let n_slots = n_slots(engine, n_kept);
+    let memory = BatchMemory::Ring { n_slots, n_samples: 2, allocate };
+    let set = DataSet::open(Arc::new(LocalStorage::new(folder))).unwrap();
+    ImageSamples::open(&set, &ImageSpec { memory, ..ImageSpec::new(Form::Raw16) }).unwrap()
+}
+
 /// The engine over 12 images in batches of 2, in a ring for a consumer that keeps `n_kept`.
 fn open(folder: &Path, n_kept: usize) -> (Pipeline<ImageSamples>, Arc<Ring>) {
     write(folder, 12);
     let sizes = PipelineSpec { chunk_rows: 1, chunks_per_block: 2, ..PipelineSpec::default() };
     let engine = PipelineSpec { batch_rows: 2, ..sizes };
-    let memory = BatchMemory::Ring {
-        n_slots: n_slots(&engine, n_kept),
-        n_samples: 2,
-        allocate: Arc::new(PinnedSlots::new(Device::Cpu).unwrap()),
-    };
-    let set = DataSet::open(Arc::new(LocalStorage::new(folder))).unwrap();
-    let spec = ImageSpec { memory, ..ImageSpec::new(Form::Raw16) };
-    let samples = ImageSamples::open(&set, &spec).unwrap();
+    let slots = Arc::new(PinnedSlots::new(Device::Cpu).unwrap());
+    let samples = samples(folder, &engine, n_kept, slots);
     let ring = Arc::clone(samples.ring().unwrap());
     (Pipeline::new(Arc::new(samples), engine, ImageBatch::n_planned).unwrap(), ring)
 }

@@ -1,0 +1,192 @@
+"""Checks and measures somafeed on a machine with a GPU and many cores, in one call.
+
+    python3 run.py --out FOLDER              # all sections, about nine minutes
+    python3 run.py --device cpu --small      # the same sections on any machine, as a test
+
+`cargo xtask gpu-bundle` puts this folder, the programs and the wheels into one archive; nothing
+else is needed but a Python with PyTorch 2.11 (for CUDA where there is a GPU), scipy and
+pyarrow. The programs use the libtorch of that PyTorch. The sections run in order of worth, each
+within a time of its own. Each check and each row is written as soon as it exists, so a cut loses
+only what follows:
+
+- `checks.jsonl`: the name of each check, and whether it passed, failed or did not run;
+- `rows.jsonl`: measurements, each with its section and settings, units in the names;
+- `results.tar.gz`: the results folders of the programs, with their Parquet rows;
+- `log.txt`: the output of every program.
+
+On a GPU, a check that did not run is a failure. The exit code is 0 if no check failed.
+"""
+
+import argparse
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+SECONDS = {"smoke": 40, "data": 90, "right": 100, "feed": 100, "threads": 160, "training": 90}
+"""The most seconds of each section, in the order in which they run."""
+
+WITH_CUDA = {"feed_device", "forecast", "torch-feed-unit-tests", "train_cell_types"}
+"""Programs that use the GPU. Loading CUDA takes seconds, so others go without it."""
+
+
+class Run:
+    """One call: its programs, its data and what was found so far."""
+
+    def __init__(self, device, small, programs, package, out, work):
+        self.device, self.small = device, small
+        self.out = out.resolve()
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.work = Path(tempfile.mkdtemp(prefix="somafeed-gpu-", dir=work))
+        if programs is None or package is None:
+            self.unpack()
+        self.programs = programs.resolve() if programs else self.work / "programs"
+        self.package = package.resolve() if package else self.work / "package"
+        self.results = self.work / "results"
+        self.cores = sorted(os.sched_getaffinity(0))
+        self.section, self.deadline = "", math.inf
+        self.n_failed = 0
+
+    def unpack(self) -> None:
+        """Puts the bundle's programs, and its package as if installed, into the folder of the data."""
+        with tarfile.open(HERE / "bundle.tar.xz") as archive:
+            archive.extractall(self.work, filter="data")
+        for wheel in (self.work / "wheels").glob("*.whl"):
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(self.work / "package")
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.device.startswith("cuda")
+
+    def row(self, **values) -> None:
+        """Keeps a measurement."""
+        self.write("rows.jsonl", {"section": self.section, **values})
+
+    def check(self, name: str, passed: bool | None, output: str = "") -> None:
+        """Keeps the outcome of a check; None is one that did not run."""
+        outcome = {True: "passed", False: "FAILED", None: "did not run"}[passed]
+        if not passed and (passed is not None or self.on_gpu):
+            self.n_failed += 1
+        detail = "" if passed else output[-1500:]
+        self.write("checks.jsonl", {
+            "section": self.section, "check": name, "outcome": outcome, "detail": detail,
+        })
+
+    def write(self, file: str, record: dict) -> None:
+        line = json.dumps(record)
+        with open(self.out / file, "a", encoding="utf-8") as lines:
+            lines.write(line + "\n")
+        print(line[:500], flush=True)
+
+    def environment(self, cuda: bool) -> dict[str, str]:
+        """The environment in which programs find the libtorch of this Python, with CUDA if asked."""
+        import torch
+
+        libraries = Path(torch.__file__).parent / "lib"
+        environment = dict(os.environ, PYTHONPATH=str(self.package))
+        environment.update(PYTHONDONTWRITEBYTECODE="1", LD_LIBRARY_PATH=str(libraries))
+        if cuda and self.on_gpu:
+            environment["SOMAFEED_REQUIRE_GPU"] = "1"
+            # The programs were linked to a libtorch for the CPU, so they name no library of CUDA.
+            environment["LD_PRELOAD"] = str(libraries / "libtorch_cuda.so")
+        return environment
+
+    def call(
+        self, command, timeout=math.inf, cores=None, cuda=False, **variables
+    ) -> tuple[int, str]:
+        """Runs a command; returns its exit code, -9 at the end of the time, and its output."""
+        command = [str(word) for word in command]
+        begin = time.monotonic()
+        seconds = max(0.1, min(timeout, self.deadline - begin))
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+            try:
+                process = subprocess.Popen(
+                    command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                    cwd=self.work, env={**self.environment(cuda), **variables},
+                    start_new_session=True,
+                    preexec_fn=(lambda: os.sched_setaffinity(0, cores)) if cores else None,
+                )
+            except OSError as error:
+                return 127, f"{command[0]}: {error}"
+            try:
+                process.wait(seconds if seconds < math.inf else None)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+            code = process.wait()
+            output.seek(0)
+            text = output.read()
+        took = time.monotonic() - begin
+        with open(self.out / "log.txt", "a", encoding="utf-8") as log:
+            log.write(f"$ {' '.join(command)}\n{text[-100_000:]}\n[{code}, {took:.1f} s]\n")
+        return code, text
+
+    def program(self, name: str, *arguments, **options) -> tuple[int, str]:
+        """Runs a program; `somafeed` is the command of the Python package."""
+        options.setdefault("cuda", name in WITH_CUDA)
+        is_of_package = name == "somafeed"
+        command = [sys.executable, "-m", name] if is_of_package else [self.programs / name]
+        return self.call([*command, *arguments], **options)
+
+    def function(self, name: str, *arguments, **options) -> tuple[int, str]:
+        """Runs a function of `measured.py` in a process of its own."""
+        return self.call([sys.executable, HERE / "measured.py", name, *arguments], **options)
+
+    def keep_results(self) -> None:
+        """Puts the results folders of the programs into one file of the output."""
+        if self.results.is_dir():
+            with tarfile.open(self.out / "results.tar.gz", "w:gz") as archive:
+                archive.add(self.results, "results")
+
+
+def json_lines(text: str):
+    """The lines of a program's output that are JSON objects."""
+    for line in text.splitlines():
+        if line.startswith("{"):
+            yield json.loads(line)
+
+
+def main() -> int:
+    import sections
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", default="cuda:0", help="cuda:0 and so on, or cpu; default: cuda:0")
+    parser.add_argument("--small", action="store_true", help="little data: a test of all sections")
+    parser.add_argument("--only", default=",".join(SECONDS), help="sections, separated by commas")
+    parser.add_argument("--out", type=Path, default=Path("somafeed-gpu"), help="folder of the output")
+    parser.add_argument("--work", type=Path, help="folder for data; default: that of temporary files")
+    parser.add_argument("--programs", type=Path, help="folder of the programs; default: the bundle's")
+    parser.add_argument("--package", type=Path, help="folder of the Python package; default: the bundle's")
+    arguments = vars(parser.parse_args())
+    only = arguments.pop("only").split(",")
+    if unknown := set(only) - set(SECONDS):
+        parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECONDS)}")
+    run = Run(**arguments)
+    try:
+        for name in [name for name in SECONDS if name in only]:
+            begin = time.monotonic()
+            run.section, run.deadline = name, begin + SECONDS[name]
+            try:
+                getattr(sections, name)(run)
+            except Exception as error:
+                run.check(f"section {name}", False, repr(error))
+            run.keep_results()
+            run.row(what="section", seconds=time.monotonic() - begin)
+    finally:
+        shutil.rmtree(run.work, ignore_errors=True)
+    print(f"{run.n_failed} checks failed", flush=True)
+    return 1 if run.n_failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
