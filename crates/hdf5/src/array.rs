@@ -39,8 +39,8 @@ pub(crate) struct ArrayNode {
 /// How a chunk of Zarr comes from a stored one.
 #[derive(Debug)]
 enum Form {
-    /// It is the same, without the checksum that follows it.
-    Same { has_checksum: bool },
+    /// It is the same.
+    Same,
     /// The filters are undone, and the numbers converted.
     Numbers,
     /// The filters are undone, and the strings encoded.
@@ -98,11 +98,10 @@ impl Described {
         if let Element::Other(unreadable) = &self.datatype.element {
             return Some(unreadable.clone());
         }
-        let (most, n) = (strings::most_strings(file), n_elements(&self.dataspace));
-        if self.has_strings() && n.is_none_or(|n| most < n) {
+        let n_strings = n_elements(&self.dataspace).unwrap_or(u64::MAX);
+        if self.has_strings() && !strings::may_have(file.n_bytes(), n_strings, &self.datatype) {
             let what = format!(
-                "it declares {} strings, more than a file of {} bytes may have",
-                n.map_or_else(|| "2^64".to_owned(), |n| n.to_string()),
+                "it declares {n_strings} strings, more than a file of {} bytes may have",
                 file.n_bytes()
             );
             return Some(Unreadable::new("shape", &what));
@@ -159,7 +158,7 @@ impl ArrayNode {
         };
         let chunk_bytes = product(described.datatype.n_bytes as u64, chunk_shape.iter().copied())?;
         let (form, codecs) = described.form();
-        if !matches!(form, Form::Same { .. }) && MAX_DECODED_BYTES < chunk_bytes {
+        if !matches!(form, Form::Same) && MAX_DECODED_BYTES < chunk_bytes {
             let what =
                 format!("its chunks have {chunk_bytes} bytes each, {MAX_DECODED_BYTES} are read");
             return Ok(Err((Unreadable::new("chunk shape", &what), shape)));
@@ -177,21 +176,20 @@ impl ArrayNode {
         place: &[u64],
     ) -> Result<Option<ChunkBytes<'_>>, Error> {
         let Some(stored) = self.layout.stored(file, place)? else { return Ok(None) };
-        let Form::Same { has_checksum } = &self.form else {
+        let n_bytes = stored.n_bytes();
+        if self.is_indexed() && filters::most_decoded(&self.filters, n_bytes) < self.chunk_bytes {
+            let what = format!("a chunk of {} bytes is stored in {n_bytes}", self.chunk_bytes);
+            return Err(Error::InvalidData(what));
+        }
+        if !matches!(self.form, Form::Same) {
             let n_bytes = self.converted_bytes();
             return Ok(Some(ChunkBytes::Made { stored, n_bytes }));
-        };
+        }
         let StoredChunk { address, n_bytes, .. } = match stored {
             Stored::Inline(bytes) => return Ok(Some(ChunkBytes::Inline(bytes))),
             Stored::At(chunk) if chunk.skipped & self.mask() == 0 => chunk,
             stored @ Stored::At(_) => return Ok(Some(ChunkBytes::Made { stored, n_bytes: None })),
         };
-        let checksum = if *has_checksum { filters::CHECKSUM_BYTES } else { 0 };
-        let n_bytes = n_bytes.saturating_sub(checksum);
-        if filters::most_decoded(&self.filters, n_bytes) < self.chunk_bytes && self.is_indexed() {
-            let what = format!("a chunk of {} bytes is stored in {n_bytes}", self.chunk_bytes);
-            return Err(Error::InvalidData(what));
-        }
         let padded = if self.is_indexed() { n_bytes } else { self.chunk_bytes };
         Ok(Some(ChunkBytes::At { address, n_bytes, padded }))
     }
@@ -229,7 +227,7 @@ impl ArrayNode {
             stored.resize(lens.1, 0);
         }
         match &self.form {
-            Form::Same { .. } => filters::with_all(&self.filters, stored, skipped, lens),
+            Form::Same => filters::with_all(&self.filters, stored, skipped, lens),
             Form::Numbers => {
                 let decoded = filters::decoded(&self.filters, stored, skipped, lens)?;
                 match &self.datatype.element {
@@ -260,9 +258,8 @@ impl Described {
             Element::Number(number) => number.is_plain(),
             _ => false,
         };
-        let (filters, has_checksum) = filters::without_checksum(&self.filters);
-        match filters::codecs(filters, self.datatype.n_bytes) {
-            Some(codecs) if is_plain => (Form::Same { has_checksum }, Some(codecs)),
+        match filters::codecs(&self.filters, self.datatype.n_bytes) {
+            Some(codecs) if is_plain => (Form::Same, Some(codecs)),
             _ => (Form::Numbers, None),
         }
     }

@@ -25,32 +25,25 @@ const BLOSC: u16 = 32_001;
 const LZ4: u16 = 32_004;
 const ZSTD: u16 = 32_015;
 
-/// Bytes of a checksum at the end of a chunk.
-pub(crate) const CHECKSUM_BYTES: u64 = 4;
-
-/// The most bytes that deflate, and that zstd and blosc, make of one byte.
+/// The most bytes that deflate makes of one byte, that zstd does, and that the other filters do.
+/// Only scaleoffset, which can say that all numbers are equal, could make more.
 const MOST_OF_DEFLATE: u64 = 1032;
 const MOST_OF_ZSTD: u64 = 1 << 17;
+const MOST_OF_OTHERS: u64 = 1 << 12;
+/// Bytes of a chunk that any number of stored bytes may be.
+const ANY_BYTES: u64 = 4 << 20;
 
 /// The most bytes of a chunk that is stored in `n_bytes`.
 pub(crate) fn most_decoded(filters: &[FilterDescription], n_bytes: u64) -> u64 {
     let most = |n_bytes: u64, filter: &FilterDescription| {
         n_bytes.saturating_mul(match filter.id {
+            SHUFFLE | FLETCHER32 => 1,
             DEFLATE => MOST_OF_DEFLATE,
-            ZSTD | BLOSC => MOST_OF_ZSTD,
-            _ => 1,
+            ZSTD | BLOSC | SCALE_OFFSET => MOST_OF_ZSTD,
+            _ => MOST_OF_OTHERS,
         })
     };
-    filters.iter().fold(n_bytes, most)
-}
-
-/// Splits off the checksum, if it is the last filter. It is only cut off: codec
-/// `numcodecs.fletcher32` of zarrs (0.23.14) refuses chunks of an odd number of bytes.
-pub(crate) fn without_checksum(filters: &[FilterDescription]) -> (&[FilterDescription], bool) {
-    match filters {
-        [others @ .., last] if last.id == FLETCHER32 => (others, true),
-        all => (all, false),
-    }
+    filters.iter().fold(n_bytes, most).max(ANY_BYTES)
 }
 
 /// Returns the codecs that undo filters, in the order of encoding; `None` if Zarr does not have all

@@ -42,8 +42,7 @@
 //! | other enumerations | their integers |
 //! | strings of fixed and of variable length | `string`, the same chunks, decoded here |
 //! | deflate, shuffle, zstd, blosc | `numcodecs.zlib`, `numcodecs.shuffle`, `zstd`, `blosc` |
-//! | fletcher32 as the last filter | none: the checksum is cut off and not compared |
-//! | lzf, lz4, szip, nbit, scaleoffset, fletcher32 elsewhere | none: decoded here |
+//! | lzf, lz4, szip, nbit, scaleoffset, fletcher32 | none: decoded here, checksums compared |
 //! | an attribute that refers to an object | the object's path, if it lies in the same group or in `__categories` there |
 //! | soft link | what it leads to |
 //!

@@ -25,7 +25,7 @@ const MAX_SOFT_LINKS: usize = 64;
 const OBJECT_BYTES: u64 = 16;
 const ANY_OBJECTS: u64 = 1 << 10;
 /// Bytes of chunks that were made last and are kept.
-const MADE_BYTES: usize = 32 << 20;
+const MADE_BYTES: usize = 8 << 20;
 
 /// What is known of the objects in a file.
 pub(crate) struct Objects {
@@ -34,8 +34,8 @@ pub(crate) struct Objects {
     pub(crate) name: String,
     pub(crate) place: String,
     pub(crate) made: MadeChunks,
-    /// By path; `None` for one that does not exist.
-    nodes: Mutex<HashMap<String, Option<Arc<Node>>>>,
+    /// By path.
+    nodes: Mutex<HashMap<String, Arc<Node>>>,
     /// The links of groups, by the address of the group.
     links: Mutex<HashMap<u64, Arc<Links>>>,
 }
@@ -88,17 +88,17 @@ impl Objects {
     /// The group or dataset at a path; `None` if there is none.
     pub(crate) fn node(&self, path: &str) -> io::Result<Option<Arc<Node>>> {
         let known = self.nodes.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
-        if let Some(known) = known {
+        if known.is_some() {
             return Ok(known);
         }
-        let node = self.parse(path)?.map(Arc::new);
+        let Some(node) = self.parse(path)?.map(Arc::new) else { return Ok(None) };
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         let most = ANY_OBJECTS.saturating_add(self.file.n_bytes() / OBJECT_BYTES);
         if most < nodes.len() as u64 {
             let what = "links lead to its objects by more paths than it has room for objects";
             return Err(self.damaged(path, what.to_owned()));
         }
-        Ok(nodes.entry(path.to_owned()).or_insert(node).clone())
+        Ok(Some(Arc::clone(nodes.entry(path.to_owned()).or_insert(node))))
     }
 
     fn parse(&self, path: &str) -> io::Result<Option<Node>> {

@@ -135,8 +135,14 @@ impl Hdf5Storage {
         Ok(objects.made.keep(path, place, made))
     }
 
-    /// Reads a piece of a file of the store.
-    fn read_piece(&self, piece: &Piece<'_>, bytes: &Bytes, into: &mut [u8]) -> io::Result<()> {
+    /// Reads a piece of a file of the store. `last` is the file that was made last.
+    fn read_piece<'p>(
+        &self,
+        piece: &Piece<'p>,
+        bytes: &Bytes,
+        into: &mut [u8],
+        last: &mut Option<(&'p str, Arc<Vec<u8>>)>,
+    ) -> io::Result<()> {
         let Piece { file, range: wanted } = piece;
         let beyond = || {
             let what = format!("{file} has not the bytes {wanted:?}, which are wanted");
@@ -148,7 +154,13 @@ impl Hdf5Storage {
         match bytes {
             Bytes::Inline(bytes) => copy(bytes, wanted, into).ok_or_else(beyond),
             Bytes::Made { node, place, .. } => {
-                copy(&self.made_file(file, node, place)?, wanted, into).ok_or_else(beyond)
+                let made = match last.take() {
+                    Some((name, made)) if name == *file => made,
+                    _ => self.made_file(file, node, place)?,
+                };
+                let copied = copy(&made, wanted, into).ok_or_else(beyond);
+                *last = Some((file, made));
+                copied
             }
             Bytes::At { range, .. } => {
                 let start = (range.start + wanted.start).min(range.end);
@@ -238,7 +250,7 @@ impl Storage for Hdf5Storage {
         if let Some(in_file) = self.in_file(pieces, &bytes) {
             return self.storage.read(&in_file, into);
         }
-        let mut rest = into;
+        let (mut rest, mut last) = (into, None);
         for (piece, bytes) in pieces.iter().zip(&bytes) {
             let n_bytes = piece.range.end.saturating_sub(piece.range.start);
             let n_bytes = usize::try_from(n_bytes).unwrap_or(usize::MAX);
@@ -247,7 +259,7 @@ impl Storage for Hdf5Storage {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
             }
             let (part, after) = rest.split_at_mut(n_bytes);
-            self.read_piece(piece, bytes, part)?;
+            self.read_piece(piece, bytes, part, &mut last)?;
             rest = after;
         }
         Ok(())

@@ -17,10 +17,20 @@ const MAX_KEPT_BYTES: usize = 64 << 20;
 /// more strings if these are equal or empty, but nobody needs so many.
 const ANY_STRINGS: u64 = 1 << 20;
 const STRINGS_PER_BYTE: u64 = 8;
+/// The same of the bytes of strings of fixed length.
+const ANY_TEXT_BYTES: u64 = 1 << 28;
+const TEXT_BYTES_PER_BYTE: u64 = 64;
 
-/// The most strings of a dataset of a file.
-pub(crate) fn most_strings(file: &File) -> u64 {
-    file.n_bytes().saturating_mul(STRINGS_PER_BYTE).saturating_add(ANY_STRINGS)
+/// Whether a file of `n_bytes` may have `n_strings` of a datatype. The bytes of strings in heaps are
+/// counted when they are read.
+pub(crate) fn may_have(n_bytes: u64, n_strings: u64, datatype: &Datatype) -> bool {
+    let text_bytes = match datatype.element {
+        Element::FixedText(_) => n_strings.saturating_mul(datatype.n_bytes as u64),
+        _ => 0,
+    };
+    let most = |any: u64, per_byte: u64| n_bytes.saturating_mul(per_byte).saturating_add(any);
+    n_strings <= most(ANY_STRINGS, STRINGS_PER_BYTE)
+        && text_bytes <= most(ANY_TEXT_BYTES, TEXT_BYTES_PER_BYTE)
 }
 
 /// Reads strings, which may lie in heaps of the file.

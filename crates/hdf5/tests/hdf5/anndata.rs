@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::anndata::{AnnData, UnsValue};
-use arrays::Scalar;
+use arrays::{DecodeMemory, Scalar, StoredArray};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::{open, python};
@@ -38,6 +38,51 @@ fn parts_that_are_not_read_hinder_no_others() {
     assert!(error.contains("datatype compound"), "{error}");
     let many = opened(folder, "many.h5ad").uns().unwrap();
     assert_eq!(many.values.len(), 3003);
+}
+
+#[test]
+fn zeros_that_expand_a_thousandfold_are_read_in_pieces() {
+    let Some(interpreter) = python::interpreter() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    python::run(&interpreter, "write_anndata.py", &[folder.to_str().unwrap()]);
+    let file = folder.join("zeros.h5");
+    assert!(file.metadata().unwrap().len() < 1 << 20);
+    let storage = open(folder, "zeros.h5").unwrap();
+    for name in ["X", "lzf"] {
+        let array = StoredArray::open(&storage, name).unwrap();
+        assert_eq!(array.shape(), [4000, 2000]);
+        let mut bytes = vec![1; 2 * 2000 * 4];
+        let request = array.request_bytes(&[49..50, 3999..4000], &mut bytes).unwrap();
+        let read = arrays::read_requests(&*storage, &DecodeMemory::default(), vec![request]);
+        assert!(read.unwrap().bytes_decoded <= 2 * 50 * 2000 * 4, "two chunks");
+        assert!(bytes.iter().all(|byte| *byte == 0));
+    }
+}
+
+#[test]
+fn more_paths_than_objects_are_an_error() {
+    let Some(interpreter) = python::interpreter() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    python::run(&interpreter, "write_anndata.py", &[folder.to_str().unwrap()]);
+    let storage = open(folder, "paths.h5").unwrap();
+    let mut paths = vec![String::new()];
+    for at in 0..20_000 {
+        let path = paths[at].clone();
+        match storage.list(&path) {
+            Ok(entries) => {
+                let folders = entries.into_iter().filter(|entry| entry.is_folder);
+                let below = folders.map(|entry| format!("{path}/{}", entry.name));
+                paths.extend(below.map(|path| path.trim_start_matches('/').to_owned()));
+            }
+            Err(error) => {
+                assert!(error.to_string().contains("more paths"), "{error}");
+                return;
+            }
+        }
+    }
+    panic!("{} paths are listed", paths.len());
 }
 
 #[test]

@@ -80,4 +80,15 @@ many = data()
 for n in range(3000):
     many.uns[f"{n:05} {'n' * 200}"] = n
 many.write_h5ad(folder / "many.h5ad")
+# Zeros, of which deflate makes a thousandth.
+with h5py.File(folder / "zeros.h5", "w") as file:
+    file.create_dataset("X", data=np.zeros((4000, 2000), "f4"), chunks=(50, 2000), compression="gzip", compression_opts=9)
+    file.create_dataset("lzf", data=np.zeros((4000, 2000), "f4"), chunks=(50, 2000), compression="lzf")
+# Groups that have two links each to the next one: 2^30 paths.
+with h5py.File(folder / "paths.h5", "w") as file:
+    group = file["/"]
+    for _ in range(30):
+        below = group.create_group("a")
+        group["b"] = below
+        group = below
 print("{}")

@@ -219,6 +219,9 @@ def add_plugin_filters(matrix):
             matrix.cases[-1]["known"] = [number(value) for value in values]
     add = lambda p: p.set_filter(32008, h5z.FLAG_OPTIONAL)  # noqa: E731
     matrix.dataset("plugins/bitshuffle", h5t.STD_I32LE, data, dcpl=chunked((20,), add), rows=0, expect="refused", word="32008")
+    add = lambda p: p.set_fletcher32()  # noqa: E731
+    dataset = matrix.dataset("plugins/checksum", h5t.STD_I32LE, data, dcpl=chunked((40,), add), rows=0, expect="refused", word="hecksum")
+    dataset.write_direct_chunk((0,), data.tobytes() + b"sum?")
     # Filters that a chunk skips.
     for mask in range(4):
         dcpl = chunked((20,), lambda p: p.set_shuffle(), lambda p: p.set_deflate(4))
@@ -381,6 +384,9 @@ def add_strings(matrix):
     first = zlib.decompress(alias.id.read_direct_chunk((0,))[1])[:16]
     alias.id.write_direct_chunk((0,), zlib.compress(first * n))
     matrix.case("strings/alias", "refused", "so often")
+    fixed = matrix.file.create_dataset("strings/fixed", (1 << 20,), "S2000", chunks=(1000,), compression="gzip")
+    fixed[0] = b"x"
+    matrix.case("strings/fixed", "refused", "strings, more than a file")
     matrix.file.create_dataset("strings/declared", (1 << 45,), text, chunks=(1000,))
     matrix.case("strings/declared", "refused", "strings, more than a file")
 
