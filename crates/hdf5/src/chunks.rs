@@ -71,6 +71,9 @@ fn entries(
     let Grid { shape, most, chunk, element_bytes, .. } = grid;
     let (storage, (offsets, lengths)) = (file.storage(), file.widths());
     let n_dimensions = shape.len() as u32;
+    // Chunks that an index has by their number are numbered in the largest grid.
+    let is_bounded = |most: &&Vec<u64>| most.len() == shape.len() && !most.contains(&u64::MAX);
+    let largest = most.as_ref().filter(is_bounded).unwrap_or(shape);
     match indexing {
         None => {
             let n_keys = Some(n_dimensions);
@@ -87,14 +90,14 @@ fn entries(
         }
         Some(ChunkIndexing::Implicit) => collect_implicit_chunk_entries(
             address,
-            shape,
+            largest,
             chunk,
             *element_bytes,
             None,
             storage.len(),
         ),
         Some(ChunkIndexing::FixedArray { .. }) => collect_fixed_array_chunk_entries_storage(
-            storage, address, offsets, lengths, shape, chunk, None,
+            storage, address, offsets, lengths, largest, chunk, None,
         ),
         Some(ChunkIndexing::ExtensibleArray { .. }) => {
             collect_extensible_array_chunk_entries_storage(

@@ -44,6 +44,11 @@ impl Links {
             Some(table) => in_symbol_table(file, &table)?,
             None => in_messages(file, header)?,
         };
+        // Paths are made of names, so no name may be a path, or none at all.
+        let is_wrong = |link: &Link| ["", "."].contains(&&*link.name) || link.name.contains('/');
+        if links.iter().any(is_wrong) {
+            return Err(invalid("a name in it is empty, a dot or a path"));
+        }
         links.sort_by(|a, b| a.name.cmp(&b.name));
         links.dedup_by(|a, b| a.name == b.name);
         Ok(Self(links))

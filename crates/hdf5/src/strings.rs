@@ -21,8 +21,8 @@ const STRINGS_PER_BYTE: u64 = 8;
 const ANY_TEXT_BYTES: u64 = 1 << 28;
 const TEXT_BYTES_PER_BYTE: u64 = 64;
 
-/// Whether a file of `n_bytes` may have `n_strings` of a datatype. The bytes of strings in heaps are
-/// counted when they are read.
+/// Whether a file of `n_bytes` may have `n_strings` of a datatype. The bytes of strings in heaps
+/// are counted when they are read.
 pub(crate) fn may_have(n_bytes: u64, n_strings: u64, datatype: &Datatype) -> bool {
     let text_bytes = match datatype.element {
         Element::FixedText(_) => n_strings.saturating_mul(datatype.n_bytes as u64),

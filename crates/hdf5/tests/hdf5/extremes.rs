@@ -74,7 +74,7 @@ fn child_reads_changed_files() {
     for path in [anndata, data().join("small.h5"), data().join("small_latest.h5")] {
         let bytes = fs::read(&path).unwrap();
         let blocks = checked_blocks(&bytes);
-        for (place, value, n_bytes) in changes(&bytes, most.unwrap_or(700)) {
+        for (place, value, n_bytes) in changes(&bytes, most.unwrap_or(300)) {
             let what = format!("{}: {n_bytes} bytes at {place} are {value:#x}", path.display());
             fs::write(&progress, &what).unwrap();
             let mut changed = bytes.clone();
