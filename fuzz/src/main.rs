@@ -20,7 +20,7 @@ const BUDGET_BYTES: usize = 16 << 20;
 /// Bytes that each byte of the input adds if there is filtered data in it: the most that zstd makes
 /// of one.
 const EXPANSION: usize = 1 << 17;
-const WITH_FILTERED_DATA: [&str; 6] =
+const WITH_FILTERED_DATA: [&str; 7] =
     ["generic_tile", "fragment", "array", "table", "cube_file", "hdf5_file", "h5ad"];
 /// Targets whose libraries allocate what a damaged length asks for, without using it: only the
 /// memory in use counts, which libFuzzer limits.
