@@ -6,7 +6,7 @@
 #![no_main]
 
 use std::alloc::System;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use cap::Cap;
 use libfuzzer_sys::fuzz_target;
@@ -20,14 +20,16 @@ const BUDGET_BYTES: usize = 16 << 20;
 /// Bytes that each byte of the input adds if there is filtered data in it: the most that zstd makes
 /// of one.
 const EXPANSION: usize = 1 << 17;
-const WITH_FILTERED_DATA: [&str; 6] =
-    ["generic_tile", "fragment", "array", "table", "cube_file", "hdf5_file"];
+const WITH_FILTERED_DATA: [&str; 7] =
+    ["generic_tile", "fragment", "array", "table", "cube_file", "hdf5_file", "h5ad"];
 /// Targets whose libraries allocate what a damaged length asks for, without using it: only the
 /// memory in use counts, which libFuzzer limits.
 const WITH_UNUSED_MEMORY: [&str; 1] = ["anndata"];
 /// Targets whose libraries may panic where our crates make an error of it. libFuzzer would end the
 /// process at the panic itself; so it does at one that nothing holds.
-const WITH_HELD_PANICS: [&str; 1] = ["anndata"];
+const WITH_HELD_PANICS: [&str; 2] = ["anndata", "h5ad"];
+/// Targets of several crates together.
+const TOGETHER: [hdf5::fuzz::Target; 1] = [("h5ad", h5ad)];
 
 struct Chosen {
     run: fn(&[u8]),
@@ -50,6 +52,13 @@ fuzz_target!(|input: &[u8]| {
     assert!(unlimited.is_ok(), "there is a limit to any size");
 });
 
+/// An AnnData in HDF5, from its file to its elements.
+fn h5ad(input: &[u8]) {
+    if let Some(storage) = hdf5::fuzz::h5ad(input) {
+        anndata::fuzz::read(Arc::new(storage));
+    }
+}
+
 fn choose() -> Chosen {
     let name = std::env::var("SOMAFEED_FUZZ_TARGET").unwrap_or_default();
     let mut targets = tiledb_native::fuzz::TARGETS
@@ -59,7 +68,8 @@ fn choose() -> Chosen {
         .chain(&images::fuzz::TARGETS)
         .chain(&anndata::fuzz::TARGETS)
         .chain(&hdf5::fuzz::TARGETS)
-        .chain(&loader::fuzz::TARGETS);
+        .chain(&loader::fuzz::TARGETS)
+        .chain(&TOGETHER);
     let target = targets.find(|(found, _)| *found == name);
     let Some((_, run)) = target else {
         panic!("SOMAFEED_FUZZ_TARGET names no target: `{name}`");

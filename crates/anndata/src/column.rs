@@ -150,6 +150,7 @@ impl Column {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 Stored::Unsupported(format!("{error}: {}", cause.unwrap_or_default()))
             }
+            Err(Error::Unsupported { reason, .. }) => Stored::Unsupported(reason),
             Err(error) => return Err(error),
         })
     }

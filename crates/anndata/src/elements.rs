@@ -16,6 +16,8 @@ use crate::error::Error;
 const COLLECTION: &str = "annbatch-preshuffled";
 /// What the names of its data sets begin with; a number follows.
 const DATASET: &str = "dataset_";
+/// The attribute by which crate `hdf5` says why an object of a file is not read.
+const UNREADABLE: &str = "hdf5.unreadable";
 
 /// Files with metadata, by the version of Zarr.
 const V3_FILE: &str = "zarr.json";
@@ -176,9 +178,18 @@ impl Elements {
             .ok_or_else(|| Error::Missing { place: self.place(), element: path.to_owned() })
     }
 
+    /// The group or array at `path`, unless its storage says why it is not read.
+    pub(crate) fn readable(&self, path: &str) -> Result<Arc<Node>, Error> {
+        let node = self.get(path)?;
+        match node.text(UNREADABLE) {
+            Some(reason) => Err(self.unsupported(path, reason)),
+            None => Ok(node),
+        }
+    }
+
     /// Opens the array at `path`.
     pub(crate) fn array(&self, path: &str) -> Result<StoredArray, Error> {
-        let node = self.get(path)?;
+        let node = self.readable(path)?;
         let Some(metadata) = &node.array else {
             return Err(self.damaged(path, "it is a group, an array is expected"));
         };
@@ -187,7 +198,7 @@ impl Elements {
 
     /// Reads the value at `path`; `None` if it is an array with dimensions.
     pub(crate) fn scalar(&self, path: &str) -> Result<Option<Scalar>, Error> {
-        let node = self.get(path)?;
+        let node = self.readable(path)?;
         let shape = node.array.as_ref().and_then(|metadata| metadata.get("shape")?.as_array());
         match &node.array {
             Some(metadata) if shape.is_some_and(Vec::is_empty) => {

@@ -38,7 +38,7 @@ struct Table {
 
 impl Table {
     fn open(elements: &Elements, path: &str) -> Result<Self, Error> {
-        let node = elements.get(path)?;
+        let node = elements.readable(path)?;
         let version = node.text("encoding-version").unwrap_or_default();
         if node.encoding() != "dataframe" || !["0.1.0", "0.2.0"].contains(&version) {
             let encoding = node.encoding();

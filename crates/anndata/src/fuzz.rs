@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use csr::{CsrBuffers, Narrowing};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Map, Value};
+use storage::Storage;
 use storage::fuzz::Served;
 
 use crate::{AnnData, Error, Frame, Matrix};
@@ -28,9 +29,16 @@ const FEW_ROWS: u64 = 3;
 fn anndata(input: &[u8]) {
     let (choice, changes) = input.split_first().map_or((0, input), |(of, rest)| (*of, rest));
     let stores = stores();
-    let served = stores[usize::from(choice) % stores.len()].changed(changes);
-    let Ok(anndata) = AnnData::open(Arc::new(served), pool()) else { return };
-    // Errors are acceptable results, of one element and not of the others.
+    read(Arc::new(stores[usize::from(choice) % stores.len()].changed(changes)));
+}
+
+/// Opens the AnnData of a storage and reads some rows of each element. Errors are acceptable
+/// results, of one element and not of the others.
+///
+/// # Panics
+/// A promise is broken.
+pub fn read(storage: Arc<dyn Storage>) {
+    let Ok(anndata) = AnnData::open(storage, pool()) else { return };
     for frame in [anndata.obs(), anndata.var()].into_iter().flatten() {
         read_frame(&frame);
     }
@@ -51,6 +59,7 @@ fn anndata(input: &[u8]) {
         drop(read_matrix(&matrix));
     }
     drop(anndata.uns());
+    drop(anndata.version());
 }
 
 fn read_frame(frame: &Frame) {

@@ -79,7 +79,7 @@ impl Matrix {
         let mut kind: Option<(ElementType, u64)> = None;
         let mut n_rows = Vec::new();
         for path in elements.paths(name) {
-            let node = elements.get(&path)?;
+            let node = elements.readable(&path)?;
             let (shape, element) = match (node.encoding(), node.array.is_some()) {
                 ("csr_matrix", false) => {
                     let (part, shape, element) = SparsePart::open(elements, &path, &node)?;

@@ -45,7 +45,12 @@ impl Uns {
         }
         let values = match elements.find("uns")? {
             Some(group) if group.array.is_none() => group_of(elements, "uns", 0, &mut unread)?,
-            _ => Vec::new(),
+            Some(_) => {
+                let why = elements.readable("uns").err().map(|error| error.to_string());
+                unread.extend(why.map(|why| ("uns".to_owned(), why)));
+                Vec::new()
+            }
+            None => Vec::new(),
         };
         let within = |(path, why): (String, String)| {
             (path.strip_prefix("uns/").unwrap_or(&path).to_owned(), why)

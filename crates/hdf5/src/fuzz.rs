@@ -1,4 +1,5 @@
-//! A target for fuzzing: HDF5 files with overwritten bytes, or of any content, listed and read.
+//! Targets for fuzzing: HDF5 files with overwritten bytes, or of any content, listed and read; and
+//! an AnnData among them, for readers of AnnData.
 //!
 //! Compiled for this crate's tests, which run every kept input, and with the feature `fuzz`, for
 //! the package in `fuzz/` that runs it under libFuzzer. A damaged file may end in an error or in
@@ -17,6 +18,8 @@ pub type Target = (&'static str, fn(&[u8]));
 /// All targets of this crate.
 pub const TARGETS: [Target; 1] = [("hdf5_file", hdf5_file)];
 
+/// An AnnData as Python writes it.
+const H5AD: &[u8] = include_bytes!("../../anndata/tests/data/x.h5ad");
 const STORED: [&[u8]; 2] =
     [include_bytes!("../tests/data/kinds.h5"), include_bytes!("../tests/data/latest.h5")];
 const NAME: &str = "x.h5";
@@ -55,10 +58,26 @@ fn hdf5_file(input: &[u8]) {
     }
 }
 
+/// An AnnData, for targets of crates that know what it is. Input: changes to the first 64 KiB of
+/// its file, as [`Served::changed`] takes them.
+pub fn h5ad(changes: &[u8]) -> Option<Hdf5Storage> {
+    let served = Served::one(NAME, H5AD).changed(changes);
+    Hdf5Storage::open(Arc::new(served), NAME).ok()
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    fn h5ad(input: &[u8]) {
+        if let Some(storage) = super::h5ad(input) {
+            anndata::fuzz::read(Arc::new(storage));
+        }
+    }
+
     #[test]
     fn no_kept_input_breaks_a_promise() {
         fuzz_corpus::run_kept_inputs(&super::TARGETS);
+        fuzz_corpus::run_kept_inputs(&[("h5ad", h5ad)]);
     }
 }

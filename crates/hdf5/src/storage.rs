@@ -1,19 +1,18 @@
 //! The files that a store of Zarr would have.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::io::{self, Write as _};
+use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use flate2::Compression;
-use flate2::write::ZlibEncoder;
-use hdf5_reader::Hdf5File;
 use storage::{Coalesce, Entry, Expected, FileVersion, Piece, RequestCounts, Storage};
 
 use crate::Error;
-use crate::file;
-use crate::node::{ArrayNode, ChunkBytes, Node};
+use crate::array::{ArrayNode, ChunkBytes};
+use crate::chunks::StoredChunk;
+use crate::layout::Stored;
+use crate::node::Node;
+use crate::objects::Objects;
 
 const METADATA: &str = "zarr.json";
 
@@ -27,25 +26,20 @@ pub struct Hdf5Storage {
     objects: Arc<Objects>,
 }
 
-/// What is known of the objects in a file.
-struct Objects {
-    hdf5: Hdf5File,
-    /// The name of the file within its storage.
-    name: String,
-    place: String,
-    /// Where the file's addresses begin.
-    base: u64,
-    /// By path; `None` for one that does not exist.
-    nodes: Mutex<HashMap<String, Option<Arc<Node>>>>,
-}
-
 /// The bytes of a file of the store.
 enum Bytes {
-    Inline(Vec<u8>),
+    Inline(Arc<Vec<u8>>),
     /// A range of the HDF5 file, followed by zeros up to `padded` bytes.
     At {
         range: Range<u64>,
         padded: u64,
+    },
+    /// Made from a stored chunk of `stored_bytes` when it is read; its length, if known before.
+    Made {
+        node: Arc<Node>,
+        place: Vec<u64>,
+        n_bytes: Option<u64>,
+        stored_bytes: u64,
     },
 }
 
@@ -62,15 +56,8 @@ impl Hdf5Storage {
     /// # Errors
     /// [`Error::Read`]: the file cannot be read or is no HDF5 file.
     pub fn open(storage: Arc<dyn Storage>, name: &str) -> Result<Self, Error> {
-        let place = format!("{}/{name}", storage.place().trim_end_matches('/'));
-        let (hdf5, base) =
-            file::open(Arc::clone(&storage), name).map_err(|source| Error::Read {
-                place: place.clone(),
-                object: "the file".to_owned(),
-                source: Box::new(source),
-            })?;
-        let (name, nodes) = (name.to_owned(), Mutex::default());
-        Ok(Self { storage, objects: Arc::new(Objects { hdf5, name, place, base, nodes }) })
+        let objects = Objects::open(Arc::clone(&storage), name)?;
+        Ok(Self { storage, objects: Arc::new(objects) })
     }
 
     /// The same file, whose chunks are read from another storage, which has it by the same name.
@@ -90,56 +77,90 @@ impl Hdf5Storage {
         }
         let (path, place) = chunk_place(file).ok_or_else(absent)?;
         let node = self.objects.node(path)?.ok_or_else(absent)?;
-        let Node::Array(array) = &*node else { return Err(absent()) };
-        self.chunk(path, array, &place)?.ok_or_else(absent)
+        self.chunk(path, &node, place)?.ok_or_else(absent)
     }
 
     fn metadata(&self, path: &str) -> Option<io::Result<Bytes>> {
         let node = self.objects.node(path).transpose()?;
-        Some(node.map(|node| Bytes::Inline(node.metadata().to_vec())))
+        Some(node.map(|node| Bytes::Inline(Arc::new(node.metadata().to_vec()))))
     }
 
-    fn chunk(&self, path: &str, array: &ArrayNode, place: &[u64]) -> io::Result<Option<Bytes>> {
-        let objects = &self.objects;
-        let chunk = array.chunk(&objects.hdf5, place).map_err(|e| objects.failed(path, e))?;
-        let Some(chunk) = chunk else { return Ok(None) };
-        let range = |address: u64, n_bytes: u64| {
-            let start = address.checked_add(objects.base);
-            let range = start.and_then(|start| Some(start..start.checked_add(n_bytes)?));
-            range.ok_or_else(|| objects.damaged(path, format!("a chunk is at {address:#x}")))
-        };
+    fn chunk(&self, path: &str, node: &Arc<Node>, place: Vec<u64>) -> io::Result<Option<Bytes>> {
+        let (Node::Array(array), objects) = (&**node, &self.objects) else { return Ok(None) };
+        let chunk = array.chunk(&objects.file, &place).map_err(|e| objects.failed(path, e))?;
         Ok(Some(match chunk {
-            ChunkBytes::Inline(bytes) => Bytes::Inline(bytes.to_vec()),
-            ChunkBytes::At { address, n_bytes, padded } => {
-                Bytes::At { range: range(address, n_bytes)?, padded }
+            None => return Ok(None),
+            Some(ChunkBytes::Inline(bytes)) => Bytes::Inline(Arc::new(bytes.to_vec())),
+            Some(ChunkBytes::At { address, n_bytes, padded }) => {
+                let range = objects.range(path, address, n_bytes)?;
+                Bytes::At { range, padded }
             }
-            ChunkBytes::NotDeflated { address, n_bytes } => {
-                let range = range(address, n_bytes)?;
-                let mut bytes = zeroed(n_bytes)?;
-                let piece = Piece { file: &objects.name, range };
-                self.storage.read(&[piece], &mut bytes)?;
-                let mut stream = ZlibEncoder::new(Vec::new(), Compression::none());
-                stream.write_all(&bytes)?;
-                Bytes::Inline(stream.finish()?)
+            Some(ChunkBytes::Made { n_bytes, stored })
+                if n_bytes.is_some() || array.has_strings() =>
+            {
+                let (node, stored_bytes) = (Arc::clone(node), stored.n_bytes());
+                Bytes::Made { node, place, n_bytes, stored_bytes }
             }
+            Some(ChunkBytes::Made { .. }) => Bytes::Inline(self.made(path, array, &place)?),
         }))
     }
 
-    /// Reads a piece of a file of the store.
-    fn read_piece(&self, piece: &Piece<'_>, bytes: &Bytes, into: &mut [u8]) -> io::Result<()> {
+    /// Makes the chunk that has this file's name.
+    fn made_file(&self, file: &str, node: &Node, place: &[u64]) -> io::Result<Arc<Vec<u8>>> {
+        match (node, chunk_place(file)) {
+            (Node::Array(array), Some((path, _))) => self.made(path, array, place),
+            _ => Err(io::Error::new(io::ErrorKind::NotFound, format!("{file} is no chunk"))),
+        }
+    }
+
+    /// Makes a chunk from the stored one, or takes it from the last ones that were made.
+    fn made(&self, path: &str, array: &ArrayNode, place: &[u64]) -> io::Result<Arc<Vec<u8>>> {
+        let objects = &self.objects;
+        if let Some(made) = objects.made.find(path, place) {
+            return Ok(made);
+        }
+        let failed = |error| objects.failed(path, error);
+        let (stored, skipped) = match array.chunk(&objects.file, place).map_err(failed)? {
+            Some(ChunkBytes::Made { stored: Stored::At(chunk), .. }) => {
+                let StoredChunk { address, n_bytes, skipped } = chunk;
+                let range = objects.range(path, address, n_bytes)?;
+                let mut bytes = zeroed(n_bytes)?;
+                self.storage.read(&[Piece { file: &objects.name, range }], &mut bytes)?;
+                (bytes, skipped)
+            }
+            Some(ChunkBytes::Made { stored: Stored::Inline(bytes), .. }) => (bytes.to_vec(), 0),
+            _ => return Err(objects.damaged(path, format!("chunk {place:?} is not as it was"))),
+        };
+        let made = array.made(&objects.file, place, stored, skipped).map_err(failed)?;
+        Ok(objects.made.keep(path, place, made))
+    }
+
+    /// Reads a piece of a file of the store. `last` is the file that was made last.
+    fn read_piece<'p>(
+        &self,
+        piece: &Piece<'p>,
+        bytes: &Bytes,
+        into: &mut [u8],
+        last: &mut Option<(&'p str, Arc<Vec<u8>>)>,
+    ) -> io::Result<()> {
         let Piece { file, range: wanted } = piece;
         let beyond = || {
-            let what = format!("{file} has {} bytes, {wanted:?} are wanted", bytes.len());
+            let what = format!("{file} has not the bytes {wanted:?}, which are wanted");
             io::Error::new(io::ErrorKind::UnexpectedEof, what)
         };
-        if wanted.end < wanted.start || bytes.len() < wanted.end {
+        if wanted.end < wanted.start || bytes.len().is_some_and(|len| len < wanted.end) {
             return Err(beyond());
         }
         match bytes {
-            Bytes::Inline(bytes) => {
-                let part = bytes.get(wanted.start as usize..wanted.end as usize);
-                into.copy_from_slice(part.ok_or_else(beyond)?);
-                Ok(())
+            Bytes::Inline(bytes) => copy(bytes, wanted, into).ok_or_else(beyond),
+            Bytes::Made { node, place, .. } => {
+                let made = match last.take() {
+                    Some((name, made)) if name == *file => made,
+                    _ => self.made_file(file, node, place)?,
+                };
+                let copied = copy(&made, wanted, into).ok_or_else(beyond);
+                *last = Some((file, made));
+                copied
             }
             Bytes::At { range, .. } => {
                 let start = (range.start + wanted.start).min(range.end);
@@ -185,14 +206,23 @@ impl Storage for Hdf5Storage {
         };
         let folder = |name: &String| Entry { name: name.clone(), is_folder: true, bytes: None };
         Ok(match &*node {
-            Node::Group { children, .. } => children.iter().map(folder).chain([metadata]).collect(),
+            Node::Group { links, .. } => {
+                links.iter().map(|link| folder(&link.name)).chain([metadata]).collect()
+            }
             // The chunks are not listed: nobody who reads arrays asks for them.
-            Node::Array(_) => vec![folder(&"c".to_owned()), metadata],
+            Node::Array(_) | Node::Unreadable { .. } => vec![folder(&"c".to_owned()), metadata],
         })
     }
 
     fn size(&self, file: &str) -> io::Result<u64> {
-        Ok(self.find(file)?.len())
+        let bytes = self.find(file)?;
+        match (&bytes, bytes.len()) {
+            (_, Some(len)) => Ok(len),
+            (Bytes::Made { node, place, .. }, None) => {
+                Ok(self.made_file(file, node, place)?.len() as u64)
+            }
+            _ => Ok(0),
+        }
     }
 
     fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
@@ -203,7 +233,11 @@ impl Storage for Hdf5Storage {
             None => Ok(None),
         };
         let version = |file: &&str| {
-            let size = self.size(file)?;
+            // Strings are not read to learn how long they are.
+            let size = match self.find(file)? {
+                Bytes::Made { n_bytes: None, stored_bytes, .. } => stored_bytes,
+                bytes => bytes.len().unwrap_or(0),
+            };
             let tag = tag.as_ref().map_err(|e| io::Error::new(e.kind(), e.to_string()))?;
             Ok(FileVersion { size, tag: tag.clone() })
         };
@@ -216,7 +250,7 @@ impl Storage for Hdf5Storage {
         if let Some(in_file) = self.in_file(pieces, &bytes) {
             return self.storage.read(&in_file, into);
         }
-        let mut rest = into;
+        let (mut rest, mut last) = (into, None);
         for (piece, bytes) in pieces.iter().zip(&bytes) {
             let n_bytes = piece.range.end.saturating_sub(piece.range.start);
             let n_bytes = usize::try_from(n_bytes).unwrap_or(usize::MAX);
@@ -225,7 +259,7 @@ impl Storage for Hdf5Storage {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
             }
             let (part, after) = rest.split_at_mut(n_bytes);
-            self.read_piece(piece, bytes, part)?;
+            self.read_piece(piece, bytes, part, &mut last)?;
             rest = after;
         }
         Ok(())
@@ -252,54 +286,13 @@ impl Storage for Hdf5Storage {
     }
 }
 
-impl Objects {
-    /// The group or dataset at a path; `None` if there is none.
-    fn node(&self, path: &str) -> io::Result<Option<Arc<Node>>> {
-        let known = self.nodes.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let node = self.parse(path)?.map(Arc::new);
-        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(nodes.entry(path.to_owned()).or_insert(node).clone())
-    }
-
-    fn parse(&self, path: &str) -> io::Result<Option<Node>> {
-        let failed = |error| self.failed(path, error);
-        if path.is_empty() {
-            return Node::group(&self.hdf5, path).map(Some).map_err(failed);
-        }
-        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let Some(parent) = self.node(parent)? else { return Ok(None) };
-        let Node::Group { children, .. } = &*parent else { return Ok(None) };
-        if !children.iter().any(|child| child == name) {
-            return Ok(None);
-        }
-        match Node::array(&self.hdf5, path) {
-            Ok(node) => Ok(Some(node)),
-            Err(error) if is_no_dataset(&error) => {
-                Node::group(&self.hdf5, path).map(Some).map_err(failed)
-            }
-            Err(error) => Err(failed(error)),
-        }
-    }
-
-    fn failed(&self, path: &str, source: hdf5_reader::error::Error) -> io::Error {
-        let object = if path.is_empty() { "the root group" } else { path };
-        let source = Box::new(source);
-        Error::Read { place: self.place.clone(), object: object.to_owned(), source }.into()
-    }
-
-    fn damaged(&self, path: &str, what: String) -> io::Error {
-        Error::Damaged { place: self.place.clone(), object: path.to_owned(), what }.into()
-    }
-}
-
 impl Bytes {
-    fn len(&self) -> u64 {
+    /// Their number, if it is known before they are made.
+    fn len(&self) -> Option<u64> {
         match self {
-            Self::Inline(bytes) => bytes.len() as u64,
-            Self::At { padded, .. } => *padded,
+            Self::Inline(bytes) => Some(bytes.len() as u64),
+            Self::At { padded, .. } => Some(*padded),
+            Self::Made { n_bytes, .. } => *n_bytes,
         }
     }
 }
@@ -315,12 +308,11 @@ fn chunk_place(file: &str) -> Option<(&str, Vec<u64>)> {
     Some((path, place))
 }
 
-fn is_no_dataset(error: &hdf5_reader::error::Error) -> bool {
-    match error {
-        hdf5_reader::error::Error::DatasetNotFound(_) => true,
-        hdf5_reader::error::Error::Context { source, .. } => is_no_dataset(source),
-        _ => false,
-    }
+/// Copies a range of bytes; `None` if it is not within them.
+fn copy(bytes: &[u8], range: &Range<u64>, into: &mut [u8]) -> Option<()> {
+    let part = bytes.get(range.start as usize..range.end as usize);
+    into.copy_from_slice(part.filter(|part| part.len() == into.len())?);
+    Some(())
 }
 
 fn zeroed(n_bytes: u64) -> io::Result<Vec<u8>> {

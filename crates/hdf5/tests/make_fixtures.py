@@ -7,7 +7,6 @@ import json
 from pathlib import Path
 
 import h5py
-import hdf5plugin
 import numpy as np
 
 DATA = Path(__file__).parent / "data"
@@ -16,6 +15,8 @@ SKIPPED = ["chunked/lzf", "numbers/long"]
 
 
 def write(path: Path, libver: str, user_block: int = 0) -> None:
+    import hdf5plugin
+
     random = np.random.default_rng(7)
     with h5py.File(path, "w", libver=libver, userblock_size=user_block) as file:
         file.attrs["text"] = "ä text"
@@ -70,6 +71,27 @@ def write(path: Path, libver: str, user_block: int = 0) -> None:
         old.create_dataset("kind", data=np.array([0, 1, 1], np.int8)).attrs["categories"] = categories.ref
 
 
+def write_small(path: Path, libver: str) -> None:
+    """Each kind of header, in few bytes."""
+    values = np.arange(12, dtype=np.int16)
+    with h5py.File(path, "w", libver=libver) as file:
+        file.create_dataset("fixed", data=values, chunks=(5,), compression="gzip", shuffle=True)
+        file.create_dataset("growing", data=values, chunks=(5,), maxshape=(None,), compression="lzf")
+        wide = values.reshape(3, 4)
+        file.create_dataset("wide", data=wide, chunks=(2, 2), maxshape=(None, None), scaleoffset=0)
+        file.create_dataset("one", data=values, chunks=(12,), compression="gzip", fletcher32=True)
+        file.create_dataset("plain", data=values)
+        words = ["a", "", "wörd"]
+        file.create_dataset("words", data=words, dtype=h5py.string_dtype())
+        file.create_dataset("texts", data=words, dtype=h5py.string_dtype(), chunks=(2,), compression="gzip")
+        file.create_dataset("short", data=np.array([b"a", b"bcd"], "S3"))
+        file["type"] = np.dtype(">f4")
+        file.create_dataset("typed", data=values, dtype=file["type"])
+        for n in range(10):
+            file["plain"].attrs[f"{n}"] = "text" if n % 2 else n
+            file[f"group/{n}"] = h5py.SoftLink("/plain")
+
+
 def content(path: Path) -> dict:
     arrays = {}
 
@@ -89,6 +111,8 @@ def main() -> None:
     write(DATA / "kinds.h5", "earliest")
     write(DATA / "latest.h5", "latest")
     write(DATA / "behind.h5", "earliest", user_block=512)
+    write_small(DATA / "small.h5", "earliest")
+    write_small(DATA / "small_latest.h5", "latest")
     expected = content(DATA / "kinds.h5")
     assert expected == content(DATA / "latest.h5") == content(DATA / "behind.h5")
     (DATA / "expected.json").write_text(json.dumps(expected) + "\n")

@@ -78,7 +78,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 26] = [
     ("slots", &[], &[]),
     ("arrays", &["slots", "storage", "pipeline", "worktime"], &["shuffle"]),
     ("anndata", &["arrays", "csr", "storage"], &[]),
-    ("hdf5", &["storage"], &["arrays"]),
+    ("hdf5", &["storage"], &["anndata", "arrays"]),
     ("images", &["arrays", "pipeline", "shuffle", "slots", "storage", "worktime"], &[]),
     (
         "sequences",

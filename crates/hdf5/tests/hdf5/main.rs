@@ -1,7 +1,12 @@
 //! Reads what h5py wrote, through the reader of Zarr (see `tests/make_fixtures.py`).
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
+mod anndata;
 mod damaged;
+mod extremes;
+mod matrix;
+#[path = "../../../soma-io/tests/support/python.rs"]
+mod python;
 mod written;
 
 use std::path::{Path, PathBuf};
