@@ -231,17 +231,17 @@ fn adapt_codecs(codecs: &mut Value) {
         let name = text(codec, "name").to_owned();
         match name.strip_prefix(numcodecs::PREFIX) {
             Some("blosc") => *codec = blosc(codec.get("configuration")),
-            Some("gzip" | "zstd" | "crc32c") => {
-                codec["name"] = name[numcodecs::PREFIX.len()..].into();
-            }
+            Some(short @ ("gzip" | "zstd" | "crc32c")) => codec["name"] = short.into(),
             _ => {}
         }
         let Some(configuration) = codec.get_mut("configuration") else { continue };
         adapt_level(&name, configuration);
         match name.as_str() {
             // zarrs wants to know whether there are checksums; frames of zstd say it themselves.
-            "numcodecs.zstd" if configuration.get("checksum").is_none() => {
-                configuration["checksum"] = json!(false);
+            "numcodecs.zstd" => {
+                if let Some(configuration) = configuration.as_object_mut() {
+                    configuration.entry("checksum").or_insert(json!(false));
+                }
             }
             "numcodecs.crc32c" if text(configuration, "location") == "end" => {
                 *configuration = json!({});
