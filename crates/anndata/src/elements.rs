@@ -330,7 +330,7 @@ pub(crate) fn is_anndata(storage: &dyn Storage) -> io::Result<bool> {
     for bytes in read {
         match bytes {
             Ok(bytes) => {
-                let json: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+                let json = arrays::parse_metadata(&bytes).unwrap_or_default();
                 let attributes = json.get("attributes").unwrap_or(&json);
                 let encoding = attributes.get("encoding-type").and_then(Value::as_str);
                 if [Some("anndata"), Some(COLLECTION)].contains(&encoding) {
@@ -379,7 +379,10 @@ fn read_json(
             source,
         };
         match bytes {
-            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|e| failed(e.into())),
+            Ok(bytes) => arrays::parse_metadata(&bytes)
+                .and_then(serde_json::from_value)
+                .map(Some)
+                .map_err(|e| failed(e.into())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failed(error)),
         }

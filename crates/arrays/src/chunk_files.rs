@@ -20,7 +20,11 @@ use zarrs::metadata::ConfigurationSerialize as _;
 
 use crate::decoder::panic_message;
 use crate::error::Cause;
+use crate::memory::zeroed;
 use crate::store::Store;
+
+/// The most chunks of a shard.
+const MAX_CHUNKS: u64 = 1 << 40;
 
 /// The file of a chunk, and the place of its bytes if it is in a shard.
 #[derive(Debug)]
@@ -204,6 +208,9 @@ impl Shards {
         });
         let per_shard: Option<Vec<NonZeroU64>> = per_shard.collect();
         let per_shard = per_shard.ok_or("the shards are not whole chunks")?;
+        let n_chunks = per_shard.iter().try_fold(1_u64, |n, of_dim| n.checked_mul(of_dim.get()));
+        let is_index = n_chunks.is_some_and(|n_chunks| n_chunks <= MAX_CHUNKS);
+        is_index.then_some(()).ok_or("its shards have more chunks than an index can list")?;
         let two = NonZeroU64::new(2).ok_or("2 is not 0")?;
         let index_shape: Vec<NonZeroU64> = per_shard.iter().copied().chain([two]).collect();
         let index_codecs = CodecChain::from_metadata(&sharding.index_codecs)?;
@@ -263,7 +270,7 @@ impl Shards {
             pieces.push(Piece { file, range: self.index_range(file, version.size)? });
         }
         let index_bytes = self.index_bytes as usize;
-        let mut bytes = vec![0; index_bytes * pieces.len()];
+        let mut bytes = zeroed(index_bytes.saturating_mul(pieces.len()))?;
         storage.read(&pieces, &mut bytes)?;
         let mut learnt: HashMap<String, Option<KnownShard>> =
             files.iter().map(|file| (file.clone(), None)).collect();
@@ -294,7 +301,7 @@ impl Shards {
     fn read_index(&self, storage: &dyn Storage, file: &str) -> io::Result<(Vec<u8>, FileVersion)> {
         let version = storage.versions(&[file]).pop().ok_or(io::ErrorKind::UnexpectedEof)??;
         let range = self.index_range(file, version.size)?;
-        let mut bytes = vec![0; self.index_bytes as usize];
+        let mut bytes = zeroed(self.index_bytes as usize)?;
         storage.read(&[Piece { file, range }], &mut bytes)?;
         Ok((bytes, version))
     }

@@ -11,6 +11,7 @@ use crate::decoder::Contexts;
 use crate::error::Cause;
 use crate::fetch_far::fetch_all;
 use crate::geometry::{Segment, SelectedChunk};
+use crate::memory::{check_chunk, words};
 use crate::read::{Counts, Failure};
 use crate::variable::OpenVariable;
 
@@ -224,7 +225,7 @@ impl Worker {
             self.counts.bytes_decoded += n_bytes as u64;
             return Ok(());
         }
-        let encoded = words(&mut self.encoded, n_bytes);
+        let encoded = words(&mut self.encoded, n_bytes)?;
         storage.read(&piece, encoded)?;
         let fetched = worktime::now();
         self.counts.fetched(n_bytes as u64, fetched - start);
@@ -292,7 +293,7 @@ impl Worker {
         let decoding = (&mut self.decoded, &mut self.contexts);
         if task.variable.decoder.is_raw() && task.direct(chunk).is_none() {
             // Elements are taken out of the bytes themselves, which must be aligned for that.
-            let encoded = words(&mut self.encoded, bytes.len());
+            let encoded = words(&mut self.encoded, bytes.len())?;
             encoded.copy_from_slice(&bytes);
             place(task, chunk, encoded, decoding)?;
         } else {
@@ -322,7 +323,8 @@ fn place(
         task.scatter(chunk, encoded);
         return Ok(());
     }
-    let decoded = words(decoded, n_bytes);
+    check_chunk(n_bytes)?;
+    let decoded = words(decoded, n_bytes)?;
     variable.decoder.decode(encoded, decoded, contexts)?;
     task.scatter(chunk, decoded);
     Ok(())
@@ -347,15 +349,6 @@ impl ReadShard {
             _ => Ok(()),
         }
     }
-}
-
-/// The first `n_bytes` of a buffer, which grows if needed.
-pub(crate) fn words(buffer: &mut Vec<u64>, n_bytes: usize) -> &mut [u8] {
-    let n_words = n_bytes.div_ceil(size_of::<u64>());
-    if buffer.len() < n_words {
-        *buffer = bytemuck::zeroed_vec(n_words);
-    }
-    &mut bytemuck::cast_slice_mut(buffer)[..n_bytes]
 }
 
 /// Bytes of a stored chunk, after a check that they are plausible: a buffer of that size is

@@ -1,106 +1,129 @@
 //! Conversion of stored elements on their way into a batch.
 
-use bytemuck::AnyBitPattern;
+use bytemuck::{AnyBitPattern, Pod};
 use half::slice::HalfFloatSliceExt as _;
 use half::{bf16, f16};
 
 use crate::element::ElementType;
-
-/// The linear packing of the CF conventions: a stored number `n` means `n * scale + offset`.
-///
-/// Source: CF Conventions 1.11, section 8.1, attributes `scale_factor` and `add_offset`; section
-/// 2.5.1 for `_FillValue`, which xarray stores as the array's own fill value in Zarr v2.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Packing {
-    /// The attribute `scale_factor`, 1 if absent.
-    pub scale: f64,
-    /// The attribute `add_offset`, 0 if absent.
-    pub offset: f64,
-    /// The attribute `_FillValue`: a stored number that means "missing" and is delivered as NaN.
-    pub missing: Option<f64>,
-}
-
-impl Packing {
-    /// The packing in an array's attributes, if there is one. `fill` is the fill value of an array
-    /// in Zarr v2.
-    pub(crate) fn of(
-        attributes: &serde_json::Map<String, serde_json::Value>,
-        fill: Option<f64>,
-    ) -> Option<Self> {
-        let number = |name: &str| attributes.get(name).and_then(serde_json::Value::as_f64);
-        let (scale, offset) = (number("scale_factor"), number("add_offset"));
-        (scale.is_some() || offset.is_some()).then(|| Self {
-            scale: scale.unwrap_or(1.0),
-            offset: offset.unwrap_or(0.0),
-            missing: number("_FillValue").or(fill),
-        })
-    }
-}
+use crate::packing::Packing;
 
 /// How elements become those of a batch.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Convert {
     /// As they are stored.
     Copy,
-    /// To `f32`, unpacked if they are packed.
-    ToF32 { from: ElementType, packing: Option<Packing> },
+    /// To floating point numbers of type `to`, unpacked if they are packed.
+    Floats { from: ElementType, to: ElementType, packing: Option<Packing> },
 }
 
 impl Convert {
     /// Writes the elements of `from` to `into`. Both have the same number of elements, and begin at
     /// an address that their type may have.
     pub(crate) fn run(&self, from: &[u8], into: &mut [u8]) {
-        match self {
-            Self::Copy => into.copy_from_slice(from),
-            Self::ToF32 { from: element, packing } => {
-                let into: &mut [f32] = bytemuck::cast_slice_mut(into);
-                to_f32(*element, *packing, from, into);
+        let Self::Floats { from: element, to, packing } = self else {
+            return into.copy_from_slice(from);
+        };
+        let (element, packing) = (*element, packing.as_ref());
+        match (element, to, packing) {
+            (ElementType::F16, ElementType::F32, None) => {
+                let into = bytemuck::cast_slice_mut(into);
+                bytemuck::cast_slice::<_, f16>(from).convert_to_f32_slice(into);
             }
+            (ElementType::BF16, ElementType::F32, None) => {
+                let into = bytemuck::cast_slice_mut(into);
+                bytemuck::cast_slice::<_, bf16>(from).convert_to_f32_slice(into);
+            }
+            // Halves stay halves where nothing but missing values is to be marked.
+            (_, ElementType::F16, _) => {
+                each::<f16, f16>(packing, from, bytemuck::cast_slice_mut(into), f16::to_f64);
+            }
+            (_, ElementType::BF16, _) => {
+                each::<bf16, bf16>(packing, from, bytemuck::cast_slice_mut(into), bf16::to_f64);
+            }
+            (_, ElementType::F64, _) => {
+                floats::<f64>(element, packing, from, bytemuck::cast_slice_mut(into));
+            }
+            _ => floats::<f32>(element, packing, from, bytemuck::cast_slice_mut(into)),
         }
     }
 }
 
-fn to_f32(element: ElementType, packing: Option<Packing>, from: &[u8], into: &mut [f32]) {
+/// The number in the bytes of an element.
+pub(crate) fn number_of(element: ElementType, bytes: &[u8]) -> f64 {
+    // Words are aligned for every type.
+    let (mut word, mut number) = ([0_u64], [f64::NAN]);
+    let stored = bytemuck::bytes_of_mut(&mut word).get_mut(..bytes.len());
+    if let Some(stored) = stored.filter(|stored| stored.len() == element.n_bytes()) {
+        stored.copy_from_slice(bytes);
+        floats(element, None, stored, &mut number);
+    }
+    number[0]
+}
+
+/// A type of floating point numbers, made of a number in double precision.
+trait Float: Pod {
+    fn nearest(number: f64) -> Self;
+}
+
+impl Float for f64 {
+    fn nearest(number: f64) -> Self {
+        number
+    }
+}
+
+impl Float for f32 {
+    fn nearest(number: f64) -> Self {
+        number as Self
+    }
+}
+
+impl Float for f16 {
+    fn nearest(number: f64) -> Self {
+        Self::from_f64(number)
+    }
+}
+
+impl Float for bf16 {
+    fn nearest(number: f64) -> Self {
+        Self::from_f64(number)
+    }
+}
+
+fn floats<F: Float>(element: ElementType, packing: Option<&Packing>, from: &[u8], into: &mut [F]) {
     match element {
-        ElementType::F16 if packing.is_none() => {
-            bytemuck::cast_slice::<_, f16>(from).convert_to_f32_slice(into);
-        }
-        ElementType::BF16 if packing.is_none() => {
-            bytemuck::cast_slice::<_, bf16>(from).convert_to_f32_slice(into);
-        }
-        ElementType::Bool | ElementType::U8 => {
-            numbers(packing, from, into, <f64 as From<u8>>::from);
-        }
-        ElementType::I8 => numbers(packing, from, into, <f64 as From<i8>>::from),
-        ElementType::I16 => numbers(packing, from, into, <f64 as From<i16>>::from),
-        ElementType::U16 => numbers(packing, from, into, <f64 as From<u16>>::from),
-        ElementType::I32 => numbers(packing, from, into, <f64 as From<i32>>::from),
-        ElementType::U32 => numbers(packing, from, into, <f64 as From<u32>>::from),
-        ElementType::I64 => numbers(packing, from, into, |n: i64| n as f64),
-        ElementType::U64 => numbers(packing, from, into, |n: u64| n as f64),
-        ElementType::F16 => numbers(packing, from, into, <f64 as From<f16>>::from),
-        ElementType::BF16 => numbers(packing, from, into, <f64 as From<bf16>>::from),
-        ElementType::F32 => numbers(packing, from, into, <f64 as From<f32>>::from),
-        ElementType::F64 => numbers(packing, from, into, |x: f64| x),
+        ElementType::Bool | ElementType::U8 => each(packing, from, into, <f64 as From<u8>>::from),
+        ElementType::I8 => each(packing, from, into, <f64 as From<i8>>::from),
+        ElementType::I16 => each(packing, from, into, <f64 as From<i16>>::from),
+        ElementType::U16 => each(packing, from, into, <f64 as From<u16>>::from),
+        ElementType::I32 => each(packing, from, into, <f64 as From<i32>>::from),
+        ElementType::U32 => each(packing, from, into, <f64 as From<u32>>::from),
+        ElementType::I64 => each(packing, from, into, |n: i64| n as f64),
+        ElementType::U64 => each(packing, from, into, |n: u64| n as f64),
+        ElementType::F16 => each(packing, from, into, f16::to_f64),
+        ElementType::BF16 => each(packing, from, into, bf16::to_f64),
+        ElementType::F32 => each(packing, from, into, <f64 as From<f32>>::from),
+        ElementType::F64 => each(packing, from, into, |x: f64| x),
     }
 }
 
 /// Converts numbers, in double precision until the end.
-fn numbers<T: AnyBitPattern>(
-    packing: Option<Packing>,
+fn each<T: AnyBitPattern, F: Float>(
+    packing: Option<&Packing>,
     from: &[u8],
-    into: &mut [f32],
+    into: &mut [F],
     number: impl Fn(T) -> f64,
 ) {
     let from = bytemuck::cast_slice::<u8, T>(from).iter().map(|n| number(*n));
     let pairs = into.iter_mut().zip(from);
-    match packing {
-        None => pairs.for_each(|(to, n)| *to = n as f32),
-        Some(Packing { scale, offset, missing: None }) => {
-            pairs.for_each(|(to, n)| *to = (n * scale + offset) as f32);
-        }
-        Some(Packing { scale, offset, missing: Some(missing) }) => pairs.for_each(|(to, n)| {
-            *to = if n == missing { f32::NAN } else { (n * scale + offset) as f32 };
+    let Some(packing) = packing else {
+        return pairs.for_each(|(to, n)| *to = F::nearest(n));
+    };
+    let Packing { scale, offset, .. } = *packing;
+    match packing.missing[..] {
+        [] => pairs.for_each(|(to, n)| *to = F::nearest(n * scale + offset)),
+        [missing] => pairs.for_each(|(to, n)| {
+            *to = F::nearest(if n == missing { f64::NAN } else { n * scale + offset });
         }),
+        _ => pairs.for_each(|(to, n)| *to = F::nearest(packing.unpack(n))),
     }
 }

@@ -1,28 +1,23 @@
 //! Finds and reads the arrays that hold coordinates.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytemuck::AnyBitPattern;
 use half::{bf16, f16};
 use pipeline::Stop;
-use serde_json::Value;
-use storage::{Piece, Storage};
-use zarrs::array::data_type::{FixedLengthUTF32DataType, StringDataType};
-use zarrs::array::{
-    Array, ArrayCreateError, ArrayError, ArrayMetadata, ArrayMetadataV2, CodecOptions,
-};
+use storage::Storage;
+use zarrs::array::Array;
 
 use crate::chunk_task::tasks;
-use crate::convert::Packing;
 use crate::coordinates::{CoordinateValues, Coordinates, SkippedCoordinates};
-use crate::decoder::panic_message;
 use crate::element::ElementType;
 use crate::error::{Cause, Error};
+use crate::metadata::{self, Opened, Unopened};
 use crate::read;
-use crate::store::{ROOT, Store};
-use crate::variable::{OpenVariable, dimension_names, fill_value_v2};
+use crate::store::Store;
+use crate::texts;
+use crate::variable::{OpenVariable, dimension_names, packing};
 
 /// The most coordinates of one dimension that are read.
 const MAX_VALUES: u64 = 1 << 20;
@@ -116,45 +111,30 @@ impl<'a> CoordinateArrays<'a> {
 
     /// Reads the coordinates in the array at `path`.
     fn read(&self, path: &str, dimension: &str) -> Result<Found, Error> {
-        let array = match Array::open(Store::of_array(self.storage, path), ROOT) {
-            Ok(array) => array,
-            Err(ArrayCreateError::MissingMetadata) => return Ok(Found::Nothing),
-            Err(ArrayCreateError::StorageError(_)) if self.is_group(path) => {
-                return Ok(Found::Nothing);
+        let opened = match metadata::open(self.storage, path) {
+            Ok(opened) => opened,
+            Err(Unopened::Missing | Unopened::IsGroup) => return Ok(Found::Nothing),
+            Err(Unopened::Unsupported(cause)) => {
+                return Ok(Found::Skipped(format!("is not supported: {cause}")));
             }
-            Err(error @ ArrayCreateError::StorageError(_)) => {
-                return Err(self.failed(path, dimension, error.into()));
-            }
-            Err(error) => match self.strings_without_fill(path) {
-                Some(array) => array,
-                None => return Ok(Found::Skipped(format!("is not supported: {error}"))),
-            },
+            Err(unread) => return Err(self.failed(path, dimension, unread.into())),
         };
-        if let Some(reason) = not_coordinates(&array, dimension) {
+        let array = &opened.array;
+        if let Some(reason) = not_coordinates(array, dimension) {
             return Ok(Found::Skipped(reason));
         }
         let attributes = array.attributes().clone();
-        let values = if array.data_type().is::<StringDataType>() {
-            decode_strings(|| {
-                array.retrieve_array_subset_opt::<Vec<String>>(&array.subset_all(), &alone())
-            })
-        } else if array.data_type().is::<FixedLengthUTF32DataType>() {
-            decode_strings(|| {
-                array.retrieve_array_subset_opt::<Vec<Vec<char>>>(&array.subset_all(), &alone())
-            })
+        let values = if let Some(form) = opened.texts {
+            texts::read(array, form, &array.subset_all()).map(CoordinateValues::Strings)
         } else {
-            let packing = Packing::of(&attributes, fill_value_v2(&array));
-            match OpenVariable::whole(array, path, &self.storage.place()) {
-                Ok(variable) => match self.numbers(&variable) {
-                    Ok(Some(values)) => Ok(match packing {
-                        Some(packing) => values.unpacked(packing),
-                        None => values,
-                    }),
-                    Ok(None) => return Ok(Found::Skipped("has numbers beyond 2^63".to_owned())),
-                    Err(error) => Err(error),
-                },
+            match self.unpacked(opened, path) {
+                Ok(Some(values)) => Ok(values),
+                Ok(None) => return Ok(Found::Skipped("has numbers beyond 2^63".to_owned())),
                 Err(Error::Element { stored, .. }) => {
                     return Ok(Found::Skipped(format!("has elements of type {stored}")));
+                }
+                Err(Error::Attribute { source, .. } | Error::ReadInto { source, .. }) => {
+                    Err(source)
                 }
                 // Its metadata was read: the rest is about what is supported.
                 Err(error) => return Ok(Found::Skipped(format!("is not supported: {error}"))),
@@ -164,32 +144,17 @@ impl<'a> CoordinateArrays<'a> {
         Ok(Found::Coordinates(Coordinates::new(dimension, values, attributes)))
     }
 
-    /// Whether the metadata at `path` is that of a group.
-    fn is_group(&self, path: &str) -> bool {
-        let metadata = self.json(&format!("{path}/zarr.json"));
-        metadata.is_some_and(|metadata| metadata.get("node_type") == Some(&"group".into()))
-    }
-
-    /// Opens an array of Zarr v2 with strings of fixed length and without a fill value, as xarray
-    /// writes them. zarrs demands a fill value (0.23.14).
-    fn strings_without_fill(&self, path: &str) -> Option<Array<Store>> {
-        let mut metadata = self.json(&format!("{path}/.zarray"))?;
-        let is_string = metadata.get("dtype")?.as_str()?.starts_with("<U");
-        let fill = metadata.get_mut("fill_value").filter(|fill| is_string && fill.is_null())?;
-        *fill = Value::String(String::new());
-        let mut metadata: ArrayMetadataV2 = serde_json::from_value(metadata).ok()?;
-        if let Some(Value::Object(attributes)) = self.json(&format!("{path}/.zattrs")) {
-            metadata.attributes = attributes;
-        }
-        let store = Store::of_array(self.storage, path);
-        Array::new_with_metadata(store, ROOT, ArrayMetadata::V2(metadata)).ok()
-    }
-
-    fn json(&self, file: &str) -> Option<Value> {
-        let range = 0..self.storage.size(file).ok().filter(|size| *size <= MAX_BYTES)?;
-        let mut bytes = vec![0; range.end as usize];
-        self.storage.read(&[Piece { file, range }], &mut bytes).ok()?;
-        serde_json::from_slice(&bytes).ok()
+    /// What the numbers of an array stand for; `None` if one is larger than an `i64`.
+    fn unpacked(&self, opened: Opened, path: &str) -> Result<Option<CoordinateValues>, Error> {
+        let (element, packing) = packing(&opened, path)?;
+        let whole = OpenVariable::whole(opened.array, path, &self.storage.place())?;
+        let variable = OpenVariable { stored: element, element, ..whole };
+        let values = self.numbers(&variable);
+        let values = values.map_err(|source| Error::ReadInto { array: path.to_owned(), source })?;
+        Ok(values.map(|values| match &packing {
+            Some(packing) => values.unpacked(packing),
+            None => values,
+        }))
     }
 
     /// The numbers of an array; `None` if one is larger than an `i64`.
@@ -237,36 +202,6 @@ fn not_coordinates(array: &Array<Store>, dimension: &str) -> Option<String> {
     let element = array.data_type().fixed_size().unwrap_or(1) as u64;
     let n_bytes = chunk.max(len).saturating_mul(element);
     (MAX_BYTES < n_bytes).then(|| format!("takes {n_bytes} bytes, more than {MAX_BYTES}"))
-}
-
-/// Decodes on this thread alone.
-fn alone() -> CodecOptions {
-    CodecOptions::default().with_concurrent_target(1)
-}
-
-/// Strings in the forms that zarrs returns.
-trait IntoStrings {
-    fn into_strings(self) -> Vec<String>;
-}
-
-impl IntoStrings for Vec<String> {
-    fn into_strings(self) -> Vec<String> {
-        self
-    }
-}
-
-impl IntoStrings for Vec<Vec<char>> {
-    fn into_strings(self) -> Vec<String> {
-        self.into_iter().map(|text| text.into_iter().collect()).collect()
-    }
-}
-
-fn decode_strings<T: IntoStrings>(
-    retrieve: impl FnOnce() -> Result<T, ArrayError>,
-) -> Result<CoordinateValues, Cause> {
-    let decoded = catch_unwind(AssertUnwindSafe(retrieve));
-    let decoded = decoded.map_err(|panic| panic_message(panic.as_ref()))??;
-    Ok(CoordinateValues::Strings(decoded.into_strings()))
 }
 
 /// Numbers in a type that holds each of them; `None` if one is larger than an `i64`.

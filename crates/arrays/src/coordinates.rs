@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::convert::Packing;
 use crate::labels::Label;
+use crate::packing::Packing;
 use crate::selection::Indices;
 
 /// The coordinates of a dimension: latitudes, times, names of channels.
@@ -162,16 +162,17 @@ impl Coordinates {
 }
 
 impl CoordinateValues {
-    /// Unpacks numbers.
-    pub(crate) fn unpacked(self, packing: Packing) -> Self {
-        let Packing { scale, offset, missing } = packing;
-        let unpack = |n: f64| if missing == Some(n) { f64::NAN } else { n * scale + offset };
+    /// Unpacks numbers. Integers stay exact where none of them stands for another number.
+    pub(crate) fn unpacked(self, packing: &Packing) -> Self {
+        let unpack = |n: f64| packing.unpack(n);
         match self {
-            Self::Integers(values) => {
+            Self::Integers(values)
+                if packing.is_scaled() || values.iter().any(|n| unpack(*n as f64).is_nan()) =>
+            {
                 Self::Floats(values.into_iter().map(|n| unpack(n as f64)).collect())
             }
             Self::Floats(values) => Self::Floats(values.into_iter().map(unpack).collect()),
-            Self::Strings(values) => Self::Strings(values),
+            other => other,
         }
     }
 }

@@ -13,11 +13,14 @@ use std::sync::Arc;
 
 use zarrs::array::codec::CodecChain;
 use zarrs::array::{
-    ArrayToBytesCodecTraits as _, CodecMetadataOptions, CodecOptions, DataType, FillValue,
+    ArrayToBytesCodecTraits as _, BytesRepresentation, CodecMetadataOptions, CodecOptions,
+    DataType, FillValue,
 };
+use zarrs::metadata::v3::MetadataV3;
 use zstd::stream::raw::{InBuffer, Operation as _, OutBuffer};
 
 use crate::error::Cause;
+use crate::memory::{check_chunk, zeroed};
 
 /// How the chunks of an array are encoded.
 #[derive(Debug)]
@@ -40,6 +43,9 @@ pub(crate) enum Decoder {
 /// A chain that zarrs decodes.
 #[derive(Debug)]
 pub(crate) struct Chain {
+    /// The compression around the chain, if it is a common one, and the bytes that it compresses.
+    /// zarrs would decode as many as come, which may be a million times those of the chunk.
+    compression: Option<(Decoder, usize)>,
     codecs: Arc<CodecChain>,
     shape: Vec<NonZeroU64>,
     element: DataType,
@@ -67,10 +73,12 @@ impl Decoder {
         element: DataType,
         fill: FillValue,
     ) -> Self {
-        match common(&codecs, &element) {
-            Some(decoder) => decoder,
-            None => Self::Chain(Box::new(Chain { codecs, shape, element, fill })),
+        let metadata = codecs.create_metadatas(&CodecMetadataOptions::default());
+        if let Some(decoder) = common(&metadata, &element) {
+            return decoder;
         }
+        let whole = Chain { compression: None, codecs, shape, element, fill };
+        Self::Chain(Box::new(whole.split(&metadata)))
     }
 
     /// Whether chunks are stored as they are in memory.
@@ -128,7 +136,8 @@ impl Decoder {
             Self::Gzip => inflate(flate2::bufread::MultiGzDecoder::new(encoded), into)?,
             Self::Zlib => inflate(flate2::bufread::ZlibDecoder::new(encoded), into)?,
             Self::Chain(chain) => {
-                let decoded = catch_unwind(AssertUnwindSafe(|| chain.decode(encoded, into)));
+                let decode = AssertUnwindSafe(|| chain.decode(encoded, into, contexts));
+                let decoded = catch_unwind(decode);
                 decoded.unwrap_or_else(|panic| Err(panic_message(panic.as_ref()).into()))?;
             }
         }
@@ -137,11 +146,47 @@ impl Decoder {
 }
 
 impl Chain {
-    fn decode(&self, encoded: &[u8], into: &mut [u8]) -> Result<(), Cause> {
+    /// The same chain with its last codec, if that is a common compression of bytes whose number is
+    /// known, taken apart.
+    fn split(self, metadata: &[MetadataV3]) -> Self {
+        let Some((last, rest)) = metadata.split_last() else { return self };
+        let n_others = self.codecs.array_to_array_codecs().len();
+        if metadata.len() != n_others + 1 + self.codecs.bytes_to_bytes_codecs().len() {
+            // A codec that has no metadata would be forgotten.
+            return self;
+        }
+        let inner = compression(last).zip(CodecChain::from_metadata(rest).ok());
+        let Some((decoder, inner)) = inner else { return self };
+        let Self { shape, element, fill, .. } = &self;
+        match inner.encoded_representation(shape, element, fill) {
+            Ok(BytesRepresentation::FixedSize(n_bytes)) => Self {
+                compression: usize::try_from(n_bytes).ok().map(|n_bytes| (decoder, n_bytes)),
+                codecs: Arc::new(inner),
+                ..self
+            },
+            _ => self,
+        }
+    }
+
+    fn decode(
+        &self,
+        encoded: &[u8],
+        into: &mut [u8],
+        contexts: &mut Contexts,
+    ) -> Result<(), Cause> {
         // Decodes on this thread alone, because chunks are decoded on several threads already.
         let options = CodecOptions::default().with_concurrent_target(1);
-        let Self { codecs, shape, element, fill } = self;
-        let decoded = codecs.decode(Cow::Borrowed(encoded), shape, element, fill, &options)?;
+        let Self { compression, codecs, shape, element, fill } = self;
+        let encoded = match compression {
+            None => Cow::Borrowed(encoded),
+            Some((decoder, n_bytes)) => {
+                check_chunk(*n_bytes)?;
+                let mut inner = zeroed(*n_bytes)?;
+                decoder.decode(encoded, &mut inner, contexts)?;
+                Cow::Owned(inner)
+            }
+        };
+        let decoded = codecs.decode(encoded, shape, element, fill, &options)?;
         let bytes = decoded.into_fixed()?;
         check_len(bytes.len(), into.len())?;
         into.copy_from_slice(&bytes);
@@ -150,9 +195,8 @@ impl Chain {
 }
 
 /// The decoder of a common chain: the elements' bytes, little-endian, and at most one compression.
-fn common(codecs: &CodecChain, element: &DataType) -> Option<Decoder> {
-    let metadata = codecs.create_metadatas(&CodecMetadataOptions::default());
-    let (bytes, compression) = metadata.split_first()?;
+fn common(metadata: &[MetadataV3], element: &DataType) -> Option<Decoder> {
+    let (bytes, compressions) = metadata.split_first()?;
     let endian = bytes.configuration().and_then(|configuration| configuration.get("endian"));
     let is_as_in_memory = cfg!(target_endian = "little")
         && bytes.name() == "bytes"
@@ -161,18 +205,23 @@ fn common(codecs: &CodecChain, element: &DataType) -> Option<Decoder> {
     if !is_as_in_memory {
         return None;
     }
-    match compression {
+    match compressions {
         [] => Some(Decoder::Raw),
-        [one] => match one.name() {
-            "zstd" => {
-                let of = one.configuration().and_then(|of| of.get("checksum"));
-                let has_checksum = of.and_then(serde_json::Value::as_bool) != Some(false);
-                Some(Decoder::Zstd { has_checksum })
-            }
-            "gzip" => Some(Decoder::Gzip),
-            "zlib" | "numcodecs.zlib" => Some(Decoder::Zlib),
-            _ => None,
-        },
+        [one] => compression(one),
+        _ => None,
+    }
+}
+
+/// The decoder of a common compression.
+fn compression(codec: &MetadataV3) -> Option<Decoder> {
+    match codec.name() {
+        "zstd" => {
+            let checksum = codec.configuration().and_then(|of| of.get("checksum"));
+            let has_checksum = checksum.and_then(serde_json::Value::as_bool) != Some(false);
+            Some(Decoder::Zstd { has_checksum })
+        }
+        "gzip" => Some(Decoder::Gzip),
+        "zlib" | "numcodecs.zlib" => Some(Decoder::Zlib),
         _ => None,
     }
 }

@@ -72,6 +72,11 @@ impl ElementType {
             Self::I64 | Self::U64 | Self::F64 => 8,
         }
     }
+
+    /// Whether elements are floating point numbers.
+    pub(crate) fn is_float(self) -> bool {
+        matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
+    }
 }
 
 impl std::fmt::Display for ElementType {

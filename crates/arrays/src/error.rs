@@ -56,6 +56,19 @@ pub enum Error {
         stored: String,
     },
 
+    /// An attribute by which stored numbers stand for others is not understood.
+    #[error(
+        "cannot unpack the Zarr array {array}: correct the attribute, or deliver the numbers as \
+         they are stored (`Variable::as_stored`)"
+    )]
+    Attribute {
+        /// Path of the array within the storage.
+        array: String,
+        /// The attribute, its value, and what is expected.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+
     /// Values were asked for as another type than they have.
     #[error("the variable {variable} has elements of type {element}, not {wanted}")]
     WrongElement {

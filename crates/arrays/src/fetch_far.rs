@@ -7,6 +7,7 @@ use storage::{FailedPiece, Piece, Storage};
 
 use crate::chunk_files::{ChunkFile, check_version};
 use crate::error::Cause;
+use crate::memory::zeroed;
 
 /// The bytes of a file, or of a part of it; `None` if the file does not exist.
 type FetchedFile = io::Result<Option<Vec<u8>>>;
@@ -69,7 +70,7 @@ fn read_pieces(
     pieces: &[Piece<'_>],
 ) -> Result<Vec<Vec<u8>>, (usize, io::Error)> {
     let len = |piece: &Piece<'_>| (piece.range.end - piece.range.start) as usize;
-    let mut all = vec![0; pieces.iter().map(len).sum()];
+    let mut all = zeroed(pieces.iter().map(len).sum()).map_err(|error| (0, error))?;
     storage.read(pieces, &mut all).map_err(|error| (failed_at(pieces, &error), error))?;
     let mut rest = all.as_slice();
     let each = pieces.iter().map(|piece| {

@@ -5,6 +5,9 @@ use std::ops::Range;
 use crate::part::Part;
 use crate::selection::{ChunkRuns, Indices, by_chunk};
 
+/// The most chunks that a row is read from. Each takes some hundred bytes, whatever it holds.
+const MAX_CHUNKS: u64 = 1 << 22;
+
 /// A selected chunk, of those that share an index in the first dimension.
 #[derive(Debug)]
 pub(crate) struct SelectedChunk {
@@ -48,6 +51,11 @@ impl Geometry {
         let chunk_lens: Vec<usize> =
             chunk_lens.iter().map(|len| usize::try_from(*len).ok()).collect::<Option<_>>()?;
         let row_len = addressable(&row_shape, n_bytes)?;
+        let n_chunks = selected
+            .iter()
+            .zip(&chunk_lens)
+            .try_fold(1_u64, |n, (indices, len)| n.checked_mul(indices.most_chunks(*len as u64)));
+        n_chunks.filter(|n_chunks| *n_chunks <= MAX_CHUNKS)?;
         let chunk_row_len = addressable(&chunk_lens, n_bytes)?;
         addressable(&[usize::try_from(*chunk_rows).ok()?, chunk_row_len], n_bytes)?;
         let lens: Vec<(usize, usize)> =

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use storage::{FileVersion, Piece, Storage};
 
 use crate::chunk_files::{check_version, version_of};
-use crate::chunk_task::{Task, Worker, failure, stored_len, words};
+use crate::chunk_task::{Task, Worker, failure, stored_len};
 use crate::error::Cause;
 use crate::geometry::SelectedChunk;
+use crate::memory::words;
 use crate::part::Part;
 use crate::read::Failure;
 use crate::variable::OpenVariable;
@@ -91,7 +92,7 @@ impl Worker {
         let range =
             one.start + (span.start * n_from) as u64..one.start + (span.end * n_from) as u64;
         let n_bytes = span.len() * n_from;
-        let encoded = words(&mut self.encoded, n_bytes);
+        let encoded = words(&mut self.encoded, n_bytes)?;
         storage.read(&[Piece { file: &one.file, range }], encoded)?;
         let fetched = worktime::now();
         variable.scatter(part, (encoded, span.start), into);

@@ -21,9 +21,14 @@
 //! [`StoredArray`] reads ranges of single arrays as they are stored, without an engine, for readers
 //! of formats that are built of arrays.
 //!
-//! Crate `zarrs` reads the metadata of Zarr v2 and v3, and decodes everything but chunks that are
+//! Crate `zarrs` knows the metadata of Zarr v2 and v3, and decodes everything but chunks that are
 //! stored as in memory or compressed by zstd, gzip or zlib alone: those are decoded here, straight
-//! into their place. A chunk that is not stored reads as the array's fill value.
+//! into their place. Codecs of numcodecs that it lacks are added to it. A chunk that is not stored
+//! reads as the array's fill value.
+//!
+//! Numbers that stand for others by the CF conventions (`scale_factor`, `add_offset`, `_FillValue`,
+//! `missing_value`, `_Unsigned`) are unpacked as xarray does, unless a [`Variable`] is to be
+//! delivered [as stored](Variable::as_stored).
 //!
 //! Files may change while arrays are open. A shard that changed since its index was read is an
 //! error, and so is a chunk file that changes while it is read: all that is delivered of a file is
@@ -108,7 +113,11 @@ mod geometry;
 mod interleaved;
 mod joined;
 mod labels;
+mod memory;
+mod metadata;
 mod numbers;
+mod numcodecs;
+mod packing;
 mod part;
 mod read;
 mod samples;
@@ -119,6 +128,7 @@ mod store;
 mod stored;
 mod stored_batch;
 mod stored_read;
+mod texts;
 mod variable;
 mod window;
 
@@ -129,6 +139,7 @@ pub use coordinates::{CoordinateValues, Coordinates, SkippedCoordinates};
 pub use element::{Element, ElementType};
 pub use error::Error;
 pub use labels::{Label, Selection};
+pub use metadata::parse_metadata;
 pub use numbers::Number;
 pub use samples::{ArraySamples, ReadScratch};
 pub use scalar::Scalar;

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use storage::Storage;
-use zarrs::array::data_type::StringDataType;
 use zarrs::array::{Array, ArraySubset, CodecOptions, ElementOwned};
 
 use crate::decoder::panic_message;
 use crate::element::ElementType;
 use crate::error::{Cause, Error};
+use crate::metadata::{self, Opened};
 use crate::store::Store;
-use crate::stored::{array_of, open_error};
+use crate::stored::open_error;
+use crate::texts;
 use crate::variable::element_type;
 
 /// The value of an array without dimensions.
@@ -44,7 +45,8 @@ impl Scalar {
     ) -> Result<Self, Error> {
         let path = path.trim_matches('/');
         let unopened = |source: Cause| open_error(storage, path, source);
-        let array = array_of(storage, path, metadata).map_err(unopened)?;
+        let opened = metadata::with_metadata(storage, path, (metadata.clone(), Map::new()));
+        let Opened { array, texts: form, .. } = opened.map_err(unopened)?;
         if array.dimensionality() != 0 {
             let text = format!("it has {} dimensions", array.dimensionality());
             return Err(unopened(text.into()));
@@ -53,8 +55,10 @@ impl Scalar {
             let (array, place) = (path.to_owned(), storage.place());
             Error::ReadElements { array, place, source }
         };
-        if array.data_type().is::<StringDataType>() {
-            return only(&array).map(Self::Text).map_err(unread);
+        if let Some(form) = form {
+            let text = texts::read(&array, form, &ArraySubset::new_with_ranges(&[]));
+            let text = text.map(|mut texts| texts.pop().unwrap_or_default());
+            return text.map(Self::Text).map_err(unread);
         }
         let value = match element_type(&array, path)? {
             ElementType::Bool => only(&array).map(Self::Bool),

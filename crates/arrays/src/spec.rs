@@ -63,9 +63,10 @@ pub struct Variable {
     pub steps: Vec<i64>,
     /// Chosen parts of dimensions, by name or position; all of those that are not named.
     pub select: Vec<(Dimension, Selection)>,
-    /// Whether elements are converted to `f32`. Packed integers (attributes `scale_factor` and
-    /// `add_offset`) always are.
+    /// Whether elements are converted to `f32`.
     pub as_f32: bool,
+    /// Whether the attributes are ignored by which stored numbers stand for others.
+    pub as_stored: bool,
 }
 
 impl Variable {
@@ -74,7 +75,7 @@ impl Variable {
         let path: String = path.into();
         let path = path.trim_matches('/').to_owned();
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-        Self { name, path, steps: vec![0], select: Vec::new(), as_f32: false }
+        Self { name, path, steps: vec![0], select: Vec::new(), as_f32: false, as_stored: false }
     }
 
     /// The same under another name, for two parts of one array in a sample.
@@ -105,6 +106,13 @@ impl Variable {
     #[must_use]
     pub fn as_f32(self) -> Self {
         Self { as_f32: true, ..self }
+    }
+
+    /// Delivers numbers as they are stored, whatever the attributes `scale_factor`, `add_offset`,
+    /// `_FillValue`, `missing_value` and `_Unsigned` say.
+    #[must_use]
+    pub fn as_stored(self) -> Self {
+        Self { as_stored: true, ..self }
     }
 }
 

@@ -9,6 +9,8 @@ use zarrs::storage::{
     Bytes, MaybeBytes, MaybeBytesIterator, ReadableStorageTraits, StorageError, StoreKey,
 };
 
+use crate::memory::zeroed;
+
 /// The path of the array in a [`Store`] of its own.
 pub(crate) const ROOT: &str = "/";
 
@@ -37,7 +39,7 @@ impl Store {
             let message = format!("{file}: has {size} bytes, bytes {start} to {end} are wanted");
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
         }
-        let mut bytes = vec![0; (end - start) as usize];
+        let mut bytes = zeroed((end - start) as usize)?;
         self.storage.read(&[Piece { file, range: start..end }], &mut bytes)?;
         Ok(Some(Bytes::from(bytes)))
     }

@@ -1,24 +1,21 @@
 //! Single arrays as they are stored, for readers of formats that are built of arrays.
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 use storage::Storage;
-use zarrs::array::data_type::StringDataType;
-use zarrs::array::{Array, ArrayMetadata, ArraySubset, CodecOptions};
-use zarrs::convert::codec_metadata_v2_to_v3;
-use zarrs::metadata::v2::ArrayMetadataV2Order;
-use zarrs::metadata::v3::MetadataV3;
+use zarrs::array::ArraySubset;
 use zarrs::plugin::ExtensionName as _;
 
 use crate::chunk_files::ChunkFiles;
-use crate::decoder::{Decoder, panic_message};
+use crate::decoder::Decoder;
 use crate::element::ElementType;
 use crate::error::{Cause, Error};
-use crate::store::{ROOT, Store};
+use crate::memory::most_bytes;
+use crate::metadata::{self, Opened, Texts};
+use crate::texts;
 use crate::variable::{element_type, is_regular};
 
 /// The most bytes of a decoded chunk.
@@ -35,6 +32,8 @@ pub struct StoredArray {
     pub(crate) files: ChunkFiles,
     /// `None` for strings.
     pub(crate) numbers: Option<Numbers>,
+    /// `None` for numbers.
+    texts: Option<Texts>,
     /// The name of the elements' type in the metadata.
     type_name: String,
 }
@@ -59,9 +58,9 @@ impl StoredArray {
     /// [`Error::Open`] if there is none, or its metadata is not supported.
     pub fn open(storage: &Arc<dyn Storage>, path: &str) -> Result<Self, Error> {
         let path = path.trim_matches('/');
-        let array = Array::open(Store::of_array(storage, path), ROOT)
-            .map_err(|error| open_error(storage, path, error.into()))?;
-        Self::new(storage, path, array)
+        let opened = metadata::open(storage, path)
+            .map_err(|unopened| open_error(storage, path, unopened.into()))?;
+        Self::new(storage, path, opened)
     }
 
     /// Opens the array at `path`, whose metadata is known: `zarr.json`, or `.zarray` of Zarr v2.
@@ -74,12 +73,13 @@ impl StoredArray {
         metadata: &Map<String, Value>,
     ) -> Result<Self, Error> {
         let path = path.trim_matches('/');
-        let array = array_of(storage, path, metadata)
+        let opened = metadata::with_metadata(storage, path, (metadata.clone(), Map::new()))
             .map_err(|source| open_error(storage, path, source))?;
-        Self::new(storage, path, array)
+        Self::new(storage, path, opened)
     }
 
-    fn new(storage: &Arc<dyn Storage>, path: &str, array: Array<Store>) -> Result<Self, Error> {
+    fn new(storage: &Arc<dyn Storage>, path: &str, opened: Opened) -> Result<Self, Error> {
+        let Opened { array, texts, .. } = opened;
         let failed = |source: Cause| open_error(storage, path, source);
         if !(1..=2).contains(&array.dimensionality()) {
             let text = format!("it has {} dimensions; 1 and 2 are read", array.dimensionality());
@@ -88,8 +88,7 @@ impl StoredArray {
         if !is_regular(&array) {
             return Err(failed("its chunks do not have the same shape everywhere".into()));
         }
-        let is_strings = array.data_type().is::<StringDataType>();
-        let element = if is_strings { None } else { element_type(&array, path).ok() };
+        let element = if texts.is_some() { None } else { element_type(&array, path).ok() };
         let type_name = array.data_type().name_v3();
         let type_name =
             type_name.map_or_else(|| format!("{:?}", array.data_type()), |name| name.to_string());
@@ -114,7 +113,8 @@ impl StoredArray {
                 Some(Numbers { element, decoder, fill, chunk: (rows, columns as usize), row_len })
             }
         };
-        Ok(Self { storage: Arc::clone(storage), path: path.to_owned(), files, numbers, type_name })
+        let (storage, path) = (Arc::clone(storage), path.to_owned());
+        Ok(Self { storage, path, files, numbers, texts, type_name })
     }
 
     /// Bytes of memory for stored and decoded chunks while one thread reads: those of a joined read
@@ -146,9 +146,9 @@ impl StoredArray {
         self.numbers.as_ref().map(|numbers| numbers.element)
     }
 
-    /// Whether the elements are strings of any length.
+    /// Whether the elements are strings, of any length or all of the same.
     pub fn is_strings(&self) -> bool {
-        self.files.array().data_type().is::<StringDataType>()
+        self.texts.is_some()
     }
 
     /// The name of the elements' type in Zarr's metadata.
@@ -168,11 +168,17 @@ impl StoredArray {
     /// [`Error::ReadElements`], also if the elements are no strings.
     pub fn read_strings(&self, rows: Range<u64>) -> Result<Vec<String>, Error> {
         let array = self.files.array();
-        if !self.is_strings() || self.shape().len() != 1 {
+        let Some(form) = self.texts.filter(|_| self.shape().len() == 1) else {
             return Err(self.failed("it is not a list of strings".into()));
-        }
+        };
         if rows.start > rows.end || self.n_rows() < rows.end {
             let text = format!("has {} rows, {rows:?} are wanted", self.n_rows());
+            return Err(self.failed(text.into()));
+        }
+        let element = array.data_type().fixed_size().unwrap_or(0).max(size_of::<String>());
+        let n_bytes = (rows.end - rows.start).saturating_mul(element as u64);
+        if most_bytes() < n_bytes {
+            let text = format!("{n_bytes} bytes for {rows:?} are more than memory allows");
             return Err(self.failed(text.into()));
         }
         let chunk = array.chunk_shape(&[0]).map_err(|error| self.failed(error.into()))?;
@@ -185,20 +191,9 @@ impl StoredArray {
             if end <= start {
                 return Ok(Vec::new());
             }
-            let alone = CodecOptions::default().with_concurrent_target(1);
             let part = ArraySubset::new_with_ranges(&[start..end]);
-            let decoded = catch_unwind(AssertUnwindSafe(|| {
-                array.retrieve_array_subset_opt::<Vec<String>>(&part, &alone)
-            }));
-            let failed =
-                |source: Cause| self.failed(format!("rows {start} to {end}: {source}").into());
-            let strings = decoded
-                .map_err(|panic| failed(panic_message(panic.as_ref()).into()))?
-                .map_err(|error| failed(error.into()))?;
-            if strings.len() as u64 != end - start {
-                return Err(failed(format!("{} strings are stored", strings.len()).into()));
-            }
-            Ok(strings)
+            let read = texts::read(array, form, &part);
+            read.map_err(|source| self.failed(format!("rows {start} to {end}: {source}").into()))
         });
         let parts: Vec<Vec<String>> = parts.collect::<Result<_, Error>>()?;
         Ok(parts.into_iter().flatten().collect())
@@ -212,37 +207,4 @@ impl StoredArray {
 
 pub(crate) fn open_error(storage: &Arc<dyn Storage>, path: &str, source: Cause) -> Error {
     Error::Open { array: path.to_owned(), place: storage.place(), source }
-}
-
-/// The array with this metadata.
-pub(crate) fn array_of(
-    storage: &Arc<dyn Storage>,
-    path: &str,
-    metadata: &Map<String, Value>,
-) -> Result<Array<Store>, Cause> {
-    let mut metadata = metadata.clone();
-    // Python writes chunks of length 0 for arrays of length 0; no chunk of them is ever read.
-    if let Some(Value::Array(chunks)) = metadata.get_mut("chunks") {
-        for len in chunks.iter_mut().filter(|len| len.as_u64() == Some(0)) {
-            *len = Value::from(1);
-        }
-    }
-    let mut metadata: ArrayMetadata = serde_json::from_value(Value::Object(metadata))?;
-    if let ArrayMetadata::V2(v2) = &metadata
-        && v2.filters.iter().flatten().any(|filter| filter.id() == "vlen-utf8")
-        && let Some(compressor) = &v2.compressor
-    {
-        // zarrs forgets the compression of strings in Zarr v2 (0.23.14).
-        let bytes = MetadataV3::new("uint8");
-        let compressor = Some(compressor.clone());
-        // An array of one dimension has no other order.
-        let order = ArrayMetadataV2Order::C;
-        let codecs = codec_metadata_v2_to_v3(order, 1, &bytes, None, &None, &compressor)?;
-        let mut plain = v2.clone();
-        plain.compressor = None;
-        let mut v3 = zarrs::convert::array_metadata_v2_to_v3(&plain)?;
-        v3.codecs.extend(codecs.into_iter().skip(1));
-        metadata = ArrayMetadata::V3(v3);
-    }
-    Ok(Array::new_with_metadata(Store::of_array(storage, path), ROOT, metadata)?)
 }

@@ -5,11 +5,11 @@ use std::sync::{Mutex, PoisonError};
 
 use storage::Storage;
 
-use crate::chunk_task::words;
 use crate::decoder::Contexts;
 use crate::element::ElementType;
 use crate::error::Cause;
 use crate::joined::join;
+use crate::memory::{check_chunk, words};
 use crate::stored::Numbers;
 use crate::stored_read::ReadTotals;
 
@@ -101,7 +101,8 @@ impl Scratch {
         gap_bytes: u64,
     ) -> Result<ReadTotals, (String, Cause)> {
         let joined = join(batch.iter().flat_map(|wanted| wanted.pieces(names)), gap_bytes);
-        let encoded = words(&mut self.encoded, joined.n_bytes);
+        let path = batch.first().map_or("", |wanted| wanted.band.path).to_owned();
+        let encoded = words(&mut self.encoded, joined.n_bytes).map_err(|cause| (path, cause))?;
         storage.read(&joined.reads, encoded).map_err(|error| {
             let path = batch.first().map_or("", |wanted| wanted.band.path);
             let file = joined.reads.first().map_or("", |read| read.file);
@@ -148,19 +149,17 @@ fn put(
         numbers.decoder.decode(stored, into, contexts)?;
         return Ok(n_bytes);
     }
+    let Some(stored) = stored else {
+        fill(band, column);
+        return Ok(0);
+    };
     let from_bytes = numbers.element.n_bytes();
     let chunk_row_bytes = chunk_columns * from_bytes;
     let wanted_rows = runs.last().map_or(0, |run| run.src + run.len);
     let to_decode = numbers.decoder.bytes_to_decode(wanted_rows * chunk_row_bytes, n_bytes);
-    let decoded = words(decoded, to_decode);
-    let mut n_decoded = 0;
-    if let Some(stored) = stored {
-        numbers.decoder.decode_first(stored, (decoded, n_bytes), contexts)?;
-        n_decoded = to_decode;
-    } else {
-        let each = decoded.chunks_exact_mut(numbers.element.n_bytes());
-        each.for_each(|element| element.copy_from_slice(&numbers.fill));
-    }
+    check_chunk(to_decode)?;
+    let decoded = words(decoded, to_decode)?;
+    numbers.decoder.decode_first(stored, (decoded, n_bytes), contexts)?;
     let convert = *convert;
     let deliver = |from: &[u8], into: &mut [u8]| match convert {
         Some(convert) => convert(numbers.element, from, into),
@@ -176,7 +175,7 @@ fn put(
             rest = after;
             deliver(&decoded[run.src * chunk_row_bytes..][..run.len * chunk_row_bytes], to);
         }
-        return Ok(n_decoded);
+        return Ok(to_decode);
     }
     let first = column as usize * chunk_columns;
     let n_columns = chunk_columns.min(numbers.row_len - first);
@@ -185,5 +184,29 @@ fn put(
         let from = &decoded[row * chunk_row_bytes..][..n_columns * from_bytes];
         deliver(from, &mut to[first * into_bytes..][..n_columns * into_bytes]);
     }
-    Ok(n_decoded)
+    Ok(to_decode)
+}
+
+/// Writes the fill value where a chunk that is not stored would go. The chunk itself takes no
+/// memory: no byte says that it is as large as the metadata has it.
+fn fill(band: &mut Band<'_>, column: u64) {
+    let Band { numbers, runs, into, convert, .. } = band;
+    let n_rows: usize = runs.iter().map(|run| run.len).sum();
+    let row_bytes = into.len() / n_rows.max(1);
+    let into_bytes = row_bytes / numbers.row_len.max(1);
+    // Words are aligned for every type.
+    let (mut stored, mut element) = ([0_u64], [0_u64]);
+    let stored = &mut bytemuck::bytes_of_mut(&mut stored)[..numbers.fill.len()];
+    stored.copy_from_slice(&numbers.fill);
+    let element = &mut bytemuck::bytes_of_mut(&mut element)[..into_bytes];
+    match convert {
+        Some(convert) => convert(numbers.element, stored, element),
+        None => element.copy_from_slice(stored),
+    }
+    let first = column as usize * numbers.chunk.1;
+    let n_columns = numbers.chunk.1.min(numbers.row_len - first);
+    for row in into.chunks_exact_mut(row_bytes.max(1)) {
+        let part = &mut row[first * into_bytes..][..n_columns * into_bytes];
+        part.chunks_exact_mut(into_bytes.max(1)).for_each(|to| to.copy_from_slice(element));
+    }
 }

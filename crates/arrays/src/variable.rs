@@ -5,11 +5,10 @@ use std::sync::Arc;
 use slots::Pool;
 use storage::Storage;
 use zarrs::array::Array;
-use zarrs::metadata::{ArrayMetadata, FillValueMetadata};
 use zarrs::plugin::ExtensionName as _;
 
 use crate::chunk_files::ChunkFiles;
-use crate::convert::{Convert, Packing};
+use crate::convert::Convert;
 use crate::coordinate_arrays::CoordinateArrays;
 use crate::coordinates::Coordinates;
 use crate::decoder::Decoder;
@@ -17,10 +16,12 @@ use crate::element::ElementType;
 use crate::error::Error;
 use crate::geometry::Geometry;
 use crate::labels::Selection;
+use crate::metadata::{self, Opened};
+use crate::packing::{Attributes, Packing};
 use crate::part::Part;
 use crate::selection::{Indices, Run};
 use crate::spec::{Dimension, Variable};
-use crate::store::{ROOT, Store};
+use crate::store::Store;
 
 /// A variable whose array is open.
 #[derive(Debug)]
@@ -61,16 +62,16 @@ impl OpenVariable {
         (arrays, with_coordinates): (&mut CoordinateArrays<'_>, bool),
     ) -> Result<Self, Error> {
         let path = spec.path.trim_matches('/').to_owned();
-        let opened = Array::open(Store::of_array(storage, &path), ROOT);
-        let array = opened.map_err(|error| Error::Open {
+        let opened = metadata::open(storage, &path).map_err(|unopened| Error::Open {
             array: path.clone(),
             place: storage.place(),
-            source: error.into(),
+            source: unopened.into(),
         })?;
+        let array = &opened.array;
         if array.shape().is_empty() {
             return Err(Error::NoRows { array: path });
         }
-        let dimensions = dimension_names(&array);
+        let dimensions = dimension_names(array);
         let needs = |(_, selection): &(_, Selection)| matches!(selection, Selection::Labels(_));
         let coordinates = if with_coordinates || spec.select.iter().any(needs) {
             arrays.of_array(&path, &dimensions, array.shape())?
@@ -90,7 +91,12 @@ impl OpenVariable {
             Some(if is_whole { Arc::clone(of) } else { Arc::new(of.pick(indices.iter())) })
         });
         let coordinates = cut.collect();
-        let opened = Self::build(array, path, &storage.place(), selected)?;
+        let packing = (!spec.as_stored).then(|| packing(&opened, &path)).transpose()?;
+        let opened = Self::build(opened.array, path, &storage.place(), selected)?;
+        let opened = match packing {
+            Some((element, packing)) => opened.unpacked(element, packing),
+            None => opened,
+        };
         Ok(Self {
             name: spec.name.clone(),
             steps: spec.steps.clone(),
@@ -102,11 +108,11 @@ impl OpenVariable {
 
     /// A one-dimensional array, whole and with its elements as stored.
     pub(crate) fn whole(array: Array<Store>, path: &str, place: &str) -> Result<Self, Error> {
-        let opened = Self::build(array, path.to_owned(), place, Vec::new())?;
-        Ok(Self { convert: Convert::Copy, element: opened.stored, ..opened })
+        Self::build(array, path.to_owned(), place, Vec::new())
     }
 
-    /// The array as a variable of its own name, at the sample's own step.
+    /// The array as a variable of its own name, at the sample's own step, with its elements as
+    /// stored.
     fn build(
         array: Array<Store>,
         path: String,
@@ -123,25 +129,20 @@ impl OpenVariable {
         let stored = element_type(&array, &path)?;
         let dimensions = dimension_names(&array);
         let fill = array.fill_value().as_ne_bytes().to_vec();
-        let convert = match Packing::of(array.attributes(), fill_value_v2(&array)) {
-            None => Convert::Copy,
-            packing => Convert::ToF32 { from: stored, packing },
-        };
-        let element = if convert == Convert::Copy { stored } else { ElementType::F32 };
         let (data_type, fill_value) = (array.data_type().clone(), array.fill_value().clone());
         let (files, (chunk_shape, codecs)) = ChunkFiles::new(array, &path).map_err(failed)?;
         let lens: Vec<u64> = chunk_shape.iter().map(|len| len.get()).collect();
         let too_large = || Error::TooLarge { array: path.clone(), what: "a row or a chunk" };
-        let most_bytes = stored.n_bytes().max(ElementType::F32.n_bytes());
+        let most_bytes = ElementType::F64.n_bytes();
         let geometry = Geometry::new(&lens, &selected, most_bytes).ok_or_else(too_large)?;
         Ok(Self {
             name: path.clone(),
             steps: vec![0],
             decoder: Decoder::new(codecs, chunk_shape, data_type, fill_value),
             files,
-            convert,
+            convert: Convert::Copy,
             stored,
-            element,
+            element: stored,
             geometry,
             dimensions,
             selected,
@@ -154,12 +155,22 @@ impl OpenVariable {
         })
     }
 
+    /// The same with stored bytes taken for elements of type `stored`, and unpacked.
+    fn unpacked(self, stored: ElementType, packing: Option<Packing>) -> Self {
+        let Some(packing) = packing else { return Self { stored, element: stored, ..self } };
+        let to = packing.delivered(stored);
+        let convert = Convert::Floats { from: stored, to, packing: Some(packing) };
+        Self { stored, convert, element: to, ..self }
+    }
+
     /// The same with elements converted to `f32`.
     fn into_f32(self) -> Self {
-        if self.element == ElementType::F32 {
-            return self;
-        }
-        let convert = Convert::ToF32 { from: self.stored, packing: None };
+        let packing = match self.convert {
+            Convert::Copy if self.element == ElementType::F32 => return self,
+            Convert::Copy => None,
+            Convert::Floats { packing, .. } => packing,
+        };
+        let convert = Convert::Floats { from: self.stored, to: ElementType::F32, packing };
         Self { convert, element: ElementType::F32, ..self }
     }
 
@@ -232,15 +243,22 @@ pub(crate) fn element_type(array: &Array<Store>, path: &str) -> Result<ElementTy
     })
 }
 
-/// The fill value of an array in Zarr v2, if its metadata has one that is a number.
-pub(crate) fn fill_value_v2(array: &Array<Store>) -> Option<f64> {
-    match array.metadata() {
-        ArrayMetadata::V2(metadata) => match &metadata.fill_value {
-            FillValueMetadata::Number(number) => number.as_f64(),
-            _ => None,
-        },
-        ArrayMetadata::V3(_) => None,
-    }
+/// The type that an array's stored bytes are to be taken for, and what its numbers stand for.
+pub(crate) fn packing(
+    opened: &Opened,
+    path: &str,
+) -> Result<(ElementType, Option<Packing>), Error> {
+    let Opened { array, version, .. } = opened;
+    let element = element_type(array, path)?;
+    let attributes = Attributes {
+        all: array.attributes(),
+        version: *version,
+        fill: array.fill_value().as_ne_bytes(),
+        element,
+    };
+    attributes
+        .packing()
+        .map_err(|source| Error::Attribute { array: path.to_owned(), source: source.into() })
 }
 
 /// The names of an array's dimensions; empty where it has none.

@@ -7,6 +7,7 @@ use crate::cache::NeverChanges;
 use crate::error::Error;
 use crate::limited::{LimitedStorage, ReadLimit};
 use crate::local::LocalStorage;
+use crate::names;
 #[cfg(feature = "http")]
 use crate::object::ObjectStorage;
 use crate::options::{Config, OpenedStorage};
@@ -75,6 +76,10 @@ impl Client {
     ) -> Result<OpenedStorage, Error> {
         match &self.base {
             Base::Folder(files) => {
+                names::check(folder).map_err(|problem| Error::Unsupported {
+                    address: format!("{}/{folder}", files.root().display()),
+                    reason: problem.to_string(),
+                })?;
                 let storage = LimitedStorage::around(Arc::new(files.below(folder)), read_limit);
                 // Nothing of a folder is cached.
                 let _ = never_changes;

@@ -116,6 +116,7 @@ pub mod fuzz;
 mod gathered;
 mod limited;
 mod local;
+mod names;
 mod object;
 mod open;
 mod options;

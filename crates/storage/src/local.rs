@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::open_files::{FolderFiles, Identity, OpenFile, OpenFiles, as_missing};
+use crate::names;
 use crate::storage::{Coalesce, Entry, FileVersion, Piece, Storage};
 
 /// Files in a folder of this machine.
@@ -67,14 +68,17 @@ impl LocalStorage {
     }
 
     fn file(&self, name: &str) -> io::Result<Arc<OpenFile>> {
-        match self.files.find(name, &self.shared) {
-            Some(open) => Ok(open),
-            None => self.files.open(name, &self.root, &self.shared),
+        // A name that is known was checked when it was opened.
+        if let Some(open) = self.files.find(name, &self.shared) {
+            return Ok(open);
         }
+        names::check(name)?;
+        self.files.open(name, &self.root, &self.shared)
     }
 
     /// The version of a file: its size, its inode and the time of its last change.
     fn version(&self, name: &str) -> io::Result<FileVersion> {
+        names::check(name)?;
         let found = fs::metadata(self.root.join(name)).map_err(as_missing)?;
         let identity = Identity::of(&found);
         // Who knows that there is a new file may read it.
@@ -89,6 +93,7 @@ impl Storage for LocalStorage {
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        names::check(folder)?;
         let entries = match fs::read_dir(self.root.join(folder)) {
             Ok(entries) => entries,
             Err(error)
@@ -121,6 +126,7 @@ impl Storage for LocalStorage {
         if let Some(open) = self.files.find(file, &self.shared) {
             return Ok(open.file.metadata()?.len());
         }
+        names::check(file)?;
         let found = fs::metadata(self.root.join(file)).map_err(as_missing)?;
         if !found.is_file() {
             // A pipe, for instance, has a size once it is open, if at all.

@@ -21,6 +21,8 @@ mod ahead;
 mod clock;
 mod join;
 mod late;
+#[cfg(test)]
+mod lies;
 mod listing;
 mod meter;
 mod pace;
@@ -30,6 +32,7 @@ mod requests;
 mod throttle;
 mod versions;
 
+use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -46,11 +49,15 @@ use self::request::Pending;
 use self::requests::{Client, Requests, SentRequest};
 use crate::storage::{
     Coalesce, Entry, Expected, FailedPiece, FileVersion, ListedFile, Piece, RequestCounts, Storage,
+    too_large,
 };
 
 /// How long a dropped storage waits for its threads. Requests end as soon as they next wait for the
 /// network.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Requests for one file that are sent before more of it has arrived, at least.
+const REST_REQUESTS: u64 = 16;
 
 /// Bounds within which an [`ObjectStorage`] sends requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +127,46 @@ struct Answer {
     /// The first of the bytes in the source.
     skip: usize,
     from: Origin,
+}
+
+/// The part of a file that follows its first bytes.
+///
+/// The store's word for the size may be wrong, so no more is requested, and no more memory taken,
+/// than is in proportion to what has arrived.
+#[derive(Debug)]
+struct Rest<'a> {
+    file: &'a str,
+    size: u64,
+    /// The end of the bytes that were requested.
+    requested: u64,
+    sent: VecDeque<SentRequest<Bytes>>,
+}
+
+impl Rest<'_> {
+    /// Requests what is allowed once `arrived` bytes of the file have come.
+    fn request_until(&mut self, storage: &ObjectStorage, arrived: u64) {
+        let least = storage.options.request_bytes.max(1);
+        let ahead = arrived.max(least.saturating_mul(REST_REQUESTS));
+        let end = self.size.min(arrived.saturating_add(ahead));
+        // Long requests rather than many short ones.
+        if self.requested < end && (end == self.size || end - self.requested >= least) {
+            let piece = Piece { file: self.file, range: self.requested..end };
+            self.sent.extend(storage.request(&[piece], &mut |_, _, _, _| {}));
+            self.requested = end;
+        }
+    }
+
+    /// Waits for the rest, and returns the whole file.
+    fn whole(mut self, storage: &ObjectStorage, first: &Bytes) -> io::Result<Vec<u8>> {
+        let mut bytes = first.to_vec();
+        while let Some(sent) = self.sent.pop_front() {
+            let part = sent.wait()?;
+            bytes.try_reserve(part.len()).map_err(|_| too_large(self.size))?;
+            bytes.extend_from_slice(&part);
+            self.request_until(storage, bytes.len() as u64);
+        }
+        Ok(bytes)
+    }
 }
 
 #[derive(Debug)]
@@ -307,24 +354,19 @@ impl Storage for ObjectStorage {
         let most = self.options.request_bytes.max(1);
         let firsts: Vec<_> =
             files.iter().map(|file| self.requests.begin_first(file, most)).collect();
-        let begun = files.iter().zip(firsts).map(|(file, first)| {
-            let (bytes, size) = first.wait()?;
-            let rest = Piece { file, range: bytes.len() as u64..size };
-            Ok((bytes, size, self.request(&[rest], &mut |_, _, _, _| {})))
+        let begun = files.iter().copied().zip(firsts).map(|(file, first)| {
+            let (first, size) = first.wait()?;
+            let requested = first.len() as u64;
+            let mut rest = Rest { file, size, requested, sent: VecDeque::new() };
+            rest.request_until(self, requested);
+            Ok((first, rest))
         });
         let begun: Vec<io::Result<_>> = begun.collect();
-        let whole = |begun: io::Result<(Bytes, u64, Vec<SentRequest<Bytes>>)>| {
-            let (first, size, rest) = begun?;
-            let len = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
-            let mut bytes = Vec::new();
-            bytes.try_reserve_exact(len).map_err(|_| io::ErrorKind::OutOfMemory)?;
-            bytes.extend_from_slice(&first);
-            for sent in rest {
-                bytes.extend_from_slice(&sent.wait()?);
-            }
-            Ok(bytes)
-        };
-        begun.into_iter().map(whole).collect()
+        let whole = begun.into_iter().map(|begun| {
+            let (first, rest) = begun?;
+            rest.whole(self, &first)
+        });
+        whole.collect()
     }
 
     fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {

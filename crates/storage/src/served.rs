@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::{fs, io};
 
+use crate::names;
 use crate::storage::{Coalesce, Entry, Piece, Storage};
 
 /// Reported size of files without content.
@@ -96,6 +97,7 @@ impl Storage for Served {
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        names::check(folder)?;
         let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
         let below = self.files.keys().filter_map(|path| path.strip_prefix(&prefix));
         let entries: BTreeSet<(&str, bool)> = below
@@ -114,6 +116,7 @@ impl Storage for Served {
     }
 
     fn size(&self, file: &str) -> io::Result<u64> {
+        names::check(file)?;
         match self.files.get(file) {
             Some(bytes) => Ok(bytes.len() as u64),
             None if self.serves_all => Ok(EMPTY_FILE_BYTES),
@@ -124,6 +127,7 @@ impl Storage for Served {
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
         let mut rest = into;
         for piece in pieces {
+            names::check(piece.file)?;
             let file = self.files.get(piece.file).ok_or(io::ErrorKind::NotFound)?;
             let range = piece.range.start as usize..piece.range.end as usize;
             let bytes = file.get(range).ok_or(io::ErrorKind::UnexpectedEof)?;

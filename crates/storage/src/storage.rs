@@ -5,6 +5,9 @@ use std::io;
 use std::ops::Range;
 
 /// Files below one root: an array, or another data set in files.
+///
+/// Names are paths from the root. One that leads out of it, because it has `..` among its parts or
+/// begins with `/`, is an error of [`io::ErrorKind::InvalidInput`] everywhere.
 pub trait Storage: Debug + Send + Sync {
     /// The root for errors: its path or address. Different roots have different places.
     fn place(&self) -> String;
@@ -116,13 +119,14 @@ pub(crate) fn read_files_by_size<S: Storage + ?Sized>(
 
 /// Memory for bytes that are read, which may be more than there is.
 pub(crate) fn zeroed(len: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(len).map_err(|_| {
-        let what = format!("there is too little memory for {len} bytes");
-        io::Error::new(io::ErrorKind::OutOfMemory, what)
-    })?;
-    bytes.resize(len, 0);
-    Ok(bytes)
+    // Nothing is written into it: memory that the system hands out as zeros is taken only once it
+    // is used, so a length that a file or a server lies about costs nothing.
+    bytemuck::try_zeroed_vec(len).map_err(|()| too_large(len as u64))
+}
+
+pub(crate) fn too_large(len: u64) -> io::Error {
+    let what = format!("there is too little memory for {len} bytes");
+    io::Error::new(io::ErrorKind::OutOfMemory, what)
 }
 
 /// One name in a folder.

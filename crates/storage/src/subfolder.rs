@@ -29,7 +29,12 @@ impl Subfolder {
     }
 
     fn path(&self, file: &str) -> String {
-        if file.is_empty() { self.folder.clone() } else { format!("{}/{file}", self.folder) }
+        match file {
+            "" => self.folder.clone(),
+            // Not below the folder, so the storage behind refuses it.
+            file if file.starts_with('/') => file.to_owned(),
+            file => format!("{}/{file}", self.folder),
+        }
     }
 
     fn paths(&self, files: &[&str]) -> Vec<String> {

@@ -83,6 +83,30 @@ fn a_part_of_a_chunk_is_checked_as_the_whole() {
     assert!(chain(&read.unwrap_err()).contains("chunk [1, 0]"));
 }
 
+/// zarrs would decode all of it before it compares lengths.
+#[test]
+fn a_chunk_that_decodes_to_far_more_is_refused_at_its_length() {
+    for endian in ["little", "big"] {
+        let folder = tempfile::tempdir().unwrap();
+        let metadata = serde_json::json!({
+            "zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "float32",
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4]}},
+            "chunk_key_encoding": {"name": "default"}, "fill_value": 0,
+            "codecs": [
+                {"name": "bytes", "configuration": {"endian": endian}},
+                {"name": "crc32c"},
+                {"name": "zstd", "configuration": {"level": 1, "checksum": false}},
+            ],
+        });
+        let array = folder.path().join("a/fields");
+        fs::create_dir_all(array.join("c")).unwrap();
+        fs::write(array.join("zarr.json"), metadata.to_string()).unwrap();
+        let bomb = zstd::bulk::compress(&vec![0; 64 << 20], 1).unwrap();
+        fs::write(array.join("c/0"), bomb).unwrap();
+        fails(folder.path(), &["chunk [0]", "buffer is too small"]);
+    }
+}
+
 #[test]
 fn metadata_that_lies_about_sizes_is_refused() {
     let folder = tempfile::tempdir().unwrap();

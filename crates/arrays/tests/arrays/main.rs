@@ -3,19 +3,24 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
 mod changed;
+mod codecs;
 mod conversions;
 mod coordinates;
 mod damaged;
 mod epochs;
+mod extremes;
 mod far;
 mod faults;
 mod into;
 mod oracle;
 mod settings;
 mod sharing;
+mod xarray;
 mod zarr_python;
 
+use std::env;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use arrays::{ArrayBatch, ArraySamples, Element, Error, SampleSpec, Variable};
@@ -59,6 +64,41 @@ fn values<T: Element>(samples: ArraySamples) -> Result<(Vec<T>, Vec<usize>), Err
 /// The values of all steps of an array, in their order.
 fn read_all<T: Element>(folder: &Path, array: &str) -> Result<Vec<T>, Error> {
     Ok(values(open(folder, array)?)?.0)
+}
+
+/// Arrays that a script of `tests/python` wrote, and what it says of each.
+struct RandomArrays {
+    found: serde_json::Map<String, serde_json::Value>,
+    seed: u64,
+    n_arrays: u64,
+}
+
+/// Has a script write random arrays into a folder: `SOMAFEED_RANDOM_ARRAYS` of them, from
+/// `SOMAFEED_RANDOM_SEED`.
+///
+/// The interpreter is the one that `SOMAFEED_PYTHON` names (`cargo xtask test` sets it). Without it
+/// nothing is compared, unless `SOMAFEED_REQUIRE_PYTHON` demands it.
+#[expect(clippy::print_stderr, reason = "a test prints what it cannot check")]
+fn written(script: &str, folder: &Path) -> Option<RandomArrays> {
+    const DEFAULT_ARRAYS: u64 = 100;
+    let number =
+        |name: &str, default: u64| env::var(name).map_or(default, |text| text.parse().unwrap());
+    let Some(python) = env::var_os("SOMAFEED_PYTHON").filter(|python| !python.is_empty()) else {
+        let absent = "SOMAFEED_PYTHON names no interpreter with xarray";
+        assert!(env::var_os("SOMAFEED_REQUIRE_PYTHON").is_none(), "{absent}");
+        eprintln!("{script} did not run: {absent} (`cargo xtask test` makes one)");
+        return None;
+    };
+    let n_arrays = number("SOMAFEED_RANDOM_ARRAYS", DEFAULT_ARRAYS);
+    let seed = number("SOMAFEED_RANDOM_SEED", 7);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python").join(script);
+    let mut command = Command::new(python);
+    command.arg(script).arg(folder).arg(seed.to_string()).arg(n_arrays.to_string());
+    let output = command.env("PYTHONDONTWRITEBYTECODE", "1").output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {errors}");
+    let found = serde_json::from_slice(&output.stdout).unwrap();
+    Some(RandomArrays { found, seed, n_arrays })
 }
 
 /// An error and its causes in one line.

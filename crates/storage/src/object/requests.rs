@@ -22,6 +22,7 @@ use super::pace::Pace;
 use super::request::{self, Pending, Promise, promise};
 use super::throttle::Throttle;
 use super::versions::{self, Versions};
+use crate::names;
 use crate::storage::{Entry, FileVersion, ListedFile, RequestCounts};
 
 /// A store, and what all storages of it share.
@@ -147,6 +148,7 @@ impl Requests {
         if file.is_empty() {
             return Ok(self.prefix.clone());
         }
+        names::check(file)?;
         Path::parse(format!("{}/{file}", self.prefix))
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
     }

@@ -1,0 +1,53 @@
+//! Memory for chunks, whose sizes come from metadata that may be wrong.
+
+use std::sync::LazyLock;
+
+use crate::error::Cause;
+
+/// The limit where the machine does not say how much memory it has.
+const UNKNOWN_MACHINE: u64 = 1 << 34;
+
+/// The most bytes that one chunk may take when it is decoded, or one row: a quarter of the
+/// machine's memory.
+pub(crate) fn most_bytes() -> u64 {
+    static MOST: LazyLock<u64> = LazyLock::new(|| {
+        let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let total =
+            text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.strip_suffix("kB"));
+        let kib = total.and_then(|total| total.trim().parse::<u64>().ok());
+        kib.map_or(UNKNOWN_MACHINE, |kib| kib.saturating_mul(1024) / 4)
+    });
+    *MOST
+}
+
+/// Fails if a chunk of this many bytes is too large to be decoded.
+pub(crate) fn check_chunk(n_bytes: usize) -> Result<(), Cause> {
+    let most = most_bytes();
+    if n_bytes as u64 <= most {
+        return Ok(());
+    }
+    let text = format!(
+        "it has {n_bytes} bytes when it is decoded, more than a quarter of this machine's memory \
+         ({most}): store the array in smaller chunks"
+    );
+    Err(text.into())
+}
+
+/// The first `n_bytes` of a buffer, which grows if needed.
+pub(crate) fn words(buffer: &mut Vec<u64>, n_bytes: usize) -> Result<&mut [u8], Cause> {
+    let n_words = n_bytes.div_ceil(size_of::<u64>());
+    if buffer.len() < n_words {
+        *buffer = bytemuck::try_zeroed_vec(n_words).map_err(|()| lacking(n_bytes))?;
+    }
+    Ok(&mut bytemuck::cast_slice_mut(buffer)[..n_bytes])
+}
+
+/// As many bytes, all of them zero.
+pub(crate) fn zeroed(n_bytes: usize) -> Result<Vec<u8>, std::io::Error> {
+    bytemuck::try_zeroed_vec(n_bytes)
+        .map_err(|()| std::io::Error::new(std::io::ErrorKind::OutOfMemory, lacking(n_bytes)))
+}
+
+fn lacking(n_bytes: usize) -> Cause {
+    format!("there is too little memory for {n_bytes} bytes").into()
+}
