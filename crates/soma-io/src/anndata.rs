@@ -144,6 +144,11 @@ impl AnnDataExperiment {
         Ok(self.tables.version()?)
     }
 
+    /// The elements that are not read, and why.
+    pub(crate) fn unread_elements(&self) -> Result<Vec<(String, String)>, Error> {
+        Ok(self.tables.unread()?)
+    }
+
     /// Limits the rate at which matrices are read.
     pub(crate) fn limit_reads(&mut self, limit: Arc<ReadLimit>) {
         self.place.read_limit = Some(limit);

@@ -147,6 +147,20 @@ impl Experiment {
         }
     }
 
+    /// The elements of an AnnData that are not read, by their paths, each with the reason: those of
+    /// obsp, varm and varp, and what only some data sets of a collection have. Columns and values of
+    /// uns have lists of their own ([`DataFrame::unread_columns`], [`Uns::left_out`]). Nothing of a
+    /// SOMA experiment.
+    ///
+    /// # Errors
+    /// [`Error::AnnData`] if the storage cannot be reached or refuses.
+    pub fn unread_elements(&self) -> Result<Vec<(String, String)>, Error> {
+        match &self.stored {
+            StoredExperiment::Soma(_) => Ok(Vec::new()),
+            StoredExperiment::AnnData(anndata) => anndata.unread_elements(),
+        }
+    }
+
     /// The layer of X that is meant if none is named: `raw`, as in the Census, and `X` of an
     /// AnnData.
     pub fn default_layer(&self) -> &'static str {

@@ -43,6 +43,10 @@ impl AnnDataExperiment {
         match *self {}
     }
 
+    pub(crate) fn unread_elements(&self) -> Result<Vec<(String, String)>, Error> {
+        match *self {}
+    }
+
     pub(crate) fn limit_reads(&mut self, _: Arc<ReadLimit>) {
         match *self {}
     }

@@ -56,7 +56,7 @@ impl StoredFrame {
                 continue;
             }
             if matches!(field.data_type(), DataType::Dictionary(..)) {
-                categorical.push(field.name().as_str());
+                categorical.push((name, field.name().as_str()));
             }
             let attribute = attribute(name, field).ok_or_else(|| {
                 let problem = format!("values of type {} are not read", field.data_type());
@@ -66,13 +66,15 @@ impl StoredFrame {
             columns.push(field.name().clone());
         }
         // Reads no rows, but all categories together.
-        let known = frame.read(&categorical, 0..0)?;
+        let stored: Vec<&str> = categorical.iter().map(|(_, stored)| *stored).collect();
+        let known = frame.read(&stored, 0..0)?;
         let enumerations = known
             .schema()
             .fields()
             .iter()
             .zip(known.columns())
-            .map(|(field, column)| enumeration(field, column, uri))
+            .zip(categorical)
+            .map(|((field, column), (name, _))| enumeration(name, field, column, uri))
             .collect::<Result<_, Error>>()?;
         let schema = schema(vec![dimension(JOINID)], attributes, &[frame.n_rows()]);
         Ok(Self { frame, uri: uri.to_owned(), schema, columns, enumerations })
@@ -210,14 +212,19 @@ fn attribute(name: &str, field: &Field) -> Option<Attribute> {
     })
 }
 
-/// The enumeration with the categories of a column.
-fn enumeration(field: &Field, column: &ArrayRef, uri: &str) -> Result<Enumeration, Error> {
+/// The enumeration with the categories of a column, which has this name here.
+fn enumeration(
+    name: &str,
+    field: &Field,
+    column: &ArrayRef,
+    uri: &str,
+) -> Result<Enumeration, Error> {
     let categories = column.as_any_dictionary().values();
-    let broken = |problem: String| Error::broken_column(uri, field.name(), problem);
+    let broken = |problem: String| Error::broken_column(uri, name, problem);
     let datatype = datatype(categories.data_type()).ok_or_else(|| {
         broken(format!("categories of type {} are not read", categories.data_type()))
     })?;
-    let attribute = Attribute::new(field.name(), datatype);
+    let attribute = Attribute::new(name, datatype);
     let stored =
         stored_column(categories, &attribute).map_err(|error| broken(error.to_string()))?;
     let values = match stored.offsets {
@@ -230,7 +237,7 @@ fn enumeration(field: &Field, column: &ArrayRef, uri: &str) -> Result<Enumeratio
         ),
     };
     let ordered = field.dict_is_ordered().unwrap_or(false);
-    Ok(Enumeration { name: field.name().clone(), datatype, ordered, values })
+    Ok(Enumeration { name: name.to_owned(), datatype, ordered, values })
 }
 
 /// The values of an Arrow array as TileDB stores them.
