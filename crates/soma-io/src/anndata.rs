@@ -19,7 +19,7 @@ use storage::{CachedStorage, ReadLimit};
 use self::h5ad::H5ad;
 use self::matrix::StoredMatrix;
 use self::reader::AnnDataReader;
-use self::table::StoredFrame;
+use self::table::AnnDataTable;
 use crate::native::NotNative;
 use crate::soma_object::Place;
 use crate::{DataFrame, Error, SparseNdArray, Uns};
@@ -109,7 +109,7 @@ impl AnnDataExperiment {
 
     /// The cells.
     pub(crate) fn obs(&self) -> Result<DataFrame, Error> {
-        self.frame(self.tables.obs()?, "obs", OBS_ID)
+        Ok(self.frame(self.tables.obs()?, "obs", OBS_ID))
     }
 
     /// The names of the measurements.
@@ -168,9 +168,9 @@ impl AnnDataExperiment {
         Ok(self.matrices.get_or_init(|| Matrices { anndata, is_far, cache: opened.cache }))
     }
 
-    fn frame(&self, frame: Frame, path: &str, id: &str) -> Result<DataFrame, Error> {
+    fn frame(&self, frame: Frame, path: &str, id: &str) -> DataFrame {
         let uri = self.uri_of(path);
-        DataFrame::of_table(Box::new(StoredFrame::new(frame, id, &uri)?), uri)
+        DataFrame::new(AnnDataTable::new(frame, id, &uri), uri)
     }
 
     fn uri_of(&self, path: &str) -> String {
@@ -187,8 +187,8 @@ impl AnnDataMeasurement {
     pub(crate) fn var(&self) -> Result<DataFrame, Error> {
         let tables = &self.experiment.tables;
         match self.part {
-            Part::Main => self.experiment.frame(tables.var()?, "var", VAR_ID),
-            Part::Raw => self.experiment.frame(raw(tables)?.var()?, "raw/var", VAR_ID),
+            Part::Main => Ok(self.experiment.frame(tables.var()?, "var", VAR_ID)),
+            Part::Raw => Ok(self.experiment.frame(raw(tables)?.var()?, "raw/var", VAR_ID)),
         }
     }
 
