@@ -17,12 +17,12 @@ use ::anndata::{AnnData, Frame, Matrix};
 use storage::{CachedStorage, ReadLimit};
 
 use self::h5ad::H5ad;
-use self::matrix::StoredMatrix;
+use self::matrix::AnnDataMatrix;
 use self::reader::AnnDataReader;
 use self::table::AnnDataTable;
 use crate::native::NotNative;
 use crate::soma_object::Place;
-use crate::{DataFrame, Error, SparseNdArray, Uns};
+use crate::{DataFrame, Error, Uns};
 
 /// The measurement that has X, the layers and obsm.
 const MAIN: &str = "RNA";
@@ -210,7 +210,7 @@ impl AnnDataMeasurement {
     }
 
     /// Opens a layer.
-    pub(crate) fn x(&self, layer: &str) -> Result<SparseNdArray, Error> {
+    pub(crate) fn x(&self, layer: &str) -> Result<crate::Matrix, Error> {
         let existing = self.layers()?;
         if !existing.iter().any(|name| name == layer) {
             return Err(self.no_member("layer of X", layer, existing));
@@ -242,7 +242,7 @@ impl AnnDataMeasurement {
     }
 
     /// Opens an array of obsm.
-    pub(crate) fn obsm(&self, name: &str) -> Result<SparseNdArray, Error> {
+    pub(crate) fn obsm(&self, name: &str) -> Result<crate::Matrix, Error> {
         let existing = self.obsm_names()?;
         if !existing.iter().any(|of| of == name) {
             return Err(self.no_member("array of obsm", name, existing));
@@ -259,7 +259,7 @@ impl AnnDataMeasurement {
     }
 
     /// A matrix whose rows are the cells.
-    fn array(&self, matrix: Matrix) -> Result<SparseNdArray, Error> {
+    fn array(&self, matrix: Matrix) -> Result<crate::Matrix, Error> {
         let place = self.experiment.place.at(&self.experiment.uri_of(matrix.path()));
         let obs = self.experiment.tables.obs()?;
         if matrix.starts() != obs.starts() {
@@ -273,9 +273,8 @@ impl AnnDataMeasurement {
         }
         let Matrices { is_far, cache, .. } = self.experiment.matrices()?.clone();
         let opened = OpenMatrix { matrix: Arc::new(matrix), is_far, cache };
-        let array = Arc::new(StoredMatrix::new(&opened.matrix));
         let reader = AnnDataReader::new(&opened, &place.uri, place.threads()?.pool()?);
-        Ok(SparseNdArray::of_anndata(place, array, Arc::new(reader)))
+        Ok(crate::Matrix::new(AnnDataMatrix { place, reader: Arc::new(reader) }))
     }
 
     fn no_member(&self, kind: &'static str, name: &str, existing: Vec<String>) -> Error {

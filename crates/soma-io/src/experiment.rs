@@ -6,7 +6,7 @@ use storage::{Config, ReadLimit};
 
 use crate::anndata::{AnnDataExperiment, AnnDataMeasurement};
 use crate::soma_object::{Collection, Place, gather, trimmed};
-use crate::{DataFrame, Error, ReaderChoice, SparseNdArray, Uns, census};
+use crate::{DataFrame, Error, Matrix, ReaderChoice, SparseNdArray, Uns, census};
 
 /// Options for opening an experiment.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ pub struct OpenOptions {
     /// The time as of which everything is read, in milliseconds since 1970; `None` means now.
     pub timestamp: Option<u64>,
     /// Reader of groups, metadata, obs and var; X has [a choice of its
-    /// own](SparseNdArray::reader). With [`ReaderChoice::Auto`] everything is read natively except
+    /// own](Matrix::reader). With [`ReaderChoice::Auto`] everything is read natively except
     /// what only libtiledb supports ([`DataFrame::why_not_native`]), which needs the feature
     /// `libtiledb`.
     pub reader: ReaderChoice,
@@ -252,10 +252,11 @@ impl Measurement {
     }
 
     /// Opens a layer of X, for example `raw`.
-    pub fn x(&self, layer: &str) -> Result<SparseNdArray, Error> {
+    pub fn x(&self, layer: &str) -> Result<Matrix, Error> {
         match &self.stored {
             StoredMeasurement::Soma(members) => {
-                SparseNdArray::open(members.collection("X")?.member("layer of X", layer)?)
+                let place = members.collection("X")?.member("layer of X", layer)?;
+                SparseNdArray::open(place).map(Matrix::new)
             }
             StoredMeasurement::AnnData(anndata) => anndata.x(layer),
         }
@@ -274,11 +275,12 @@ impl Measurement {
     }
 
     /// Opens an array of obsm, for example `X_pca`: cells by columns of their own, which are not
-    /// genes. [`SparseNdArray::used_columns`] is their number.
-    pub fn obsm(&self, name: &str) -> Result<SparseNdArray, Error> {
+    /// genes. [`Matrix::used_columns`] is their number.
+    pub fn obsm(&self, name: &str) -> Result<Matrix, Error> {
         match &self.stored {
             StoredMeasurement::Soma(members) => {
-                SparseNdArray::open(members.collection(OBSM)?.member("array of obsm", name)?)
+                let place = members.collection(OBSM)?.member("array of obsm", name)?;
+                SparseNdArray::open(place).map(Matrix::new)
             }
             StoredMeasurement::AnnData(anndata) => anndata.obsm(name),
         }

@@ -2,7 +2,7 @@
 //!
 //! The format is [SOMA](https://github.com/single-cell-data/SOMA) as tiledbsoma writes it on
 //! TileDB, encoding versions 1 and 1.1.0. An [`Experiment`] leads to its obs ([`DataFrame`]) and to
-//! measurements with a var ([`DataFrame`]) and layers of X ([`SparseNdArray`]).
+//! measurements with a var ([`DataFrame`]) and layers of X ([`Matrix`]).
 //!
 //! X is read through the trait [`XReader`]. [`ReaderChoice`] selects one of the first two readers:
 //!
@@ -66,6 +66,7 @@ mod frame_copy;
 mod genes;
 #[cfg(feature = "libtiledb")]
 mod libtiledb;
+mod matrix;
 mod memory;
 mod native;
 mod reader;
@@ -99,6 +100,7 @@ pub use frame_copy::{ColumnChoice, FrameCopy};
 pub use genes::GeneSelection;
 #[cfg(feature = "libtiledb")]
 pub use libtiledb::LibtiledbReader;
+pub use matrix::{Bounds, Matrix};
 pub use memory::MemoryReader;
 pub use native::NativeReader;
 pub use reader::{ReadForm, ReadStats, XReader};

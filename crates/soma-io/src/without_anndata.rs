@@ -5,7 +5,7 @@ use std::sync::Arc;
 use storage::ReadLimit;
 
 use crate::soma_object::Place;
-use crate::{DataFrame, Error, SparseNdArray, Uns};
+use crate::{DataFrame, Error, Matrix, Uns};
 
 /// The layer that is the element X.
 pub(crate) const X: &str = "X";
@@ -77,7 +77,7 @@ impl AnnDataMeasurement {
         match *self {}
     }
 
-    pub(crate) fn x(&self, _: &str) -> Result<SparseNdArray, Error> {
+    pub(crate) fn x(&self, _: &str) -> Result<Matrix, Error> {
         match *self {}
     }
 
@@ -85,7 +85,7 @@ impl AnnDataMeasurement {
         match *self {}
     }
 
-    pub(crate) fn obsm(&self, _: &str) -> Result<SparseNdArray, Error> {
+    pub(crate) fn obsm(&self, _: &str) -> Result<Matrix, Error> {
         match *self {}
     }
 

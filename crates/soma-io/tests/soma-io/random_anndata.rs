@@ -80,7 +80,7 @@ fn column_names(table: &Value) -> BTreeSet<String> {
     columns.into_iter().flatten().map(|(name, _)| name.clone()).collect()
 }
 
-fn matrix(array: &soma_io::SparseNdArray) -> Result<Value, Error> {
+fn matrix(array: &soma_io::Matrix) -> Result<Value, Error> {
     let mut out = CsrBuffers::default();
     let (n_rows, n_columns) = array.shape();
     let all = RowRanges::new(vec![0..n_rows])?;

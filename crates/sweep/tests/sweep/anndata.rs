@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Output;
 
 use soma_io::{
-    CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges, SparseNdArray,
+    CsrBuffers, Experiment, GeneSelection, Matrix, OpenOptions, ReaderChoice, RowRanges,
 };
 
 use crate::program;
@@ -23,7 +23,7 @@ fn open(path: &Path) -> Experiment {
 }
 
 /// Returns all rows of a matrix of seven cells.
-fn matrix(array: &SparseNdArray) -> CsrBuffers {
+fn matrix(array: &Matrix) -> CsrBuffers {
     let all = RowRanges::new(vec![0..7]).unwrap();
     let mut out = CsrBuffers::default();
     let reader = array.reader(ReaderChoice::Auto).unwrap();
