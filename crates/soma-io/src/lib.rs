@@ -47,9 +47,6 @@
 
 #[cfg(feature = "anndata")]
 mod anndata;
-#[cfg(not(feature = "anndata"))]
-#[path = "without_anndata.rs"]
-mod anndata;
 mod arrow;
 mod axis_query;
 mod census;
