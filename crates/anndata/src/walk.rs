@@ -1,7 +1,7 @@
 //! Which elements of an AnnData are read, found without opening them.
 //!
-//! Links may lead from a group back to itself. Only uns is a tree of any shape, whose depth and size
-//! are limited; elsewhere the names within groups are those of the format.
+//! Links may lead from a group back to itself. Only uns is a tree of any shape, whose depth and
+//! size are limited; elsewhere the names within groups are those of the format.
 
 use std::sync::Arc;
 

@@ -164,9 +164,9 @@ impl Experiment {
     }
 
     /// The elements of an AnnData that are not read, by their paths, each with the reason: those of
-    /// obsp, varm and varp, and what only some data sets of a collection have. Columns and values of
-    /// uns have lists of their own ([`DataFrame::unread_columns`], [`Uns::left_out`]). Nothing of a
-    /// SOMA experiment.
+    /// obsp, varm and varp, and what only some data sets of a collection have. Columns and values
+    /// of uns have lists of their own ([`DataFrame::unread_columns`], [`Uns::left_out`]). Empty for
+    /// a SOMA experiment.
     ///
     /// # Errors
     /// [`Error::AnnData`] if the storage cannot be reached or refuses.
