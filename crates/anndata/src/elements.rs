@@ -1,6 +1,6 @@
 //! The groups and arrays of a store by path, from consolidated metadata or their own files.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use storage::{FileVersion, Storage};
 
 use crate::error::Error;
+use crate::walk;
 
 /// What the root of a collection that annbatch wrote has as its encoding.
 const COLLECTION: &str = "annbatch-preshuffled";
@@ -64,7 +65,7 @@ impl Elements {
         pool: Arc<ThreadPool>,
     ) -> Result<Option<Self>, Error> {
         let files = [V3_FILE, ".zmetadata", ".zgroup", ".zattrs"];
-        let read = read_json(&*storage, &files)?;
+        let read = read_json(&*storage, &files).into_iter().collect::<Result<Vec<_>, _>>()?;
         let [v3, consolidated, v2, attributes] = &read[..] else { return Ok(None) };
         let mut known = HashMap::new();
         let mut is_consolidated = false;
@@ -108,7 +109,6 @@ impl Elements {
         if found.is_empty() {
             return Err(self.damaged("its root", "it is a collection without data sets"));
         }
-        self.gather(&found)?;
         Ok(found)
     }
 
@@ -136,6 +136,9 @@ impl Elements {
     }
 
     /// Learns the metadata of those of `paths` that are not known, all together.
+    ///
+    /// # Errors
+    /// The first that cannot be read; the others are known then.
     pub(crate) fn gather(&self, paths: &[String]) -> Result<(), Error> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut missing: Vec<&String> =
@@ -144,25 +147,21 @@ impl Elements {
         missing.sort_unstable();
         missing.dedup();
         let names = self.metadata_files();
-        let files: Vec<String> = missing
-            .iter()
-            .flat_map(|path| names.iter().map(move |name| format!("{path}/{name}")))
-            .collect();
+        let files: Vec<String> =
+            missing.iter().flat_map(|path| names.iter().map(|name| joined(path, name))).collect();
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        let read = read_json(&*self.storage, &files)?;
+        let mut read = read_json(&*self.storage, &files).into_iter();
+        let mut failure = None;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        for (path, of_path) in missing.into_iter().zip(read.chunks(names.len())) {
-            let node = match of_path {
-                [v3] => v3.as_ref().map(of_v3),
-                [array, group, attributes] if array.is_some() || group.is_some() => {
-                    let attributes = attributes.clone().unwrap_or_default();
-                    Some(Node { array: array.clone(), attributes })
-                }
-                _ => None,
-            };
-            known.insert(path.clone(), node.map(Arc::new));
+        for path in missing {
+            // All of them are taken, also after an error.
+            let of_path: Vec<_> = read.by_ref().take(names.len()).collect();
+            match of_path.into_iter().collect::<Result<Vec<_>, Error>>() {
+                Ok(of_path) => drop(known.insert(path.clone(), node_of(of_path).map(Arc::new))),
+                Err(error) => drop(failure.get_or_insert(error)),
+            }
         }
-        Ok(())
+        failure.map_or(Ok(()), Err)
     }
 
     /// The group or array at `path`; `None` if there is none.
@@ -209,6 +208,7 @@ impl Elements {
     }
 
     /// The names of the elements in the group at `path`, sorted; none if there is no such group.
+    /// Those whose metadata cannot be read are among them.
     pub(crate) fn children(&self, path: &str) -> Result<Vec<String>, Error> {
         let mut names: Vec<String> = if self.is_consolidated {
             let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -220,37 +220,52 @@ impl Elements {
             let names = names.filter(|name| !name.is_empty() && !name.contains('/'));
             names.map(str::to_owned).collect()
         } else {
-            let listed = self.storage.list(path);
-            let listed = listed.map_err(|source| Error::Metadata {
-                place: self.place(),
-                file: path.to_owned(),
-                source,
-            })?;
-            let folders = listed.into_iter().filter(|entry| entry.is_folder);
-            folders.map(|entry| entry.name).filter(|name| !name.starts_with('.')).collect()
+            self.listed(path)?
         };
         names.sort_unstable();
         Ok(names)
     }
 
-    /// The versions of the files with the metadata of all elements, and of the first chunk of each
-    /// array.
+    /// The folders in the group at `path` that are groups or arrays, or whose metadata cannot be
+    /// read.
+    fn listed(&self, path: &str) -> Result<Vec<String>, Error> {
+        let listed = self.storage.list(path).map_err(|source| Error::Metadata {
+            place: self.place(),
+            file: path.to_owned(),
+            source,
+        })?;
+        let folders = listed.into_iter().filter(|entry| entry.is_folder);
+        let mut names: Vec<String> = folders.map(|entry| entry.name).collect();
+        let paths: Vec<String> = names.iter().map(|name| joined(path, name)).collect();
+        // What fails here is an error when it is opened.
+        drop(self.gather(&paths));
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        names.retain(|name| !matches!(known.get(&joined(path, name)), Some(None)));
+        Ok(names)
+    }
+
+    /// The names of the elements in the groups `name` of all data sets, sorted, each with whether
+    /// all data sets have it.
+    pub(crate) fn members(&self, name: &str) -> Result<Vec<(String, bool)>, Error> {
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for path in self.paths(name) {
+            for child in self.children(&path)? {
+                *counts.entry(child).or_default() += 1;
+            }
+        }
+        let n_datasets = self.roots.len();
+        Ok(counts.into_iter().map(|(name, n)| (name, n == n_datasets)).collect())
+    }
+
+    /// The versions of the files with the metadata of all elements that are read, and of the first
+    /// chunk of each array.
     pub(crate) fn version(&self) -> Result<String, Error> {
-        let (mut files, mut paths) = (Vec::new(), vec![String::new()]);
-        while let Some(path) = paths.pop() {
-            let Some(node) = self.find(&path)? else { continue };
-            let chunks = if let Some(array) = &node.array {
-                self.first_chunks(array)
-            } else {
-                let children = self.children(&path)?;
-                let children: Vec<String> =
-                    children.iter().map(|name| joined(&path, name)).collect();
-                self.gather(&children)?;
-                paths.extend(children);
-                Vec::new()
-            };
+        let mut files = Vec::new();
+        for (path, node) in walk::read_elements(self)? {
+            let chunks = node.array.as_ref().map(|array| self.first_chunks(array));
             let metadata = self.metadata_files().iter().map(|name| (*name).to_owned());
-            files.extend(metadata.chain(chunks).map(|name| joined(&path, &name)));
+            let names = metadata.chain(chunks.unwrap_or_default());
+            files.extend(names.map(|name| joined(&path, &name)));
         }
         files.sort_unstable();
         let names: Vec<&str> = files.iter().map(String::as_str).collect();
@@ -367,11 +382,20 @@ fn of_consolidated_v2(all: &Map<String, Value>) -> HashMap<String, Option<Arc<No
     nodes.into_iter().map(|(path, node)| (path, Some(Arc::new(node)))).collect()
 }
 
+/// The node whose files with metadata were read; `None` if there is none.
+fn node_of(files: Vec<Option<Map<String, Value>>>) -> Option<Node> {
+    match <[_; 3]>::try_from(files) {
+        Ok([array, group, attributes]) => (array.is_some() || group.is_some())
+            .then(|| Node { array, attributes: attributes.unwrap_or_default() }),
+        Err(v3) => v3.into_iter().next().flatten().as_ref().map(of_v3),
+    }
+}
+
 /// The JSON objects in files; `None` for files that do not exist.
 fn read_json(
     storage: &dyn Storage,
     files: &[&str],
-) -> Result<Vec<Option<Map<String, Value>>>, Error> {
+) -> Vec<Result<Option<Map<String, Value>>, Error>> {
     let parse = |(file, bytes): (&&str, io::Result<Vec<u8>>)| {
         let failed = |source: io::Error| Error::Metadata {
             place: storage.place(),
@@ -388,12 +412,15 @@ fn read_json(
         }
     };
     if files.is_empty() {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     files.iter().zip(storage.read_files(files)).map(parse).collect()
 }
 
 /// The path of a child.
-fn joined(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") }
+pub(crate) fn joined(path: &str, name: &str) -> String {
+    match (path, name) {
+        ("", path) | (path, "") => path.to_owned(),
+        _ => format!("{path}/{name}"),
+    }
 }

@@ -7,11 +7,15 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 use serde_json::Value;
 
+use crate::categories::check_categories;
 use crate::column::{Column, Stored, read_columns};
 use crate::elements::Elements;
 use crate::error::Error;
 use crate::frame_column::FrameColumn;
 use crate::parts::{of_parts, starts};
+
+/// Why an element is not read that only some data sets of a collection have.
+pub(crate) const NOT_IN_ALL: &str = "some data sets do not have it";
 
 /// A table (`encoding-type: dataframe`): obs, var, or the var of raw. Of a collection, the tables
 /// of its data sets, one after another.
@@ -119,8 +123,9 @@ impl Frame {
             }
             for column in columns.iter_mut().skip(1) {
                 let same = others.iter().position(|other| other.name == column.name());
-                column.add(same.map(|at| others.swap_remove(at)));
+                column.add(same.map(|at| others.remove(at)));
             }
+            columns.extend(others.into_iter().map(FrameColumn::of_later));
         }
         let (mut fields, mut unsupported) = (Vec::new(), Vec::new());
         for column in &columns {
@@ -225,6 +230,9 @@ impl Frame {
     }
 
     /// Reads the categories of columns that were not read yet.
+    ///
+    /// # Errors
+    /// Those of reading; [`Error::Damaged`] if a category is missing or there twice.
     fn learn_categories(&self, wanted: &[&FrameColumn]) -> Result<(), Error> {
         let parts = wanted.iter().flat_map(|column| column.parts());
         let of_columns = parts.filter_map(|column| match &column.stored {
@@ -235,6 +243,8 @@ impl Frame {
         let whole = |column| Column::n_rows(column).map(|n_rows| (column, 0..n_rows));
         let lists: Vec<_> = of_columns.iter().filter_map(|of| whole(&of.categories)).collect();
         for (of, list) in of_columns.iter().zip(read_columns(&self.elements, &lists)?) {
+            check_categories(&list)
+                .map_err(|what| self.elements.damaged(&of.categories.path, what))?;
             // Another thread may have read them meanwhile: they are the same.
             drop(of.known.set(list));
         }

@@ -10,7 +10,9 @@ use arrow_schema::{ArrowError, DataType, Field};
 use arrow_select::concat::concat;
 use arrow_select::interleave::interleave;
 
+use crate::categories::Categories;
 use crate::column::{Column, Stored};
+use crate::frame::NOT_IN_ALL;
 
 /// A column of a table, in each of its data sets.
 #[derive(Debug)]
@@ -32,6 +34,11 @@ struct United {
 impl FrameColumn {
     pub(crate) fn new(first: Column) -> Self {
         Self { parts: vec![first], is_missing: false, united: OnceLock::new() }
+    }
+
+    /// A column that the first data set does not have.
+    pub(crate) fn of_later(column: Column) -> Self {
+        Self { is_missing: true, ..Self::new(column) }
     }
 
     /// Adds the column of the next data set.
@@ -59,7 +66,7 @@ impl FrameColumn {
     pub(crate) fn field(&self) -> Result<Field, String> {
         let first = self.parts[0].field()?;
         if self.is_missing {
-            return Err("some data sets do not have it".to_owned());
+            return Err(NOT_IN_ALL.to_owned());
         }
         let mut is_nullable = first.is_nullable();
         for part in &self.parts[1..] {
@@ -124,10 +131,12 @@ impl FrameColumn {
         let mut known: HashMap<Vec<u8>, i32> = HashMap::new();
         let (mut all, mut places) = (Vec::new(), Vec::new());
         for (list_idx, list) in lists.iter().enumerate() {
-            let mut of_list = Vec::with_capacity(list.len());
+            let (mut of_list, categories) =
+                (Vec::with_capacity(list.len()), Categories::new(list)?);
             for row in 0..list.len() {
                 let next = known.len() as i32;
-                let place = *known.entry(bytes_of(list, row)).or_insert_with(|| {
+                let key = categories.key(row).unwrap_or_default().into_owned();
+                let place = *known.entry(key).or_insert_with(|| {
                     all.push((list_idx, row));
                     next
                 });
@@ -146,18 +155,4 @@ fn values_of(data_type: &DataType) -> (bool, &DataType) {
         DataType::Dictionary(_, values) => (true, values),
         other => (false, other),
     }
-}
-
-/// The bytes of a category.
-fn bytes_of(list: &ArrayRef, row: usize) -> Vec<u8> {
-    if let Some(texts) = list.as_string_opt::<i64>() {
-        return texts.value(row).as_bytes().to_vec();
-    }
-    if let Some(truths) = list.as_boolean_opt() {
-        return vec![u8::from(truths.value(row))];
-    }
-    let width = list.data_type().primitive_width().unwrap_or(0);
-    let data = list.to_data();
-    let start = (data.offset() + row) * width;
-    data.buffers().first().map_or_else(Vec::new, |of| of.as_slice()[start..start + width].to_vec())
 }

@@ -52,9 +52,11 @@
 //! # Not read
 //!
 //! Matrices by columns (`csc_matrix`), tables in obsm, obsp, varm and varp; of uns, numbers with
-//! dimensions, tables and matrices.
+//! dimensions, tables and matrices; what only some data sets of a collection have.
+//! [`AnnData::unread`], [`Frame::unsupported`] and [`Uns::unread`] name them.
 #![forbid(unsafe_code)]
 
+mod categories;
 mod column;
 mod elements;
 mod error;
@@ -66,6 +68,7 @@ mod matrix;
 mod open;
 mod parts;
 mod uns;
+mod walk;
 
 pub use arrays::Scalar;
 pub use error::Error;

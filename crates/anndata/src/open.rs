@@ -8,7 +8,7 @@ use storage::Storage;
 
 use crate::elements::{Elements, is_anndata};
 use crate::error::Error;
-use crate::frame::Frame;
+use crate::frame::{Frame, NOT_IN_ALL};
 use crate::matrix::Matrix;
 use crate::uns::Uns;
 
@@ -85,9 +85,9 @@ impl AnnData {
         Matrix::open(&self.elements, "X")
     }
 
-    /// The names of the layers, sorted.
+    /// The names of the layers, sorted; of a collection those that all data sets have.
     pub fn layers(&self) -> Result<Vec<String>, Error> {
-        self.elements.children(&self.elements.first("layers"))
+        self.names("layers")
     }
 
     /// Opens a layer.
@@ -95,9 +95,9 @@ impl AnnData {
         Matrix::open(&self.elements, &format!("layers/{name}"))
     }
 
-    /// The names of the arrays of obsm, sorted.
+    /// The names of the arrays of obsm, sorted; of a collection those that all data sets have.
     pub fn obsm_names(&self) -> Result<Vec<String>, Error> {
-        self.elements.children(&self.elements.first("obsm"))
+        self.names("obsm")
     }
 
     /// Opens an array of obsm.
@@ -114,8 +114,8 @@ impl AnnData {
     }
 
     /// Identifies the state of its files: a text that differs once the file was written to, if it
-    /// is HDF5, and once an element was written anew, if it is Zarr. Chunks beyond the first of an
-    /// array of Zarr that were written to in place are not noticed.
+    /// is HDF5, and once an element that is read was written anew, if it is Zarr. Chunks beyond the
+    /// first of an array of Zarr that were written to in place are not noticed.
     ///
     /// # Errors
     /// [`Error::Metadata`] if the storage cannot be reached or refuses.
@@ -123,10 +123,47 @@ impl AnnData {
         self.elements.version()
     }
 
-    /// The element `raw`; `None` if there is none.
+    /// The element `raw`; `None` if there is none, or if some data sets of a collection have none.
     pub fn raw(&self) -> Result<Option<Raw>, Error> {
-        let found = self.elements.find(&self.elements.first("raw/X"))?;
-        Ok(found.map(|_| Raw { elements: Arc::clone(&self.elements) }))
+        let (n_found, n_datasets) = self.n_raw()?;
+        Ok((n_found == n_datasets).then(|| Raw { elements: Arc::clone(&self.elements) }))
+    }
+
+    /// The paths of the elements that are not read, each with the reason, apart from those of
+    /// tables ([`Frame::unsupported`]) and of uns ([`Uns::unread`]).
+    ///
+    /// # Errors
+    /// [`Error::Metadata`] if the storage cannot be reached or refuses.
+    pub fn unread(&self) -> Result<Vec<(String, String)>, Error> {
+        let mut unread = Vec::new();
+        for group in ["obsp", "varm", "varp", "raw/varm"] {
+            let members = self.elements.members(group)?;
+            let not_read = |(name, _)| (format!("{group}/{name}"), format!("{group} is not read"));
+            unread.extend(members.into_iter().map(not_read));
+        }
+        for group in ["layers", "obsm"] {
+            let members = self.elements.members(group)?.into_iter();
+            let partial = members.filter(|(_, in_all)| !in_all);
+            unread.extend(partial.map(|(name, _)| (format!("{group}/{name}"), NOT_IN_ALL.into())));
+        }
+        let (n_found, n_datasets) = self.n_raw()?;
+        if (1..n_datasets).contains(&n_found) {
+            unread.push(("raw".to_owned(), NOT_IN_ALL.to_owned()));
+        }
+        Ok(unread)
+    }
+
+    fn names(&self, group: &str) -> Result<Vec<String>, Error> {
+        let members = self.elements.members(group)?.into_iter();
+        Ok(members.filter(|(_, in_all)| *in_all).map(|(name, _)| name).collect())
+    }
+
+    /// The number of data sets that have the element `raw`, and of all.
+    fn n_raw(&self) -> Result<(usize, usize), Error> {
+        let paths = self.elements.paths("raw/X");
+        self.elements.gather(&paths)?;
+        let found = paths.iter().map(|path| Ok(usize::from(self.elements.find(path)?.is_some())));
+        Ok((found.sum::<Result<usize, Error>>()?, paths.len()))
     }
 }
 

@@ -5,8 +5,10 @@ use arrays::Scalar;
 use crate::elements::Elements;
 use crate::error::Error;
 
-/// Groups within each other deeper than this are not read: links in HDF5 may go round.
-const MOST_LEVELS: usize = 16;
+/// Groups within each other deeper than this are not read: links may lead back to a group.
+pub(crate) const MOST_LEVELS: usize = 16;
+/// The most elements that are read, since each of several links may lead back.
+pub(crate) const MOST_ELEMENTS: usize = 1 << 14;
 /// The longest list of strings that is read.
 const MOST_STRINGS: u64 = 1 << 20;
 
@@ -43,11 +45,12 @@ impl Uns {
             }
             return Ok(Self { values: Vec::new(), unread });
         }
+        let mut reading = Reading { elements, n_elements: 0, unread };
         let values = match elements.find("uns")? {
-            Some(group) if group.array.is_none() => group_of(elements, "uns", 0, &mut unread)?,
+            Some(group) if group.array.is_none() => reading.group("uns", 0),
             Some(_) => {
                 let why = elements.readable("uns").err().map(|error| error.to_string());
-                unread.extend(why.map(|why| ("uns".to_owned(), why)));
+                reading.unread.extend(why.map(|why| ("uns".to_owned(), why)));
                 Vec::new()
             }
             None => Vec::new(),
@@ -55,49 +58,84 @@ impl Uns {
         let within = |(path, why): (String, String)| {
             (path.strip_prefix("uns/").unwrap_or(&path).to_owned(), why)
         };
-        Ok(Self { values, unread: unread.into_iter().map(within).collect() })
+        Ok(Self { values, unread: reading.unread.into_iter().map(within).collect() })
     }
 }
 
-/// The values in the group at `path`, `level` groups below uns.
-fn group_of(
-    elements: &Elements,
-    path: &str,
-    level: usize,
-    unread: &mut Vec<(String, String)>,
-) -> Result<Vec<(String, UnsValue)>, Error> {
-    let names = elements.children(path)?;
-    elements.gather(&names.iter().map(|name| format!("{path}/{name}")).collect::<Vec<_>>())?;
-    let mut values = Vec::new();
-    for name in names {
-        let path = format!("{path}/{name}");
-        let node = elements.get(&path)?;
-        let value = match (&node.array, node.encoding()) {
-            (Some(_), _) => array_of(elements, &path),
+/// A walk through uns.
+struct Reading<'a> {
+    elements: &'a Elements,
+    /// Those that were looked at.
+    n_elements: usize,
+    unread: Vec<(String, String)>,
+}
+
+impl Reading<'_> {
+    /// The values in the group at `path`, `level` groups below uns.
+    fn group(&mut self, path: &str, level: usize) -> Vec<(String, UnsValue)> {
+        let names = match self.elements.children(path) {
+            Ok(names) => names,
+            Err(error) => {
+                self.unread.push((path.to_owned(), reason(&error)));
+                return Vec::new();
+            }
+        };
+        let paths: Vec<String> = names.iter().map(|name| format!("{path}/{name}")).collect();
+        // What fails here is found again when it is opened.
+        drop(self.elements.gather(&paths));
+        let is_group = |path: &str| self.elements.get(path).is_ok_and(|node| node.array.is_none());
+        let mut members: Vec<(bool, String, String)> = names
+            .into_iter()
+            .zip(paths)
+            .map(|(name, path)| (is_group(&path), name, path))
+            .collect();
+        // Groups come last: they may be links that use up what is read at most.
+        members.sort();
+        let mut values = Vec::new();
+        for (_, name, path) in members {
+            self.n_elements += 1;
+            if MOST_ELEMENTS < self.n_elements {
+                let why = format!("it and what follows lie beyond the first {MOST_ELEMENTS}");
+                self.unread.push((path, why));
+                break;
+            }
+            match self.value(&path, level) {
+                Ok(value) => values.push((name, value)),
+                Err(why) => self.unread.push((path, why)),
+            }
+        }
+        values.sort_by(|(one, _), (other, _)| one.cmp(other));
+        values
+    }
+
+    /// The value at `path`; otherwise the reason why it is not read.
+    fn value(&mut self, path: &str, level: usize) -> Result<UnsValue, String> {
+        let node = self.elements.get(path).map_err(|error| reason(&error))?;
+        match (&node.array, node.encoding()) {
+            (Some(_), _) => array_of(self.elements, path),
             (None, "dict" | "") if level < MOST_LEVELS => {
-                Ok(UnsValue::Group(group_of(elements, &path, level + 1, unread)?))
+                Ok(UnsValue::Group(self.group(path, level + 1)))
             }
             (None, "dict" | "") => Err(format!("it lies deeper than {MOST_LEVELS} groups")),
             (None, encoding) => Err(format!("its encoding-type is `{encoding}`")),
-        };
-        match value {
-            Ok(value) => values.push((name, value)),
-            Err(why) => unread.push((path, why)),
         }
     }
-    Ok(values)
+}
+
+/// An error and its cause, as a reason.
+fn reason(error: &Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
 }
 
 /// A single value or a list of strings; otherwise the reason why it is not read.
 fn array_of(elements: &Elements, path: &str) -> Result<UnsValue, String> {
-    let reason = |error: Error| match std::error::Error::source(&error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    };
-    if let Some(scalar) = elements.scalar(path).map_err(reason)? {
+    if let Some(scalar) = elements.scalar(path).map_err(|error| reason(&error))? {
         return Ok(UnsValue::Single(scalar));
     }
-    let array = elements.array(path).map_err(reason)?;
+    let array = elements.array(path).map_err(|error| reason(&error))?;
     if !array.is_strings() {
         let n_dimensions = array.shape().len();
         let type_name = array.type_name();
@@ -107,5 +145,5 @@ fn array_of(elements: &Elements, path: &str) -> Result<UnsValue, String> {
         return Err(format!("it has strings of shape {:?}", array.shape()));
     }
     let strings = elements.pool().install(|| array.read_strings(0..array.n_rows()));
-    strings.map(UnsValue::Texts).map_err(|error| reason(error.into()))
+    strings.map(UnsValue::Texts).map_err(|error| reason(&error.into()))
 }

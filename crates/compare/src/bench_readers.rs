@@ -19,8 +19,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use grid_point::{Data, DataSource};
 use serde::{Deserialize, Serialize};
 use soma_io::{
-    CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges, SparseNdArray,
-    XReader,
+    CsrBuffers, Experiment, GeneSelection, Matrix, OpenOptions, ReaderChoice, RowRanges, XReader,
 };
 
 pub use args::BenchReadersArgs;
@@ -112,13 +111,13 @@ fn kinds(typed: &[String]) -> anyhow::Result<Vec<ReadKind>> {
         .collect()
 }
 
-fn open(data: &Data) -> anyhow::Result<SparseNdArray> {
+fn open(data: &Data) -> anyhow::Result<Matrix> {
     let DataSource { uri, config } = data.source()?;
     let options = OpenOptions { config, ..OpenOptions::default() };
     Ok(Experiment::open(uri.full(), &options)?.measurement(&data.measurement)?.x(&data.layer)?)
 }
 
-fn announce(x: &SparseNdArray, data: &Data, host: &HostInfo, cache: &str) -> anyhow::Result<()> {
+fn announce(x: &Matrix, data: &Data, host: &HostInfo, cache: &str) -> anyhow::Result<()> {
     let (n_rows, n_columns) = x.shape();
     println!(
         "{}/{} of {}: {} cells x {} genes, {} values; page cache {}; {}",
@@ -185,7 +184,7 @@ impl Compared {
 /// Reads the same rows with both readers in turn. Fails if their values differ; returns `None`
 /// after Ctrl-C.
 fn compare(
-    x: &SparseNdArray,
+    x: &Matrix,
     kind: ReadKind,
     args: &BenchReadersArgs,
     link: Option<&LinkAccess>,
@@ -263,7 +262,7 @@ struct Side {
 }
 
 impl Side {
-    fn open(x: &SparseNdArray, choice: ReaderChoice) -> anyhow::Result<Self> {
+    fn open(x: &Matrix, choice: ReaderChoice) -> anyhow::Result<Self> {
         Ok(Self {
             reader: x.reader(choice)?,
             csr: CsrBuffers::default(),

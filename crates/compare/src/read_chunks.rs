@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use bench_report::HostInfo;
 use bench_run::{Display, INTERRUPTED_EXIT_CODE, Session, UsageError, grouped, warm};
 use grid_point::Data;
-use soma_io::{Experiment, OpenOptions, SparseNdArray};
+use soma_io::{Experiment, Matrix, OpenOptions};
 
 pub use args::ReadChunksArgs;
 pub use reads::{SUBCOMMAND, serve};
@@ -124,7 +124,7 @@ fn data(args: &ReadChunksArgs) -> anyhow::Result<Data> {
 }
 
 /// Returns X and the joinids of obs.
-fn open(data: &Data) -> anyhow::Result<(SparseNdArray, Vec<i64>)> {
+fn open(data: &Data) -> anyhow::Result<(Matrix, Vec<i64>)> {
     let options = OpenOptions { config: data.config.clone(), ..OpenOptions::default() };
     let experiment = Experiment::open(data.uri.full(), &options)?;
     let x = experiment.measurement(&data.measurement)?.x(&data.layer)?;

@@ -133,7 +133,7 @@ struct Counts {
 
 /// The new X, open for reading.
 struct Written {
-    x: soma_io::SparseNdArray,
+    x: soma_io::Matrix,
     reader: std::sync::Arc<dyn soma_io::XReader>,
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use soma_io::{
-    ColumnChoice, CsrBuffers, DataFrame, Experiment, FrameCopy, GeneSelection, RowRanges,
-    SparseNdArray, XReader,
+    ColumnChoice, CsrBuffers, DataFrame, Experiment, FrameCopy, GeneSelection, Matrix, RowRanges,
+    XReader,
 };
 
 use crate::{Error, RelayoutSpec};
@@ -19,7 +19,7 @@ const TILE_ROWS: u64 = 2048;
 pub(crate) struct Source {
     /// The experiment's address; its arrays may be elsewhere.
     uri: String,
-    pub(crate) x: SparseNdArray,
+    pub(crate) x: Matrix,
     pub(crate) reader: Arc<dyn XReader>,
     pub(crate) obs: FrameCopy,
     pub(crate) var: FrameCopy,

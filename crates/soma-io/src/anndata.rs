@@ -17,26 +17,27 @@ use ::anndata::{AnnData, Frame, Matrix};
 use storage::{CachedStorage, ReadLimit};
 
 use self::h5ad::H5ad;
-use self::matrix::StoredMatrix;
+use self::matrix::AnnDataMatrix;
 use self::reader::AnnDataReader;
-use self::table::StoredFrame;
+use self::table::AnnDataTable;
+use crate::experiment::{StoredExperiment, StoredMeasurement};
 use crate::native::NotNative;
 use crate::soma_object::Place;
-use crate::{DataFrame, Error, SparseNdArray, Uns};
+use crate::{DataFrame, Error, Measurement, Uns};
 
 /// The measurement that has X, the layers and obsm.
 const MAIN: &str = "RNA";
 /// The measurement of the element `raw`.
 const RAW: &str = "raw";
 /// The layer that is the element X.
-pub(crate) const X: &str = "X";
+const X: &str = "X";
 /// The columns of indices without a name.
 const OBS_ID: &str = "obs_id";
 const VAR_ID: &str = "var_id";
 
 /// An AnnData in Zarr at the root of an address, or in an HDF5 file at it.
 #[derive(Debug, Clone)]
-pub(crate) struct AnnDataExperiment {
+struct AnnDataExperiment {
     place: Place,
     /// The file, if it is HDF5.
     h5ad: Option<H5ad>,
@@ -72,54 +73,55 @@ enum Part {
 
 /// X and layers over the same genes.
 #[derive(Debug, Clone)]
-pub(crate) struct AnnDataMeasurement {
+struct AnnDataMeasurement {
     experiment: AnnDataExperiment,
     part: Part,
     uri: String,
 }
 
-impl AnnDataExperiment {
-    /// Opens the AnnData at `place`; `None` if there is none, or if only libtiledb may read there.
-    ///
-    /// # Errors
-    /// Its metadata cannot be read.
-    pub(crate) fn find(place: &Place) -> Result<Option<Self>, Error> {
-        let h5ad = H5ad::at(place)?;
-        let files = match &h5ad {
-            Some(h5ad) => h5ad.files(),
-            None => match place.files() {
-                Ok(files) => files,
-                Err(NotNative::Unsupported(_)) => return Ok(None),
-                Err(NotNative::Failed(error)) => return Err(error),
-            },
-        };
-        match AnnData::open(files, place.threads()?.pool()?) {
-            Ok(_) if place.timestamp.is_some() => {
-                let option = "timestamp: it has no earlier states";
-                Err(Error::NotForAnnData { uri: place.uri.clone(), option })
-            }
-            Ok(tables) => {
-                let (place, matrices) = (place.clone(), Arc::default());
-                Ok(Some(Self { place, h5ad, tables, matrices }))
-            }
-            Err(::anndata::Error::NotAnnData { .. }) if h5ad.is_none() => Ok(None),
-            Err(error) => Err(error.into()),
+/// Opens the AnnData at `place`; `None` if there is none, or if only libtiledb may read there.
+///
+/// # Errors
+/// Its metadata cannot be read.
+pub(crate) fn find_anndata(place: &Place) -> Result<Option<Arc<dyn StoredExperiment>>, Error> {
+    let h5ad = H5ad::at(place)?;
+    let files = match &h5ad {
+        Some(h5ad) => h5ad.files(),
+        None => match place.files() {
+            Ok(files) => files,
+            Err(NotNative::Unsupported(_)) => return Ok(None),
+            Err(NotNative::Failed(error)) => return Err(error),
+        },
+    };
+    match AnnData::open(files, place.threads()?.pool()?) {
+        Ok(_) if place.timestamp.is_some() => {
+            let option = "timestamp: it has no earlier states";
+            Err(Error::NotForAnnData { uri: place.uri.clone(), option })
         }
+        Ok(tables) => {
+            let (place, matrices) = (place.clone(), Arc::default());
+            Ok(Some(Arc::new(AnnDataExperiment { place, h5ad, tables, matrices })))
+        }
+        Err(::anndata::Error::NotAnnData { .. }) if h5ad.is_none() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl StoredExperiment for AnnDataExperiment {
+    fn uri(&self) -> &str {
+        &self.place.uri
     }
 
-    /// The cells.
-    pub(crate) fn obs(&self) -> Result<DataFrame, Error> {
-        self.frame(self.tables.obs()?, "obs", OBS_ID)
+    fn obs(&self) -> Result<DataFrame, Error> {
+        Ok(self.frame(self.tables.obs()?, "obs", OBS_ID))
     }
 
-    /// The names of the measurements.
-    pub(crate) fn measurements(&self) -> Result<Vec<String>, Error> {
+    fn measurements(&self) -> Result<Vec<String>, Error> {
         let raw = self.tables.raw()?.map(|_| RAW.to_owned());
         Ok(std::iter::once(MAIN.to_owned()).chain(raw).collect())
     }
 
-    /// Opens a measurement.
-    pub(crate) fn measurement(&self, name: &str) -> Result<AnnDataMeasurement, Error> {
+    fn measurement(&self, name: &str) -> Result<Measurement, Error> {
         let (part, uri) = match name {
             MAIN => (Part::Main, self.place.uri.clone()),
             RAW if self.tables.raw()?.is_some() => (Part::Raw, self.uri_of(RAW)),
@@ -132,24 +134,33 @@ impl AnnDataExperiment {
                 });
             }
         };
-        Ok(AnnDataMeasurement { experiment: self.clone(), part, uri })
+        Ok(Measurement::new(AnnDataMeasurement { experiment: self.clone(), part, uri }))
     }
 
-    pub(crate) fn uri(&self) -> &str {
-        &self.place.uri
+    fn default_layer(&self) -> &'static str {
+        X
     }
 
-    /// Identifies the state of its files.
-    pub(crate) fn version(&self) -> Result<String, Error> {
-        Ok(self.tables.version()?)
+    fn with_read_limit(&self, limit: Arc<ReadLimit>) -> Arc<dyn StoredExperiment> {
+        let mut limited = Self { matrices: Arc::default(), ..self.clone() };
+        limited.place.read_limit = Some(limit);
+        Arc::new(limited)
     }
 
-    /// Limits the rate at which matrices are read.
-    pub(crate) fn limit_reads(&mut self, limit: Arc<ReadLimit>) {
-        self.place.read_limit = Some(limit);
-        self.matrices = Arc::default();
+    fn is_anndata(&self) -> bool {
+        true
     }
 
+    fn anndata_version(&self) -> Result<Option<String>, Error> {
+        Ok(Some(self.tables.version()?))
+    }
+
+    fn unread_elements(&self) -> Result<Vec<(String, String)>, Error> {
+        Ok(self.tables.unread()?)
+    }
+}
+
+impl AnnDataExperiment {
     fn matrices(&self) -> Result<&Matrices, Error> {
         if let Some(matrices) = self.matrices.get() {
             return Ok(matrices);
@@ -163,9 +174,9 @@ impl AnnDataExperiment {
         Ok(self.matrices.get_or_init(|| Matrices { anndata, is_far, cache: opened.cache }))
     }
 
-    fn frame(&self, frame: Frame, path: &str, id: &str) -> Result<DataFrame, Error> {
+    fn frame(&self, frame: Frame, path: &str, id: &str) -> DataFrame {
         let uri = self.uri_of(path);
-        DataFrame::of_table(Box::new(StoredFrame::new(frame, id, &uri)?), uri)
+        DataFrame::new(AnnDataTable::new(frame, id, &uri), uri)
     }
 
     fn uri_of(&self, path: &str) -> String {
@@ -173,22 +184,20 @@ impl AnnDataExperiment {
     }
 }
 
-impl AnnDataMeasurement {
-    pub(crate) fn uri(&self) -> &str {
+impl StoredMeasurement for AnnDataMeasurement {
+    fn uri(&self) -> &str {
         &self.uri
     }
 
-    /// The genes.
-    pub(crate) fn var(&self) -> Result<DataFrame, Error> {
+    fn var(&self) -> Result<DataFrame, Error> {
         let tables = &self.experiment.tables;
         match self.part {
-            Part::Main => self.experiment.frame(tables.var()?, "var", VAR_ID),
-            Part::Raw => self.experiment.frame(raw(tables)?.var()?, "raw/var", VAR_ID),
+            Part::Main => Ok(self.experiment.frame(tables.var()?, "var", VAR_ID)),
+            Part::Raw => Ok(self.experiment.frame(raw(tables)?.var()?, "raw/var", VAR_ID)),
         }
     }
 
-    /// The names of the layers, X first.
-    pub(crate) fn layers(&self) -> Result<Vec<String>, Error> {
+    fn layers(&self) -> Result<Vec<String>, Error> {
         let tables = &self.experiment.tables;
         let x = X.to_owned();
         match self.part {
@@ -204,8 +213,7 @@ impl AnnDataMeasurement {
         }
     }
 
-    /// Opens a layer.
-    pub(crate) fn x(&self, layer: &str) -> Result<SparseNdArray, Error> {
+    fn x(&self, layer: &str) -> Result<crate::Matrix, Error> {
         let existing = self.layers()?;
         if !existing.iter().any(|name| name == layer) {
             return Err(self.no_member("layer of X", layer, existing));
@@ -228,16 +236,14 @@ impl AnnDataMeasurement {
         self.array(matrix)
     }
 
-    /// The names of the arrays of obsm.
-    pub(crate) fn obsm_names(&self) -> Result<Vec<String>, Error> {
+    fn obsm_names(&self) -> Result<Vec<String>, Error> {
         match self.part {
             Part::Main => Ok(self.experiment.tables.obsm_names()?),
             Part::Raw => Ok(Vec::new()),
         }
     }
 
-    /// Opens an array of obsm.
-    pub(crate) fn obsm(&self, name: &str) -> Result<SparseNdArray, Error> {
+    fn obsm(&self, name: &str) -> Result<crate::Matrix, Error> {
         let existing = self.obsm_names()?;
         if !existing.iter().any(|of| of == name) {
             return Err(self.no_member("array of obsm", name, existing));
@@ -245,16 +251,17 @@ impl AnnDataMeasurement {
         self.array(self.experiment.matrices()?.anndata.obsm(name)?)
     }
 
-    /// The plain values of uns.
-    pub(crate) fn uns(&self) -> Result<Option<Uns>, Error> {
+    fn uns(&self) -> Result<Option<Uns>, Error> {
         match self.part {
             Part::Main => Ok(Some(self.experiment.tables.uns()?.into())),
             Part::Raw => Ok(None),
         }
     }
+}
 
+impl AnnDataMeasurement {
     /// A matrix whose rows are the cells.
-    fn array(&self, matrix: Matrix) -> Result<SparseNdArray, Error> {
+    fn array(&self, matrix: Matrix) -> Result<crate::Matrix, Error> {
         let place = self.experiment.place.at(&self.experiment.uri_of(matrix.path()));
         let obs = self.experiment.tables.obs()?;
         if matrix.starts() != obs.starts() {
@@ -268,9 +275,8 @@ impl AnnDataMeasurement {
         }
         let Matrices { is_far, cache, .. } = self.experiment.matrices()?.clone();
         let opened = OpenMatrix { matrix: Arc::new(matrix), is_far, cache };
-        let array = Arc::new(StoredMatrix::new(&opened.matrix));
         let reader = AnnDataReader::new(&opened, &place.uri, place.threads()?.pool()?);
-        Ok(SparseNdArray::of_anndata(place, array, Arc::new(reader)))
+        Ok(crate::Matrix::new(AnnDataMatrix { place, reader: Arc::new(reader) }))
     }
 
     fn no_member(&self, kind: &'static str, name: &str, existing: Vec<String>) -> Error {

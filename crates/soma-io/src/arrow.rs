@@ -15,7 +15,23 @@ use arrow_schema::{DataType, Field, TimeUnit};
 use tiledb_schema::{Attribute, Datatype, Enumeration, EnumerationValues};
 
 use crate::Error;
-use crate::collected::ColumnParts;
+use crate::soma_object::StoredColumn;
+
+/// A column of TileDB whose validity is in Arrow's form.
+#[derive(Debug)]
+pub(crate) struct ColumnParts {
+    pub(crate) bytes: Vec<u8>,
+    /// Start of each cell of a var-sized column, followed by the total number of bytes.
+    pub(crate) offsets: Option<Vec<i64>>,
+    pub(crate) nulls: Option<NullBuffer>,
+}
+
+impl From<StoredColumn> for ColumnParts {
+    fn from(column: StoredColumn) -> Self {
+        let nulls = column.validity.map(|valid| NullBuffer::new(BooleanBuffer::from(valid)));
+        Self { bytes: column.bytes, offsets: column.offsets, nulls }
+    }
+}
 
 /// The Arrow type for values of a TileDB datatype, as in tiledbsoma.
 pub(crate) fn data_type(datatype: Datatype, var_sized: bool) -> Option<DataType> {

@@ -1,109 +1,125 @@
 //! Columns that are collected batch by batch, of which only the wanted rows are kept.
 
+use std::ops::Range;
+
+use arrow_array::cast::AsArray as _;
+use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
-use tiledb_schema::Attribute;
+use arrow_schema::{DataType, FieldRef};
 
-use crate::soma_object::StoredColumn;
+use crate::Error;
+use crate::arrow::{ColumnParts, column_array};
 
-/// The values of the rows that were kept of a column, in the form of [`StoredColumn`]; which rows
-/// have a value takes a bit for each.
+/// The rows that were kept of a column.
+///
+/// Its memory grows with them, and to need too much is an error.
 #[derive(Debug)]
 pub(crate) struct CollectedColumn {
+    field: FieldRef,
     bytes: Vec<u8>,
+    /// Of texts.
     offsets: Option<Vec<i64>>,
     validity: Option<BooleanBufferBuilder>,
-}
-
-/// A column of TileDB whose validity is in Arrow's form.
-#[derive(Debug)]
-pub(crate) struct ColumnParts {
-    pub(crate) bytes: Vec<u8>,
-    /// Start of each cell of a var-sized column, followed by the total number of bytes.
-    pub(crate) offsets: Option<Vec<i64>>,
-    pub(crate) nulls: Option<NullBuffer>,
-}
-
-impl From<StoredColumn> for ColumnParts {
-    fn from(column: StoredColumn) -> Self {
-        let nulls = column.validity.map(|valid| NullBuffer::new(BooleanBuffer::from(valid)));
-        Self { bytes: column.bytes, offsets: column.offsets, nulls }
-    }
+    categories: Option<ArrayRef>,
 }
 
 impl CollectedColumn {
-    /// No rows of a column; `None` is the joinid.
-    pub(crate) fn new(attribute: Option<&Attribute>) -> Self {
+    /// No rows of a column.
+    pub(crate) fn new(field: &FieldRef) -> Self {
+        let is_text = matches!(field.data_type(), DataType::LargeUtf8 | DataType::LargeBinary);
         Self {
+            field: FieldRef::clone(field),
             bytes: Vec::new(),
-            offsets: attribute.filter(|attribute| attribute.var_sized).map(|_| vec![0]),
-            validity: attribute
-                .filter(|attribute| attribute.nullable)
-                .map(|_| BooleanBufferBuilder::new(0)),
+            offsets: is_text.then(|| vec![0]),
+            validity: field.is_nullable().then(|| BooleanBufferBuilder::new(0)),
+            categories: None,
         }
     }
 
-    /// Appends those of `n_rows` rows that `keep` has, or all.
+    /// Appends those rows that `keep` has, or all.
     ///
     /// # Errors
-    /// There is too little memory: the number of bytes, in words. Parts of the column do not have
-    /// `n_rows` rows.
+    /// There is too little memory: the number of bytes, in words.
     pub(crate) fn append(
         &mut self,
-        column: &StoredColumn,
-        n_rows: usize,
+        rows: &ArrayRef,
         keep: Option<&BooleanBuffer>,
     ) -> Result<(), String> {
-        let n_offsets = column.offsets.as_ref().map_or(n_rows + 1, Vec::len);
-        let n_valid = column.validity.as_ref().map_or(n_rows, Vec::len);
-        let is_whole = column.offsets.is_some() || column.bytes.len().is_multiple_of(n_rows.max(1));
-        if (n_offsets, n_valid) != (n_rows + 1, n_rows) || !is_whole {
-            return Err(format!("it does not have the {n_rows} rows of its data frame"));
-        }
-        match keep {
-            Some(keep) if keep.count_set_bits() < n_rows => {
-                keep.set_slices().try_for_each(|(start, end)| self.add(column, n_rows, start..end))
+        let stored: &dyn Array = match rows.as_any_dictionary_opt() {
+            Some(dictionary) => {
+                self.categories.get_or_insert_with(|| ArrayRef::clone(dictionary.values()));
+                dictionary.keys()
             }
-            _ => self.add(column, n_rows, 0..n_rows),
+            None => rows,
+        };
+        match keep {
+            Some(keep) if keep.count_set_bits() < stored.len() => {
+                keep.set_slices().try_for_each(|(start, end)| self.add(stored, &(start..end)))
+            }
+            _ => self.add(stored, &(0..stored.len())),
         }
     }
 
     /// Appends a range of the rows.
-    fn add(
-        &mut self,
-        column: &StoredColumn,
-        n_rows: usize,
-        rows: std::ops::Range<usize>,
-    ) -> Result<(), String> {
-        let bytes = if let (Some(ends), Some(offsets)) = (&mut self.offsets, &column.offsets) {
-            let place = |row: usize| offsets.get(row).and_then(|at| usize::try_from(*at).ok());
-            let range = place(rows.start).zip(place(rows.end));
-            let (start, end) = range.ok_or("its offsets are below 0")?;
-            let shift = self.bytes.len() as i64 - start as i64;
-            ends.try_reserve(rows.len()).map_err(|_| no_memory(8 * rows.len()))?;
-            for end in &offsets[rows.start + 1..=rows.end] {
-                ends.push(end.checked_add(shift).ok_or("its offsets do not ascend")?);
-            }
-            column.bytes.get(start..end).ok_or("its offsets do not ascend")?
+    fn add(&mut self, stored: &dyn Array, rows: &Range<usize>) -> Result<(), String> {
+        if let Some(texts) = stored.as_string_opt::<i64>() {
+            self.add_texts(texts.value_offsets(), texts.value_data(), rows)?;
+        } else if let Some(texts) = stored.as_binary_opt::<i64>() {
+            self.add_texts(texts.value_offsets(), texts.value_data(), rows)?;
+        } else if let Some(truths) = stored.as_boolean_opt() {
+            let truths = truths.values().slice(rows.start, rows.len());
+            self.add_bytes(&truths.iter().map(u8::from).collect::<Vec<_>>())?;
         } else {
-            let width = column.bytes.len() / n_rows.max(1);
-            &column.bytes[rows.start * width..rows.end * width]
-        };
-        self.bytes.try_reserve(bytes.len()).map_err(|_| no_memory(bytes.len()))?;
-        self.bytes.extend_from_slice(bytes);
-        if let (Some(builder), Some(valid)) = (&mut self.validity, &column.validity) {
-            builder.append_slice(&valid[rows]);
+            let (data, width) = (stored.to_data(), stored.data_type().primitive_width());
+            let width = width.ok_or_else(|| format!("it has {} values", stored.data_type()))?;
+            let bytes = data.buffers().first().map_or(&[][..], |bytes| bytes.as_slice());
+            let place = |row: usize| (data.offset() + row) * width;
+            self.add_bytes(&bytes[place(rows.start)..place(rows.end)])?;
+        }
+        match (&mut self.validity, stored.nulls()) {
+            (Some(validity), Some(nulls)) => {
+                validity.append_buffer(&nulls.inner().slice(rows.start, rows.len()));
+            }
+            (Some(validity), None) => validity.append_n(rows.len(), true),
+            (None, _) => {}
         }
         Ok(())
     }
 
-    /// The column of the rows that were kept.
-    pub(crate) fn finish(mut self) -> ColumnParts {
+    fn add_texts(&mut self, from: &[i64], bytes: &[u8], rows: &Range<usize>) -> Result<(), String> {
+        let (start, end) = (from[rows.start], from[rows.end]);
+        let shift = self.bytes.len() as i64 - start;
+        let offsets = self.offsets.as_mut().ok_or("it has texts, not numbers")?;
+        offsets.try_reserve(rows.len()).map_err(|_| no_memory(8 * rows.len()))?;
+        offsets.extend(from[rows.start + 1..=rows.end].iter().map(|end| end + shift));
+        self.add_bytes(&bytes[start as usize..end as usize])
+    }
+
+    fn add_bytes(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.bytes.try_reserve(bytes.len()).map_err(|_| no_memory(bytes.len()))?;
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The rows that were kept. `categories` of a column are asked for if no row was read.
+    pub(crate) fn finish(
+        mut self,
+        uri: &str,
+        categories: &dyn Fn(&str) -> Result<Option<ArrayRef>, Error>,
+    ) -> Result<ArrayRef, Error> {
         self.bytes.shrink_to_fit();
         if let Some(offsets) = &mut self.offsets {
             offsets.shrink_to_fit();
         }
         let nulls = self.validity.map(|mut validity| NullBuffer::new(validity.finish()));
-        ColumnParts { bytes: self.bytes, offsets: self.offsets, nulls }
+        let column = ColumnParts { bytes: self.bytes, offsets: self.offsets, nulls };
+        let categories = match self.categories {
+            None if matches!(self.field.data_type(), DataType::Dictionary(..)) => {
+                categories(self.field.name())?
+            }
+            known => known,
+        };
+        column_array(column, &self.field, categories.as_ref(), uri)
     }
 }
 
@@ -113,56 +129,57 @@ fn no_memory(n_bytes: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::Array;
+    use arrow_array::types::Int8Type;
+    use arrow_array::{BooleanArray, DictionaryArray, LargeStringArray, UInt16Array};
+    use arrow_schema::Field;
+    use arrow_select::{concat::concat, filter::filter};
     use proptest::prelude::*;
-    use tiledb_schema::Datatype;
 
     use super::*;
 
-    /// A column of texts or of 16-bit numbers, each row null or not.
-    fn stored(rows: &[Option<String>], var_sized: bool) -> StoredColumn {
-        let mut column =
-            StoredColumn { offsets: var_sized.then(|| vec![0]), ..StoredColumn::default() };
-        for row in rows {
-            let text = row.clone().unwrap_or_default();
-            if let Some(offsets) = &mut column.offsets {
-                column.bytes.extend(text.as_bytes());
-                offsets.push(column.bytes.len() as i64);
-            } else {
-                column.bytes.extend((text.len() as u16).to_le_bytes());
+    /// A column of one of the kinds that are stored in different ways, each row null or not.
+    fn column(kind: u8, rows: &[Option<String>]) -> ArrayRef {
+        let lens = rows.iter().map(|row| row.as_ref().map(|text| text.len() as u16));
+        match kind {
+            0 => Arc::new(rows.iter().map(Option::as_deref).collect::<LargeStringArray>()),
+            1 => Arc::new(lens.collect::<UInt16Array>()),
+            2 => Arc::new(lens.map(|len| len.map(|len| len > 2)).collect::<BooleanArray>()),
+            _ => {
+                let keys = lens.map(|len| len.map(|len| len as i8)).collect::<Vec<_>>();
+                let values = Arc::new(LargeStringArray::from_iter_values(["", "a", "b", "c", "d"]));
+                Arc::new(DictionaryArray::<Int8Type>::new(keys.into(), values))
             }
         }
-        column.validity = Some(rows.iter().map(Option::is_some).collect());
-        column
     }
 
     proptest! {
         #[test]
         fn kept_rows_are_those_of_one_batch(
-            batches in prop::collection::vec(prop::collection::vec((prop::option::of("[a-z]{0,4}"), any::<bool>()), 0..40), 0..5),
-            var_sized in any::<bool>(),
+            batches in prop::collection::vec(prop::collection::vec((prop::option::of("[a-z]{0,4}"), any::<bool>()), 0..40), 1..5),
+            kind in 0..4_u8,
             is_filtered in any::<bool>(),
+            n_skipped in 0..3_usize,
         ) {
-            let attribute = Attribute { nullable: true, var_sized, ..Attribute::new("a", Datatype::StringUtf8) };
-            let mut collected = CollectedColumn::new(Some(&attribute));
-            let mut expected = Vec::new();
-            for batch in &batches {
-                let (rows, keep): (Vec<_>, Vec<bool>) = batch.iter().cloned().unzip();
-                let mask = is_filtered.then(|| BooleanBuffer::from(keep.clone()));
-                collected.append(&stored(&rows, var_sized), rows.len(), mask.as_ref()).unwrap();
-                expected.extend(rows.into_iter().zip(keep).filter(|(_, keep)| !is_filtered || *keep).map(|(row, _)| row));
+            let whole: Vec<ArrayRef> =
+                batches.iter().map(|rows| column(kind, &rows.iter().map(|(row, _)| row.clone()).collect::<Vec<_>>())).collect();
+            let field = Arc::new(Field::new("a", whole[0].data_type().clone(), true));
+            let mut collected = CollectedColumn::new(&field);
+            let mut kept = Vec::new();
+            for (rows, array) in batches.iter().zip(&whole) {
+                // Also arrays that do not begin at the start of their memory.
+                let n_skipped = n_skipped.min(array.len());
+                let array = array.slice(n_skipped, array.len() - n_skipped);
+                let keep: Vec<bool> = rows.iter().skip(n_skipped).map(|(_, keep)| *keep || !is_filtered).collect();
+                collected.append(&array, is_filtered.then(|| BooleanBuffer::from(keep.clone())).as_ref()).unwrap();
+                kept.push(filter(&array, &keep.into()).unwrap());
             }
-            let (found, expected) = (collected.finish(), ColumnParts::from(stored(&expected, var_sized)));
-            prop_assert_eq!((found.bytes, found.offsets), (expected.bytes, expected.offsets));
-            prop_assert_eq!(found.nulls, expected.nulls);
+            let kept: Vec<&dyn Array> = kept.iter().map(AsRef::as_ref).collect();
+            let expected = concat(&kept).unwrap();
+            let found = collected.finish("", &|_| Ok(None)).unwrap();
+            prop_assert_eq!(found.to_data(), expected.to_data());
         }
-    }
-
-    #[test]
-    fn parts_of_other_lengths_are_an_error() {
-        let mut collected = CollectedColumn::new(None);
-        let column = StoredColumn { bytes: vec![0; 7], ..StoredColumn::default() };
-        assert!(collected.append(&column, 2, None).is_err());
-        let column = StoredColumn { validity: Some(vec![true]), ..column };
-        assert!(collected.append(&column, 7, None).unwrap_err().contains("7 rows"));
     }
 }

@@ -1,17 +1,16 @@
 //! Data frames: obs and var, read as Arrow record batches.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::Int64Type;
+use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBuffer;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use tiledb_schema::{Attribute, Datatype, Enumeration};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
-use crate::arrow::{column_array, field};
 use crate::collected::CollectedColumn;
 use crate::columns::JOINID;
-use crate::soma_object::{Place, StoredColumn, StoredTable, open_table};
+use crate::soma_object::Place;
+use crate::soma_table::SomaTable;
+use crate::table::Table;
 use crate::{ColumnKind, ColumnSpec, Error, RowRanges};
 
 /// Chooses rows of a batch: from its joinids and its tested columns to the rows that are kept, or
@@ -19,40 +18,25 @@ use crate::{ColumnKind, ColumnSpec, Error, RowRanges};
 pub(crate) type Choose<'a> =
     dyn FnMut(&[i64], &RecordBatch) -> Result<Option<BooleanBuffer>, Error> + 'a;
 
-/// A `SOMADataFrame` whose rows are indexed by `soma_joinid`.
+/// A data frame whose rows are indexed by `soma_joinid`: a `SOMADataFrame`, or a table of an
+/// AnnData.
 ///
 /// Columns have the same Arrow types as in tiledbsoma: texts are `LargeUtf8`, booleans `Boolean`,
-/// and categories are dictionaries whose values come from the array's enumeration.
+/// and categories are dictionaries.
 #[derive(Debug)]
 pub struct DataFrame {
-    table: Box<dyn StoredTable>,
+    table: Box<dyn Table>,
     uri: String,
-    schema: SchemaRef,
-    enumerations: HashMap<String, Enumeration>,
 }
 
 impl DataFrame {
     pub(crate) fn open(place: &Place) -> Result<Self, Error> {
-        let uri = place.uri.clone();
-        let table = open_table(place, "SOMADataFrame", |schema| check_schema(schema, &uri))?;
-        Self::of_table(table, uri)
+        Ok(Self::new(SomaTable::open(place)?, place.uri.clone()))
     }
 
-    /// The data frame of a table at `uri`, which is indexed by joinid alone.
-    pub(crate) fn of_table(table: Box<dyn StoredTable>, uri: String) -> Result<Self, Error> {
-        let mut fields = vec![Field::new(JOINID, DataType::Int64, false)];
-        let mut enumerations = HashMap::new();
-        for attribute in &table.schema().attributes {
-            // The enumeration's name differs between versions of tiledbsoma, so it is read from the
-            // attribute.
-            let enumeration =
-                attribute.enumeration.as_deref().map(|name| table.enumeration(name)).transpose()?;
-            fields.push(field(attribute, enumeration.as_ref(), &uri)?);
-            if let Some(enumeration) = enumeration {
-                enumerations.insert(attribute.name.clone(), enumeration);
-            }
-        }
-        Ok(Self { schema: Arc::new(Schema::new(fields)), table, uri, enumerations })
+    /// The data frame of a table at `uri`.
+    pub(crate) fn new(table: impl Table + 'static, uri: String) -> Self {
+        Self { table: Box::new(table), uri }
     }
 
     /// The data frame's URI.
@@ -68,21 +52,19 @@ impl DataFrame {
 
     /// The columns, `soma_joinid` first.
     pub fn schema(&self) -> &SchemaRef {
-        &self.schema
+        self.table.schema()
     }
 
     /// The least and the greatest written joinid; `None` if no row was written.
     pub fn joinid_bounds(&self) -> Result<Option<(u64, u64)>, Error> {
-        let bounds = self.table.non_empty_domain()?;
-        let bound = |joinid: i128| u64::try_from(joinid).unwrap_or(0);
-        Ok(bounds.map(|bounds| (bound(bounds[0].0), bound(bounds[0].1))))
+        self.table.joinid_bounds()
     }
 
     /// The columns except `soma_joinid`, in the form that an
     /// [`ExperimentWriter`](crate::ExperimentWriter) takes to make a data frame with the same
     /// schema. Categories keep all their values.
     pub fn column_specs(&self) -> Result<Vec<ColumnSpec>, Error> {
-        let fields = self.schema.fields().iter().filter(|field| field.name() != JOINID);
+        let fields = self.schema().fields().iter().filter(|field| field.name() != JOINID);
         fields
             .map(|field| {
                 let (name, nullable) = (field.name().clone(), field.is_nullable());
@@ -97,10 +79,9 @@ impl DataFrame {
             column: field.name().clone(),
             problem,
         };
-        match (field.data_type(), self.enumerations.get(field.name())) {
-            (DataType::Dictionary(codes, values), Some(enumeration)) => {
-                let ordered = enumeration.ordered;
-                let values = crate::arrow::enumeration_values(enumeration, values, &failed)?;
+        match (field.data_type(), self.table.categories(field.name())?) {
+            (DataType::Dictionary(codes, _), Some(values)) => {
+                let ordered = field.dict_is_ordered().unwrap_or(false);
                 Ok(ColumnKind::Dictionary { codes: codes.as_ref().clone(), values, ordered })
             }
             (data_type, _) => ColumnKind::of(data_type)
@@ -110,7 +91,7 @@ impl DataFrame {
 
     /// Number of written rows. If the array allows duplicates, rows written twice count twice.
     pub fn n_rows(&self) -> Result<u64, Error> {
-        self.table.n_cells()
+        self.table.n_rows()
     }
 
     /// Reads rows by ascending joinid; `None` means all. The result has `columns` in the given
@@ -139,7 +120,7 @@ impl DataFrame {
         choose: &mut Choose<'_>,
     ) -> Result<RecordBatch, Error> {
         if let Some(rows) = rows {
-            rows.check_within(self.uri(), self.extent())?;
+            rows.check_within(self.uri(), self.table.extent())?;
         }
         let wanted = schema.fields().iter().map(|field| field.name().as_str());
         // The joinid is always read: it counts the rows if no other column is selected.
@@ -149,26 +130,21 @@ impl DataFrame {
                 names.push(name);
             }
         }
-        let categories = self.categories(&names)?;
-        let mut collected: Vec<Option<CollectedColumn>> = names
-            .iter()
-            .map(|name| {
-                let is_wanted = schema.index_of(name).is_ok();
-                is_wanted.then(|| CollectedColumn::new(self.attribute(name)))
-            })
+        let place = |name: &str| names.iter().position(|known| *known == name);
+        let tested: Vec<usize> = tested.iter().filter_map(|name| place(name)).collect();
+        let collected = schema.fields().iter().map(|field| (place(field.name()), field));
+        let mut collected: Vec<(usize, CollectedColumn)> = collected
+            .filter_map(|(place, field)| Some((place?, CollectedColumn::new(field))))
             .collect();
-        let tested = self.project(Some(tested))?;
         let mut n_rows = 0;
-        let mut each = |columns: Vec<StoredColumn>| -> Result<(), Error> {
-            let joinids: Vec<i64> = columns.first().map_or_else(Vec::new, joinids);
-            let n_of_batch = joinids.len();
-            let of_test = self.tested(&tested, &names, &columns, (&categories, n_of_batch))?;
-            let keep = choose(&joinids, &of_test)?;
-            n_rows += keep.as_ref().map_or(n_of_batch, BooleanBuffer::count_set_bits);
-            for ((collected, column), name) in collected.iter_mut().zip(&columns).zip(&names) {
-                let Some(collected) = collected else { continue };
-                let appended = collected.append(column, n_of_batch, keep.as_ref());
-                appended.map_err(|problem| Error::broken_column(&self.uri, name, problem))?;
+        let mut each = |batch: &RecordBatch| -> Result<(), Error> {
+            let of_test = batch.project(&tested).map_err(|source| self.not_arrow(source))?;
+            let joinids = batch.column(0).as_primitive_opt::<Int64Type>();
+            let keep = choose(joinids.map_or(&[][..], |joinids| joinids.values()), &of_test)?;
+            n_rows += keep.as_ref().map_or_else(|| batch.num_rows(), BooleanBuffer::count_set_bits);
+            for (place, column) in &mut collected {
+                let appended = column.append(batch.column(*place), keep.as_ref());
+                appended.map_err(|what| Error::broken_column(&self.uri, names[*place], what))?;
             }
             Ok(())
         };
@@ -177,88 +153,26 @@ impl DataFrame {
             let ranges = rows.map(RowRanges::inclusive).unwrap_or_default();
             self.table.read_each(&names, &ranges, &mut each)?;
         }
-        let mut arrays = HashMap::new();
-        for (name, column) in names.iter().zip(collected) {
-            if let (Some(column), Ok(field)) = (column, schema.field_with_name(name)) {
-                let categories = categories.get(name);
-                let array = column_array(column.finish(), field, categories, &self.uri)?;
-                arrays.insert(*name, array);
-            }
-        }
-        let arrays = schema
-            .fields()
-            .iter()
-            .filter_map(|field| arrays.remove(field.name().as_str()))
-            .collect();
-        self.batch(schema.into(), arrays, n_rows)
-    }
-
-    /// The columns of `schema` of one batch, which are among those with these names.
-    fn tested(
-        &self,
-        schema: &Schema,
-        names: &[&str],
-        columns: &[StoredColumn],
-        (categories, n_rows): (&HashMap<&str, ArrayRef>, usize),
-    ) -> Result<RecordBatch, Error> {
-        let mut arrays = Vec::with_capacity(schema.fields().len());
-        for field in schema.fields() {
-            let name = field.name().as_str();
-            let column = names.iter().position(|known| *known == name);
-            if let Some(column) = column.and_then(|idx| columns.get(idx)) {
-                let categories = categories.get(name);
-                arrays.push(column_array(column.clone().into(), field, categories, &self.uri)?);
-            }
-        }
-        self.batch(Arc::new(schema.clone()), arrays, n_rows)
-    }
-
-    fn batch(
-        &self,
-        schema: SchemaRef,
-        arrays: Vec<ArrayRef>,
-        n_rows: usize,
-    ) -> Result<RecordBatch, Error> {
+        let arrays = collected.into_iter().map(|(_, column)| {
+            let categories = |name: &str| self.table.categories(name);
+            column.finish(&self.uri, &categories)
+        });
+        let arrays = arrays.collect::<Result<_, Error>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
-        RecordBatch::try_new_with_options(schema, arrays, &options).map_err(|source| Error::Arrow {
-            uri: self.uri().to_owned(),
-            what: "the columns".into(),
-            source,
-        })
+        RecordBatch::try_new_with_options(schema.into(), arrays, &options)
+            .map_err(|source| self.not_arrow(source))
     }
 
-    /// The values of the enumerations of columns, made once for all batches.
-    fn categories<'a>(&self, names: &[&'a str]) -> Result<HashMap<&'a str, ArrayRef>, Error> {
-        let mut categories = HashMap::new();
-        for name in names {
-            let (Some(enumeration), Ok(field)) =
-                (self.enumerations.get(*name), self.schema.field_with_name(name))
-            else {
-                continue;
-            };
-            if let DataType::Dictionary(_, values) = field.data_type() {
-                let failed = |problem| Error::broken_column(&self.uri, name, problem);
-                let values = crate::arrow::enumeration_values(enumeration, values, &failed)?;
-                categories.insert(*name, values);
-            }
-        }
-        Ok(categories)
-    }
-
-    /// The upper bound of joinids, exclusive.
-    fn extent(&self) -> u64 {
-        let schema = self.table.schema();
-        let bounds = schema.current_domain.as_ref().map(|bounds| bounds[0]);
-        let last = bounds.or(schema.dimensions[0].domain).map_or(i128::MAX, |(_, last)| last);
-        u64::try_from(last + 1).unwrap_or(0)
+    fn not_arrow(&self, source: ArrowError) -> Error {
+        Error::Arrow { uri: self.uri().to_owned(), what: "the columns".into(), source }
     }
 
     /// The columns with these names, each once; `None` means all.
     pub(crate) fn project(&self, columns: Option<&[&str]>) -> Result<Schema, Error> {
-        let Some(columns) = columns else { return Ok(self.schema.as_ref().clone()) };
+        let Some(columns) = columns else { return Ok(self.schema().as_ref().clone()) };
         let mut fields: Vec<Field> = Vec::with_capacity(columns.len());
         for name in columns {
-            let field = self.schema.field_with_name(name).map_err(|_| self.no_column(name))?;
+            let field = self.schema().field_with_name(name).map_err(|_| self.no_column(name))?;
             if !fields.iter().any(|chosen| chosen.name() == name) {
                 fields.push(field.clone());
             }
@@ -272,7 +186,7 @@ impl DataFrame {
         if let Some((_, reason)) = unread {
             return Error::broken_column(self.uri(), name, reason);
         }
-        let existing = self.schema.fields().iter().map(|field| field.name().clone()).collect();
+        let existing = self.schema().fields().iter().map(|field| field.name().clone()).collect();
         Error::NoColumn { uri: self.uri().to_owned(), name: name.to_owned(), existing }
     }
 
@@ -280,28 +194,4 @@ impl DataFrame {
     pub fn unread_columns(&self) -> Vec<(String, String)> {
         self.table.unread_columns()
     }
-
-    /// The attribute of a column; `None` for the joinid.
-    fn attribute(&self, name: &str) -> Option<&Attribute> {
-        self.table.schema().attributes.iter().find(|attribute| attribute.name == name)
-    }
-}
-
-/// The joinids of a column.
-fn joinids(column: &StoredColumn) -> Vec<i64> {
-    column.bytes.as_chunks::<8>().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect()
-}
-
-/// Fails unless rows are indexed by joinid alone.
-fn check_schema(schema: &tiledb_schema::Schema, uri: &str) -> Result<(), Error> {
-    let dimensions: Vec<_> =
-        schema.dimensions.iter().map(|dimension| dimension.name.as_str()).collect();
-    if dimensions != [JOINID] || schema.dimensions[0].datatype != Datatype::Int64 {
-        let problem = format!(
-            "it is indexed by {}; data frames indexed by {JOINID} can be read",
-            dimensions.join(", ")
-        );
-        return Err(Error::Schema { uri: uri.to_owned(), problem });
-    }
-    Ok(())
 }

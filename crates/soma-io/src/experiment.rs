@@ -1,12 +1,14 @@
 //! Experiments and measurements: the collections that contain obs, var and X.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use storage::{Config, ReadLimit};
 
-use crate::anndata::{AnnDataExperiment, AnnDataMeasurement};
+#[cfg(feature = "anndata")]
+use crate::anndata::find_anndata;
 use crate::soma_object::{Collection, Place, gather, trimmed};
-use crate::{DataFrame, Error, ReaderChoice, SparseNdArray, Uns, census};
+use crate::{DataFrame, Error, Matrix, ReaderChoice, SparseNdArray, Uns, census};
 
 /// Options for opening an experiment.
 #[derive(Debug, Clone, Default)]
@@ -37,7 +39,7 @@ pub struct OpenOptions {
     /// The time as of which everything is read, in milliseconds since 1970; `None` means now.
     pub timestamp: Option<u64>,
     /// Reader of groups, metadata, obs and var; X has [a choice of its
-    /// own](SparseNdArray::reader). With [`ReaderChoice::Auto`] everything is read natively except
+    /// own](Matrix::reader). With [`ReaderChoice::Auto`] everything is read natively except
     /// what only libtiledb supports ([`DataFrame::why_not_native`]), which needs the feature
     /// `libtiledb`.
     pub reader: ReaderChoice,
@@ -50,14 +52,40 @@ pub struct OpenOptions {
 /// position. An index without a name is the column `obs_id` of obs, and `var_id` of var.
 #[derive(Debug, Clone)]
 pub struct Experiment {
-    stored: StoredExperiment,
+    stored: Arc<dyn StoredExperiment>,
 }
 
-/// The two formats of experiments.
-#[derive(Debug, Clone)]
-enum StoredExperiment {
-    Soma(Collection),
-    AnnData(AnnDataExperiment),
+/// An experiment in one of the two formats.
+pub(crate) trait StoredExperiment: Debug + Send + Sync {
+    fn uri(&self) -> &str;
+    fn obs(&self) -> Result<DataFrame, Error>;
+    fn measurements(&self) -> Result<Vec<String>, Error>;
+    fn measurement(&self, name: &str) -> Result<Measurement, Error>;
+    fn default_layer(&self) -> &'static str;
+    /// The same, whose matrices are read with a limit on the rate.
+    fn with_read_limit(&self, limit: Arc<ReadLimit>) -> Arc<dyn StoredExperiment>;
+    fn is_anndata(&self) -> bool {
+        false
+    }
+    fn anndata_version(&self) -> Result<Option<String>, Error> {
+        Ok(None)
+    }
+    fn unread_elements(&self) -> Result<Vec<(String, String)>, Error> {
+        Ok(Vec::new())
+    }
+}
+
+/// A measurement in one of the two formats.
+pub(crate) trait StoredMeasurement: Debug + Send + Sync {
+    fn uri(&self) -> &str;
+    fn var(&self) -> Result<DataFrame, Error>;
+    fn layers(&self) -> Result<Vec<String>, Error>;
+    fn x(&self, layer: &str) -> Result<Matrix, Error>;
+    fn obsm_names(&self) -> Result<Vec<String>, Error>;
+    fn obsm(&self, name: &str) -> Result<Matrix, Error>;
+    fn uns(&self) -> Result<Option<Uns>, Error> {
+        Ok(None)
+    }
 }
 
 impl Experiment {
@@ -85,12 +113,12 @@ impl Experiment {
         let uri = trimmed(uri)?;
         let (uri, config) = census::resolved(&uri, &options.config)?;
         let place = Place::of_root(&uri, &config, options)?;
-        // SOMA has no experiments in single files, and none where nothing is listed.
+        // A single file, or a server without listings, can only hold AnnData.
         let is_web = place.is_on_the_web();
         if (place.names_h5ad() || is_web)
-            && let Some(anndata) = AnnDataExperiment::find(&place)?
+            && let Some(stored) = find_anndata(&place)?
         {
-            return Ok(Self { stored: StoredExperiment::AnnData(anndata) });
+            return Ok(Self { stored });
         }
         if is_web {
             let found = "no root of one".to_owned();
@@ -98,41 +126,32 @@ impl Experiment {
         }
         let gathered = gather::experiment(&place);
         let opened = gathered.and_then(|()| Collection::open(place.clone(), &["SOMAExperiment"]));
-        let stored = match opened {
-            Ok(members) => StoredExperiment::Soma(members),
-            // Not asked for before: opening an experiment of SOMA far away would take longer.
-            Err(not_soma @ Error::NotA { .. }) => match AnnDataExperiment::find(&place)? {
-                Some(anndata) => StoredExperiment::AnnData(anndata),
-                None => return Err(not_soma),
-            },
-            Err(error) => return Err(error),
-        };
-        Ok(Self { stored })
+        match opened {
+            Ok(members) => Ok(Self { stored: Arc::new(members) }),
+            // AnnData comes last: checking for it first costs remote SOMA an extra request.
+            Err(not_soma @ Error::NotA { .. }) => {
+                find_anndata(&place)?.map(|stored| Self { stored }).ok_or(not_soma)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Limits the rate at which the native reader reads X, together with all other readers that
     /// share this limit. obs, var and the metadata read on opening are not limited; if libtiledb
     /// would read X, opening a reader fails.
     #[must_use]
-    pub fn with_read_limit(mut self, limit: Arc<ReadLimit>) -> Self {
-        match &mut self.stored {
-            StoredExperiment::Soma(members) => members.place.read_limit = Some(limit),
-            StoredExperiment::AnnData(anndata) => anndata.limit_reads(limit),
-        }
-        self
+    pub fn with_read_limit(self, limit: Arc<ReadLimit>) -> Self {
+        Self { stored: self.stored.with_read_limit(limit) }
     }
 
     /// The experiment's URI.
     pub fn uri(&self) -> &str {
-        match &self.stored {
-            StoredExperiment::Soma(members) => &members.place.uri,
-            StoredExperiment::AnnData(anndata) => anndata.uri(),
-        }
+        self.stored.uri()
     }
 
     /// Whether it is an AnnData, in Zarr or HDF5.
     pub fn is_anndata(&self) -> bool {
-        matches!(self.stored, StoredExperiment::AnnData(_))
+        self.stored.is_anndata()
     }
 
     /// Identifies the state of an AnnData's files: of an HDF5 file its last change, in Zarr those
@@ -141,59 +160,46 @@ impl Experiment {
     /// # Errors
     /// [`Error::AnnData`] if the storage cannot be reached or refuses.
     pub fn anndata_version(&self) -> Result<Option<String>, Error> {
-        match &self.stored {
-            StoredExperiment::Soma(_) => Ok(None),
-            StoredExperiment::AnnData(anndata) => anndata.version().map(Some),
-        }
+        self.stored.anndata_version()
+    }
+
+    /// The elements of an AnnData that are not read, by their paths, each with the reason: those of
+    /// obsp, varm and varp, and what only some data sets of a collection have. Columns and values
+    /// of uns have lists of their own ([`DataFrame::unread_columns`], [`Uns::left_out`]). Empty for
+    /// a SOMA experiment.
+    ///
+    /// # Errors
+    /// [`Error::AnnData`] if the storage cannot be reached or refuses.
+    pub fn unread_elements(&self) -> Result<Vec<(String, String)>, Error> {
+        self.stored.unread_elements()
     }
 
     /// The layer of X that is meant if none is named: `raw`, as in the Census, and `X` of an
     /// AnnData.
     pub fn default_layer(&self) -> &'static str {
-        match self.stored {
-            StoredExperiment::Soma(_) => "raw",
-            StoredExperiment::AnnData(_) => crate::anndata::X,
-        }
+        self.stored.default_layer()
     }
 
     /// The cells.
     pub fn obs(&self) -> Result<DataFrame, Error> {
-        match &self.stored {
-            StoredExperiment::Soma(members) => {
-                DataFrame::open(&members.member("data frame", "obs")?)
-            }
-            StoredExperiment::AnnData(anndata) => anndata.obs(),
-        }
+        self.stored.obs()
     }
 
     /// The names of the measurements.
     pub fn measurements(&self) -> Result<Vec<String>, Error> {
-        match &self.stored {
-            StoredExperiment::Soma(members) => Ok(measurements(members)?.names()),
-            StoredExperiment::AnnData(anndata) => anndata.measurements(),
-        }
+        self.stored.measurements()
     }
 
     /// Opens a measurement, for example `RNA`.
     pub fn measurement(&self, name: &str) -> Result<Measurement, Error> {
-        let stored = match &self.stored {
-            StoredExperiment::Soma(members) => {
-                let place = measurements(members)?.member("measurement", name)?;
-                StoredMeasurement::Soma(Collection::open(place, &["SOMAMeasurement"])?)
-            }
-            StoredExperiment::AnnData(anndata) => {
-                StoredMeasurement::AnnData(anndata.measurement(name)?)
-            }
-        };
-        Ok(Measurement { stored })
+        self.stored.measurement(name)
     }
 }
 
 /// The collection of measurements.
-fn measurements(experiment: &Collection) -> Result<Collection, Error> {
-    experiment.collection("ms")
-}
-
+const MEASUREMENTS: &str = "ms";
+/// The collection of layers.
+const LAYERS: &str = "X";
 /// The collection of arrays with a row for each cell.
 const OBSM: &str = "obsm";
 
@@ -201,81 +207,131 @@ const OBSM: &str = "obsm";
 /// obsm.
 #[derive(Debug, Clone)]
 pub struct Measurement {
-    stored: StoredMeasurement,
-}
-
-#[derive(Debug, Clone)]
-enum StoredMeasurement {
-    Soma(Collection),
-    AnnData(AnnDataMeasurement),
+    stored: Arc<dyn StoredMeasurement>,
 }
 
 impl Measurement {
+    pub(crate) fn new(stored: impl StoredMeasurement + 'static) -> Self {
+        Self { stored: Arc::new(stored) }
+    }
+
     /// The measurement's URI.
     pub fn uri(&self) -> &str {
-        match &self.stored {
-            StoredMeasurement::Soma(members) => &members.place.uri,
-            StoredMeasurement::AnnData(anndata) => anndata.uri(),
-        }
+        self.stored.uri()
     }
 
     /// The genes.
     pub fn var(&self) -> Result<DataFrame, Error> {
-        match &self.stored {
-            StoredMeasurement::Soma(members) => {
-                DataFrame::open(&members.member("data frame", "var")?)
-            }
-            StoredMeasurement::AnnData(anndata) => anndata.var(),
-        }
+        self.stored.var()
     }
 
     /// The names of the layers of X.
     pub fn layers(&self) -> Result<Vec<String>, Error> {
-        match &self.stored {
-            StoredMeasurement::Soma(members) => Ok(members.collection("X")?.names()),
-            StoredMeasurement::AnnData(anndata) => anndata.layers(),
-        }
+        self.stored.layers()
     }
 
     /// Opens a layer of X, for example `raw`.
-    pub fn x(&self, layer: &str) -> Result<SparseNdArray, Error> {
-        match &self.stored {
-            StoredMeasurement::Soma(members) => {
-                SparseNdArray::open(members.collection("X")?.member("layer of X", layer)?)
-            }
-            StoredMeasurement::AnnData(anndata) => anndata.x(layer),
-        }
+    pub fn x(&self, layer: &str) -> Result<Matrix, Error> {
+        self.stored.x(layer)
     }
 
     /// The names of the arrays of obsm, for example `X_pca`; none if the measurement has no
     /// collection `obsm`.
     pub fn obsm_names(&self) -> Result<Vec<String>, Error> {
-        match &self.stored {
-            StoredMeasurement::Soma(members) if members.names().iter().any(|name| name == OBSM) => {
-                Ok(members.collection(OBSM)?.names())
-            }
-            StoredMeasurement::Soma(_) => Ok(Vec::new()),
-            StoredMeasurement::AnnData(anndata) => anndata.obsm_names(),
-        }
+        self.stored.obsm_names()
     }
 
     /// Opens an array of obsm, for example `X_pca`: cells by columns of their own, which are not
-    /// genes. [`SparseNdArray::used_columns`] is their number.
-    pub fn obsm(&self, name: &str) -> Result<SparseNdArray, Error> {
-        match &self.stored {
-            StoredMeasurement::Soma(members) => {
-                SparseNdArray::open(members.collection(OBSM)?.member("array of obsm", name)?)
-            }
-            StoredMeasurement::AnnData(anndata) => anndata.obsm(name),
-        }
+    /// genes. [`Matrix::used_columns`] is their number.
+    pub fn obsm(&self, name: &str) -> Result<Matrix, Error> {
+        self.stored.obsm(name)
     }
 
     /// Reads the plain values of uns of an AnnData. `None` of another measurement than that of its
     /// X, and of a SOMA experiment, whose uns is not read.
     pub fn uns(&self) -> Result<Option<Uns>, Error> {
-        match &self.stored {
-            StoredMeasurement::Soma(_) => Ok(None),
-            StoredMeasurement::AnnData(anndata) => anndata.uns(),
-        }
+        self.stored.uns()
     }
+}
+
+impl StoredExperiment for Collection {
+    fn uri(&self) -> &str {
+        &self.place.uri
+    }
+
+    fn obs(&self) -> Result<DataFrame, Error> {
+        data_frame(self, "obs")
+    }
+
+    fn measurements(&self) -> Result<Vec<String>, Error> {
+        Ok(self.collection(MEASUREMENTS)?.names())
+    }
+
+    fn measurement(&self, name: &str) -> Result<Measurement, Error> {
+        let place = self.collection(MEASUREMENTS)?.member("measurement", name)?;
+        Self::open(place, &["SOMAMeasurement"]).map(Measurement::new)
+    }
+
+    fn default_layer(&self) -> &'static str {
+        "raw"
+    }
+
+    fn with_read_limit(&self, limit: Arc<ReadLimit>) -> Arc<dyn StoredExperiment> {
+        let mut limited = self.clone();
+        limited.place.read_limit = Some(limit);
+        Arc::new(limited)
+    }
+}
+
+impl StoredMeasurement for Collection {
+    fn uri(&self) -> &str {
+        &self.place.uri
+    }
+
+    fn var(&self) -> Result<DataFrame, Error> {
+        data_frame(self, "var")
+    }
+
+    fn layers(&self) -> Result<Vec<String>, Error> {
+        Ok(self.collection(LAYERS)?.names())
+    }
+
+    fn x(&self, layer: &str) -> Result<Matrix, Error> {
+        let place = self.collection(LAYERS)?.member("layer of X", layer)?;
+        SparseNdArray::open(place).map(Matrix::new)
+    }
+
+    fn obsm_names(&self) -> Result<Vec<String>, Error> {
+        if !self.names().iter().any(|name| name == OBSM) {
+            return Ok(Vec::new());
+        }
+        Ok(self.collection(OBSM)?.names())
+    }
+
+    fn obsm(&self, name: &str) -> Result<Matrix, Error> {
+        let place = self.collection(OBSM)?.member("array of obsm", name)?;
+        SparseNdArray::open(place).map(Matrix::new)
+    }
+}
+
+fn data_frame(collection: &Collection, name: &str) -> Result<DataFrame, Error> {
+    DataFrame::open(&collection.member("data frame", name)?)
+}
+
+/// Without the reader of AnnData, an error that names its feature if one is at `place`.
+#[cfg(not(feature = "anndata"))]
+fn find_anndata(place: &Place) -> Result<Option<Arc<dyn StoredExperiment>>, Error> {
+    let is_marked = |bytes: Vec<u8>| {
+        let text = String::from_utf8_lossy(&bytes);
+        text.contains("encoding-type")
+            && ["\"anndata\"", "\"annbatch-preshuffled\""].iter().any(|of| text.contains(of))
+    };
+    let marks = ["zarr.json", ".zattrs"];
+    let has_mark = place
+        .files()
+        .is_ok_and(|files| files.read_files(&marks).into_iter().flatten().any(is_marked));
+    if place.names_h5ad() || has_mark {
+        return Err(Error::NeedsAnnData { uri: place.uri.clone() });
+    }
+    Ok(None)
 }

@@ -2,7 +2,7 @@
 //!
 //! The format is [SOMA](https://github.com/single-cell-data/SOMA) as tiledbsoma writes it on
 //! TileDB, encoding versions 1 and 1.1.0. An [`Experiment`] leads to its obs ([`DataFrame`]) and to
-//! measurements with a var ([`DataFrame`]) and layers of X ([`SparseNdArray`]).
+//! measurements with a var ([`DataFrame`]) and layers of X ([`Matrix`]).
 //!
 //! X is read through the trait [`XReader`]. [`ReaderChoice`] selects one of the first two readers:
 //!
@@ -47,9 +47,6 @@
 
 #[cfg(feature = "anndata")]
 mod anndata;
-#[cfg(not(feature = "anndata"))]
-#[path = "without_anndata.rs"]
-mod anndata;
 mod arrow;
 mod axis_query;
 mod census;
@@ -66,6 +63,7 @@ mod frame_copy;
 mod genes;
 #[cfg(feature = "libtiledb")]
 mod libtiledb;
+mod matrix;
 mod memory;
 mod native;
 mod reader;
@@ -74,7 +72,9 @@ mod replacement;
 mod row_cache;
 mod rows;
 mod soma_object;
+mod soma_table;
 mod sparse_array;
+mod table;
 mod uns;
 pub mod value_filter;
 mod writer;
@@ -97,6 +97,7 @@ pub use frame_copy::{ColumnChoice, FrameCopy};
 pub use genes::GeneSelection;
 #[cfg(feature = "libtiledb")]
 pub use libtiledb::LibtiledbReader;
+pub use matrix::{Bounds, Matrix};
 pub use memory::MemoryReader;
 pub use native::NativeReader;
 pub use reader::{ReadForm, ReadStats, XReader};

@@ -30,7 +30,7 @@ const JOINID_BYTES: u64 = 8;
 /// identity of its rows: all genes, a range and a list each have rows of their own. Values are kept
 /// as `f32`, as [`XReader::read_csr`] returns them, also for [`XReader::read_coo`].
 ///
-/// [`SparseNdArray::reader`](crate::SparseNdArray::reader) returns such a reader if the config sets
+/// [`Matrix::reader`](crate::Matrix::reader) returns such a reader if the config sets
 /// `soma.row_cache_folder` and the native reader reads the array.
 ///
 /// ```

@@ -155,6 +155,8 @@ fn import_anndata(anndata: &Experiment, args: &ImportArgs) -> anyhow::Result<Exi
     };
     let telling = Telling { json: false, quiet: args.quiet };
     unread.extend(unread_columns(anndata, &spec)?);
+    let elements = anndata.unread_elements()?.into_iter();
+    unread.extend(elements.map(|(path, why)| format!("{path} ({why})")));
     let report = slice::copy(anndata, &args.uri, &spec, telling)?;
     if let Some(report) = &report {
         let display = Display::counting("lines", args.quiet);
@@ -163,9 +165,10 @@ fn import_anndata(anndata: &Experiment, args: &ImportArgs) -> anyhow::Result<Exi
         }
         let of_uns = report.left_out_of_uns.iter();
         let of_uns = of_uns.map(|(path, why)| format!("uns {path} ({why})"));
-        let never = ["obsp, varm and varp, if there are any".to_owned()];
-        let left_out: Vec<String> = unread.into_iter().chain(of_uns).chain(never).collect();
-        display.line(&format!("not copied: {}", left_out.join("; ")));
+        let left_out: Vec<String> = unread.into_iter().chain(of_uns).collect();
+        if !left_out.is_empty() {
+            display.line(&format!("not copied: {}", left_out.join("; ")));
+        }
     }
     Ok(slice::exit_code(report.as_ref()))
 }

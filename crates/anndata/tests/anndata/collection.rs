@@ -62,3 +62,29 @@ fn columns_that_a_data_set_lacks_are_named() {
     assert_eq!(unsupported, [("donor", "some data sets do not have it")]);
     assert_eq!(obs.read(&["cell_type"], 0..14).unwrap().num_rows(), 14);
 }
+
+#[test]
+fn columns_and_elements_that_only_later_data_sets_have_are_named() {
+    let folder = collection(|store| {
+        edit_json(&store.join("obs/zarr.json"), |json| {
+            json["attributes"]["column-order"].as_array_mut().unwrap().push(json!("later"));
+        });
+        copy(&store.join("obs/donor"), &store.join("obs/later"));
+        copy(&store.join("layers/counts"), &store.join("layers/later"));
+        copy(&store.join("obsm/X_pca"), &store.join("obsm/later"));
+        fs::remove_dir_all(store.join("layers/dense")).unwrap();
+        fs::remove_dir_all(store.join("raw")).unwrap();
+    });
+    let anndata = open(folder.path()).unwrap();
+    let obs = anndata.obs().unwrap();
+    let unsupported: Vec<_> = obs.unsupported().collect();
+    let why = "some data sets do not have it";
+    assert_eq!(unsupported, [("later", why)]);
+    assert_eq!(obs.read(&["donor"], 0..14).unwrap().num_rows(), 14);
+    assert_eq!(anndata.layers().unwrap(), ["by_columns", "counts"]);
+    assert_eq!(anndata.obsm_names().unwrap(), ["X_pca"]);
+    assert!(anndata.raw().unwrap().is_none());
+    let unread = anndata.unread().unwrap();
+    let named = ["layers/dense", "layers/later", "obsm/later", "raw"];
+    assert_eq!(unread, named.map(|path| (path.to_owned(), why.to_owned())));
+}

@@ -1,8 +1,10 @@
 //! Stores written by Python's anndata, random stores against a naive reader, and damaged stores.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
+mod categories;
 mod collection;
 mod damaged;
+mod lists;
 mod python_written;
 mod random;
 

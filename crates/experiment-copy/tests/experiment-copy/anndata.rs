@@ -9,7 +9,7 @@ use arrow_array::RecordBatch;
 use experiment_copy::{Error, SliceEvent, SliceReport, SliceSpec, slice};
 use serde_json::Value;
 use soma_io::{
-    CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges, SparseNdArray,
+    CsrBuffers, Experiment, GeneSelection, Matrix, OpenOptions, ReaderChoice, RowRanges,
 };
 
 use crate::python;
@@ -93,7 +93,7 @@ fn contents(path: &Path) -> Contents {
     let experiment = open(path);
     let mut frames = vec![experiment.obs().unwrap().read(None, None).unwrap()];
     let mut matrices = Vec::new();
-    let mut read = |array: &SparseNdArray| {
+    let mut read = |array: &Matrix| {
         let mut values = CsrBuffers::default();
         let reader = array.reader(ReaderChoice::Auto).unwrap();
         let rows = RowRanges::new(vec![0..9_000]).unwrap();

@@ -15,8 +15,8 @@ use super::packed;
 use super::selected::SelectedColumns;
 use crate::exact::{Request, is_within_f32};
 use crate::{
-    CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, ReaderChoice,
-    RowRanges, XReader, coo,
+    CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, RowRanges, XReader,
+    coo,
 };
 
 /// Values of whole rows in memory that are packed, or from which genes are selected; a longer row
@@ -129,9 +129,8 @@ impl AnnDataReader {
 }
 
 impl XReader for AnnDataReader {
-    /// That of the choice which opens it, like the reader of SOMA's arrays.
     fn name(&self) -> &'static str {
-        ReaderChoice::Native.name()
+        "anndata"
     }
 
     fn n_rows(&self) -> u64 {

@@ -5,18 +5,14 @@ use std::sync::Arc;
 
 use ::anndata::Frame;
 use arrow_array::cast::AsArray as _;
-use arrow_array::{
-    AnyDictionaryArray, Array as _, ArrayRef, BooleanArray, RecordBatch, make_array,
-};
+use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBufferBuilder;
-use arrow_schema::{ArrowError, DataType, Field};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
-use tiledb_schema::{Attribute, Enumeration, EnumerationValues, MetadataValue, Schema};
 
-use super::matrix::{datatype, dimension, schema};
 use crate::Error;
 use crate::columns::JOINID;
-use crate::soma_object::{StoredArray, StoredColumn, StoredTable};
+use crate::table::Table;
 
 /// Rows that are in memory at once. Chunks of a column are about as long, and are decoded again for
 /// each batch that has a part of them.
@@ -27,123 +23,106 @@ const UNNAMED: &str = "_index";
 
 /// A table, whose rows are indexed by their positions.
 #[derive(Debug)]
-pub(super) struct StoredFrame {
+pub(super) struct AnnDataTable {
     frame: Frame,
     uri: String,
-    schema: Schema,
-    /// Of each attribute the column in the table.
-    columns: Vec<String>,
-    enumerations: Vec<Enumeration>,
+    schema: SchemaRef,
+    /// Of each column but the first its name in the table.
+    stored: Vec<String>,
 }
 
-impl StoredFrame {
-    /// Describes a table, and reads all categories. An index without a name becomes the column
-    /// `id`.
-    pub(super) fn new(frame: Frame, id: &str, uri: &str) -> Result<Self, Error> {
-        let fields = frame.schema().fields().iter();
+impl AnnDataTable {
+    /// Describes a table. An index without a name becomes the column `id`.
+    pub(super) fn new(frame: Frame, id: &str, uri: &str) -> Self {
         let has = |name: &str| frame.schema().column_with_name(name).is_some();
         let index_name = match frame.index_name() {
             // A table that came from SOMA may have the column besides an index.
             UNNAMED | "index" if !has(id) => id,
             named => named,
         };
-        let (mut attributes, mut columns, mut categorical) = (Vec::new(), Vec::new(), Vec::new());
-        for field in fields {
+        let mut fields = vec![Field::new(JOINID, DataType::Int64, false)];
+        let mut stored = Vec::new();
+        for field in frame.schema().fields() {
             let is_index = field.name() == frame.index_name();
             let name = if is_index { index_name } else { field.name().as_str() };
             // Joinids are the positions here, whatever they were where the table came from.
-            if name == JOINID {
-                continue;
+            if name != JOINID {
+                let data_type = without_f16(field.data_type());
+                fields.push(field.as_ref().clone().with_name(name).with_data_type(data_type));
+                stored.push(field.name().clone());
             }
-            if matches!(field.data_type(), DataType::Dictionary(..)) {
-                categorical.push(field.name().as_str());
-            }
-            let attribute = attribute(name, field).ok_or_else(|| {
-                let problem = format!("values of type {} are not read", field.data_type());
-                Error::broken_column(uri, name, problem)
-            })?;
-            attributes.push(attribute);
-            columns.push(field.name().clone());
         }
-        // Reads no rows, but all categories together.
-        let known = frame.read(&categorical, 0..0)?;
-        let enumerations = known
-            .schema()
-            .fields()
-            .iter()
-            .zip(known.columns())
-            .map(|(field, column)| enumeration(field, column, uri))
-            .collect::<Result<_, Error>>()?;
-        let schema = schema(vec![dimension(JOINID)], attributes, &[frame.n_rows()]);
-        Ok(Self { frame, uri: uri.to_owned(), schema, columns, enumerations })
+        Self { frame, uri: uri.to_owned(), schema: Arc::new(Schema::new(fields)), stored }
     }
 
-    /// The columns with these names of a range of rows, as they are stored.
-    fn read(&self, names: &[&str], rows: Range<u64>) -> Result<RecordBatch, Error> {
-        let attributes = self.schema.attributes.iter().zip(&self.columns);
-        let stored = |name: &&str| {
-            let mut attributes = attributes.clone();
-            attributes.find(|(attribute, _)| attribute.name == *name).map(|(_, of)| of.as_str())
-        };
-        let stored: Vec<&str> = names.iter().filter_map(stored).collect();
+    /// The columns of a range of rows, as they are stored; `None` for the joinid.
+    fn read(
+        &self,
+        columns: &[Option<(&Field, &str)>],
+        rows: Range<u64>,
+    ) -> Result<RecordBatch, Error> {
+        let stored: Vec<&str> = columns.iter().flatten().map(|(_, stored)| *stored).collect();
         Ok(self.frame.read(&stored, rows)?)
     }
 
-    fn attribute(&self, name: &str) -> Option<&Attribute> {
-        self.schema.attributes.iter().find(|attribute| attribute.name == name)
+    /// A column, and its name in the table; `None` for the joinid.
+    fn column(&self, name: &str) -> Result<Option<(&Field, &str)>, Error> {
+        match self.schema.column_with_name(name) {
+            Some((0, _)) => Ok(None),
+            Some((place, field)) => Ok(Some((field, self.stored[place - 1].as_str()))),
+            None => {
+                let existing = self.schema.fields().iter().map(|of| of.name().clone()).collect();
+                Err(Error::NoColumn { uri: self.uri.clone(), name: name.to_owned(), existing })
+            }
+        }
     }
 
-    fn no_column(&self, name: &str) -> Error {
-        let existing = self.schema.attributes.iter().map(|of| of.name.clone()).collect();
-        Error::NoColumn { uri: self.uri.clone(), name: name.to_owned(), existing }
-    }
-
-    fn not_arrow(&self, what: &str, source: ArrowError) -> Error {
-        Error::Arrow { uri: self.uri.clone(), what: what.to_owned(), source }
+    fn not_arrow(&self, source: ArrowError) -> Error {
+        Error::Arrow { uri: self.uri.clone(), what: "the columns".to_owned(), source }
     }
 }
 
-impl StoredArray for StoredFrame {
-    fn schema(&self) -> &Schema {
+impl Table for AnnDataTable {
+    fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    fn metadata(&self) -> Result<Vec<(String, MetadataValue)>, Error> {
-        Ok(Vec::new())
+    fn joinid_bounds(&self) -> Result<Option<(u64, u64)>, Error> {
+        Ok(self.frame.n_rows().checked_sub(1).map(|last| (0, last)))
     }
 
-    fn enumeration(&self, name: &str) -> Result<Enumeration, Error> {
-        let found = self.enumerations.iter().find(|enumeration| enumeration.name == name);
-        found.cloned().ok_or_else(|| Error::Missing { uri: format!("{}/{name}", self.uri) })
+    fn extent(&self) -> u64 {
+        self.frame.n_rows()
     }
 
-    fn non_empty_domain(&self) -> Result<Option<Vec<(i128, i128)>>, Error> {
-        Ok(super::matrix::non_empty(&self.schema))
-    }
-
-    fn n_cells(&self) -> Result<u64, Error> {
+    fn n_rows(&self) -> Result<u64, Error> {
         Ok(self.frame.n_rows())
     }
 
-    fn why_not_native(&self) -> Option<&str> {
-        None
-    }
-}
-
-impl StoredTable for StoredFrame {
-    fn unread_columns(&self) -> Vec<(String, String)> {
-        let owned = |(name, reason): (&str, &str)| (name.to_owned(), reason.to_owned());
-        self.frame.unsupported().map(owned).collect()
+    fn categories(&self, column: &str) -> Result<Option<ArrayRef>, Error> {
+        let Some((field, stored)) = self.column(column)? else { return Ok(None) };
+        if !matches!(field.data_type(), DataType::Dictionary(..)) {
+            return Ok(None);
+        }
+        // Reads no rows, but all categories.
+        let none = self.frame.read(&[stored], 0..0)?;
+        let cast = arrow_cast::cast(none.column(0), field.data_type());
+        let cast = cast.map_err(|source| self.not_arrow(source))?;
+        Ok(cast.as_any_dictionary_opt().map(|dictionary| Arc::clone(dictionary.values())))
     }
 
     fn read_each(
         &self,
         names: &[&str],
         ranges: &[(i64, i64)],
-        each: &mut dyn FnMut(Vec<StoredColumn>) -> Result<(), Error>,
+        each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let n_rows = self.frame.n_rows();
-        let whole = [0..n_rows];
+        let columns = names.iter().map(|name| self.column(name));
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let joinid = self.schema.field(0);
+        let fields = columns.iter().map(|of| of.map_or(joinid, |(field, _)| field).clone());
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let whole = [0..self.frame.n_rows()];
         let ranges: Vec<Range<u64>> = match ranges {
             [] => whole.into(),
             some => some.iter().map(|(first, last)| *first as u64..*last as u64 + 1).collect(),
@@ -153,32 +132,43 @@ impl StoredTable for StoredFrame {
         for parts in batches {
             let (Some(first), Some(last)) = (parts.first(), parts.last()) else { continue };
             // Chunks hold many rows, so those between ranges cost little.
-            let mut columns = self.read(names, first.start..last.end)?;
+            let mut read = self.read(&columns, first.start..last.end)?;
             if parts.len() > 1 {
-                let mut keep = BooleanBufferBuilder::new(columns.num_rows());
-                for part in parts {
-                    keep.append_n((part.start - first.start) as usize - keep.len(), false);
-                    keep.append_n((part.end - part.start) as usize, true);
-                }
-                let keep = BooleanArray::new(keep.finish(), None);
-                columns = filter_record_batch(&columns, &keep)
-                    .map_err(|source| self.not_arrow("the rows of a selection", source))?;
+                read = filter_record_batch(&read, &mask(parts))
+                    .map_err(|source| self.not_arrow(source))?;
             }
-            let mut read = columns.columns().iter();
-            let mut stored = Vec::with_capacity(names.len());
-            for name in names {
-                stored.push(if *name == JOINID {
-                    joinids(parts)
-                } else {
-                    let column = read.next().ok_or_else(|| self.no_column(name))?;
-                    let attribute = self.attribute(name).ok_or_else(|| self.no_column(name))?;
-                    stored_column(column, attribute)
-                        .map_err(|source| self.not_arrow(name, source))?
-                });
-            }
-            each(stored)?;
+            let mut stored = read.columns().iter();
+            let arrays = columns.iter().map(|column| match column {
+                Some((field, _)) => stored.next().map_or_else(
+                    || Err(ArrowError::SchemaError("a column is missing".to_owned())),
+                    |stored| arrow_cast::cast(stored, field.data_type()),
+                ),
+                None => Ok(joinids(parts)),
+            });
+            let arrays = arrays.collect::<Result<_, _>>();
+            let options = RecordBatchOptions::new().with_row_count(Some(read.num_rows()));
+            let batch = arrays.and_then(|arrays| {
+                RecordBatch::try_new_with_options(Arc::clone(&schema), arrays, &options)
+            });
+            each(&batch.map_err(|source| self.not_arrow(source))?)?;
         }
         Ok(())
+    }
+
+    fn unread_columns(&self) -> Vec<(String, String)> {
+        let owned = |(name, reason): (&str, &str)| (name.to_owned(), reason.to_owned());
+        self.frame.unsupported().map(owned).collect()
+    }
+}
+
+/// The type of a column here: TileDB has no 16-bit floats.
+fn without_f16(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Float16 => DataType::Float32,
+        DataType::Dictionary(keys, values) => {
+            DataType::Dictionary(keys.clone(), Box::new(without_f16(values)))
+        }
+        other => other.clone(),
     }
 }
 
@@ -191,74 +181,18 @@ fn at_borders(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     })
 }
 
-/// The joinids of rows, as they are stored.
-fn joinids(parts: &[Range<u64>]) -> StoredColumn {
-    let bytes = parts.iter().cloned().flatten().flat_map(u64::to_le_bytes).collect();
-    StoredColumn { bytes, ..StoredColumn::default() }
+/// Which of the rows from the first to the last of `parts` are in one of these.
+fn mask(parts: &[Range<u64>]) -> BooleanArray {
+    let start = parts.first().map_or(0, |first| first.start);
+    let mut keep = BooleanBufferBuilder::new(0);
+    for part in parts {
+        keep.append_n((part.start - start) as usize - keep.len(), false);
+        keep.append_n((part.end - part.start) as usize, true);
+    }
+    BooleanArray::new(keep.finish(), None)
 }
 
-/// The attribute for a column; `None` if TileDB has no such type.
-fn attribute(name: &str, field: &Field) -> Option<Attribute> {
-    let (of_values, is_categorical) = match field.data_type() {
-        DataType::Dictionary(keys, _) => (keys.as_ref(), true),
-        other => (other, false),
-    };
-    Some(Attribute {
-        nullable: field.is_nullable(),
-        enumeration: is_categorical.then(|| name.to_owned()),
-        ..Attribute::new(name, datatype(of_values)?)
-    })
-}
-
-/// The enumeration with the categories of a column.
-fn enumeration(field: &Field, column: &ArrayRef, uri: &str) -> Result<Enumeration, Error> {
-    let categories = column.as_any_dictionary().values();
-    let broken = |problem: String| Error::broken_column(uri, field.name(), problem);
-    let datatype = datatype(categories.data_type()).ok_or_else(|| {
-        broken(format!("categories of type {} are not read", categories.data_type()))
-    })?;
-    let attribute = Attribute::new(field.name(), datatype);
-    let stored =
-        stored_column(categories, &attribute).map_err(|error| broken(error.to_string()))?;
-    let values = match stored.offsets {
-        None => EnumerationValues::Fixed(stored.bytes),
-        Some(offsets) => EnumerationValues::VarSized(
-            offsets
-                .windows(2)
-                .map(|ends| stored.bytes[ends[0] as usize..ends[1] as usize].to_vec())
-                .collect(),
-        ),
-    };
-    let ordered = field.dict_is_ordered().unwrap_or(false);
-    Ok(Enumeration { name: field.name().clone(), datatype, ordered, values })
-}
-
-/// The values of an Arrow array as TileDB stores them.
-fn stored_column(array: &ArrayRef, attribute: &Attribute) -> Result<StoredColumn, ArrowError> {
-    let n_rows = array.len();
-    let validity = attribute.nullable.then(|| match array.logical_nulls() {
-        Some(nulls) => nulls.iter().collect(),
-        None => vec![true; n_rows],
-    });
-    if let Some(texts) = array.as_string_opt::<i64>() {
-        let ends = texts.value_offsets();
-        let (first, last) = (ends[0], ends[n_rows]);
-        let bytes = texts.value_data()[first as usize..last as usize].to_vec();
-        let offsets = Some(ends.iter().map(|end| end - first).collect());
-        return Ok(StoredColumn { bytes, offsets, validity });
-    }
-    if let Some(truths) = array.as_boolean_opt() {
-        let bytes = truths.values().iter().map(u8::from).collect();
-        return Ok(StoredColumn { bytes, offsets: None, validity });
-    }
-    let keys = array.as_any_dictionary_opt().map(AnyDictionaryArray::keys);
-    let mut values = keys.map_or_else(|| Arc::clone(array), |keys| make_array(keys.to_data()));
-    if *values.data_type() == DataType::Float16 {
-        values = arrow_cast::cast(&values, &DataType::Float32)?;
-    }
-    let width = values.data_type().primitive_width().unwrap_or(1);
-    let data = values.to_data();
-    let start = data.offset() * width;
-    let bytes = data.buffers()[0].as_slice()[start..start + n_rows * width].to_vec();
-    Ok(StoredColumn { bytes, offsets: None, validity })
+fn joinids(parts: &[Range<u64>]) -> ArrayRef {
+    let rows = parts.iter().cloned().flatten().map(|row| row as i64);
+    Arc::new(rows.collect::<Int64Array>())
 }

@@ -37,11 +37,6 @@ pub(crate) trait StoredTable: StoredArray {
         ranges: &[(i64, i64)],
         each: &mut dyn FnMut(Vec<StoredColumn>) -> Result<(), Error>,
     ) -> Result<(), Error>;
-
-    /// Columns that are stored and cannot be read, each with the reason.
-    fn unread_columns(&self) -> Vec<(String, String)> {
-        Vec::new()
-    }
 }
 
 /// The values of a column.

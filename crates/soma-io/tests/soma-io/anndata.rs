@@ -6,11 +6,9 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use soma_io::{
-    AxisQuery, CsrBuffers, DataFrame, Error, Experiment, GeneSelection, Joinids, OpenOptions,
-    ReaderChoice, RowRanges, SparseNdArray, ValueFilter, contract,
+    AxisQuery, CsrBuffers, DataFrame, Error, Experiment, GeneSelection, Joinids, Matrix,
+    OpenOptions, ReaderChoice, RowRanges, ValueFilter, contract,
 };
-
-use tiledb_schema::Datatype;
 
 use crate::python;
 
@@ -18,7 +16,7 @@ fn open(path: &Path) -> Experiment {
     Experiment::open(path.to_str().unwrap(), &OpenOptions::default()).unwrap()
 }
 
-fn rows(x: &SparseNdArray) -> CsrBuffers {
+fn rows(x: &Matrix) -> CsrBuffers {
     let mut out = CsrBuffers::default();
     let all = RowRanges::new(vec![0..x.shape().0]).unwrap();
     let reader = x.reader(ReaderChoice::Auto).unwrap();
@@ -78,10 +76,13 @@ fn same_batches(ours: &RecordBatch, soma: &RecordBatch) {
 }
 
 /// Compares all values, and whatever else a reader must keep.
-fn check_matrix(ours: &SparseNdArray, soma: &SparseNdArray) {
-    assert_eq!((ours.shape(), ours.value_type()), (soma.shape(), soma.value_type()));
+fn check_matrix(ours: &Matrix, soma: &Matrix) {
+    assert_eq!(
+        (ours.shape(), ours.data_type().unwrap()),
+        (soma.shape(), soma.data_type().unwrap())
+    );
     let reader = ours.reader(ReaderChoice::Native).unwrap();
-    assert_eq!(reader.name(), "native");
+    assert_eq!(reader.name(), "anndata");
     contract::check(&*reader, &rows(soma));
 }
 
@@ -203,7 +204,7 @@ fn what_is_not_there_is_an_error_that_says_what_is() {
 #[test]
 fn a_value_that_float32_lacks_is_not_read_exactly() {
     let rna = open(&fixture()).measurement("RNA").unwrap();
-    let read = |x: SparseNdArray, genes: &GeneSelection| {
+    let read = |x: Matrix, genes: &GeneSelection| {
         let exact = x.reader(ReaderChoice::Auto).unwrap().exact().unwrap();
         let mut out = CsrBuffers::default();
         let all = RowRanges::new(vec![0..x.shape().0]).unwrap();
@@ -221,7 +222,7 @@ fn a_value_that_float32_lacks_is_not_read_exactly() {
         assert!(error.to_string().contains(&text), "{error}");
     }
     let raw = open(&fixture()).measurement("raw").unwrap().x("X").unwrap();
-    assert_eq!(raw.value_type(), Datatype::Int64);
+    assert_eq!(raw.data_type().unwrap(), DataType::Int64);
     assert_eq!(rows(&raw), read(raw, &GeneSelection::All).unwrap());
 }
 

@@ -38,7 +38,7 @@ fn layers(experiment: &Experiment, name: &str) -> Vec<String> {
     let describe = |layer: String| {
         let x = measurement.x(&layer).unwrap();
         let (nnz, bounds) = (x.nnz().unwrap(), x.non_empty_domain().unwrap());
-        format!("{layer} {:?} {:?} {nnz} {bounds:?}", x.shape(), x.value_type())
+        format!("{layer} {:?} {:?} {nnz} {bounds:?}", x.shape(), x.data_type().unwrap())
     };
     measurement.layers().unwrap().into_iter().map(describe).collect()
 }

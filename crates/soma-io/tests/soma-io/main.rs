@@ -27,6 +27,7 @@ mod frame_of_kinds;
 mod interop;
 #[path = "../support/python.rs"]
 mod python;
+mod random_anndata;
 mod reader_contract;
 mod round_trip;
 mod row_cache;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use proptest::prelude::*;
 use soma_io::{
-    Config, CsrBuffers, Experiment, Extent, GeneSelection, MemoryReader, OpenOptions, ReadLimit,
-    ReaderChoice, RowRanges, SparseNdArray, XReader,
+    Config, CsrBuffers, Experiment, Extent, GeneSelection, Matrix, MemoryReader, OpenOptions,
+    ReadLimit, ReaderChoice, RowRanges, XReader,
 };
 
 use crate::cells::{all_rows, cells_of, read_coo, read_csr};
@@ -66,7 +66,7 @@ fn check(small: &Small) -> tempfile::TempDir {
 }
 
 /// The native reader, which `Auto` also chooses, and libtiledb.
-fn both_readers(x: &SparseNdArray) -> [Arc<dyn XReader>; 2] {
+fn both_readers(x: &Matrix) -> [Arc<dyn XReader>; 2] {
     let (native, libtiledb) =
         (x.reader(ReaderChoice::Auto).unwrap(), x.reader(ReaderChoice::Libtiledb).unwrap());
     assert_eq!((native.name(), native.why_not_native()), ("native", None));

@@ -7,12 +7,12 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use serde_json::{Value, json};
-use soma_io::{Experiment, GeneSelection, ReaderChoice, RowRanges, SparseNdArray};
+use soma_io::{Experiment, GeneSelection, Matrix, ReaderChoice, RowRanges};
 
 use crate::described::{assert_same_frames, frames, same_lists, type_name, values};
 
 /// A layer of X, read piece by piece as stored.
-pub(crate) fn layer(x: &SparseNdArray) -> Value {
+pub(crate) fn layer(x: &Matrix) -> Value {
     let reader = x.reader(ReaderChoice::Libtiledb).unwrap();
     let rows = RowRanges::new(vec![0..x.shape().0]).unwrap();
     let mut cells: Vec<(i64, i64, Value)> = Vec::new();
