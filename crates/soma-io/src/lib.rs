@@ -62,6 +62,7 @@ mod dataframe_query;
 mod error;
 mod exact;
 mod experiment;
+mod file_kind;
 mod frame_copy;
 mod genes;
 #[cfg(feature = "libtiledb")]

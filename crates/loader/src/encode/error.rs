@@ -131,9 +131,8 @@ pub enum Error {
     /// A row has a label that the encoder does not know.
     #[error(
         "encoder {encoder:?} does not know {label} of {columns} at row {row_idx}; it knows \
-         {n_known} labels{known}: fit it on rows with that label, add the label with extend, or \
-         encode it as {} with Unseen::Code",
-        super::UNSEEN_CODE
+         {n_known} labels{known}: {}",
+        unseen_remedy(*has_null)
     )]
     UnseenLabel {
         /// The encoder's name.
@@ -142,6 +141,8 @@ pub enum Error {
         label: String,
         /// The column or columns.
         columns: String,
+        /// Whether the label, or one of the tuple, is null.
+        has_null: bool,
         /// The first row with the label.
         row_idx: usize,
         /// Number of known labels.
@@ -279,6 +280,18 @@ impl Error {
         }
         self
     }
+}
+
+fn unseen_remedy(has_null: bool) -> String {
+    let code = super::UNSEEN_CODE;
+    let code = format!("encode it as {code} (Unseen::Code, in Python unseen=\"code\")");
+    if has_null {
+        return format!(
+            "a null is no label: make it a class (Nulls::Class, in Python nulls=\"class\" of \
+             LabelEncoder.fit and BatchKeyEncoder.fit), leave the rows out, or {code}"
+        );
+    }
+    format!("fit it on rows with that label, add the label with extend, or {code}")
 }
 
 fn listed(names: &[String]) -> String {

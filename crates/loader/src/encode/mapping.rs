@@ -58,7 +58,7 @@ impl Mapping {
                 keys.rows.iter().position(|key| codes[*key as usize] == UNSEEN_CODE)
         {
             let key = &keys.distinct[keys.rows[row_idx] as usize];
-            return Err(self.unseen_label(format_key(key.iter().copied()), row_idx));
+            return Err(self.unseen_label(key, row_idx));
         }
         Ok(Int64Array::from_iter_values(keys.rows.iter().map(|key| codes[*key as usize])))
     }
@@ -106,7 +106,7 @@ impl Mapping {
         }
     }
 
-    fn unseen_label(&self, label: String, row_idx: usize) -> Error {
+    fn unseen_label(&self, key: &[Label<&str>], row_idx: usize) -> Error {
         let known: Vec<String> = self
             .classes
             .first_sorted(N_LISTED)
@@ -114,8 +114,9 @@ impl Mapping {
             .collect();
         Error::UnseenLabel {
             encoder: self.name.clone(),
-            label,
+            label: format_key(key.iter().copied()),
             columns: self.columns.join(", "),
+            has_null: key.contains(&Label::Null),
             row_idx,
             n_known: self.classes.len(),
             known: match (known.is_empty(), self.classes.len() > known.len()) {
