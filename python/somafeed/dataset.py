@@ -16,7 +16,7 @@ from somafeed.joinids import Joinids
 from somafeed.loaders import Loaders, Remainder, remainder_of
 from somafeed.parts import Parts
 from somafeed.samplings import Sample, checked_sample
-from somafeed.settings import at_least_0, bytes_of, checked_seed, names_of, positive
+from somafeed.settings import at_least_0, bytes_of, checked_seed, names_of, positive, shown
 from somafeed.sources import JOINID, checked_genes, parameters, source_of
 from somafeed.tokens import Tokens, checked_tokens
 from somafeed.world import checked_world, current_worker, current_world
@@ -193,7 +193,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
             raise ValueError("Must specify at least one value in `obs_column_names`")
         twice = [c for c in self.obs_column_names if self.obs_column_names.count(c) > 1]
         if twice:
-            raise ValueError(f"obs column {twice[0]!r} is named twice in `obs_column_names`")
+            raise ValueError(f"obs column {shown(twice[0])} is named twice in `obs_column_names`")
         self.batch_size = positive("batch_size", batch_size)
         self.io_batch_size = positive("io_batch_size", io_batch_size)
         self.shuffle = bool(shuffle)
@@ -209,7 +209,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         self.use_eager_fetch = bool(use_eager_fetch)
         self.memory = bytes_of(memory)
         if remainder not in (None, "keep", "drop", "pad"):
-            raise ValueError(f"unknown remainder {remainder!r}; there are keep, drop, pad")
+            raise ValueError(f"unknown remainder {shown(remainder)}; there are keep, drop, pad")
         self.remainder: Remainder | None = remainder
         self._world = None if world is None else checked_world(world)
         self.form: Form = form
