@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,9 @@ import numpy.typing as npt
 from somafeed.joinids import Joinids
 from somafeed.settings import shown
 from somafeed.sources import JOINID, checked_address
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _WRITE = (
     "was changed in memory, but is read from the file: write the AnnData by adata.write_h5ad(path) "
@@ -201,27 +204,26 @@ def _is_same_column(ours: Any, stored: Any) -> bool:
     """Whether two columns have the same values, and categories in the same order."""
     import pandas as pd
 
-    if all(isinstance(getattr(one, "dtype", None), np.dtype) for one in (ours, stored)):
-        left, right = np.asarray(ours), np.asarray(stored)
-        if left.dtype.kind in "biuf" and right.dtype.kind in "biuf":
-            return _is_equal(left, right)
+    dtypes = [getattr(one, "dtype", None) for one in (ours, stored)]
+    if all(isinstance(dtype, pd.CategoricalDtype) for dtype in dtypes):
+        return _is_same_categorical(pd.Categorical(ours), pd.Categorical(stored))
+    if all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
+        return _is_equal(ours, stored)
     left, right = pd.Series(np.asarray(ours, object)), pd.Series(np.asarray(stored, object))
     nulls = left.isna()
-    if len(left) != len(right) or not nulls.equals(right.isna()):
+    if not nulls.equals(right.isna()):
         return False
-    categories = [_categories(ours), _categories(stored)]
-    if None not in categories:
-        # A view has only the categories that are in use.
-        kept = set(categories[0])
-        if categories[0] != [one for one in categories[1] if one in kept]:
-            return False
     return bool((left[~nulls].to_numpy() == right[~nulls].to_numpy()).all())
 
 
-def _categories(column: Any) -> list[Any] | None:
-    dtype = getattr(column, "dtype", None)
-    categories = getattr(dtype, "categories", None)
-    return None if categories is None else list(categories)
+def _is_same_categorical(ours: pd.Categorical, stored: pd.Categorical) -> bool:
+    places = ours.categories.get_indexer(stored.categories)
+    # A view has only the categories that are in use, in their order.
+    if not np.array_equal(places[places >= 0], np.arange(len(ours.categories))):
+        return False
+    # -1 is the code of a null, which the last place is for.
+    codes = np.append(np.where(places < 0, -2, places), -1)[stored.codes]
+    return np.array_equal(codes, ours.codes)
 
 
 def _is_same_matrix(ours: Any, stored: Any) -> bool:
