@@ -142,7 +142,8 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
             obs_joinids: Cells in `uri`: integers, in any order.
             var_joinids: Genes in `uri`, in the order of the columns of X.
             genes: A var column and names in it, for example `("feature_id", model_genes)`: one
-                column of X per name, zeros for a gene that the experiment lacks.
+                column of X per name, zeros for a gene that the experiment lacks. Warns if fewer than
+                half are there, and fails if none is.
             config: TileDB's parameters for `uri`.
             timestamp: Opens `uri` as of this time, in milliseconds since 1970; None means the time
                 at which each process opens it.
@@ -181,7 +182,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
 
         Raises:
             ValueError: Arguments that do not fit together; a measurement, layer, column or joinid
-                that is not there; a filter that does not parse.
+                that is not there, or none of `genes`; a filter that does not parse.
             TypeError: An argument of another type.
             ModuleNotFoundError: A package that batches of this form need is not installed.
             FileNotFoundError: Nothing is at the address.

@@ -123,7 +123,7 @@ impl Dataset {
         let codes = crate::obs::without_columns("the codes", obs.num_rows())?;
         let (sources, beside) = (Arc::new([source]), Arc::new([]));
         let (totals, gene_warning) = (None, None);
-        Ok(Self { sources, starts, beside, obs, codes, var, totals, n_columns, gene_warning })
+        Ok(Self { sources, beside, starts, obs, codes, var, totals, n_columns, gene_warning })
     }
 
     /// Adds a total for each cell, by which its values can be [scaled](crate::Totals::Obs).

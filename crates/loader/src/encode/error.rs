@@ -131,8 +131,7 @@ pub enum Error {
     /// A row has a label that the encoder does not know.
     #[error(
         "encoder {encoder:?} does not know {label} of {columns} at row {row_idx}; it knows \
-         {n_known} labels{known}: {}",
-        unseen_remedy(*has_null)
+         {n_known} labels{advice}"
     )]
     UnseenLabel {
         /// The encoder's name.
@@ -141,14 +140,12 @@ pub enum Error {
         label: String,
         /// The column or columns.
         columns: String,
-        /// Whether the label, or one of the tuple, is null.
-        has_null: bool,
         /// The first row with the label.
         row_idx: usize,
         /// Number of known labels.
         n_known: usize,
-        /// The first known labels in parentheses, after a space; empty if there are none.
-        known: String,
+        /// The first known labels in parentheses, after a space, and what to do, after a colon.
+        advice: String,
     },
 
     /// A code has no label.
@@ -282,7 +279,8 @@ impl Error {
     }
 }
 
-fn unseen_remedy(has_null: bool) -> String {
+/// What to do with a label that is not known, or with a null.
+pub(super) fn unseen_advice(has_null: bool) -> String {
     let code = super::UNSEEN_CODE;
     let code = format!("encode it as {code} (Unseen::Code, in Python unseen=\"code\")");
     if has_null {

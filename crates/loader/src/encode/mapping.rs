@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt64Array};
 use arrow_select::take::take;
 
 use super::classes::Classes;
-use super::error::Error;
+use super::error::{Error, unseen_advice};
 use super::keys::Keys;
 use super::label::{Kind, Label, format_key};
 use super::narrow;
@@ -112,18 +112,18 @@ impl Mapping {
             .first_sorted(N_LISTED)
             .map(|key| format_key(key.iter().map(Label::borrowed)))
             .collect();
+        let known = match (known.is_empty(), self.classes.len() > known.len()) {
+            (true, _) => String::new(),
+            (false, true) => format!(" ({}, ...)", known.join(", ")),
+            (false, false) => format!(" ({})", known.join(", ")),
+        };
         Error::UnseenLabel {
             encoder: self.name.clone(),
             label: format_key(key.iter().copied()),
             columns: self.columns.join(", "),
-            has_null: key.contains(&Label::Null),
             row_idx,
             n_known: self.classes.len(),
-            known: match (known.is_empty(), self.classes.len() > known.len()) {
-                (true, _) => String::new(),
-                (false, true) => format!(" ({}, ...)", known.join(", ")),
-                (false, false) => format!(" ({})", known.join(", ")),
-            },
+            advice: format!("{known}: {}", unseen_advice(key.contains(&Label::Null))),
         }
     }
 }
