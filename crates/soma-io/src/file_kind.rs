@@ -32,7 +32,6 @@ pub(crate) fn file_kind(path: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::{Error, Experiment, OpenOptions};
 
     #[test]
