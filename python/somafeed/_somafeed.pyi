@@ -20,8 +20,8 @@ class SomafeedError(RuntimeError):
     """An error that no built-in exception fits. Its message names the place and what to do."""
 
 IntegerArray: TypeAlias = Any
-"""A one-dimensional, C-contiguous buffer of integers of 4 or 8 bytes (numpy, array.array, torch's
-`.numpy()`), or a sequence of `int`. Negative numbers raise ValueError."""
+"""A one-dimensional buffer of integers (numpy, array.array, torch's `.numpy()`) in either byte order,
+or a sequence of `int`. Negative numbers raise ValueError."""
 
 Rows: TypeAlias = IntegerArray | tuple[int, int]
 """Numbers, or a range `(start, stop)` without its end. A tuple of two is always a range."""
@@ -143,7 +143,8 @@ class Dataset:
 
         Cells come by ascending joinid, whatever the order of `obs_joinids`. Genes come in the
         order of `var_joinids`, or by ascending joinid. `gene_names` with `gene_column` selects one
-        gene per name instead, in this order; genes that the experiment lacks are columns of zeros.
+        gene per name instead, in this order; genes that the experiment lacks are columns of zeros
+        (`n_unknown`). It warns if fewer than half are there, and raises ValueError if none is.
         `totals` is the obs column that `Loader(totals="obs")` scales by. `layers` are further
         layers, of the same genes, and `obsm` arrays of obsm, for example `X_pca`: each batch has
         their rows beside X. `layer` None means `raw`, and `X` of an AnnData.
@@ -159,11 +160,14 @@ class Dataset:
         """Opens an AnnData in Zarr or HDF5, which is read in place.
 
         `anndata` is a path, an address in an object store, or an AnnData that is backed by such a
-        file. `raw` takes the element `raw`, otherwise X and the layers. `options` are those of
-        `from_experiment`: a row's joinid is its position, and `layer` None means X.
+        file, of which a view has only its cells (by ascending position, each once) and its genes
+        (in its order). `raw` takes the element `raw`, otherwise X and the layers. `options` are
+        those of `from_experiment`: a row's joinid is its position in the file, and `layer` None
+        means X.
 
-        Raises FileNotFoundError if nothing is there, ValueError if something else is there, for
-        example HDF5.
+        Raises FileNotFoundError if nothing is there, ValueError if something else is there, if the
+        AnnData is in memory, or if a column, layer or array of obsm that is needed was changed in
+        memory since it was read from the file.
         """
     @staticmethod
     def in_memory(
@@ -175,7 +179,8 @@ class Dataset:
         obs: Any,
         var: Any | None = None,
     ) -> Dataset:
-        """A data set of a CSR matrix; obs and var are Arrow tables.
+        """A data set of a CSR matrix; obs and var are Arrow tables. Numbers of `data` are float32, in
+        either byte order.
 
         Copies the matrix once. The memory of the tables is used as it is: do not change it.
         """
@@ -185,6 +190,9 @@ class Dataset:
     @property
     def shape(self) -> tuple[int, int]:
         """Number of selected cells, number of selected genes."""
+    @property
+    def n_unknown(self) -> int:
+        """Number of genes that no experiment has: their columns are zeros."""
     @property
     def n_experiments(self) -> int: ...
     @property
@@ -391,6 +399,9 @@ class Sampling:
     def n_rows(self) -> int: ...
     @property
     def n_samples(self) -> int: ...
+
+def _without_credentials(text: str) -> str:
+    """A text without the credentials of the addresses in it."""
 
 def split_by_fraction(
     n_rows: int,

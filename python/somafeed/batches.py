@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
+from somafeed.settings import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,7 +96,7 @@ def check_forms(form: str, dtype: str, obs_form: str, return_sparse_X: bool) -> 
         ("form", form, NATIVE_FORMS), ("dtype", dtype, DTYPES), ("obs_form", obs_form, OBS_FORMS)
     ):
         if not isinstance(value, str) or value not in known:
-            raise ValueError(f"unknown {name} {value!r}; there are {', '.join(known)}")
+            raise ValueError(f"unknown {name} {shown(value)}; there are {', '.join(known)}")
     if dtype == "stored" and form != "numpy":
         raise ValueError(f"dtype='stored' is for form='numpy', but form is {form!r}")
     if return_sparse_X and form != "numpy":

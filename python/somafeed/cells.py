@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.samplings import Sample
+from somafeed.settings import shown
 from somafeed.sources import (
     JOINID,
     Part,
@@ -44,7 +45,7 @@ class Cells:
         """
         for one in encoders:
             if not isinstance(one, str | native.LabelEncoder | native.BatchKeyEncoder):
-                raise TypeError(f"encoders must be names of columns or encoders, not {one!r:.200}")
+                raise TypeError(f"encoders must be names of columns or encoders, not {shown(one)}")
         self.source = source
         self._columns = tuple(columns)
         self._totals = totals
@@ -139,7 +140,7 @@ class Cells:
         """
         row = self.source.open([column]).find(column, label)
         if row is None:
-            raise ValueError(f"no cell has {label!r} in {column}")
+            raise ValueError(f"no cell has {shown(label)} in {column}")
         groups = self.groups([column])
         return groups == groups[row]
 

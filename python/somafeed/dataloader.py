@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from somafeed.batches import required
 from somafeed.dataset import ExperimentDataset
+from somafeed.settings import shown
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
@@ -61,7 +62,7 @@ def experiment_dataloader(ds: ExperimentDataset, **dataloader_kwargs: Any) -> Da
     """
     required("torch", "experiment_dataloader")
     if not isinstance(ds, ExperimentDataset):
-        raise TypeError(f"experiment_dataloader takes an ExperimentDataset, not {ds!r:.200}")
+        raise TypeError(f"experiment_dataloader takes an ExperimentDataset, not {shown(ds)}")
     refused = [name for name in _REFUSED if name in dataloader_kwargs]
     if refused:
         raise ValueError(

@@ -16,7 +16,7 @@ from somafeed.joinids import Joinids
 from somafeed.loaders import Loaders, Remainder, remainder_of
 from somafeed.parts import Parts
 from somafeed.samplings import Sample, checked_sample
-from somafeed.settings import at_least_0, bytes_of, checked_seed, names_of, positive
+from somafeed.settings import at_least_0, bytes_of, checked_seed, names_of, positive, shown
 from somafeed.sources import JOINID, checked_genes, parameters, source_of
 from somafeed.tokens import Tokens, checked_tokens
 from somafeed.world import checked_world, current_worker, current_world
@@ -142,7 +142,8 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
             obs_joinids: Cells in `uri`: integers, in any order.
             var_joinids: Genes in `uri`, in the order of the columns of X.
             genes: A var column and names in it, for example `("feature_id", model_genes)`: one
-                column of X per name, zeros for a gene that the experiment lacks.
+                column of X per name, zeros for a gene that the experiment lacks. Warns if fewer than
+                half are there, and fails if none is.
             config: TileDB's parameters for `uri`.
             timestamp: Opens `uri` as of this time, in milliseconds since 1970; None means the time
                 at which each process opens it.
@@ -181,7 +182,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
 
         Raises:
             ValueError: Arguments that do not fit together; a measurement, layer, column or joinid
-                that is not there; a filter that does not parse.
+                that is not there, or none of `genes`; a filter that does not parse.
             TypeError: An argument of another type.
             ModuleNotFoundError: A package that batches of this form need is not installed.
             FileNotFoundError: Nothing is at the address.
@@ -193,7 +194,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
             raise ValueError("Must specify at least one value in `obs_column_names`")
         twice = [c for c in self.obs_column_names if self.obs_column_names.count(c) > 1]
         if twice:
-            raise ValueError(f"obs column {twice[0]!r} is named twice in `obs_column_names`")
+            raise ValueError(f"obs column {shown(twice[0])} is named twice in `obs_column_names`")
         self.batch_size = positive("batch_size", batch_size)
         self.io_batch_size = positive("io_batch_size", io_batch_size)
         self.shuffle = bool(shuffle)
@@ -209,7 +210,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         self.use_eager_fetch = bool(use_eager_fetch)
         self.memory = bytes_of(memory)
         if remainder not in (None, "keep", "drop", "pad"):
-            raise ValueError(f"unknown remainder {remainder!r}; there are keep, drop, pad")
+            raise ValueError(f"unknown remainder {shown(remainder)}; there are keep, drop, pad")
         self.remainder: Remainder | None = remainder
         self._world = None if world is None else checked_world(world)
         self.form: Form = form

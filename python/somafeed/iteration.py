@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Never
 
 from somafeed import _somafeed as native
 from somafeed.batches import MiniBatch
+from somafeed.settings import shown
 from somafeed.world import current_worker
 
 if TYPE_CHECKING:
@@ -50,9 +51,11 @@ class Place:
         fields = dict(state) if isinstance(state, dict) else {}
         form, version = fields.pop("format", None), fields.pop("version", None)
         if form != _FORMAT:
-            raise ValueError(f"this is not the state of an ExperimentDataset: {state!r:.200}")
+            raise ValueError(f"this is not the state of an ExperimentDataset: {shown(state)}")
         if version != _VERSION:
-            raise ValueError(f"the state has version {version!r}, this release reads {_VERSION}")
+            raise ValueError(
+                f"the state has version {shown(version)}, this release reads {_VERSION}"
+            )
         try:
             place = cls(**fields)
         except TypeError as error:
@@ -69,15 +72,15 @@ class Place:
             numbers["lanes"] = self.lanes
         for name, number in numbers.items():
             if type(number) is not int or not 0 <= number < 1 << 64:
-                return f"{name} is {number!r:.100}"
+                return f"{name} is {shown(number)}"
         if self.lanes == 0:
             return "lanes is 0"
         if self.loader is not None and not isinstance(self.loader, str):
-            return f"loader is {self.loader!r:.100}"
+            return f"loader is {shown(self.loader)}"
         worker = () if self.worker is None else self.worker
         is_worker = isinstance(worker, list | tuple) and len(worker) in (0, 3)
         if not is_worker or any(type(number) is not int for number in worker):
-            return f"worker is {self.worker!r:.100}"
+            return f"worker is {shown(self.worker)}"
         return None
 
 

@@ -18,6 +18,7 @@ from somafeed.dataset import ExperimentDataset
 from somafeed.epoch_loader import EpochLoader
 from somafeed.predictions import RankPredictions, join_ranks
 from somafeed.samplings import Sample
+from somafeed.settings import shown
 from somafeed.splits import checked_fractions
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class DataModule(LightningDataModule):
         super().__init__()
         for one in (dataset, predict):
             if one is not None and not isinstance(one, ExperimentDataset):
-                raise TypeError(f"DataModule takes an ExperimentDataset, not {one!r:.200}")
+                raise TypeError(f"DataModule takes an ExperimentDataset, not {shown(one)}")
         checked = checked_fractions(fractions)
         if len(checked) > len(_NAMES):
             raise ValueError(f"fractions are of train, validation and test, not {checked}")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Self
 
 from somafeed.cells import Cells
-from somafeed.settings import checked_seed, names_of, positive
 from somafeed.samplings import Sample, checked_sample
+from somafeed.settings import checked_seed, names_of, positive, shown
 from somafeed.shares import RankShares, even_batch_size
 from somafeed.sources import JOINID, Concat, check_same_genes
 from somafeed.splits import (
@@ -121,19 +121,19 @@ class Parts:
             TypeError: They are not data sets.
         """
         if isinstance(datasets, Parts) or not isinstance(datasets, Sequence):
-            raise TypeError(f"concat takes a list of data sets, not {datasets!r:.200}")
+            raise TypeError(f"concat takes a list of data sets, not {shown(datasets)}")
         if not datasets:
             raise ValueError("there is no data set to concatenate")
         other_kind = [one for one in datasets if not isinstance(one, Parts)]
         if other_kind:
-            raise TypeError(f"concat takes data sets, not {other_kind[0]!r:.200}")
+            raise TypeError(f"concat takes data sets, not {shown(other_kind[0])}")
         first = datasets[0]
         if experiment_column is None:
             experiment_column = first.experiment_column
         elif experiment_column in first.column_names and (
             experiment_column != first.experiment_column
         ):
-            raise ValueError(f"{experiment_column!r} is already a column of obs in a batch")
+            raise ValueError(f"{shown(experiment_column)} is already a column of obs in a batch")
         cells = [one._cells for one in datasets]
         check_same_genes([(one.source, one.opened) for one in cells])
         source = Concat(tuple(one.source for one in cells))

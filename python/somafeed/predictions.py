@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from somafeed.settings import shown
+
 _JOINIDS = "soma_joinid"
 _ONLY = "predictions"
 
@@ -176,6 +178,6 @@ def _array(name: str, rows: Any) -> npt.NDArray[Any]:
         rows = rows.numpy()
     if not isinstance(rows, np.ndarray) or rows.ndim == 0 or rows.dtype.hasobject:
         raise TypeError(
-            f"prediction {name!r} must be an array with a row per cell, not {rows!r:.200}"
+            f"prediction {name!r} must be an array with a row per cell, not {shown(rows)}"
         )
     return rows

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
-from somafeed.settings import at_least_0, names_of, positive
+from somafeed.settings import at_least_0, names_of, positive, shown
 
 
 class Labelled(Protocol):
@@ -214,7 +214,7 @@ def checked_sample(sample: Sample | None) -> Sample | None:
     is_recipe = callable(getattr(sample, "of", None))
     if sample is None or is_recipe or isinstance(sample, native.Sampling):
         return sample
-    raise TypeError(f"sampling must be a sample like WithReplacement(1000), not {sample!r:.200}")
+    raise TypeError(f"sampling must be a sample like WithReplacement(1000), not {shown(sample)}")
 
 
 def _names(columns: str | Sequence[str]) -> Sequence[str]:

@@ -17,8 +17,8 @@ from somafeed.cells import Cells
 from somafeed.dataset import ExperimentDataset
 from somafeed.epoch_loader import EpochLoader
 from somafeed.lightning import DataModule as LightningDataModule
-from somafeed.scvi_registry import registry_of
-from somafeed.settings import names_of, positive
+from somafeed.scvi_registry import class_names, registry_of
+from somafeed.settings import names_of, positive, shown
 from somafeed.sources import JOINID, whole_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ else:
 __all__ = ["DataModule"]
 
 _BATCH, _LABELS, _SAMPLE = "batch", "labels", "sample"
-_SEPARATOR = "//"
 # Models whose training plan takes the labelled cells of a batch beside the batch.
 _SEMISUPERVISED = ("SCANVI",)
 
@@ -80,7 +79,7 @@ class DataModule(LightningDataModule):
             TypeError: `dataset` or `predict` is something else, or columns are one text.
         """
         if not isinstance(dataset, ExperimentDataset):
-            raise TypeError(f"DataModule takes an ExperimentDataset, not {dataset!r:.200}")
+            raise TypeError(f"DataModule takes an ExperimentDataset, not {shown(dataset)}")
         transform = dataset.transform
         if transform["target_sum"] is not None or transform["log1p"] or transform["clip"]:
             raise ValueError("models of scvi-tools take counts: leave X as it is stored")
@@ -100,7 +99,7 @@ class DataModule(LightningDataModule):
         self.unlabeled_category = unlabeled_category
         self.model_name = model_name
         self._encoders = self._fitted(dataset, encoders)
-        self._classes = {name: _classes(one) for name, one in self._encoders.items()}
+        self._classes = {name: class_names(one) for name, one in self._encoders.items()}
         self._code_of_label = self._label_codes()
         form: Form = "torch_csr" if sparse else "torch"
         coded = _with_codes(dataset, tuple(self._encoders.values()), form)
@@ -336,13 +335,6 @@ class InferenceLoader:
 
 def _dense(X: torch.Tensor) -> torch.Tensor:
     return X if X.layout == torch.strided else X.to_dense()
-
-
-def _classes(encoder: native.BatchKeyEncoder) -> list[str]:
-    """The name of each code: the values of its columns, joined."""
-    table = required("pyarrow", "somafeed.scvi").table(encoder.classes())
-    columns = [table[name].to_pylist() for name in table.column_names]
-    return [_SEPARATOR.join(map(str, key)) for key in zip(*columns)]
 
 
 def _with_codes(

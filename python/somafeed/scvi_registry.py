@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from somafeed import _somafeed as native
 from somafeed.batches import required
 
 if TYPE_CHECKING:
     from somafeed.scvi import DataModule
 
+_SEPARATOR = "//"
 _EMPTY: dict[str, Any] = {"data_registry": {}, "state_registry": {}, "summary_stats": {}}
 
 
@@ -56,13 +59,26 @@ def registry_of(module: DataModule) -> dict[str, Any]:
     }
 
 
+def class_names(encoder: native.BatchKeyEncoder) -> list[str]:
+    """The name of each code: the values of its columns, joined. No two codes have one name."""
+    table = required("pyarrow", "somafeed.scvi").table(encoder.classes())
+    columns = [table[name].to_pylist() for name in table.column_names]
+    names = [_SEPARATOR.join(map(str, key)) for key in zip(*columns, strict=True)]
+    # A null reads like the text "None". Joined keys differ from each other, but look odd.
+    keys, counts = encoder.joined_keys(), Counter(names)
+    clear = [
+        key if counts[name] > 1 else name for name, key in zip(names, keys, strict=True)
+    ]
+    return clear if len({*clear}) == len(clear) else keys
+
+
 def _names(columns: Any) -> list[str] | None:
     return None if columns is None else list(columns)
 
 
 def _key(columns: Any) -> str | None:
     """The name of a key of several columns."""
-    return None if columns is None else "//".join(columns)
+    return None if columns is None else _SEPARATOR.join(columns)
 
 
 def _categories(name: str, categories: Any, key: str | None, n: int) -> dict[str, Any]:

@@ -6,8 +6,24 @@ import operator
 import re
 from typing import Any
 
+from somafeed import _somafeed as native
+
 _UNITS = {"": 1, "k": 1000, "m": 1000**2, "g": 1000**3, "t": 1000**4}
 _BINARY_UNITS = {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
+
+
+def shown(value: Any) -> str:
+    """A value in a message: numbers and texts, without the credentials of addresses. Any other
+    object may hold secrets, so its type is named.
+
+    >>> shown(0.5), shown("s3://ada:password@bucket/cells"), shown({"key": "secret"})
+    ('0.5', "'s3://bucket/cells'", 'an object of type dict')
+    """
+    if value is None or isinstance(value, bool | int | float):
+        return repr(value)[:200]
+    if isinstance(value, str):
+        return native._without_credentials(repr(value))[:200]
+    return f"an object of type {type(value).__name__}"
 
 
 def integer(name: str, value: Any) -> int:
@@ -19,7 +35,7 @@ def integer(name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError as error:
-        raise TypeError(f"{name} must be an integer, not {value!r:.200}") from error
+        raise TypeError(f"{name} must be an integer, not {shown(value)}") from error
 
 
 def positive(name: str, value: Any) -> int:
@@ -67,14 +83,15 @@ def names_of(name: str, values: Any) -> tuple[str, ...]:
         TypeError: It is one text, whose letters would be taken as names, or not of texts.
     """
     if isinstance(values, str):
-        raise TypeError(f"{name} must be several names, like [{values!r}], not the text {values!r}")
+        text = shown(values)
+        raise TypeError(f"{name} must be several names, like [{text}], not the text {text}")
     try:
         names = tuple(values)
     except TypeError as error:
-        raise TypeError(f"{name} must be a sequence of names, not {values!r:.200}") from error
+        raise TypeError(f"{name} must be a sequence of names, not {shown(values)}") from error
     other = [one for one in names if not isinstance(one, str)]
     if other:
-        raise TypeError(f"{name} must have names, not {other[0]!r:.200}")
+        raise TypeError(f"{name} must have names, not {shown(other[0])}")
     return names
 
 
@@ -93,7 +110,8 @@ def bytes_of(memory: int | str | None) -> int | None:
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", memory.lower())
         unit = found and {**_UNITS, **_BINARY_UNITS}.get(found[2])
         if found is None or unit is None:
-            raise ValueError(f'memory must be bytes, like 2000000000 or "2GiB", not {memory!r}')
+            given = shown(memory)
+            raise ValueError(f'memory must be bytes, like 2000000000 or "2GiB", not {given}')
         if len(found[1]) > 30:
             raise ValueError(f"memory must be below 2^63 bytes, not {memory:.60}")
         memory = int(float(found[1]) * unit)

@@ -6,7 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.joinids import Joinids, NDArrayJoinId
-from somafeed.settings import names_of
+from somafeed.settings import names_of, shown
 from somafeed.splits import Rows, Split
 
 JOINID = "soma_joinid"
@@ -41,6 +41,9 @@ class XLocator:
     layer_name: str
     tiledb_timestamp_ms: int | None = None
     tiledb_config: dict[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return _described(self)
 
     @classmethod
     def create(cls, experiment: Any, measurement_name: str, layer_name: str) -> XLocator:
@@ -85,6 +88,9 @@ class Selection:
     var_columns: tuple[str, ...] = ()
     """Columns of var that are needed beside the joinids."""
 
+    def __repr__(self) -> str:
+        return _described(self)
+
     def __getstate__(self) -> dict[str, Any]:
         # A context of tiledbsoma lists all parameters of TileDB: 10 kB as they are.
         packed = zlib.compress(json.dumps(dict(self.config)).encode())
@@ -120,6 +126,17 @@ class Selection:
             obsm=self.obsm,
             reader=self.reader,
         )
+
+
+def _described(place: XLocator | Selection) -> str:
+    """Its fields: addresses without credentials, and of TileDB's parameters only the names."""
+    values = {one.name: getattr(place, one.name) for one in fields(place)}
+    texts = (
+        f"{name}={sorted(value) if isinstance(value, Mapping) else value!r}"
+        for name, value in values.items()
+        if value not in (None, (), {})
+    )
+    return f"{type(place).__name__}({native._without_credentials(', '.join(texts))})"
 
 
 @dataclass(frozen=True)
@@ -169,7 +186,7 @@ class Opened:
         there = self.dataset.obs().column_names
         missing = [column for column in columns if column not in there]
         if missing:
-            raise ValueError(f"the data set has no obs column {missing[0]!r}; it has {there}")
+            raise ValueError(f"the data set has no obs column {shown(missing[0])}; it has {there}")
         return self.dataset
 
     def __reduce__(self) -> Any:
@@ -270,7 +287,7 @@ def parameters(config: Any) -> dict[str, str]:
         TypeError: It is not a dictionary.
     """
     if not isinstance(config, Mapping):
-        raise TypeError(f"config must be a dictionary of TileDB's parameters, not {config!r:.200}")
+        raise TypeError(f"config must be a dictionary of TileDB's parameters, not {shown(config)}")
     return {str(key): str(value) for key, value in config.items()}
 
 
@@ -281,15 +298,32 @@ def checked_address(uri: Any) -> str:
         TypeError: It is neither a text nor a path.
         ValueError: It is not UTF-8, as addresses of TileDB are.
     """
+    _refuse_anndata(uri)
+    if not isinstance(uri, str | bytes | os.PathLike):
+        raise TypeError(f"an address is a path or a text like 's3://...', not {shown(uri)}")
     address = os.fsdecode(uri)
     try:
         address.encode()
     except UnicodeEncodeError:
         raise ValueError(
-            f"the address {address!r} is not UTF-8, which addresses of TileDB must be: give the "
-            "folder another name, or a link to it"
+            f"the address {shown(address)} is not UTF-8, which addresses of TileDB must be: give "
+            "the folder another name, or a link to it"
         ) from None
     return address
+
+
+def _refuse_anndata(thing: Any) -> None:
+    """Fails if an AnnData stands where an address or a query is expected.
+
+    Raises:
+        TypeError: It does.
+    """
+    if hasattr(thing, "obs_names") and hasattr(thing, "var_names"):
+        raise TypeError(
+            "an AnnData is given as dataset=somafeed.Dataset.from_anndata(adata, "
+            "obs_columns=[...]) if it is backed by a file; one in memory is written first, and its "
+            "path given as uri="
+        )
 
 
 def checked_genes(genes: Any) -> tuple[str, tuple[str, ...]]:
@@ -299,10 +333,10 @@ def checked_genes(genes: Any) -> tuple[str, tuple[str, ...]]:
         TypeError: It is not a column and several names.
     """
     if isinstance(genes, str) or not isinstance(genes, Sequence) or len(genes) != 2:
-        raise TypeError(f"genes must be a var column and names in it, not {genes!r:.200}")
+        raise TypeError(f"genes must be a var column and names in it, not {shown(genes)}")
     column, names = genes
     if not isinstance(column, str):
-        raise TypeError(f"genes must begin with the name of a var column, not {column!r:.200}")
+        raise TypeError(f"genes must begin with the name of a var column, not {shown(column)}")
     return column, names_of("genes", names)
 
 
@@ -331,7 +365,17 @@ def _texts(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def selection_of_query(query: Any, layer_name: str) -> Selection:
-    """The cells and genes of a `tiledbsoma.ExperimentAxisQuery`, or of an object like it."""
+    """The cells and genes of a `tiledbsoma.ExperimentAxisQuery`, or of an object like it.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    for name in ("experiment", "measurement_name", "obs_joinids", "var_joinids"):
+        if not hasattr(query, name):
+            raise TypeError(
+                "a query is a tiledbsoma.ExperimentAxisQuery, like experiment.axis_query('RNA'), "
+                f"not {shown(query)}, which has no {name}"
+            )
     locator = XLocator.create(query.experiment, query.measurement_name, layer_name)
     ids = QueryIDs(obs_joinids=query.obs_joinids(), var_joinids=query.var_joinids())
     return selection_of_ids(locator, ids)
@@ -367,7 +411,9 @@ def source_of(
             beside another.
     """
     if isinstance(query, str | os.PathLike):
-        raise TypeError(f"an address is given as uri=, not as a query: {query!r:.200}")
+        raise TypeError(f"an address is given as uri=, not as a query: {shown(query)}")
+    _refuse_anndata(query)
+    _refuse_anndata(dataset)
     ways = [query is not None, x_locator is not None or query_ids is not None]
     ways += [dataset is not None, uri is not None]
     if sum(ways) != 1:
@@ -380,7 +426,7 @@ def source_of(
         raise ValueError(f"{given[0]}= is for uri=, and there is none; {_WAYS}")
     if dataset is not None:
         if not isinstance(dataset, native.Dataset):
-            raise TypeError(f"dataset must be a somafeed.Dataset, not {dataset!r:.200}")
+            raise TypeError(f"dataset must be a somafeed.Dataset, not {shown(dataset)}")
         if any(of_all[name] for name in ("layers", "obsm")):
             raise ValueError("an opened data set has its layers and arrays of obsm already")
         return Opened(dataset)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
+from somafeed.settings import shown
 
 Rows = npt.NDArray[np.int64]
 """Positions in a data set, ascending."""
@@ -42,9 +43,13 @@ def checked_fractions(fractions: Sequence[float]) -> tuple[float, ...]:
     """The fractions as floats.
 
     Raises:
+        TypeError: They are not numbers.
         ValueError: There is none, one is negative or not a number, or their sum is not 1.
     """
-    checked = tuple(float(fraction) for fraction in fractions)
+    try:
+        checked = tuple(float(fraction) for fraction in fractions)
+    except (TypeError, ValueError):
+        raise TypeError(f"fractions must be numbers, not {shown(fractions)}") from None
     if any(not fraction >= 0 for fraction in checked):
         raise ValueError(f"fractions must be at least 0: {checked}")
     if not checked or not math.isclose(sum(checked), 1.0, rel_tol=1e-5, abs_tol=1e-8):
@@ -68,7 +73,8 @@ class RandomSplit:
     def __post_init__(self) -> None:
         if self.method not in SAMPLING_METHODS:
             raise ValueError(
-                f"unknown sampling method {self.method!r}; there are {', '.join(SAMPLING_METHODS)}"
+                f"unknown sampling method {shown(self.method)}; there are "
+                f"{', '.join(SAMPLING_METHODS)}"
             )
 
     def parts(self, n_rows: int, groups_of: GroupsOf | None) -> list[Rows]:

@@ -32,6 +32,7 @@ import numpy as np
 
 from somafeed import _somafeed as native
 from somafeed.batches import required
+from somafeed.settings import shown
 
 TokenBatch: TypeAlias = dict[str, Any]
 """The tokens of a batch: arrays, or tensors, one row per cell.
@@ -159,13 +160,14 @@ def checked_tokens(
     if tokens is None:
         return None
     if not isinstance(tokens, RankTokens | BinTokens):
-        raise TypeError(f"tokens must be RankTokens or BinTokens, not {tokens!r:.200}")
+        raise TypeError(f"tokens must be RankTokens or BinTokens, not {shown(tokens)}")
     if tokens.layout not in ("padded", "longest", "ragged"):
-        raise ValueError(f"unknown layout {tokens.layout!r}; there are padded, longest, ragged")
+        found = shown(tokens.layout)
+        raise ValueError(f"unknown layout {found}; there are padded, longest, ragged")
     if tokens.integers not in ("int64", "int32"):
-        raise ValueError(f"unknown integers {tokens.integers!r}; there are int64, int32")
+        raise ValueError(f"unknown integers {shown(tokens.integers)}; there are int64, int32")
     if form not in ("numpy", "torch"):
-        raise ValueError(f"tokens come in form numpy or torch, not in form {form!r}")
+        raise ValueError(f"tokens come in form numpy or torch, not in form {shown(form)}")
     about_x = {"return_sparse_X": return_sparse_X, "layers": layers, "dtype": dtype == "stored"}
     given = [name for name, value in about_x.items() if value]
     if given:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from somafeed import _somafeed as native
-from somafeed.settings import integer, positive
+from somafeed.settings import integer, positive, shown
 
 
 def current_world() -> tuple[int, int]:
@@ -38,7 +38,7 @@ def checked_world(world: tuple[int, int]) -> tuple[int, int]:
         ValueError: The rank is not below the world size.
     """
     if isinstance(world, str) or not isinstance(world, Sequence) or len(world) != 2:
-        raise TypeError(f"world must be (rank, world size), not {world!r:.200}")
+        raise TypeError(f"world must be (rank, world size), not {shown(world)}")
     rank, size = integer("the rank", world[0]), positive("the world size", world[1])
     if not 0 <= rank < size:
         raise ValueError(f"rank {rank} is not one of {size}: world is (rank, world size)")

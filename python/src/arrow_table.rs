@@ -10,8 +10,10 @@ use pyo3::types::PyCapsule;
 
 use crate::border::{self, Element, Memory, STREAM};
 use crate::dataset::Dataset;
+use crate::errors::value_error;
 use crate::numpy;
 use crate::values::element_of;
+use crate::waiting::detached;
 
 /// Rows of named columns. Implements Arrow's PyCapsule interface.
 #[pyclass(frozen, module = "somafeed._somafeed")]
@@ -31,7 +33,7 @@ impl ArrowTable {
         self.rows.column_by_name(name).ok_or_else(|| {
             let existing = self.column_names().join(", ");
             let problem = format!("there is no column {name:?}; there are {existing}");
-            PyValueError::new_err(problem)
+            value_error(&problem)
         })
     }
 }
@@ -51,9 +53,12 @@ pub(crate) fn rows_of(table: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let (schema, batches) = border::read_stream(&capsule)?;
     match batches.as_slice() {
         [one] => Ok(one.clone()),
-        several => arrow_select::concat::concat_batches(&schema, several).map_err(|error| {
-            PyValueError::new_err(format!("cannot join the table's chunks: {error}"))
-        }),
+        several => {
+            let joined = || arrow_select::concat::concat_batches(&schema, several);
+            detached(table.py(), joined)?.map_err(|error| {
+                PyValueError::new_err(format!("cannot join the table's chunks: {error}"))
+            })
+        }
     }
 }
 
@@ -111,8 +116,11 @@ impl ArrowTable {
         let code = |(row, code): (usize, usize)| {
             if column.is_null(row) { Ok(-1) } else { i32::try_from(code) }
         };
-        let codes = dictionary.normalized_keys().into_iter().enumerate().map(code);
-        let codes = codes.collect::<Result<Vec<i32>, _>>().map_err(|_| {
+        let codes = || {
+            let codes = dictionary.normalized_keys().into_iter().enumerate().map(code);
+            codes.collect::<Result<Vec<i32>, _>>()
+        };
+        let codes = detached(py, codes)?.map_err(|_| {
             PyValueError::new_err(format!("column {name:?} has 2^31 categories or more"))
         })?;
         numpy::array_of(py, codes)

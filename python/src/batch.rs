@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 
 use crate::arrow_table::ArrowTable;
 use crate::border::{Element, Memory};
-use crate::errors::SomafeedError;
+use crate::errors::{SomafeedError, value_error};
 use crate::experiment::unpicklable;
 use crate::memory_limit::KeptBatches;
 use crate::numpy;
@@ -202,7 +202,7 @@ fn named(
     found.ok_or_else(|| {
         let names: Vec<&str> = of.iter().map(|(name, _)| name.as_str()).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        PyValueError::new_err(format!("this batch has no {kind} {name:?}; it has {names}"))
+        value_error(&format!("this batch has no {kind} {name:?}; it has {names}"))
     })
 }
 

@@ -1,12 +1,11 @@
 //! Data sets: selected cells and genes, with obs columns in memory.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::{Array as _, ArrayRef, RecordBatch, RecordBatchOptions};
 use loader::{Cells, DatasetSpec, Genes, ReaderChoice, RowSet, encode};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use soma_io::{AxisQuery, CsrBuffers, Joinids, XReader};
@@ -14,12 +13,12 @@ use soma_io::{AxisQuery, CsrBuffers, Joinids, XReader};
 use crate::arrow_table::{ArrowTable, rows_of};
 use crate::border::Element;
 use crate::encoders::AnyEncoder;
-use crate::errors::OrException as _;
+use crate::errors::{OrException as _, value_error};
 use crate::experiment::{Experiment, Origin, query, unpicklable};
 use crate::numpy::{Integers, Rows, array_of, elements};
 use crate::process::PerProcess;
 use crate::values::stored_type;
-use crate::waiting::interruptible;
+use crate::waiting::{detached, interruptible};
 
 /// Selected cells and genes. Immutable.
 #[pyclass(frozen, module = "somafeed._somafeed")]
@@ -33,6 +32,7 @@ pub(crate) struct Dataset {
     var: RecordBatch,
     cells: Vec<Cells>,
     shape: (u64, usize),
+    n_unknown: usize,
     reader: String,
     why_not_native: Option<String>,
     /// The type of X's values, or why they cannot have it.
@@ -68,6 +68,7 @@ impl Dataset {
             var: dataset.var().clone(),
             cells: (0..n_experiments).filter_map(|idx| dataset.cells(idx)).cloned().collect(),
             shape: (dataset.n_rows(), dataset.n_columns()),
+            n_unknown: dataset.n_absent_genes(),
             reader: dataset.reader_name(),
             why_not_native: dataset.why_not_native().map(str::to_owned),
             stored: stored_type(&dataset),
@@ -162,8 +163,11 @@ impl Dataset {
             obsm: spec.obsm.clone(),
             reader,
         };
-        let open = move || loader::Dataset::from_experiment(&opened, &spec);
-        let dataset = interruptible(py, open)?.or_exception()?;
+        let open = move |_: &_| loader::Dataset::from_experiment(&opened, &spec);
+        let dataset = experiment.address().with(py, open)?;
+        if let Some(warning) = dataset.gene_warning() {
+            warn(py, warning)?;
+        }
         Ok(Self::new(dataset, vec![Source::Experiment(Box::new(origin))]))
     }
 
@@ -179,13 +183,15 @@ impl Dataset {
         let py = anndata.py();
         let of_file = PyDict::new(py);
         of_file.set_item("config", config)?;
-        let address = (anndata_address(anndata)?,);
-        let experiment = py.get_type::<Experiment>().call(address, Some(&of_file))?;
+        let options = options.unwrap_or_else(|| PyDict::new(py));
+        let selection = py.import("somafeed.backed")?.getattr("selection")?;
+        let (address, options): (String, Bound<'_, PyDict>) =
+            selection.call1((anndata, raw, options))?.extract()?;
+        let experiment = py.get_type::<Experiment>().call((address,), Some(&of_file))?;
         if !experiment.cast::<Experiment>()?.get().here(py)?.is_anndata() {
             let text = "this is an experiment of SOMA: take somafeed.Dataset.from_experiment";
             return Err(PyValueError::new_err(text));
         }
-        let options = options.unwrap_or_else(|| PyDict::new(py));
         if options.contains("measurement")? {
             let text = "from_anndata() has no measurement: raw says which matrix is read";
             return Err(PyTypeError::new_err(text));
@@ -208,14 +214,13 @@ impl Dataset {
     ) -> PyResult<Self> {
         let values = elements::<f32>(data)?
             .ok_or_else(|| PyValueError::new_err("data must be an array of float32"))?;
-        let csr = CsrBuffers {
-            row_offsets: indptr.0.into_iter().map(|offset| offset as usize).collect(),
-            columns: indices.codes()?,
-            values,
-            n_columns,
-        };
-        let var = var.map_or_else(|| without_columns(n_columns), rows_of)?;
-        let dataset = loader::Dataset::in_memory(csr, rows_of(obs)?, var).or_exception()?;
+        let (obs, var) = (rows_of(obs)?, var.map_or_else(|| without_columns(n_columns), rows_of)?);
+        let made = interruptible(data.py(), move || {
+            let row_offsets = indptr.0.into_iter().map(|offset| offset as usize).collect();
+            let csr = CsrBuffers { row_offsets, columns: indices.codes()?, values, n_columns };
+            loader::Dataset::in_memory(csr, obs, var).or_exception()
+        });
+        let dataset = made??;
         let sources = vec![Source::Memory(dataset.readers_of(0))];
         Ok(Self::new(dataset, sources))
     }
@@ -231,6 +236,11 @@ impl Dataset {
     #[getter]
     fn shape(&self) -> (u64, usize) {
         self.shape
+    }
+
+    #[getter]
+    fn n_unknown(&self) -> usize {
+        self.n_unknown
     }
 
     #[getter]
@@ -270,17 +280,20 @@ impl Dataset {
         ArrowTable::new(self.var.clone())
     }
 
-    fn codes(&self) -> PyResult<ArrowTable> {
-        let codes = self.here.with_memory(loader::Dataset::codes)?.or_exception()?;
-        Ok(ArrowTable::new(codes))
+    fn codes(&self, py: Python<'_>) -> PyResult<ArrowTable> {
+        let dataset = self.here.with_memory(loader::Dataset::clone)?;
+        Ok(ArrowTable::new(detached(py, || dataset.codes())?.or_exception()?))
     }
 
     fn joinids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let mut joinids: Vec<i64> = Vec::with_capacity(self.shape.0 as usize);
-        for cells in &self.cells {
-            joinids.extend((0..cells.n_rows()).map(|row| cells.joinid(row) as i64));
-        }
-        array_of(py, joinids)
+        let joinids = || {
+            let of_each = self
+                .cells
+                .iter()
+                .flat_map(|cells| (0..cells.n_rows()).map(|row| cells.joinid(row) as i64));
+            of_each.collect::<Vec<i64>>()
+        };
+        array_of(py, detached(py, joinids)?)
     }
 
     fn experiments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -328,10 +341,12 @@ impl Dataset {
 
     fn find(&self, py: Python<'_>, column: &str, label: &str) -> PyResult<Option<usize>> {
         let dataset = self.here(py)?;
-        let column = dataset.obs().column_by_name(column).ok_or_else(|| {
-            PyValueError::new_err(format!("there is no obs column {column:?} in memory"))
-        })?;
-        Ok(first_row(column, label))
+        let found =
+            dataset.obs().column_by_name(column).cloned().ok_or_else(|| {
+                value_error(&format!("there is no obs column {column:?} in memory"))
+            })?;
+        let label = label.to_owned();
+        interruptible(py, move || first_row(&found, &label))
     }
 
     fn __repr__(&self) -> String {
@@ -373,28 +388,15 @@ fn genes(query: AxisQuery, column: Option<String>, names: Option<Vec<String>>) -
     }
 }
 
+/// Warns at the line of Python that called.
+fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
+    let text = std::ffi::CString::new(text)?;
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
+}
+
 fn without_columns(n_rows: usize) -> PyResult<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
     let schema = Arc::new(arrow_schema::Schema::empty());
     RecordBatch::try_new_with_options(schema, Vec::new(), &options)
         .map_err(|error| PyValueError::new_err(error.to_string()))
-}
-
-/// The address of an AnnData: a path, or the path of an object of anndata that is backed.
-fn anndata_address(anndata: &Bound<'_, PyAny>) -> PyResult<String> {
-    let path = if anndata.hasattr("obs_names")? {
-        let filename = anndata.getattr("filename")?;
-        if filename.is_none() {
-            return Err(PyValueError::new_err(
-                "this AnnData is in memory: give the path of what write_zarr or write_h5ad wrote",
-            ));
-        }
-        filename
-    } else {
-        anndata.clone()
-    };
-    let path: PathBuf = path.extract()?;
-    path.into_os_string()
-        .into_string()
-        .map_err(|path| PyValueError::new_err(format!("the path {} is not UTF-8", path.display())))
 }

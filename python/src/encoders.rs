@@ -8,9 +8,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::arrow_table::{ArrowTable, rows_of};
-use crate::errors::OrException as _;
+use crate::errors::{OrException as _, value_error};
+use crate::loader::choice;
 use crate::numpy::array_of;
-use crate::waiting::detached;
+use crate::waiting::interruptible;
 
 /// An encoder of either class, as an argument.
 pub(crate) struct AnyEncoder(pub(crate) Arc<dyn Encoder>);
@@ -52,11 +53,12 @@ impl LabelEncoder {
         enumeration: bool,
     ) -> PyResult<Self> {
         let (rules, labels) = (rules(unseen, nulls)?, labels_of(table, column)?);
-        let encoder = detached(py, || {
+        let column = column.to_owned();
+        let encoder = interruptible(py, move || {
             if enumeration {
-                encode::LabelEncoder::from_enumeration(column, &labels, rules)
+                encode::LabelEncoder::from_enumeration(&column, &labels, rules)
             } else {
-                encode::LabelEncoder::fit(column, &labels, rules)
+                encode::LabelEncoder::fit(&column, &labels, rules)
             }
         })?;
         let encoder = encoder.or_exception()?;
@@ -101,11 +103,13 @@ impl LabelEncoder {
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        encode_rows(py, &self.encoder, table)
+        encode_rows(py, self.encoder.clone(), table)
     }
 
-    fn inverse(&self, codes: Codes) -> PyResult<ArrowTable> {
-        table_of(self.encoder.name(), self.encoder.inverse(&codes.0).or_exception()?)
+    fn inverse(&self, py: Python<'_>, codes: Codes) -> PyResult<ArrowTable> {
+        let encoder = self.encoder.clone();
+        let labels = interruptible(py, move || encoder.inverse(&codes.0))?;
+        table_of(self.encoder.name(), labels.or_exception()?)
     }
 
     fn with_unseen(&self, unseen: &str) -> PyResult<Self> {
@@ -114,7 +118,9 @@ impl LabelEncoder {
 
     fn extend(&self, table: &Bound<'_, PyAny>) -> PyResult<Self> {
         let labels = labels_of(table, &self.encoder.columns()[0])?;
-        Ok(Self { encoder: self.encoder.extend(&labels).or_exception()? })
+        let encoder = self.encoder.clone();
+        let extended = interruptible(table.py(), move || encoder.extend(&labels))?;
+        Ok(Self { encoder: extended.or_exception()? })
     }
 
     fn __repr__(&self) -> String {
@@ -141,9 +147,11 @@ impl BatchKeyEncoder {
         unseen: &str,
         nulls: &str,
     ) -> PyResult<Self> {
-        let (rules, rows) = (rules(unseen, nulls)?, rows_of(table)?);
-        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-        let fitted = detached(py, || encode::BatchKeyEncoder::fit(name, &columns, &rows, rules))?;
+        let (rules, rows, name) = (rules(unseen, nulls)?, rows_of(table)?, name.to_owned());
+        let fitted = interruptible(py, move || {
+            let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+            encode::BatchKeyEncoder::fit(&name, &columns, &rows, rules)
+        })?;
         Ok(Self { encoder: fitted.or_exception()? })
     }
 
@@ -184,11 +192,13 @@ impl BatchKeyEncoder {
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        encode_rows(py, &self.encoder, table)
+        encode_rows(py, self.encoder.clone(), table)
     }
 
-    fn inverse(&self, codes: Codes) -> PyResult<ArrowTable> {
-        table_of(self.encoder.name(), self.encoder.inverse(&codes.0).or_exception()?)
+    fn inverse(&self, py: Python<'_>, codes: Codes) -> PyResult<ArrowTable> {
+        let encoder = self.encoder.clone();
+        let labels = interruptible(py, move || encoder.inverse(&codes.0))?;
+        table_of(self.encoder.name(), labels.or_exception()?)
     }
 
     fn with_unseen(&self, unseen: &str) -> PyResult<Self> {
@@ -196,7 +206,9 @@ impl BatchKeyEncoder {
     }
 
     fn extend(&self, table: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Self { encoder: self.encoder.extend(&rows_of(table)?).or_exception()? })
+        let (encoder, rows) = (self.encoder.clone(), rows_of(table)?);
+        let extended = interruptible(table.py(), move || encoder.extend(&rows))?;
+        Ok(Self { encoder: extended.or_exception()? })
     }
 
     fn __repr__(&self) -> String {
@@ -220,12 +232,12 @@ impl<'py> FromPyObject<'_, 'py> for Codes {
 
 fn encode_rows<'py>(
     py: Python<'py>,
-    encoder: &dyn Encoder,
+    encoder: impl Encoder + 'static,
     table: &Bound<'_, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let rows = rows_of(table)?;
-    let codes = detached(py, || encoder.encode(&rows))?.or_exception()?;
-    array_of(py, codes.values().to_vec())
+    let encoded = move || encoder.encode(&rows).map(|codes| codes.values().to_vec());
+    array_of(py, interruptible(py, encoded)?.or_exception()?)
 }
 
 fn labels_of(table: &Bound<'_, PyAny>, column: &str) -> PyResult<ArrayRef> {
@@ -234,7 +246,7 @@ fn labels_of(table: &Bound<'_, PyAny>, column: &str) -> PyResult<ArrayRef> {
         let existing: Vec<&str> =
             rows.schema_ref().fields().iter().map(|field| field.name().as_str()).collect();
         let existing = existing.join(", ");
-        PyValueError::new_err(format!("there is no column {column:?}; there are {existing}"))
+        value_error(&format!("there is no column {column:?}; there are {existing}"))
     })
 }
 
@@ -245,24 +257,10 @@ fn table_of(name: &str, labels: ArrayRef) -> PyResult<ArrowTable> {
 }
 
 fn rules(unseen: &str, nulls: &str) -> PyResult<Rules> {
-    let nulls = match nulls {
-        "unseen" => Nulls::Unseen,
-        "class" => Nulls::Class,
-        other => {
-            let problem = format!("nulls is {other:?}: take \"unseen\" or \"class\"");
-            return Err(PyValueError::new_err(problem));
-        }
-    };
-    Ok(Rules { unseen: unseen_rule(unseen)?, nulls })
+    let all = [("unseen", Nulls::Unseen), ("class", Nulls::Class)];
+    Ok(Rules { unseen: unseen_rule(unseen)?, nulls: choice("nulls", nulls, &all)? })
 }
 
 fn unseen_rule(name: &str) -> PyResult<Unseen> {
-    match name {
-        "error" => Ok(Unseen::Error),
-        "code" => Ok(Unseen::Code),
-        other => {
-            let problem = format!("unseen is {other:?}: take \"error\" or \"code\"");
-            Err(PyValueError::new_err(problem))
-        }
-    }
+    choice("unseen", name, &[("error", Unseen::Error), ("code", Unseen::Code)])
 }

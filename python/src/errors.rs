@@ -1,8 +1,10 @@
-//! The exception for each error: a type that fits, and the messages of the error and its causes.
+//! The exception for each error: a type that fits, and the messages of the error and its causes,
+//! without secrets.
 
 use std::error::Error as StdError;
 use std::io;
 
+use bench_run::{Secrets, without_credentials};
 use pyo3::exceptions::{
     PyFileExistsError, PyFileNotFoundError, PyMemoryError, PyNotADirectoryError, PyOSError,
     PyPermissionError, PyRuntimeError, PyValueError,
@@ -46,17 +48,27 @@ impl Kind {
     }
 }
 
+/// A ValueError without the credentials of addresses, which may stand where a name is expected.
+pub(crate) fn value_error(problem: &str) -> PyErr {
+    PyValueError::new_err(without_credentials(problem))
+}
+
 /// An error of one of the crates below, as a Python exception.
-pub(crate) trait IntoException {
-    /// The exception.
-    fn into_exception(self) -> PyErr;
+pub(crate) trait IntoException: Sized {
+    /// The exception, without these secrets and without the credentials of any address.
+    fn without_secrets(self, secrets: &Secrets) -> PyErr;
+
+    /// The exception, without the credentials of any address.
+    fn into_exception(self) -> PyErr {
+        self.without_secrets(&Secrets::of_environment(Vec::new()))
+    }
 }
 
 macro_rules! exceptions {
     ($($error:ty => $kind:expr),+ $(,)?) => {$(
         impl IntoException for $error {
-            fn into_exception(self) -> PyErr {
-                $kind(&self).exception(message(&self))
+            fn without_secrets(self, secrets: &Secrets) -> PyErr {
+                $kind(&self).exception(secrets.hide(&message(&self)))
             }
         }
     )+};
@@ -271,6 +283,7 @@ fn of_loader(error: &loader::Error) -> Kind {
         | E::Rows { .. }
         | E::Columns { .. }
         | E::GeneTwice { .. }
+        | E::NoNamedGene { .. }
         | E::NoCommonGenes { .. }
         | E::NoDatasets
         | E::ConcatGenes { .. }

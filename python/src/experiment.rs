@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use bench_run::Secrets;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use soma_io::{
@@ -10,7 +11,7 @@ use soma_io::{
 };
 
 use crate::arrow_table::ArrowTable;
-use crate::errors::OrException as _;
+use crate::errors::{IntoException, OrException as _};
 use crate::libtiledb;
 use crate::numpy::Rows;
 use crate::process::PerProcess;
@@ -32,6 +33,22 @@ impl Address {
             OpenOptions { config: config.clone(), timestamp: *timestamp, reader: *reader };
         soma_io::Experiment::open(&self.uri, &options)
     }
+
+    /// What must not be in a message.
+    fn secrets(&self) -> Secrets {
+        Secrets::of(&self.uri, &self.config, Vec::new())
+    }
+
+    /// Does something with it, in a thread. The message of an error has no secrets.
+    pub(crate) fn with<T: Send + 'static, E: IntoException + Send + 'static>(
+        self: &Arc<Self>,
+        py: Python<'_>,
+        work: impl FnOnce(&Self) -> Result<T, E> + Send + 'static,
+    ) -> PyResult<T> {
+        let address = Arc::clone(self);
+        interruptible(py, move || work(&address))?
+            .map_err(|error| error.without_secrets(&self.secrets()))
+    }
 }
 
 /// An open experiment.
@@ -45,10 +62,7 @@ pub(crate) struct Experiment {
 impl Experiment {
     /// The experiment, open in this process.
     pub(crate) fn here(&self, py: Python<'_>) -> PyResult<soma_io::Experiment> {
-        self.opened.get_or_make(|| {
-            let address = Arc::clone(&self.address);
-            interruptible(py, move || address.open())?.or_exception()
-        })
+        self.opened.get_or_make(|| self.address.with(py, Address::open))
     }
 
     /// Its address.
@@ -63,7 +77,7 @@ impl Experiment {
         work: impl FnOnce(&soma_io::Experiment) -> Result<T, soma_io::Error> + Send + 'static,
     ) -> PyResult<T> {
         let experiment = self.here(py)?;
-        interruptible(py, move || work(&experiment))?.or_exception()
+        self.address.with(py, move |_| work(&experiment))
     }
 }
 
@@ -81,8 +95,7 @@ impl Experiment {
         libtiledb::suggest(py)?;
         let (config, reader) = (config.unwrap_or_default(), reader.parse().or_exception()?);
         let address = Arc::new(Address { uri, config, timestamp, reader });
-        let opening = Arc::clone(&address);
-        let opened = interruptible(py, move || opening.open())?.or_exception()?;
+        let opened = address.with(py, Address::open)?;
         Ok(Self { address, opened: PerProcess::new(opened) })
     }
 
@@ -178,7 +191,7 @@ impl Experiment {
     }
 
     fn __repr__(&self) -> String {
-        format!("Experiment({:?})", self.address.uri)
+        format!("Experiment({:?})", self.address.secrets().hide(&self.address.uri))
     }
 
     #[expect(clippy::unused_self, reason = "Python calls it on an object")]

@@ -76,6 +76,12 @@ mod _somafeed {
         Ok((world.rank, world.size))
     }
 
+    /// A text without the credentials of the addresses in it.
+    #[pyfunction]
+    fn _without_credentials(text: &str) -> String {
+        bench_run::without_credentials(text)
+    }
+
     /// Version and file of the libtiledb that this process uses; None if it has loaded none.
     #[pyfunction]
     fn libtiledb() -> Option<(String, String)> {

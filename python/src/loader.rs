@@ -13,7 +13,7 @@ use crate::border::Element;
 use crate::dataset::Dataset;
 use crate::entropy::EntropyMeter;
 use crate::epoch::Epoch;
-use crate::errors::OrException as _;
+use crate::errors::{OrException as _, value_error};
 use crate::experiment::unpicklable;
 use crate::memory_limit::{KeptBatches, MemoryLimit};
 use crate::process::PerProcess;
@@ -234,6 +234,6 @@ pub(crate) fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)])
     found.ok_or_else(|| {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
         let names = names.join(", ");
-        PyValueError::new_err(format!("{argument} is {name:?}: take one of {names}"))
+        value_error(&format!("{argument} is {name:?}: take one of {names}"))
     })
 }

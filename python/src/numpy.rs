@@ -1,6 +1,6 @@
 //! numpy arrays over our memory, and arrays and lists of Python as arguments.
 
-use pyo3::buffer::{Element, PyBuffer};
+use pyo3::buffer::{Element, PyUntypedBuffer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -30,19 +30,10 @@ impl<'py> FromPyObject<'_, 'py> for Integers {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let signed =
-            |numbers: Vec<i64>| numbers.into_iter().map(of_signed).collect::<PyResult<Vec<u64>>>();
-        if let Some(numbers) = elements::<i64>(&object)? {
-            return signed(numbers).map(Self);
-        }
-        if let Some(numbers) = elements::<u64>(&object)? {
+        if let Some(buffer) = Numbers::of(&object)?
+            && let Some(numbers) = buffer.integers()?
+        {
             return Ok(Self(numbers));
-        }
-        if let Some(numbers) = elements::<u32>(&object)? {
-            return Ok(Self(numbers.into_iter().map(u64::from).collect()));
-        }
-        if let Some(numbers) = elements::<i32>(&object)? {
-            return signed(numbers.into_iter().map(i64::from).collect()).map(Self);
         }
         let numbers = object.try_iter().and_then(|items| {
             items.map(|item| item.and_then(|item| item.extract::<i64>())).collect::<PyResult<_>>()
@@ -51,7 +42,7 @@ impl<'py> FromPyObject<'_, 'py> for Integers {
             let problem = format!("integers are needed, as an array or a sequence: {error}");
             PyTypeError::new_err(problem)
         };
-        signed(numbers.map_err(wrong)?).map(Self)
+        signed::<i64>(numbers.map_err(wrong)?).map(Self)
     }
 }
 
@@ -70,14 +61,70 @@ fn of_signed(number: i64) -> PyResult<u64> {
     u64::try_from(number).map_err(|_| PyValueError::new_err(format!("{number} is below 0")))
 }
 
-/// The elements of a buffer of this type, copied; `None` if it is not one.
-pub(crate) fn elements<T: Element + Copy>(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<T>>> {
-    let Ok(buffer) = PyBuffer::<T>::get(object) else { return Ok(None) };
-    if buffer.dimensions() != 1 {
-        let n = buffer.dimensions();
-        return Err(PyValueError::new_err(format!("an array of {n} dimensions instead of one")));
+fn signed<T: Into<i64>>(numbers: Vec<T>) -> PyResult<Vec<u64>> {
+    numbers.into_iter().map(|number| of_signed(number.into())).collect()
+}
+
+/// A buffer of one dimension whose elements are in this machine's byte order, each at a multiple of
+/// its size. They may lie apart, and be read-only.
+struct Numbers<'py> {
+    py: Python<'py>,
+    buffer: PyUntypedBuffer,
+}
+
+impl<'py> Numbers<'py> {
+    /// The buffer of an object; `None` if it has none.
+    fn of(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+        let Ok(mut buffer) = PyUntypedBuffer::get(object) else { return Ok(None) };
+        // A code of one letter is of this machine's own order and alignment. PyO3 reads elements of
+        // either order alike.
+        if buffer.format().to_bytes().len() > 1 {
+            buffer = PyUntypedBuffer::get(&natively(object)?)?;
+        }
+        match buffer.dimensions() {
+            1 => Ok(Some(Self { py: object.py(), buffer })),
+            n => Err(PyValueError::new_err(format!("an array of {n} dimensions instead of one"))),
+        }
     }
-    buffer.to_vec(object.py()).map(Some)
+
+    /// The elements, copied; `None` if they have another type.
+    fn elements<T: Element>(&self) -> PyResult<Option<Vec<T>>> {
+        self.buffer.as_typed::<T>().ok().map(|buffer| buffer.to_vec(self.py)).transpose()
+    }
+
+    /// The elements if they are integers, each checked to be from 0 on.
+    fn integers(&self) -> PyResult<Option<Vec<u64>>> {
+        macro_rules! first_of {
+            ($($rust:ty => $convert:expr),+) => {$(
+                if let Some(numbers) = self.elements::<$rust>()? {
+                    return self.py.detach(|| $convert(numbers)).map(Some);
+                }
+            )+};
+        }
+        first_of!(
+            i64 => signed, u64 => Ok, u32 => wide, i32 => signed, u16 => wide, i16 => signed,
+            u8 => wide, i8 => signed
+        );
+        Ok(None)
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "like the conversion of signed integers")]
+fn wide<T: Into<u64>>(numbers: Vec<T>) -> PyResult<Vec<u64>> {
+    Ok(numbers.into_iter().map(Into::into).collect())
+}
+
+/// An array with the same elements in this machine's byte order, aligned.
+fn natively<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = object.py().import("numpy")?;
+    let array = numpy.call_method1("asarray", (object,))?;
+    let native = array.getattr("dtype")?.call_method1("newbyteorder", ("=",))?;
+    numpy.call_method1("require", (array, native, "A"))
+}
+
+/// The elements of a buffer of this type, in either byte order, copied; `None` if it is not one.
+pub(crate) fn elements<T: Element>(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<T>>> {
+    Numbers::of(object)?.map_or(Ok(None), |numbers| numbers.elements())
 }
 
 /// Numbers, or a range `(start, stop)`.

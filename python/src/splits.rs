@@ -7,12 +7,19 @@ use pyo3::prelude::*;
 
 use crate::errors::OrException as _;
 use crate::numpy::{Integers, array_of, elements};
-use crate::waiting::detached;
+use crate::waiting::interruptible;
 
 type Splits<'py> = PyResult<Vec<Bound<'py, PyAny>>>;
 
-fn arrays(py: Python<'_>, splits: Vec<RowSet>) -> Splits<'_> {
-    splits.into_iter().map(|rows| array_of(py, rows.iter().collect::<Vec<u64>>())).collect()
+/// The rows of each split as an array.
+fn arrays(
+    py: Python<'_>,
+    split: impl FnOnce() -> PyResult<Vec<RowSet>> + Send + 'static,
+) -> Splits<'_> {
+    let rows = |rows: RowSet| rows.iter().collect::<Vec<u64>>();
+    let listed = move || Ok(split()?.into_iter().map(rows).collect::<Vec<_>>());
+    let listed: PyResult<Vec<Vec<u64>>> = interruptible(py, listed)?;
+    listed?.into_iter().map(|rows| array_of(py, rows)).collect()
 }
 
 /// Splits rows by fractions.
@@ -26,10 +33,7 @@ pub(crate) fn split_by_fraction<'py>(
     method: &str,
 ) -> Splits<'py> {
     let method: split::Method = method.parse::<split::Method>().or_exception()?;
-    arrays(
-        py,
-        detached(py, || split::by_fraction(n_rows, &fractions, method, seed))?.or_exception()?,
-    )
+    arrays(py, move || split::by_fraction(n_rows, &fractions, method, seed).or_exception())
 }
 
 /// Splits groups of rows.
@@ -42,13 +46,14 @@ pub(crate) fn split_by_group(
     seed: u64,
     labels: Option<Integers>,
 ) -> Splits<'_> {
-    let groups = groups.codes()?;
-    let labels = labels.map(|labels| labels.codes()).transpose()?;
-    let splits = detached(py, || match &labels {
-        Some(labels) => split::by_group_stratified(&groups, labels, &fractions, seed),
-        None => split::by_group(&groups, &fractions, seed),
-    })?;
-    arrays(py, splits.or_exception()?)
+    arrays(py, move || {
+        let groups = groups.codes()?;
+        let splits = match labels {
+            Some(labels) => split::by_group_stratified(&groups, &labels.codes()?, &fractions, seed),
+            None => split::by_group(&groups, &fractions, seed),
+        };
+        splits.or_exception()
+    })
 }
 
 /// Splits the rows of each label.
@@ -60,8 +65,7 @@ pub(crate) fn split_by_label(
     fractions: Vec<f64>,
     seed: u64,
 ) -> Splits<'_> {
-    let labels = labels.codes()?;
-    arrays(py, detached(py, || split::stratified(&labels, &fractions, seed))?.or_exception()?)
+    arrays(py, move || split::stratified(&labels.codes()?, &fractions, seed).or_exception())
 }
 
 /// Which rows an epoch has, and how often.
@@ -72,60 +76,76 @@ pub(crate) struct Sampling {
 }
 
 impl Sampling {
-    fn of(drawn: Result<Drawn, shuffle::Error>) -> PyResult<Self> {
-        Ok(Self { drawn: drawn.or_exception()? })
+    /// Draws in a thread.
+    fn of(
+        py: Python<'_>,
+        draw: impl FnOnce() -> PyResult<Result<Drawn, shuffle::Error>> + Send + 'static,
+    ) -> PyResult<Self> {
+        Ok(Self { drawn: interruptible(py, draw)??.or_exception()? })
     }
 }
 
 #[pymethods]
 impl Sampling {
     #[staticmethod]
-    fn with_replacement(n_rows: u64, n_samples: u64) -> PyResult<Self> {
-        Self::of(Drawn::with_replacement(n_rows, n_samples))
+    fn with_replacement(py: Python<'_>, n_rows: u64, n_samples: u64) -> PyResult<Self> {
+        Self::of(py, move || Ok(Drawn::with_replacement(n_rows, n_samples)))
     }
 
     #[staticmethod]
-    fn listed(n_rows: u64, rows: Integers) -> PyResult<Self> {
-        Self::of(Drawn::listed(n_rows, rows.codes()?))
+    fn listed(py: Python<'_>, n_rows: u64, rows: Integers) -> PyResult<Self> {
+        Self::of(py, move || Ok(Drawn::listed(n_rows, rows.codes()?)))
     }
 
     #[staticmethod]
     #[pyo3(signature = (weights, n_samples, *, replacement = true))]
     fn weighted(weights: &Bound<'_, PyAny>, n_samples: u64, replacement: bool) -> PyResult<Self> {
-        let weights = match elements::<f64>(weights)? {
-            Some(weights) => weights,
-            None => weights.extract::<Vec<f64>>().map_err(|error| {
+        let py = weights.py();
+        let weights = if let Some(weights) = elements::<f64>(weights)? {
+            weights
+        } else if let Some(weights) = elements::<f32>(weights)? {
+            weights.into_iter().map(f64::from).collect()
+        } else {
+            weights.extract::<Vec<f64>>().map_err(|error| {
                 PyTypeError::new_err(format!("weights must be float64: {error}"))
-            })?,
+            })?
         };
-        Self::of(Drawn::weighted(&weights, n_samples, with(replacement)))
+        Self::of(py, move || Ok(Drawn::weighted(&weights, n_samples, with(replacement))))
     }
 
     #[staticmethod]
     #[pyo3(signature = (labels, n_samples, *, replacement = true))]
-    fn class_balanced(labels: Integers, n_samples: u64, replacement: bool) -> PyResult<Self> {
-        Self::of(Drawn::class_balanced(&labels.codes()?, n_samples, with(replacement)))
+    fn class_balanced(
+        py: Python<'_>,
+        labels: Integers,
+        n_samples: u64,
+        replacement: bool,
+    ) -> PyResult<Self> {
+        let replacement = with(replacement);
+        Self::of(py, move || Ok(Drawn::class_balanced(&labels.codes()?, n_samples, replacement)))
     }
 
     #[staticmethod]
     #[pyo3(signature = (groups, shares, n_samples, *, replacement = true))]
     fn by_group(
+        py: Python<'_>,
         groups: Integers,
         shares: Vec<f64>,
         n_samples: u64,
         replacement: bool,
     ) -> PyResult<Self> {
-        Self::of(Drawn::by_group(&groups.codes()?, &shares, n_samples, with(replacement)))
+        let replacement = with(replacement);
+        Self::of(py, move || Ok(Drawn::by_group(&groups.codes()?, &shares, n_samples, replacement)))
     }
 
     #[staticmethod]
-    fn stratified(labels: Integers, n_samples: u64) -> PyResult<Self> {
-        Self::of(Drawn::stratified(&labels.codes()?, n_samples))
+    fn stratified(py: Python<'_>, labels: Integers, n_samples: u64) -> PyResult<Self> {
+        Self::of(py, move || Ok(Drawn::stratified(&labels.codes()?, n_samples)))
     }
 
     #[staticmethod]
-    fn at_most_per_class(labels: Integers, most: u64) -> PyResult<Self> {
-        Self::of(Drawn::at_most_per_class(&labels.codes()?, most))
+    fn at_most_per_class(py: Python<'_>, labels: Integers, most: u64) -> PyResult<Self> {
+        Self::of(py, move || Ok(Drawn::at_most_per_class(&labels.codes()?, most)))
     }
 
     #[staticmethod]
@@ -135,6 +155,7 @@ impl Sampling {
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn group_batches(
+        py: Python<'_>,
         groups: Integers,
         batch_size: u64,
         is_control: Option<Integers>,
@@ -144,29 +165,30 @@ impl Sampling {
         chunk_rows: u64,
         window_rows: u64,
     ) -> PyResult<Self> {
-        let groups = groups.codes()?;
-        let contexts = contexts.map(|codes| codes.codes()).transpose()?;
-        let contexts = contexts.unwrap_or_else(|| vec![0; groups.len()]);
         if is_control.is_none() && n_controls > 0 {
             let problem = "n_controls is above 0: say by is_control which rows are controls";
             return Err(PyValueError::new_err(problem));
         }
-        let is_control = is_control.map(|codes| codes.codes()).transpose()?;
-        let is_control: Option<Vec<bool>> =
-            is_control.map(|marks| marks.into_iter().map(|mark| mark != 0).collect());
-        let controls = is_control.as_deref().map(|is_control| Controls {
-            is_control,
-            contexts: &contexts,
-            n_rows: n_controls,
-        });
-        Self::of(Drawn::group_batches(&GroupBatches {
-            groups: &groups,
-            controls,
-            batch_rows: batch_size,
-            rest: if fill { Rest::Fill } else { Rest::Drop },
-            chunk_rows,
-            window_rows,
-        }))
+        Self::of(py, move || {
+            let groups = groups.codes()?;
+            let contexts = contexts.map(|codes| codes.codes()).transpose()?;
+            let contexts = contexts.unwrap_or_else(|| vec![0; groups.len()]);
+            let is_control: Option<Vec<bool>> =
+                is_control.map(|marks| marks.0.into_iter().map(|mark| mark != 0).collect());
+            let controls = is_control.as_deref().map(|is_control| Controls {
+                is_control,
+                contexts: &contexts,
+                n_rows: n_controls,
+            });
+            Ok(Drawn::group_batches(&GroupBatches {
+                groups: &groups,
+                controls,
+                batch_rows: batch_size,
+                rest: if fill { Rest::Fill } else { Rest::Drop },
+                chunk_rows,
+                window_rows,
+            }))
+        })
     }
 
     #[getter]

@@ -7,7 +7,6 @@ use arrow_array::Array as _;
 use arrow_array::cast::AsArray as _;
 use arrow_schema::DataType;
 use loader::TokenBatch;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tokens::{
@@ -16,7 +15,7 @@ use tokens::{
 
 use crate::border::Memory;
 use crate::dataset::Dataset;
-use crate::errors::OrException as _;
+use crate::errors::{OrException as _, value_error};
 use crate::loader::choice;
 use crate::memory_limit::KeptBatches;
 use crate::numpy;
@@ -140,10 +139,10 @@ fn gene_names(dataset: &Dataset, column: &str) -> PyResult<Vec<String>> {
             "the data set has no var column {column:?} to find genes by; it has {there}: open it \
              with var_columns=[{column:?}]"
         );
-        return Err(PyValueError::new_err(problem));
+        return Err(value_error(&problem));
     };
     let texts = arrow_cast::cast(names, &DataType::LargeUtf8)
-        .map_err(|error| PyValueError::new_err(format!("var column {column:?}: {error}")))?;
+        .map_err(|error| value_error(&format!("var column {column:?}: {error}")))?;
     let texts = texts.as_string::<i64>();
     let name = |at| if texts.is_null(at) { String::new() } else { texts.value(at).to_owned() };
     Ok((0..texts.len()).map(name).collect())

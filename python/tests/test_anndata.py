@@ -2,12 +2,14 @@
 
 import json
 import pickle
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import somafeed
+from conftest import tiledbsoma_python
 from somafeed import Dataset, ExperimentDataset
 
 STORES = Path(__file__).parents[2] / "crates/anndata/tests/data"
@@ -89,11 +91,12 @@ def test_filters_genes_ranks_and_states(store):
 
 
 def test_what_can_be_named(tmp_path, experiment):
-    backed = SimpleNamespace(obs_names=[], filename=STORES / "v3")
-    assert Dataset.from_anndata(backed).shape == (7, 4)
     assert Dataset.from_anndata(str(STORES / "v2"), layer="counts").shape == (7, 4)
+    in_memory = SimpleNamespace(obs_names=[], var_names=[], is_view=False, filename=None)
     with pytest.raises(ValueError, match="in memory: give the path"):
-        Dataset.from_anndata(SimpleNamespace(obs_names=[], filename=None))
+        Dataset.from_anndata(in_memory)
+    with pytest.raises(TypeError, match='a MuData has several.*write the one'):
+        Dataset.from_anndata(SimpleNamespace(**vars(in_memory), mod={}))
     for absent in ["x.h5ad", "x.zarr"]:
         with pytest.raises(FileNotFoundError, match="nothing is at"):
             Dataset.from_anndata(tmp_path / absent)
@@ -119,3 +122,10 @@ def test_values_have_their_stored_type():
     exact = ExperimentDataset(uri=STORES / "v3", layer_name="dense", batch_size=7, shuffle=False)
     X, _ = next(iter(exact))
     assert X.dtype == np.float64 and X.tolist() == EXPECTED["layers"]["dense"]
+
+
+def test_parts_and_changes_of_an_anndata_in_memory(tmp_path):
+    script = [tiledbsoma_python(), Path(__file__).parent / "backed_anndata.py", tmp_path]
+    ran = subprocess.run(script, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip() == "as anndata has them"

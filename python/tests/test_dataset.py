@@ -382,7 +382,7 @@ def test_wrong_arguments(experiment, options, message):
         ({"timestamp": 1.5}, "timestamp"),
         ({"obs_filter": 3}, "obs_filter"),
         ({"obs_form": "codes", "encoders": [3]}, "names of columns or encoders"),
-        ({"uri": 3}, "not int"),
+        ({"uri": 3}, "not 3"),
     ],
 )
 def test_arguments_of_a_wrong_type(experiment, options, message):

@@ -1,12 +1,15 @@
 """Cells that a query of tiledbsoma names: objects with its attributes are enough."""
 
+import subprocess
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from batches import assert_board, joinids_of
+from conftest import tiledbsoma_python
 from somafeed import ExperimentDataset, QueryIDs, XLocator
 from somafeed.sources import config_of
 
@@ -120,3 +123,10 @@ def test_contexts_of_both_generations():
     assert config_of(None) == {}
     with pytest.raises(TypeError, match="SimpleNamespace"):
         config_of(SimpleNamespace())
+
+
+def test_parts_by_queries_of_tiledbsoma(experiment):
+    script = [tiledbsoma_python(), Path(__file__).parent / "query_parts.py", experiment.uri]
+    ran = subprocess.run(script, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip() == "as tiledbsoma has them"

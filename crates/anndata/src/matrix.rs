@@ -227,12 +227,15 @@ impl Matrix {
 
 /// What to do with a matrix that is stored by columns.
 fn by_columns(name: &str) -> String {
-    let name = match name.strip_prefix("layers/") {
-        Some(layer) => format!("layers[\"{layer}\"]"),
-        None => name.replace('/', "."),
+    let by_rows = match name.split_once('/') {
+        Some(("raw", _)) => {
+            "raw = adata.raw.to_adata(); raw.X = raw.X.tocsr(); adata.raw = raw".to_owned()
+        }
+        Some((kind, name)) => format!("adata.{kind}[{name:?}] = adata.{kind}[{name:?}].tocsr()"),
+        None => format!("adata.{name} = adata.{name}.tocsr()"),
     };
     format!(
-        "it is stored by columns (csc_matrix), and rows are read; rewrite it as CSR: adata.{name} \
-         = adata.{name}.tocsr(); adata.write_zarr(...)"
+        "it is stored by columns (csc_matrix), and rows are read; rewrite it as CSR, in a file of \
+         its own: {by_rows}; adata.write_h5ad(...) or adata.write_zarr(...)"
     )
 }

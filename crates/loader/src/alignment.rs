@@ -28,6 +28,7 @@ struct ExperimentGenes {
     names: Vec<String>,
     /// The requested var columns.
     rows: RecordBatch,
+    warning: Option<String>,
 }
 
 impl Dataset {
@@ -63,7 +64,8 @@ impl Dataset {
                 let place = |name: &String| one.places.get(name).map(|(joinid, _)| *joinid);
                 let genes = names.iter().map(place).collect();
                 let rows = var.clone();
-                Self::with_genes(experiment, spec, |_| Ok(SelectedGenes { genes, rows }))
+                let warning = one.warning.clone();
+                Self::with_genes(experiment, spec, |_| Ok(SelectedGenes { genes, rows, warning }))
             })
             .collect::<Result<Vec<_>, _>>()?;
         Self::concat(&datasets)
@@ -80,7 +82,8 @@ impl ExperimentGenes {
         if !columns.contains(&gene_column) {
             columns.push(gene_column);
         }
-        let SelectedGenes { genes, rows } = select_genes(&measurement, &spec.genes, &columns)?;
+        let SelectedGenes { genes, rows, warning } =
+            select_genes(&measurement, &spec.genes, &columns)?;
         let mut places = HashMap::with_capacity(genes.len());
         let mut names = Vec::with_capacity(genes.len());
         for (row, (name, gene)) in (0..).zip(texts(&rows, gene_column)?.into_iter().zip(genes)) {
@@ -92,7 +95,7 @@ impl ExperimentGenes {
         }
         let rows =
             project(&rows, &requested).map_err(|source| Error::Columns { of: "var", source })?;
-        Ok(Self { places, names, rows })
+        Ok(Self { places, names, rows, warning })
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Dataset {
     /// The total of each row, to scale its values by.
     pub(crate) totals: Option<Arc<[f64]>>,
     pub(crate) n_columns: usize,
+    /// What to say if an experiment lacks most of the named genes.
+    pub(crate) gene_warning: Option<Arc<str>>,
 }
 
 impl Dataset {
@@ -120,7 +122,8 @@ impl Dataset {
         let starts = Arc::new([0, cells.n_rows()]);
         let codes = crate::obs::without_columns("the codes", obs.num_rows())?;
         let (sources, beside) = (Arc::new([source]), Arc::new([]));
-        Ok(Self { sources, starts, beside, obs, codes, var, totals: None, n_columns })
+        let (totals, gene_warning) = (None, None);
+        Ok(Self { sources, beside, starts, obs, codes, var, totals, n_columns, gene_warning })
     }
 
     /// Adds a total for each cell, by which its values can be [scaled](crate::Totals::Obs).
@@ -181,6 +184,7 @@ impl Dataset {
             var: first.var.clone(),
             totals: totals.map(|totals| totals.concat().into()),
             n_columns: first.n_columns,
+            gene_warning: datasets.iter().find_map(|one| one.gene_warning.clone()),
         })
     }
 
@@ -208,6 +212,13 @@ impl Dataset {
     pub fn n_absent_genes(&self) -> usize {
         let there = |column| self.sources.iter().any(|source| source.x.columns.has(column));
         (0..self.n_columns).filter(|column| !there(*column)).count()
+    }
+
+    /// What to print if an experiment has fewer than half of the
+    /// [named genes](crate::Genes::Named): how many, what the names look like, and in which way
+    /// more would be found. The first one of several experiments.
+    pub fn gene_warning(&self) -> Option<&str> {
+        self.gene_warning.as_deref()
     }
 
     /// The total of each selected cell, if the data set has totals.

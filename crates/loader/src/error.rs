@@ -189,6 +189,17 @@ pub enum Error {
         name: String,
     },
 
+    /// No gene of a list is there.
+    #[error("none of the {n_names} named genes is in var column {column:?}: {advice}")]
+    NoNamedGene {
+        /// The var column.
+        column: String,
+        /// Number of names in the list.
+        n_names: usize,
+        /// What the names look like, and in which way more of them would be found.
+        advice: String,
+    },
+
     /// No gene is in all of several experiments.
     #[error(
         "no gene is in all experiments by var column {column}: name another column, or take the \

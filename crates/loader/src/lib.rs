@@ -69,6 +69,7 @@ mod epoch;
 mod error;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+mod gene_names;
 mod loader;
 mod memory;
 mod need;

@@ -13,6 +13,7 @@ use soma_io::{AxisQuery, DataFrame, Experiment, Joinids, Measurement, ReaderChoi
 use crate::cells::{CollectedCells, JOINID};
 use crate::dataset::{Dataset, genes_error};
 use crate::error::{Error, open_error};
+use crate::gene_names;
 use crate::selected::{ColumnPlaces, Selected};
 
 /// Selects a part of an experiment. The default is all of layer `raw` of measurement `RNA`, without
@@ -69,7 +70,8 @@ pub enum Genes {
     /// The genes of a query on var, by ascending joinid; a list of joinids keeps its order.
     Query(AxisQuery),
     /// One gene per name, in this order, for example a model's own list. Genes that the experiment
-    /// lacks are columns of zeros.
+    /// lacks are columns of zeros ([`Dataset::n_absent_genes`]). At least one must be there, and
+    /// [`Dataset::gene_warning`] is a text if fewer than half are.
     Named {
         /// The var column with the names, for example `feature_id`.
         column: String,
@@ -91,7 +93,7 @@ impl Dataset {
     /// # Errors
     /// A measurement, layer, array of obsm or column does not exist; a filter does not fit the
     /// columns; cells or genes are outside X or a matrix beside it; a matrix is listed twice; a
-    /// gene's name is listed twice, or is twice in var.
+    /// gene's name is listed twice, or is twice in var; none of the named genes is there.
     pub fn from_experiment(experiment: &Experiment, spec: &DatasetSpec) -> Result<Self, Error> {
         let columns: Vec<&str> = spec.var_columns.iter().map(String::as_str).collect();
         Self::with_genes(experiment, spec, |measurement| {
@@ -128,11 +130,12 @@ impl Dataset {
         let obs =
             project(&obs, &requested).map_err(|source| Error::Columns { of: "obs", source })?;
 
-        let SelectedGenes { genes, rows: var } = choose(&measurement)?;
+        let SelectedGenes { genes, rows: var, warning } = choose(&measurement)?;
         let columns = ColumnPlaces::aligned(&genes, x.n_columns());
         let columns = columns.map_err(genes_error(x.n_columns()))?;
         let selected = Selected::new(cells, Arc::clone(&x), columns);
         let mut dataset = Self::of_source(selected, obs, var)?;
+        dataset.gene_warning = warning.map(Into::into);
         for layer in &spec.layers {
             let reader = if *layer == spec.layer {
                 Arc::clone(&x)
@@ -179,6 +182,8 @@ pub(crate) struct SelectedGenes {
     pub(crate) genes: Vec<Option<u64>>,
     /// The var row of each gene; null if the experiment lacks it.
     pub(crate) rows: RecordBatch,
+    /// What to say if the experiment lacks most of the named genes.
+    pub(crate) warning: Option<String>,
 }
 
 /// Reads the selected genes with these columns of var.
@@ -208,7 +213,7 @@ fn genes_of_query(
     }
     let genes = joinids(&rows)?.iter().map(|joinid| Some(*joinid as u64)).collect();
     let rows = project(&rows, columns).map_err(|source| Error::Columns { of: "var", source })?;
-    Ok(SelectedGenes { genes, rows })
+    Ok(SelectedGenes { genes, rows, warning: None })
 }
 
 /// Reads the genes with these names in `column`, with these columns of var.
@@ -239,12 +244,14 @@ fn genes_by_name(
         }
         gene_rows.push(gene.map(|(row, _)| *row));
     }
+    let n_known = gene_rows.iter().flatten().count();
+    let warning = gene_names::check(var, column, names, &existing, n_known)?;
     let joinids = joinids(&rows)?;
     let genes = gene_rows.iter().map(|row| row.map(|row| joinids[row as usize] as u64)).collect();
     let rows = project(&rows, columns)
         .and_then(|rows| take_or_null(&rows, &UInt32Array::from(gene_rows)))
         .map_err(|source| Error::Columns { of: "var", source })?;
-    Ok(SelectedGenes { genes, rows })
+    Ok(SelectedGenes { genes, rows, warning })
 }
 
 /// The texts of a column, plain or a dictionary.

@@ -59,6 +59,7 @@ mod dataframe_query;
 mod error;
 mod exact;
 mod experiment;
+mod file_kind;
 mod frame_copy;
 mod genes;
 #[cfg(feature = "libtiledb")]

@@ -14,9 +14,12 @@ mod through_libtiledb;
 #[path = "soma_object/without_libtiledb.rs"]
 mod through_libtiledb;
 
+use std::path::Path;
+
 use tiledb_schema::{MetadataValue, ObjectType};
 
 use crate::Error;
+use crate::file_kind::file_kind;
 use crate::native::NotNative;
 pub(crate) use place::{Place, THREADS_PARAMETER};
 pub(crate) use stored::{StoredArray, StoredColumn, StoredTable};
@@ -169,7 +172,11 @@ fn nothing_at(place: &Place, wanted: &'static str) -> Error {
         Ok(true) => Error::NotA {
             uri: place.uri.clone(),
             wanted,
-            found: "neither a TileDB group nor an array".into(),
+            found: if storage::local_path(&place.uri).is_some_and(Path::is_file) {
+                file_kind(&place.uri).to_owned()
+            } else {
+                "neither a TileDB group nor an array".to_owned()
+            },
         },
         Ok(false) => Error::Missing { uri: place.uri.clone() },
         Err(error) => error,

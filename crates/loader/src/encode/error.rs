@@ -131,9 +131,7 @@ pub enum Error {
     /// A row has a label that the encoder does not know.
     #[error(
         "encoder {encoder:?} does not know {label} of {columns} at row {row_idx}; it knows \
-         {n_known} labels{known}: fit it on rows with that label, add the label with extend, or \
-         encode it as {} with Unseen::Code",
-        super::UNSEEN_CODE
+         {n_known} labels{advice}"
     )]
     UnseenLabel {
         /// The encoder's name.
@@ -146,8 +144,8 @@ pub enum Error {
         row_idx: usize,
         /// Number of known labels.
         n_known: usize,
-        /// The first known labels in parentheses, after a space; empty if there are none.
-        known: String,
+        /// The first known labels in parentheses, after a space, and what to do, after a colon.
+        advice: String,
     },
 
     /// A code has no label.
@@ -279,6 +277,19 @@ impl Error {
         }
         self
     }
+}
+
+/// What to do with a label that is not known, or with a null.
+pub(super) fn unseen_advice(has_null: bool) -> String {
+    let code = super::UNSEEN_CODE;
+    let code = format!("encode it as {code} (Unseen::Code, in Python unseen=\"code\")");
+    if has_null {
+        return format!(
+            "a null is no label: make it a class (Nulls::Class, in Python nulls=\"class\" of \
+             LabelEncoder.fit and BatchKeyEncoder.fit), leave the rows out, or {code}"
+        );
+    }
+    format!("fit it on rows with that label, add the label with extend, or {code}")
 }
 
 fn listed(names: &[String]) -> String {

@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt64Array};
 use arrow_select::take::take;
 
 use super::classes::Classes;
-use super::error::Error;
+use super::error::{Error, unseen_advice};
 use super::keys::Keys;
 use super::label::{Kind, Label, format_key};
 use super::narrow;
@@ -58,7 +58,7 @@ impl Mapping {
                 keys.rows.iter().position(|key| codes[*key as usize] == UNSEEN_CODE)
         {
             let key = &keys.distinct[keys.rows[row_idx] as usize];
-            return Err(self.unseen_label(format_key(key.iter().copied()), row_idx));
+            return Err(self.unseen_label(key, row_idx));
         }
         Ok(Int64Array::from_iter_values(keys.rows.iter().map(|key| codes[*key as usize])))
     }
@@ -106,23 +106,24 @@ impl Mapping {
         }
     }
 
-    fn unseen_label(&self, label: String, row_idx: usize) -> Error {
+    fn unseen_label(&self, key: &[Label<&str>], row_idx: usize) -> Error {
         let known: Vec<String> = self
             .classes
             .first_sorted(N_LISTED)
             .map(|key| format_key(key.iter().map(Label::borrowed)))
             .collect();
+        let known = match (known.is_empty(), self.classes.len() > known.len()) {
+            (true, _) => String::new(),
+            (false, true) => format!(" ({}, ...)", known.join(", ")),
+            (false, false) => format!(" ({})", known.join(", ")),
+        };
         Error::UnseenLabel {
             encoder: self.name.clone(),
-            label,
+            label: format_key(key.iter().copied()),
             columns: self.columns.join(", "),
             row_idx,
             n_known: self.classes.len(),
-            known: match (known.is_empty(), self.classes.len() > known.len()) {
-                (true, _) => String::new(),
-                (false, true) => format!(" ({}, ...)", known.join(", ")),
-                (false, false) => format!(" ({})", known.join(", ")),
-            },
+            advice: format!("{known}: {}", unseen_advice(key.contains(&Label::Null))),
         }
     }
 }

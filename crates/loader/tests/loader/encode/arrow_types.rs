@@ -233,7 +233,13 @@ fn unseen_labels_are_errors_that_say_which() {
         error.to_string(),
         "encoder \"cell_type\" does not know \"B \\\"cell\\\"\" of cell_type at row 1; it knows 7 labels \
          (\"a\", \"b\", \"c\", \"d\", \"e\", ...): fit it on rows with that label, add the label with extend, \
-         or encode it as -1 with Unseen::Code"
+         or encode it as -1 (Unseen::Code, in Python unseen=\"code\")"
+    );
+    let error = encoder.encode_labels(&texts_or_null([Some("a"), None])).unwrap_err().to_string();
+    assert!(error.contains("does not know null of cell_type at row 1"), "{error}");
+    assert!(
+        error.contains("a null is no label: make it a class (Nulls::Class, in Python"),
+        "{error}"
     );
     check_codes(&encoder.with_unseen(Unseen::Code), &texts(["a", "other"]), &[0, UNSEEN_CODE]);
     let error = fit(&texts([]), Rules::default()).encode_labels(&texts(["a"])).unwrap_err();

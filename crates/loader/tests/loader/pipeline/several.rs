@@ -241,7 +241,7 @@ fn a_list_of_names_says_which_column_is_which_gene() {
         ..spec()
     };
     let open = |spec: &DatasetSpec| Dataset::from_experiment(&written.experiments[0], spec);
-    for names in [&["f", "b", "a"][..], &["x", "e", "y", "a", "z"], &["x"], &[]] {
+    for names in [&["f", "b", "a"][..], &["x", "e", "y", "a", "z"], &["x", "f"], &[]] {
         let dataset = open(&named(names)).unwrap();
         check(&dataset, &names.concat(), &["abcdef"], &all(&parts));
         let ids = dataset.var().column_by_name("feature_id").unwrap().as_string::<i64>();
@@ -250,6 +250,7 @@ fn a_list_of_names_says_which_column_is_which_gene() {
         assert_eq!(dataset.var().num_rows(), names.len());
         let n_absent = names.iter().filter(|name| !"abcdef".contains(**name)).count();
         assert_eq!(dataset.n_absent_genes(), n_absent);
+        assert_eq!(dataset.gene_warning().is_some(), n_absent * 2 > names.len(), "{names:?}");
         for (column, name) in names.iter().enumerate() {
             let there = "abcdef".find(name);
             assert_eq!(ids.is_valid(column).then(|| ids.value(column)), there.map(|_| *name));
@@ -257,6 +258,21 @@ fn a_list_of_names_says_which_column_is_which_gene() {
             assert_eq!(joinid, there.map(|at| at as i64));
         }
     }
+    let advice = |names: &[&str]| match open(&named(names)) {
+        Ok(dataset) => dataset.gene_warning().unwrap().to_owned(),
+        Err(Error::NoNamedGene { column, n_names, advice }) => {
+            assert_eq!((column.as_str(), n_names), ("feature_id", names.len()));
+            advice
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let few = advice(&["a", "x", "B", "C", "D"]);
+    assert!(few.starts_with("only 1 of the 5 named genes are in var column"), "{few}");
+    assert!(few.ends_with("4 of 5 fit but for the upper and lower case"), "{few}");
+    let other = advice(&["symbol a", "symbol f", "x"]);
+    assert!(other.ends_with("2 of 3 are in var column \"symbol\": name it instead"), "{other}");
+    let none = advice(&["x", "ENSG00000000001"]);
+    assert!(none.ends_with("check the list and the column"), "{none}");
     let error = open(&named(&["a", "b", "a"])).unwrap_err();
     assert!(matches!(&error, Error::GeneTwice { name, .. } if name == "a"), "{error}");
     let nowhere =

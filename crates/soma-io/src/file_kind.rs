@@ -1,0 +1,57 @@
+//! What a file is that holds no experiment, by its name, and what to do with it.
+
+/// Endings of names, each with what such a file is and what to do. The first that fits counts.
+const KINDS: [(&str, &str); 11] = [
+    (".gz", "a compressed file (unpack it with gunzip)"),
+    (".bz2", "a compressed file (unpack it with bunzip2)"),
+    (".xz", "a compressed file (unpack it with unxz)"),
+    (".zst", "a compressed file (unpack it with unzstd)"),
+    (".zip", "an archive (unpack it: what is inside is read in place)"),
+    (".tar", "an archive (unpack it: what is inside is read in place)"),
+    (
+        ".h5mu",
+        "a MuData file, which has several AnnData (write one of them: \
+         mdata.mod[\"rna\"].write_h5ad(...))",
+    ),
+    (".loom", "a Loom file (write it as AnnData: anndata.io.read_loom(...).write_h5ad(...))"),
+    (
+        ".h5",
+        "an HDF5 file (give an AnnData the ending .h5ad; write a matrix of 10x Genomics as one: \
+         scanpy.read_10x_h5(...).write_h5ad(...))",
+    ),
+    (".hdf5", "an HDF5 file (give an AnnData the ending .h5ad)"),
+    (".rds", "a file of R (write it as AnnData, for example with zellkonverter::writeH5AD)"),
+];
+
+/// What the file at a path is.
+pub(crate) fn file_kind(path: &str) -> &'static str {
+    let name = path.to_ascii_lowercase();
+    let kind = KINDS.iter().find(|(ending, _)| name.ends_with(ending));
+    kind.map_or("a file (an experiment is a folder, an AnnData one or a .h5ad)", |(_, kind)| kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Error, Experiment, OpenOptions};
+
+    #[test]
+    fn a_file_that_is_no_experiment_is_named_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, advice) in [
+            ("x.h5ad.gz", "gunzip"),
+            ("x.zarr.zip", "unpack it"),
+            ("x.H5MU", "mdata.mod[\"rna\"].write_h5ad"),
+            ("x.loom", "read_loom"),
+            ("filtered_feature_bc_matrix.h5", "read_10x_h5"),
+            ("x.rds", "writeH5AD"),
+            ("x", "a folder"),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, "content").unwrap();
+            let opened = Experiment::open(path.to_str().unwrap(), &OpenOptions::default());
+            let error = opened.unwrap_err();
+            assert!(matches!(error, Error::NotA { .. }), "{name}: {error}");
+            assert!(error.to_string().contains(advice), "{error}");
+        }
+    }
+}

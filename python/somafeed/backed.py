@@ -1,0 +1,251 @@
+"""An AnnData that is backed by a file, as a selection of the file's cells and genes.
+
+X is in the file; obs, var, layers and obsm are in memory, where they may have been changed. Cells
+are read from the file alone, so a view becomes joinids, and what was changed is an error if it is
+needed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from somafeed.joinids import Joinids
+from somafeed.settings import shown
+from somafeed.sources import JOINID, checked_address
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WRITE = (
+    "was changed in memory, but is read from the file: write the AnnData by adata.write_h5ad(path) "
+    "and open that file"
+)
+
+_PART = 'write the one you need, like mdata.mod["rna"].write_h5ad(path), and open that file'
+
+Places = npt.NDArray[np.int64]
+"""Positions of cells or genes in the file."""
+
+
+def selection(anndata: Any, raw: bool, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The address of an AnnData, and the options of `Dataset.from_experiment` that select what it
+    has of the file.
+
+    Raises:
+        TypeError: It is neither a path nor an AnnData.
+        ValueError: It is in memory; something that is needed was changed in memory; its cells or
+            genes cannot be selected.
+    """
+    if isinstance(anndata, str | bytes | os.PathLike):
+        return checked_address(anndata), dict(options)
+    if not all(hasattr(anndata, name) for name in ("obs_names", "is_view", "filename")):
+        raise TypeError(
+            "from_anndata() takes a path, or an AnnData that is backed by a file (raw=True reads "
+            f"its raw), not {shown(anndata)}"
+        )
+    if hasattr(anndata, "mod"):
+        raise TypeError(f"a MuData has several AnnData: {_PART}")
+    if anndata.filename is None:
+        raise ValueError(
+            "this AnnData is in memory: give the path of what write_zarr or write_h5ad wrote"
+        )
+    backed = _Backed(anndata, raw)
+    backed.check_unchanged(options)
+    return checked_address(anndata.filename), {**options, **backed.selected(options)}
+
+
+class _Backed:
+    """An AnnData with its file."""
+
+    def __init__(self, anndata: Any, raw: bool) -> None:
+        self._anndata, self._raw = anndata, raw
+        if not anndata.file.is_open:
+            anndata.file.open()
+        obs = anndata.file["obs"]
+        if obs.name != "/obs":
+            raise ValueError(f"this AnnData is a part of {shown(str(anndata.filename))}: {_PART}")
+        # What was written to X may still be on its way.
+        obs.file.flush()
+        self._cells, self._genes = _places(anndata)
+        if raw:
+            # A view has all genes of raw.
+            self._genes = None
+
+    def selected(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options for the cells and genes of a view. Those that select no part stay.
+
+        Raises:
+            ValueError: A cell or gene is there twice, or the options select others.
+        """
+        chosen = {}
+        for axis, names, places in [
+            ("obs", ("obs_joinids",), self._cells),
+            ("var", ("var_joinids", "gene_names"), self._genes),
+        ]:
+            if places is None:
+                continue
+            given = [name for name in names if options.get(name) is not None]
+            if given:
+                raise ValueError(
+                    f"{given[0]}= cannot be combined with a view of the AnnData: take the whole "
+                    "AnnData, or the view of the wanted part"
+                )
+            joinids = Joinids(places)
+            ascending = joinids.ascending()
+            # Genes keep their order.
+            chosen[f"{axis}_joinids"] = (ascending if axis == "obs" else joinids).selection()
+        return chosen
+
+    def check_unchanged(self, options: Mapping[str, Any]) -> None:
+        """Fails if what the options need is not in memory as it is in the file.
+
+        Raises:
+            ValueError: It is not.
+        """
+        whole = self._anndata.raw if self._raw else self._anndata
+        cells = _used(options, "obs_columns", "totals", "obs_filter")
+        genes = _used(options, "var_columns", "gene_column", "var_filter")
+        self._check_table("obs", self._anndata.obs, cells, self._cells)
+        self._check_table("raw/var" if self._raw else "var", whole.var, genes, self._genes)
+        layers = [options.get("layer"), *(options.get("layers") or ())]
+        for name in dict.fromkeys(layers):
+            if name not in (None, "X"):
+                self._check_matrix("layers", name, self._genes)
+        for name in options.get("obsm") or ():
+            self._check_matrix("obsm", name, None)
+
+    def _check_table(
+        self, path: str, rows: Any, used: tuple[tuple[str, ...], str], places: Places | None
+    ) -> None:
+        """Compares the used columns: those with these names, and those that a filter may name."""
+        if path not in self._anndata.file:
+            return
+        stored = self._anndata.file[path]
+        index = stored.attrs.get("_index")
+        names, text = used
+        for name in {*rows.columns, *stored} - {JOINID}:
+            is_index = name == index
+            # An index without a name is read as this column.
+            called = f"{path[-3:]}_id" if name == "_index" else str(name)
+            if called not in names and called not in text:
+                continue
+            if not is_index and (name not in rows.columns or name not in stored):
+                raise ValueError(f"column {called!r} of {path} {_WRITE}")
+            column = _subset(_read(stored[name]), places)
+            if not _is_same_column(rows.index if is_index else rows[name], column):
+                raise ValueError(f"column {called!r} of {path} {_WRITE}")
+
+    def _check_matrix(self, kind: str, name: str, genes: Places | None) -> None:
+        ours = getattr(self._anndata, kind)
+        path = f"{kind}/{name}"
+        if name not in ours and path not in self._anndata.file:
+            # Reading says what there is.
+            return
+        is_same = name in ours and path in self._anndata.file
+        if is_same:
+            stored = _subset(_read(self._anndata.file[path]), self._cells)
+            stored = stored if genes is None else stored[:, genes]
+            is_same = _is_same_matrix(ours[name], stored)
+        if not is_same:
+            raise ValueError(f"{kind}[{name!r}] {_WRITE}")
+
+
+def _used(options: Mapping[str, Any], columns: str, column: str, text: str) -> tuple[Any, str]:
+    """The names of columns in options, and a filter in which names may occur."""
+    return (*(options.get(columns) or ()), options.get(column)), options.get(text) or ""
+
+
+def _places(anndata: Any) -> tuple[Places | None, Places | None]:
+    """The positions of a view's cells and genes; None for all in their order.
+
+    Raises:
+        ValueError: They are not where this version of anndata has them.
+    """
+    if not anndata.is_view:
+        return None, None
+    # Names may be there several times, and may have been changed. Only these say which is which.
+    whole, found = getattr(anndata, "_adata_ref", None), []
+    for names, n, index in [("obs_names", "n_obs", "_oidx"), ("var_names", "n_vars", "_vidx")]:
+        index = getattr(anndata, index, None)
+        if whole is None or index is None:
+            raise ValueError(
+                "this version of anndata does not say which cells a view has: give the path, and "
+                "the positions as obs_joinids= and var_joinids="
+            )
+        places = np.arange(getattr(whole, n))[index]
+        if len(places) != getattr(anndata, n):
+            raise ValueError(f"{names} of the view are not those of the AnnData: make it anew")
+        is_all = len(places) == getattr(whole, n) and bool(np.all(np.diff(places) == 1))
+        found.append(None if is_all else places)
+    return found[0], found[1]
+
+
+def _read(stored: Any) -> Any:
+    """An element of the file, as anndata has it in memory."""
+    try:
+        from anndata.io import read_elem
+    except ImportError:
+        from anndata.experimental import read_elem
+    return read_elem(stored)
+
+
+def _subset(values: Any, places: Places | None) -> Any:
+    if places is None:
+        return values
+    return (values.iloc if hasattr(values, "iloc") else values)[places]
+
+
+def _is_same_column(ours: Any, stored: Any) -> bool:
+    """Whether two columns have the same values, and categories in the same order."""
+    import pandas as pd
+
+    dtypes = [getattr(one, "dtype", None) for one in (ours, stored)]
+    if all(isinstance(dtype, pd.CategoricalDtype) for dtype in dtypes):
+        return _is_same_categorical(pd.Categorical(ours), pd.Categorical(stored))
+    if all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
+        return _is_equal(ours, stored)
+    left, right = pd.Series(np.asarray(ours, object)), pd.Series(np.asarray(stored, object))
+    nulls = left.isna()
+    if not nulls.equals(right.isna()):
+        return False
+    return bool((left[~nulls].to_numpy() == right[~nulls].to_numpy()).all())
+
+
+def _is_same_categorical(ours: pd.Categorical, stored: pd.Categorical) -> bool:
+    places = ours.categories.get_indexer(stored.categories)
+    # A view has only the categories that are in use, in their order.
+    if not np.array_equal(places[places >= 0], np.arange(len(ours.categories))):
+        return False
+    # -1 is the code of a null, which the last place is for.
+    codes = np.append(np.where(places < 0, -2, places), -1)[stored.codes]
+    return np.array_equal(codes, ours.codes)
+
+
+def _is_same_matrix(ours: Any, stored: Any) -> bool:
+    """Whether two matrices have the same values. NaN is like NaN."""
+    left, right = _coordinates(ours), _coordinates(stored)
+    return len(left) == len(right) and all(map(_is_equal, left, right))
+
+
+def _coordinates(matrix: Any) -> Iterable[Any]:
+    """The shape and values of a matrix; of a sparse one also the places of values."""
+    if not hasattr(matrix, "tocsr"):
+        matrix = np.asarray(matrix)
+        return [matrix.shape, matrix]
+    rows = matrix.tocsr().copy()
+    rows.sum_duplicates()
+    rows.eliminate_zeros()
+    return [rows.shape, rows.indptr, rows.indices, rows.data]
+
+
+def _is_equal(left: Any, right: Any) -> bool:
+    left, right = np.asarray(left), np.asarray(right)
+    if left.shape != right.shape:
+        return False
+    is_float = left.dtype.kind in "fc" and right.dtype.kind in "fc"
+    return np.array_equal(left, right, equal_nan=is_float)
