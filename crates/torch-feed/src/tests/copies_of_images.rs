@@ -46,7 +46,7 @@ impl CopyDevice for Counter {
 }
 
 /// Writes images of 6 x 8 pixels and 5 channels in f16, with masks.
-fn write(folder: &Path, n_images: usize) {
+pub(super) fn write(folder: &Path, n_images: usize) {
     let names: Vec<String> = (0..n_images).map(|image| format!("image_{image}")).collect();
     let listed = |name| format!(r#"{{"name":"{name}","domain":"d","subject":"s"}}"#);
     let images: Vec<String> = names.iter().map(listed).collect();
@@ -75,9 +75,8 @@ fn write(folder: &Path, n_images: usize) {
     }
 }
 
-/// The engine over 12 images in batches of 2, in a ring for a consumer that keeps `n_kept`.
-fn open(folder: &Path, n_kept: usize) -> (Pipeline<ImageSamples>, Arc<Ring>) {
-    write(folder, 12);
+/// 12 images in batches of 2, in a ring for a consumer that keeps `n_kept`.
+pub(super) fn samples(folder: &Path, n_kept: usize) -> (ImageSamples, PipelineSpec) {
     let sizes = PipelineSpec { chunk_rows: 1, chunks_per_block: 2, ..PipelineSpec::default() };
     let engine = PipelineSpec { batch_rows: 2, ..sizes };
     let memory = BatchMemory::Ring {
@@ -87,7 +86,13 @@ fn open(folder: &Path, n_kept: usize) -> (Pipeline<ImageSamples>, Arc<Ring>) {
     };
     let set = DataSet::open(Arc::new(LocalStorage::new(folder))).unwrap();
     let spec = ImageSpec { memory, ..ImageSpec::new(Form::Raw16) };
-    let samples = ImageSamples::open(&set, &spec).unwrap();
+    (ImageSamples::open(&set, &spec).unwrap(), engine)
+}
+
+/// The engine over these images.
+fn open(folder: &Path, n_kept: usize) -> (Pipeline<ImageSamples>, Arc<Ring>) {
+    write(folder, 12);
+    let (samples, engine) = samples(folder, n_kept);
     let ring = Arc::clone(samples.ring().unwrap());
     (Pipeline::new(Arc::new(samples), engine, ImageBatch::n_planned).unwrap(), ring)
 }
