@@ -44,7 +44,7 @@ pub(crate) fn unpacked(python: &Path) -> anyhow::Result<Result<PathBuf, ExitCode
 }
 
 /// Python with the packages of the tests. One that the user names is preferred.
-fn environment() -> anyhow::Result<PathBuf> {
+pub(super) fn environment() -> anyhow::Result<PathBuf> {
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
         let named = PathBuf::from(named);
         check(&named, &["-c", CHECK])
