@@ -33,7 +33,7 @@ pub(crate) fn export(py: Python<'_>) -> PyResult<()> {
 /// Runs no code of Python, as `importlib.util.find_spec` does: if the interpreter ends meanwhile,
 /// it ends the threads that run its code, and a thread must not end within a call from Rust.
 fn of_packages(py: Python<'_>) -> PyResult<Option<PathBuf>> {
-    if tiledb::named().is_some() {
+    if tiledb::named_by_environment().is_some() {
         return Ok(None);
     }
     let path = py.import("sys")?.getattr("path")?.extract::<Vec<Bound<'_, PyAny>>>()?;
