@@ -148,7 +148,7 @@ fn parts(frame: &DataFrame) -> Result<Vec<Part>, Error> {
     if n_between > PART_ROWS && n_between > frame.n_rows()? {
         return sparse_parts(frame);
     }
-    let starts = (least..greatest + 1).step_by(PART_ROWS as usize);
+    let starts = (least..=greatest).step_by(PART_ROWS as usize);
     let part = |start: u64| start..(greatest + 1).min(start + PART_ROWS);
     Ok(starts.map(part).map(|part| (part.clone(), part.end - part.start)).collect())
 }
