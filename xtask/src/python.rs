@@ -49,7 +49,7 @@ pub(crate) fn prepare() -> anyhow::Result<PathBuf> {
 pub(crate) fn pins_of(packages: &[&str]) -> String {
     let is_named =
         |line: &&str| line.split_once("==").is_some_and(|(package, _)| packages.contains(&package));
-    REQUIREMENTS.lines().filter(is_named).map(|line| format!("{line}\n")).collect()
+    REQUIREMENTS.lines().filter(is_named).flat_map(|line| [line, "\n"]).collect()
 }
 
 fn check_packages(python: &Path) -> anyhow::Result<()> {

@@ -301,8 +301,10 @@ fn tell(args: &RelayoutArgs, report: &RelayoutReport) {
     );
     match report.epochs_until_paid() {
         Some(epochs) => {
-            print_line!("reading alone, it has paid for itself after {epochs:.1} epochs")
+            print_line!("reading alone, it has paid for itself after {epochs:.1} epochs");
         }
-        None => print_line!("reading chunks is no quicker than before: it does not pay"),
+        None => {
+            print_line!("reading chunks is no quicker than before: it does not pay");
+        }
     }
 }

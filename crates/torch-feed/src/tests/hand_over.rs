@@ -53,7 +53,7 @@ trait Batches {
     /// The samples of the next batch.
     fn next_samples(&mut self) -> Option<Result<Vec<u64>, Error>>;
 
-    fn state(&self) -> LoaderState;
+    fn place(&self) -> LoaderState;
 }
 
 impl Batches for TensorEpoch {
@@ -63,7 +63,7 @@ impl Batches for TensorEpoch {
         self.next().map(|batch| batch.map(|batch| samples(batch.joinids())))
     }
 
-    fn state(&self) -> LoaderState {
+    fn place(&self) -> LoaderState {
         self.state()
     }
 }
@@ -73,7 +73,7 @@ impl<S: TensorSource<Error: Into<Error>>> Batches for ArrayTensorEpoch<S> {
         self.next().map(|batch| batch.map(|batch| batch.samples().to_vec()))
     }
 
-    fn state(&self) -> LoaderState {
+    fn place(&self) -> LoaderState {
         self.state()
     }
 }
@@ -108,7 +108,7 @@ fn check(kind: &str, start: Start<'_>) {
             let device = Failing { n_begun: AtomicU64::new(0), fails_at, panics };
             let mut batches = start(Some(Arc::new(device)), None);
             let Some(mut found) = until_failure(&mut *batches) else { break };
-            let state = batches.state();
+            let state = batches.place();
             assert_eq!(state.batches_delivered(), found.len() as u64, "{kind}, copy {fails_at}");
             assert!(batches.next_samples().is_none(), "{kind}, copy {fails_at}");
             found.extend(rest(start(None, Some(&state))));
