@@ -273,8 +273,8 @@ impl<S: Source> Epoch<S> {
     }
 
     /// The consumer's place in the order. [`Pipeline::resume`](crate::Pipeline::resume) continues
-    /// after the last batch that the consumer took; batches made ahead do not count. A consumer that
-    /// may fail to use a batch takes it by [`next_made`](Self::next_made).
+    /// after the last batch that the consumer took; batches made ahead do not count. A consumer
+    /// that may fail to use a batch takes it by [`next_made`](Self::next_made).
     pub fn state(&self) -> LoaderState {
         let from = &self.start.from;
         from.at(from.epoch(), from.lanes(), from.batches_delivered() + self.n_taken)

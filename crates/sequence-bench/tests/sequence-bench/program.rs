@@ -88,7 +88,7 @@ fn errors_are_one_line_with_their_exit_code() {
 fn commands_go_on_if_nobody_reads_their_output() {
     let folder = tempfile::tempdir().unwrap();
     store(folder.path());
-    for arguments in ["--help", "words store", "sweep store --form letters -w 1 -B 4 -E 1"] {
+    for arguments in ["--help", "words store", "sweep store --form letters -w 1 -B 4 -E 2"] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = Command::new(env!("CARGO_BIN_EXE_sequences"));
