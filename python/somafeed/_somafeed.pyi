@@ -528,7 +528,8 @@ class Epoch:
     def close(self) -> None:
         """Stops and joins the threads. Batches that were delivered stay valid."""
     def state(self) -> str:
-        """The place after the last delivered batch, as JSON below 1 KB, for `Loader.resume`."""
+        """The place after the last delivered batch, as JSON below 1 KB, for `Loader.resume`. A
+        batch that could not be made is not delivered."""
     def stats(self) -> dict[str, Any]:
         """Counts and times so far: `n_rows`, `nnz`, `bytes_read`, `read_secs`, `wait_secs` (sum
         over batches), `waits` (of each batch), `kept_bytes` (delivered batches that are still

@@ -32,20 +32,40 @@ class ExperimentDataLoader(DataLoader[Any]):
     """A DataLoader whose workers, if it has any, get another epoch after each complete pass."""
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
-        batches = super().__iter__()
-        if self.num_workers == 0:
-            return batches
-        return self._advancing(batches)
-
-    def _advancing(self, batches: Iterator[Any]) -> Iterator[Any]:
-        dataset = self.dataset
+        batches, dataset = super().__iter__(), self.dataset
         assert isinstance(dataset, ExperimentDataset)
+        if self.num_workers == 0:
+            return _Batches(batches, dataset)
+        return self._advancing(batches, dataset)
+
+    def _advancing(self, batches: Iterator[Any], dataset: ExperimentDataset) -> Iterator[Any]:
         epoch = dataset.epoch
         # The workers begin there.
         dataset._epochs.forget_loaded()
         yield from batches
         if dataset.epoch == epoch:
             dataset.set_epoch(epoch + 1)
+
+
+class _Batches(Iterator[Any]):
+    """The batches of a DataLoader without workers. One that fails behind the data set, in
+    `collate_fn` or while it is pinned, does not count as delivered, and is the last."""
+
+    def __init__(self, batches: Iterator[Any], dataset: ExperimentDataset) -> None:
+        self._batches = batches
+        self._epochs = dataset._epochs
+
+    def __next__(self) -> Any:
+        before = self._epochs.delivered()
+        try:
+            batch = next(self._batches, self)
+            if batch is not self:
+                return batch
+        except BaseException:
+            self._epochs.fail_since(before)
+            self._batches = iter(())
+            raise
+        raise StopIteration
 
 
 def experiment_dataloader(ds: ExperimentDataset, **dataloader_kwargs: Any) -> DataLoader[Any]:

@@ -98,10 +98,21 @@ class Epochs:
     def begin(self, place: Place, progress: Progress) -> None:
         """An iterator is about to deliver its first batch."""
         self._started_in = os.getpid()
-        self._pending = None
         self._progress = progress
+        self._pending = None
         self.lanes = progress.place().lanes
         self._set_number(place.epoch)
+
+    def delivered(self) -> tuple[Progress | None, int]:
+        """The current epoch's progress, and the number of the batch after the last delivered."""
+        progress = self._progress
+        return progress, 0 if progress is None else progress.delivered
+
+    def fail_since(self, before: tuple[Progress | None, int]) -> None:
+        """Counts the batch that was delivered since `before`, if one was, as not delivered."""
+        progress = self._progress
+        if progress is not None and self.delivered() != before:
+            progress.fail_last()
 
     def end(self, next_number: int) -> None:
         """An iterator has come to the end of its epoch."""

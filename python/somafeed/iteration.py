@@ -98,6 +98,9 @@ class Progress:
         self.is_exhausted = False
         self.delivered = int(self._loader_state["batches_delivered"])
         """Number of the next global batch."""
+        self.failed_at: int | None = None
+        """The first batch that was taken and could not be delivered."""
+        self._last: int | None = None
         saved = None if place.worker is None else tuple(place.worker[:2])
         if saved not in (None, worker):
             raise ValueError(
@@ -112,12 +115,26 @@ class Progress:
             worker=None if worker is None else (*worker, self.begin),
         )
 
+    def deliver(self, batch_idx: int) -> None:
+        """Counts a batch as delivered."""
+        self._last, self.delivered = self.delivered, batch_idx + 1
+
+    def fail_last(self) -> None:
+        """Counts the last batch as not delivered."""
+        self.fail_at(self._last)
+
+    def fail_at(self, batch_idx: int | None) -> None:
+        """Counts the batches from this one on as not delivered. None changes nothing."""
+        if self.failed_at is None:
+            self.failed_at = batch_idx
+
     def place(self) -> Place:
         """The place after the last batch that was delivered; after the last `StopIteration`, the
         beginning of the next epoch."""
         if self.is_exhausted:
             return replace(self._place, epoch=self._place.epoch + 1, loader=None)
-        state = {**self._loader_state, "batches_delivered": self.delivered}
+        delivered = self.delivered if self.failed_at is None else self.failed_at
+        state = {**self._loader_state, "batches_delivered": delivered}
         return replace(self._place, loader=json.dumps(state))
 
 
@@ -150,32 +167,46 @@ class ExperimentIterator(Iterator[MiniBatch]):
         if self._pid != os.getpid():
             # A fork copies a lock as it is, and no thread that would release it.
             self._lock, self._pid = threading.Lock(), os.getpid()
+        batch_idx = None
         try:
             with self._lock:
                 if self._make is None:
                     self._make = self._start()
-                try:
-                    make, batch = self._make, self._next_of_worker()
-                except StopIteration:
+                make, progress = self._make, self._progress
+                if progress is not None:
+                    batch_idx = progress.delivered
+                batch = self._next_of_worker()
+                if batch is None or progress is None:
                     self._finish()
-                    raise
-            return make(batch)
-        except StopIteration:
-            raise
+                else:
+                    made = make(batch)
+                    progress.deliver(batch.batch_idx)
+                    return made
         except BaseException:
-            # Its threads end when it is dropped. This is not the end of the epoch.
-            self._batches, self._epoch = iter(()), None
+            self._fail_at(batch_idx)
             raise
+        raise StopIteration
 
-    def _next_of_worker(self) -> native.Batch:
+    def _fail_at(self, batch_idx: int | None) -> None:
+        """Ends the iterator, though not the epoch. A resumed epoch has the batches from this one
+        on, which was taken and perhaps not delivered."""
+        if self._progress is not None:
+            self._progress.fail_at(batch_idx)
+            self._make = self._make or _closed
+        # Its threads end when it is dropped.
+        self._batches, self._epoch = iter(()), None
+        # A debugger can end a call between the lock's block and its release.
+        self._lock = threading.Lock()
+
+    def _next_of_worker(self) -> native.Batch | None:
+        """The next batch of this worker's share; None at the end."""
         worker, n_workers = self._worker
-        batch = next(self._batches)
-        progress = self._progress
-        assert progress is not None
-        while (batch.batch_idx - progress.begin) % n_workers != worker:
-            batch = next(self._batches)
-        progress.delivered = batch.batch_idx + 1
-        return batch
+        for batch in self._batches:
+            progress = self._progress
+            assert progress is not None
+            if (batch.batch_idx - progress.begin) % n_workers == worker:
+                return batch
+        return None
 
     def _start(self) -> Callable[[native.Batch], MiniBatch]:
         place = self._loaded or self._epochs.upcoming()
@@ -193,13 +224,13 @@ class ExperimentIterator(Iterator[MiniBatch]):
         epoch, progress = self._epoch, self._progress
         if epoch is None or progress is None:
             return
-        self.close()
         # Other workers may not be at the end, and all of them resume in one epoch.
         if current_worker() is not None:
             progress.delivered = epoch.n_batches
         else:
+            self._epochs.end(progress.place().epoch + 1)
             progress.is_exhausted = True
-            self._epochs.end(progress.place().epoch)
+        self.close()
 
     def __reduce__(self) -> Never:
         raise TypeError(

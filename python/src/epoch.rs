@@ -14,7 +14,7 @@ use crate::errors::{OrException as _, SomafeedError};
 use crate::experiment::unpicklable;
 use crate::memory_limit::KeptBatches;
 use crate::process::OfProcess;
-use crate::waiting::{SIGNAL_INTERVAL, detached, drop_in_thread, interruptible};
+use crate::waiting::{SIGNAL_INTERVAL, detached, drop_in_thread, interruptible, unpanicked};
 
 /// Iterates the batches of one epoch.
 #[pyclass(frozen, module = "somafeed._somafeed")]
@@ -67,6 +67,15 @@ impl Stage {
             }
         }
     }
+
+    /// Closes it at the place before this batch, and returns the epoch that still runs.
+    fn close_before(&mut self, batch_idx: u64) -> Option<Box<loader::Epoch>> {
+        let running = self.close();
+        if let Self::Closed { state, .. } = self {
+            *state = state.before(batch_idx);
+        }
+        running
+    }
 }
 
 impl Shared {
@@ -83,6 +92,23 @@ impl Shared {
             Stage::Running(epoch) => epoch.next_within(SIGNAL_INTERVAL),
             Stage::Closed { .. } => Poll::Ready(None),
         }
+    }
+
+    /// Makes Python's batch of the loader's. If that fails, the epoch ends before that batch, so
+    /// that a resumed one has it.
+    fn make(&self, py: Python<'_>, batch: loader::Batch) -> PyResult<Py<Batch>> {
+        let batch_idx = batch.batch_idx;
+        let make = || {
+            self.lock_entropy().add(&batch.obs, &batch.codes, batch.n_padding);
+            Py::new(py, Batch::new(py, batch, self.element, &self.kept)?)
+        };
+        let made = unpanicked(make).flatten();
+        if made.is_err()
+            && let Some(epoch) = detached(py, || self.lock().close_before(batch_idx))?
+        {
+            drop_in_thread(epoch);
+        }
+        made
     }
 }
 
@@ -130,14 +156,12 @@ impl Epoch {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Batch>>> {
         let shared = self.shared()?;
         loop {
             match detached(py, || shared.poll())? {
                 Poll::Ready(Some(batch)) => {
-                    let batch = batch.or_exception()?;
-                    shared.lock_entropy().add(&batch.obs, &batch.codes, batch.n_padding);
-                    return Batch::new(py, batch, shared.element, &shared.kept).map(Some);
+                    return shared.make(py, batch.or_exception()?).map(Some);
                 }
                 Poll::Ready(None) => return Ok(None),
                 Poll::Pending => py.check_signals()?,

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 /// Packages whose wheels contain libtiledb, in the order of preference.
 const PACKAGES: [&str; 2] = ["tiledb", "tiledbsoma"];
+/// Makes a folder a package.
+const INIT: &str = "__init__.py";
 
 /// Has libtiledb, if it is needed, loaded from a package of this Python.
 pub(crate) fn suggest(py: Python<'_>) -> PyResult<()> {
@@ -19,6 +20,8 @@ pub(crate) fn suggest(py: Python<'_>) -> PyResult<()> {
 /// Has child processes load libtiledb from a package of this Python, too.
 pub(crate) fn export(py: Python<'_>) -> PyResult<()> {
     if let Some(file) = of_packages(py)? {
+        // A path would become one of pathlib, which is no value of an environment variable.
+        let file = file.into_os_string();
         py.import("os")?.getattr("environ")?.set_item(tiledb::PATH_VARIABLE, file)?;
     }
     Ok(())
@@ -26,33 +29,20 @@ pub(crate) fn export(py: Python<'_>) -> PyResult<()> {
 
 /// The file of libtiledb in a package of this Python. `None` if the environment variable names one,
 /// which is then used, or if no package has one.
+///
+/// Runs no code of Python, as `importlib.util.find_spec` does: if the interpreter ends meanwhile,
+/// it ends the threads that run its code, and a thread must not end within a call from Rust.
 fn of_packages(py: Python<'_>) -> PyResult<Option<PathBuf>> {
-    let named =
-        py.import("os")?.getattr("environ")?.call_method1("get", (tiledb::PATH_VARIABLE,))?;
-    if named.is_truthy()? {
+    if tiledb::named_by_environment().is_some() {
         return Ok(None);
     }
-    for package in PACKAGES {
-        if let Some(file) = folder_of(py, package)?.as_deref().and_then(library_beside) {
-            return Ok(Some(file));
-        }
-    }
-    Ok(None)
-}
-
-/// The folder of a package that is installed.
-fn folder_of(py: Python<'_>, package: &str) -> PyResult<Option<PathBuf>> {
-    let find = py.import("importlib.util")?.getattr("find_spec")?;
-    // A broken package raises what it likes; then there is no libtiledb in it.
-    let Ok(spec) = find.call1((PyString::new(py, package),)) else { return Ok(None) };
-    if spec.is_none() {
-        return Ok(None);
-    }
-    let folders = spec.getattr("submodule_search_locations")?;
-    if folders.is_none() {
-        return Ok(None);
-    }
-    folders.try_iter()?.next().map(|folder| folder?.extract()).transpose()
+    let path = py.import("sys")?.getattr("path")?.extract::<Vec<Bound<'_, PyAny>>>()?;
+    // Other entries than paths are for finders of other packages.
+    let folders: Vec<PathBuf> = path.iter().filter_map(|entry| entry.extract().ok()).collect();
+    let mut packages = PACKAGES.iter().filter_map(|package| {
+        folders.iter().map(|folder| folder.join(package)).find(|of| of.join(INIT).is_file())
+    });
+    Ok(packages.find_map(|package| library_beside(&package)))
 }
 
 /// The library in a package's folder, or in the folder beside it in which wheels keep libraries.

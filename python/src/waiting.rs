@@ -52,7 +52,12 @@ pub(crate) fn stoppable<T: Send + 'static>(
 
 /// Does short work on this thread while other Python threads run. A panic becomes an exception.
 pub(crate) fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-    py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| panicked(&*panic))
+    py.detach(|| unpanicked(work))
+}
+
+/// Does work whose panic becomes an exception.
+pub(crate) fn unpanicked<T>(work: impl FnOnce() -> T) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| panicked(&*panic))
 }
 
 /// Ends a value whose drop may take long, as an epoch that waits for its reads does. Waits for it a

@@ -1,6 +1,7 @@
 """Experiments for the tests, written once per run by tiledbsoma."""
 
 import os
+import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,10 @@ import numpy as np
 import pytest
 
 TESTS = Path(__file__).parent
+
+# A process that a shell or a scheduler runs in the background ignores Ctrl-C, and so would the
+# processes that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def tiledbsoma_python() -> Path:

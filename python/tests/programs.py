@@ -1,5 +1,11 @@
 """Programs that tests run in processes of their own."""
 
+import ctypes
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
 HIDDEN = """
 import sys
 class Hidden:
@@ -14,3 +20,22 @@ import somafeed
 def hidden(*names):
     """The beginning of a program for which these packages are not installed."""
     return HIDDEN.format(names=names)
+
+
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+def _die_with_parent():
+    if sys.platform == "linux":
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@contextmanager
+def started(command, **options):
+    """A process that ends with the block, and with this process, however that ends."""
+    with subprocess.Popen(command, preexec_fn=_die_with_parent, text=True, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

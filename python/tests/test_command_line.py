@@ -1,14 +1,20 @@
 """The command `somafeed`: the commands of `cargo xtask`, without a compiler."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import somafeed as somafeed_package
+from conftest import tiledbsoma_python
+from programs import started
+from somafeed import _somafeed as native
 
 COMMAND = [sys.executable, "-m", "somafeed"]
 COMMANDS = ["sweep", "generate", "import", "slice", "relayout", "growth", "ranks", "report", "tune"]
@@ -43,6 +49,36 @@ def test_help_names_the_program_and_its_commands(tmp_path):
         assert f"Usage: somafeed {name}" in out and "cargo" not in out
     out, _ = somafeed(tmp_path, "--version")
     assert out.startswith("somafeed ")
+
+
+@pytest.mark.parametrize("package", ["tiledb", "tiledbsoma"])
+def test_every_command_runs_beside_a_package_with_libtiledb(cells, tmp_path, package):
+    """The command names the package's libtiledb to its child processes."""
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "__init__.py").write_text("raise ImportError")
+    (tmp_path / package / "libtiledb.so").write_text("loaded only if it is needed")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    environment = {**os.environ, "PYTHONPATH": path}
+    environment.pop("SOMAFEED_LIBTILEDB", None)
+    for arguments in (
+        ["--help"], *([name, "--help"] for name in COMMANDS),
+        ["sweep", "--uri", "x", "-b", "64x4", "-m", "native", "-q", "--results", f"beside-{package}"],
+    ):
+        ran = subprocess.run(
+            [*COMMAND, *arguments], cwd=cells, env=environment, capture_output=True, text=True
+        )
+        assert ran.returncode == 0, (arguments, ran.stderr)
+
+
+def test_the_command_runs_beside_tiledbsoma(cells):
+    # The folder of the package under test.
+    environment = {**os.environ, "PYTHONPATH": str(Path(somafeed_package.__file__).parents[1])}
+    environment.pop("SOMAFEED_LIBTILEDB", None)
+    ran = subprocess.run(
+        [tiledbsoma_python(), "-m", "somafeed", "slice", "x", "beside", "-v", "20", "-q"],
+        cwd=cells, env=environment, capture_output=True, text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_a_sweep_measures_points_and_goes_on(cells):
@@ -99,11 +135,9 @@ def test_what_cannot_be_is_one_line(cells, arguments, code, words):
 
 def test_an_interrupted_sweep_keeps_its_rows(cells):
     arguments = ["sweep", "--uri", "x", "-b", "64x4", "-m", "native", "-B", "32", "--repeat", "500"]
-    process = subprocess.Popen(
-        [*COMMAND, *arguments, "--results", "stopped"], cwd=cells, stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )
-    try:
+    options = {"cwd": cells, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    command = [*COMMAND, *arguments, "--results", "stopped"]
+    with started(command, start_new_session=True, **options) as process:
         kept, deadline = cells / "stopped", time.monotonic() + 60
         while time.monotonic() < deadline:
             if (kept / "epochs.parquet").exists() and epochs(kept):
@@ -111,7 +145,34 @@ def test_an_interrupted_sweep_keeps_its_rows(cells):
             time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
-    finally:
-        process.kill()
     assert process.returncode == 130, err
     assert "Traceback" not in err and epochs(cells / "stopped")
+
+
+def test_a_command_goes_on_if_nobody_reads_its_output(cells):
+    for arguments in (["--help"], ["slice", "x", "unread", "-v", "20"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        ran = subprocess.run([*COMMAND, *arguments], cwd=cells, stdout=writer, stderr=writer)
+        os.close(writer)
+        assert ran.returncode == 0
+
+
+def test_joinids_may_be_far_apart(make_board, tmp_path):
+    """Two cells with the joinids 0 and 2^60: no command goes through those between."""
+    far = make_board(0, 2**60 + 2**59, 2**60)
+    assert far.joinids.tolist() == [0, 2**60]
+    for arguments in (
+        ["slice", far.uri, "part", "-q"],
+        ["slice", far.uri, "filtered", "--obs-filter", "donor >= 0", "-q"],
+        ["relayout", "part", "laid", "-q"],
+    ):
+        somafeed(tmp_path, *arguments)
+    for name in ("part", "filtered", "laid"):
+        copied = native.Dataset.from_experiment(native.Experiment(str(tmp_path / name)))
+        assert copied.shape == (2, far.n_genes)
+        [batch] = native.Loader(copied, shuffle=False).epoch(0)
+        assert np.array_equal(batch.dense(), far.values(far.joinids))
+    whole = native.Dataset.from_experiment(native.Experiment(far.uri))
+    [batch] = native.Loader(whole, shuffle=False).epoch(0)
+    assert batch.joinids.tolist() == [0, 2**60]

@@ -142,8 +142,6 @@ def secs_until_interrupted(work, after: float = 0.3) -> float:
         sent.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
-    # A process that a shell runs in the background ignores Ctrl-C, and these tests with it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(after, interrupt)
     timer.start()
     with pytest.raises(KeyboardInterrupt):

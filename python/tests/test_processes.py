@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import somafeed
 from batches import assert_board, joinids_of
-from programs import hidden
+from programs import hidden, started
 from somafeed import ExperimentDataset
 from test_query import Query
 
@@ -154,14 +154,13 @@ def program(board, body):
 @pytest.mark.parametrize("when", BODIES)
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.3])
 def test_ctrl_c(experiment, when, delay):
-    process = subprocess.Popen(
-        [sys.executable, "-c", program(experiment, BODIES[when])], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "ready\n", process.stderr.read()
-    time.sleep(delay)
-    process.send_signal(signal.SIGINT)
-    # The limit is that of a loaded machine; a hang would last for ever.
-    _, errors = process.communicate(timeout=30)
+    script, pipe = program(experiment, BODIES[when]), subprocess.PIPE
+    with started([sys.executable, "-c", script], stdout=pipe, stderr=pipe) as process:
+        assert process.stdout.readline() == "ready\n", process.stderr.read()
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        # The limit is that of a loaded machine; a hang would last for ever.
+        _, errors = process.communicate(timeout=30)
     assert process.returncode in (-signal.SIGINT, 130), errors
     assert errors.rstrip().endswith("KeyboardInterrupt"), errors
 

@@ -69,7 +69,7 @@ pub(crate) fn bundle() -> anyhow::Result<ExitCode> {
     if n_bytes > MOST_BYTES {
         bail!("{} has {n_bytes} bytes, more than {MOST_BYTES}", folder.display());
     }
-    println!("{}", folder.display());
+    progress::print_answer(folder.display())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,8 +1,11 @@
 //! Messages about long steps: one line at the start, one at the end, and a heartbeat in between if
 //! there is no terminal. Everything goes to stderr, so that another program can read stdout.
 
-use std::io::IsTerminal as _;
+use std::fmt::Display;
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
 
 /// Time between two heartbeats of a long step.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(10);
@@ -14,7 +17,26 @@ pub(crate) fn on_terminal() -> bool {
 
 /// Prints one line.
 pub(crate) fn print_line(text: &str) {
-    eprintln!("xtask: {text}");
+    print_message(format_args!("xtask: {text}"));
+}
+
+/// Prints a message to stderr, which may be closed.
+pub(crate) fn print_message(text: impl Display) {
+    let _unread = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Prints what was asked for to stdout. No failure if nobody reads it to its end, as `head` does.
+///
+/// # Errors
+/// It cannot be written, for example to a full disk.
+pub(crate) fn print_answer(text: impl Display) -> anyhow::Result<()> {
+    let mut out = std::io::stdout();
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to stdout")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A long step: prints a line when created, and its seconds when done.

@@ -45,6 +45,13 @@ pub(crate) fn prepare() -> anyhow::Result<PathBuf> {
     environment.prepare(check_packages)
 }
 
+/// The requirements of the environment for these packages alone.
+pub(crate) fn pins_of(packages: &[&str]) -> String {
+    let is_named =
+        |line: &&str| line.split_once("==").is_some_and(|(package, _)| packages.contains(&package));
+    REQUIREMENTS.lines().filter(is_named).flat_map(|line| [line, "\n"]).collect()
+}
+
 fn check_packages(python: &Path) -> anyhow::Result<()> {
     check_version(python, "tiledbsoma", VERSION)?;
     check_version(python, "xarray", XARRAY_VERSION)?;

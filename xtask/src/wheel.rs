@@ -1,5 +1,7 @@
-//! `cargo xtask wheel`: builds the wheel of the Python package; `cargo xtask pytest`: tests it.
+//! `cargo xtask wheel`: builds the wheel of the Python package; `cargo xtask pytest`: tests it;
+//! `cargo xtask test-wheel`: tests the wheel for users.
 
+mod matrix;
 mod tests;
 
 use std::ffi::{OsStr, OsString};
@@ -14,8 +16,9 @@ use crate::cargo;
 use crate::environment::{Environment, NEWEST, OLDEST};
 use crate::interpreter::last_line;
 use crate::native::Native;
-use crate::progress::print_line;
+use crate::progress::{print_answer, print_line};
 
+pub(crate) use matrix::run as test_matrix;
 pub(crate) use tests::{
     CPU_TORCH, UNPACKED, environment as test_environment, run as test, unpacked,
 };
@@ -30,6 +33,8 @@ const RELEASE: &str = "wheel";
 /// The platform tag of the wheel for users on Linux: glibc 2.17 or newer, the oldest that Rust's
 /// standard library supports. docs/python.md names it.
 const OLDEST_GLIBC: &str = "manylinux_2_17";
+/// The library with which gcc's programs, and glibc, unwind stacks.
+const UNWINDER: &str = "libgcc_s.so.1";
 
 /// The systems that a wheel is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +57,7 @@ impl Systems {
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     match release()? {
         Ok(wheel) => {
-            println!("{}", wheel.display());
+            print_answer(wheel.display())?;
             Ok(ExitCode::SUCCESS)
         }
         Err(code) => Ok(code),
@@ -90,6 +95,9 @@ fn build(profile: &str, systems: Systems) -> anyhow::Result<Result<PathBuf, Exit
             }
         }
     }
+    if zig.is_some() {
+        command.args(["--", "-C"]).arg(link_unwinder()?);
+    }
     let status = cargo::run(&mut command)?;
     if !status.success() {
         return Ok(Err(cargo::exit_code(status)));
@@ -97,8 +105,37 @@ fn build(profile: &str, systems: Systems) -> anyhow::Result<Result<PathBuf, Exit
     let wheel = wheel_in(&folder)?;
     if zig.is_some() {
         check_tag(&wheel)?;
+        check_unwinder(&python, &wheel)?;
     }
     Ok(Ok(wheel))
+}
+
+/// The option of rustc that links [`UNWINDER`].
+///
+/// zig would link an unwinder of its own. When Python ends, glibc ends the daemon threads with the
+/// one in that library, and a stack that two unwinders read crashes the process.
+fn link_unwinder() -> anyhow::Result<OsString> {
+    let asked = Command::new("cc").arg(format!("-print-file-name={UNWINDER}")).output();
+    let output = asked.context("cannot run `cc`, which says where its libraries are")?;
+    let file = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
+    if !file.is_file() {
+        bail!("`cc` has no {UNWINDER}: install gcc's runtime library (Debian, Ubuntu: libgcc-s1)");
+    }
+    let mut option = OsString::from("link-arg=");
+    option.push(file);
+    Ok(option)
+}
+
+/// Fails unless the wheel's module loads [`UNWINDER`].
+fn check_unwinder(python: &Path, wheel: &Path) -> anyhow::Result<()> {
+    let script = format!(
+        "import sys, zipfile; wheel = zipfile.ZipFile(sys.argv[1]); \
+         files = [wheel.read(name) for name in wheel.namelist() if name.endswith('.so')]; \
+         sys.exit(not files or any(b'{UNWINDER}\\0' not in file for file in files))"
+    );
+    let wheel = wheel.to_str().context("the path of the wheel is not UTF-8")?;
+    check(python, &["-c", &script, wheel])
+        .with_context(|| format!("{wheel} was linked without {UNWINDER}"))
 }
 
 /// Fails unless the wheel's name says that it runs with the C library of [`OLDEST_GLIBC`].

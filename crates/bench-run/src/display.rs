@@ -61,7 +61,7 @@ impl Display {
         match &self.bar {
             Some(bar) => bar.println(text),
             None if self.quiet => {}
-            None => eprintln!("{text}"),
+            None => crate::print_message!("{text}"),
         }
     }
 

@@ -20,10 +20,6 @@
 //! - [`ResultsFolder`], [`run_info()`] and [`digest()`] give the folder, the run and the conditions
 //!   of rows.
 //! - [`Secrets`] keeps credentials out of records, messages and command lines.
-#![expect(
-    clippy::print_stderr,
-    reason = "the library of command line tools: showing progress is its job"
-)]
 
 mod checksums;
 mod data_files;
@@ -35,6 +31,7 @@ mod interrupt;
 mod limits;
 mod measuring;
 mod order;
+mod output;
 mod over_link;
 mod page_cache;
 mod process;
@@ -66,6 +63,8 @@ pub use limits::{
 pub use link::LinkCounts;
 pub use measuring::{Job, MeasuredEpoch, Measuring, OutputFlags};
 pub use order::{Event, Order};
+#[doc(hidden)]
+pub use output::{print_to_stderr, print_to_stdout};
 pub use over_link::{
     LinkAccess, LinkFlags, LinkMeter, LinkServers, SERVE_LINK, ServeLinkArgs, serve_link,
 };

@@ -1,19 +1,30 @@
 //! How a program of benchmark commands ends: its exit code, and errors as one line.
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue};
 
+use crate::output::unprinted;
 use crate::secrets::{HIDDEN, Secrets};
 use crate::usage_error::UsageError;
 
 /// Returns the exit code of a command. Prints an error to stderr, with its causes, in one line
 /// without secrets; the code is then 2 for a [`UsageError`], else 1.
 pub fn exit_code(outcome: anyhow::Result<ExitCode>, secrets: &Secrets) -> ExitCode {
-    outcome.unwrap_or_else(|error| {
-        eprintln!("error: {}", secrets.hide(&one_line(&with_causes(&error))));
+    outcome.and_then(whole_output).unwrap_or_else(|error| {
+        crate::print_message!("error: {}", secrets.hide(&one_line(&with_causes(&error))));
         if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
     })
+}
+
+/// Fails if stdout does not have all that the command printed.
+fn whole_output(code: ExitCode) -> anyhow::Result<ExitCode> {
+    match unprinted() {
+        Some(error) => Err(error).context("cannot write to stdout"),
+        None => Ok(code),
+    }
 }
 
 /// Ends a command line that did not parse: prints help to stdout unchanged, or the first paragraph
@@ -21,7 +32,10 @@ pub fn exit_code(outcome: anyhow::Result<ExitCode>, secrets: &Secrets) -> ExitCo
 pub fn refused_command_line(mut error: clap::Error, secrets: &Secrets) -> ExitCode {
     if !error.use_stderr() {
         // Clap uses color on a terminal only.
-        return error.print().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+        return match error.print() {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => ExitCode::FAILURE,
+            _ => ExitCode::SUCCESS,
+        };
     }
     let is_setting = matches!(
         error.get(ContextKind::InvalidArg),
@@ -33,10 +47,10 @@ pub fn refused_command_line(mut error: clap::Error, secrets: &Secrets) -> ExitCo
     let text = error.render().to_string();
     let paragraph = text.split("\n\n").next().unwrap_or_default();
     if text.starts_with("error:") {
-        eprintln!("{}; see --help", secrets.hide(&one_line(paragraph)));
+        crate::print_message!("{}; see --help", secrets.hide(&one_line(paragraph)));
     } else {
         // The subcommand is missing: clap shows the help instead of an error.
-        eprint!("{text}");
+        crate::print_message!("{}", text.trim_end());
     }
     ExitCode::from(2)
 }

@@ -13,7 +13,7 @@ use anyhow::{Context as _, bail};
 use bench_report::{HostInfo, Measured, ProcessMeter, Spread};
 use bench_run::{
     Display, Ended, INTERRUPTED_EXIT_CODE, LinkAccess, Order, ProcessSpec, Session, UsageError,
-    grouped, warm,
+    grouped, print_line, print_message, warm,
 };
 use comfy_table::{CellAlignment, Table, presets};
 use grid_point::{Data, DataSource};
@@ -74,7 +74,7 @@ pub fn run(args: &BenchReadersArgs) -> anyhow::Result<ExitCode> {
     session.cache = warm(data.folders().as_deref()).name();
     announce(&x, &data, &host, session.cache)?;
     if let Some(servers) = &servers {
-        println!("read {}", servers.describe());
+        print_line!("read {}", servers.describe());
     }
     let (mut rows, mut asked) = (Vec::new(), Vec::new());
     for (kind, done) in kinds.iter().zip(1..) {
@@ -89,12 +89,12 @@ pub fn run(args: &BenchReadersArgs) -> anyhow::Result<ExitCode> {
         session.display.position(done);
     }
     session.display.finish();
-    println!("{}\n{LEGEND}", table(&HEADER, 1, &rows));
+    print_line!("{}\n{LEGEND}", table(&HEADER, 1, &rows));
     if !asked.is_empty() {
-        println!("\n{}\n{}", table(&link_table::HEADER, 2, &asked), link_table::LEGEND);
+        print_line!("\n{}\n{}", table(&link_table::HEADER, 2, &asked), link_table::LEGEND);
     }
     if rows.len() < kinds.len() {
-        eprintln!("interrupted");
+        print_message!("interrupted");
         return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
     }
     Ok(ExitCode::SUCCESS)
@@ -119,7 +119,7 @@ fn open(data: &Data) -> anyhow::Result<Matrix> {
 
 fn announce(x: &Matrix, data: &Data, host: &HostInfo, cache: &str) -> anyhow::Result<()> {
     let (n_rows, n_columns) = x.shape();
-    println!(
+    print_line!(
         "{}/{} of {}: {} cells x {} genes, {} values; page cache {}; {}",
         data.measurement,
         data.layer,

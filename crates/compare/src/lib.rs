@@ -7,11 +7,6 @@
 //!
 //! `equality` checks that two sides have the same values; a side that fails the check is not
 //! compared.
-#![expect(
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "the library of a command line tool: printing is its job"
-)]
 
 pub mod bench_readers;
 mod equality;

@@ -29,7 +29,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use bench_report::HostInfo;
 use bench_run::{
-    Display, LinkServers, Rows, Session, UsageError, grouped, pairs, run_info, warm,
+    Display, LinkServers, Rows, Session, UsageError, grouped, pairs, print_line, run_info, warm,
     without_credentials,
 };
 use grid_point::{BlockSpec, Data, Point};
@@ -62,7 +62,7 @@ pub fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode>
     let scripts = scripts(args)?;
     let jobs = jobs(args, &session, servers.as_mut())?;
     if args.check {
-        println!("{}", scripts.keys().cloned().collect::<Vec<_>>().join("\n"));
+        print_line!("{}", scripts.keys().cloned().collect::<Vec<_>>().join("\n"));
         return Ok(ExitCode::SUCCESS);
     }
     let available = peers(args, &scripts)?;

@@ -16,7 +16,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bench_report::HostInfo;
-use bench_run::{Display, INTERRUPTED_EXIT_CODE, Session, UsageError, grouped, warm};
+use bench_run::{
+    Display, INTERRUPTED_EXIT_CODE, Session, UsageError, grouped, print_line, print_message, warm,
+};
 use grid_point::Data;
 use soma_io::{Experiment, Matrix, OpenOptions};
 
@@ -36,7 +38,7 @@ pub fn run(args: &ReadChunksArgs) -> anyhow::Result<ExitCode> {
     }
     if args.check {
         if ways.iter().any(|way| way.is_pythons()) {
-            println!("python");
+            print_line!("python");
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -85,10 +87,10 @@ pub fn run(args: &ReadChunksArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         report::print_json(&described, &runs)?;
     } else if !runs.is_empty() {
-        println!("{}", report::table(&described, &ways, &runs));
+        print_line!("{}", report::table(&described, &ways, &runs));
     }
     if rounds.session.is_stopped() {
-        eprintln!("interrupted: {} whole rounds are shown", runs.len() / ways.len().max(1));
+        print_message!("interrupted: {} whole rounds are shown", runs.len() / ways.len().max(1));
         return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
     }
     Ok(ExitCode::SUCCESS)

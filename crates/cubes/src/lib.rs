@@ -30,11 +30,6 @@
 //! assert!(data.join("raw16/P001_000001.blosc").is_file());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![expect(
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "the library of a command line tool: printing is its job"
-)]
 
 mod bench;
 mod cli;

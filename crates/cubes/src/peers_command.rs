@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use bench_report::{EPOCHS_FILE, EpochRecord, write_text};
 use bench_run::{
     Checksums, Cold, PageCache, ProcessSpec, ReaderAnswer, SampleUnits, Script, Side, UsageError,
-    check_reader, reader_table,
+    check_reader, print_line, reader_table,
 };
 use clap::Args;
 use images::Form;
@@ -278,10 +278,14 @@ impl Comparison<'_> {
         let table = reader_table(&sides, &units);
         let refused: Vec<String> = refused.iter().map(|why| format!("\n- {why}")).collect();
         let refused = refused.concat();
-        println!("{table}{refused}");
+        print_line!("{table}{refused}");
         let text = self.page(measuring, &table, &refused);
         let readme = write_text(measuring.runs.folder(), "README.md", &text)?;
-        println!("{}\n{}", measuring.runs.folder().join(EPOCHS_FILE).display(), readme.display());
+        print_line!(
+            "{}\n{}",
+            measuring.runs.folder().join(EPOCHS_FILE).display(),
+            readme.display()
+        );
         Ok(())
     }
 

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench_run::{Display, INTERRUPTED_EXIT_CODE, UsageError, grouped, watch_interrupts};
+use bench_run::{
+    Display, INTERRUPTED_EXIT_CODE, UsageError, grouped, print_message, watch_interrupts,
+};
 use bytesize::ByteSize;
 use clap::Args;
 
@@ -57,7 +59,7 @@ pub(crate) fn run(args: &PreprocessArgs) -> anyhow::Result<ExitCode> {
     display.finish();
     let report = match outcome {
         Err(Error::Interrupted) => {
-            eprintln!("interrupted: what was finished stays, and the next run does the rest");
+            print_message!("interrupted: what was finished stays, and the next run does the rest");
             return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
         }
         Err(error) if error.is_usage() => return Err(UsageError::new(error.to_string()).into()),
@@ -75,7 +77,7 @@ pub(crate) fn run(args: &PreprocessArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     for error in report.skipped {
-        eprintln!("skipped: {:#}", anyhow::Error::from(error));
+        print_message!("skipped: {:#}", anyhow::Error::from(error));
     }
     Ok(ExitCode::FAILURE)
 }

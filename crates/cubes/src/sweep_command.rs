@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use anyhow::Context as _;
-use bench_run::UsageError;
+use bench_run::{UsageError, print_line};
 use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
 use images::Form;
@@ -330,9 +330,9 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     measure(&mut measuring, (&floors, &points), args)?;
     measuring.runs.session.display.finish();
     let report = Report::new(&measuring, &points, args.warmup, args.published);
-    println!("{}", report.table());
+    print_line!("{}", report.table());
     for path in report.write().context("cannot write the report")? {
-        println!("{}", path.display());
+        print_line!("{}", path.display());
     }
     Ok(measuring.runs.verdict_unless(false))
 }

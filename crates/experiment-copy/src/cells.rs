@@ -15,6 +15,9 @@ use crate::{Error, JOINID};
 /// Rows of obs that are scanned together.
 const PART_ROWS: u64 = 1 << 18;
 
+/// Joinids per row from which on the rows of a frame are found by reading their joinids.
+const SPARSE: u64 = 16;
+
 /// A range of an experiment's data sets, ordered by their first cell or by their number of cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatasetSlice {
@@ -54,8 +57,8 @@ pub(crate) fn choose(
     watch: &mut Watch<'_>,
 ) -> Result<Chosen, Error> {
     let mut n_told = 0;
-    let mut watch = |part: &Range<u64>| {
-        n_told += part.end - part.start;
+    let mut watch = |n_rows: u64| {
+        n_told += n_rows;
         watch(n_told)
     };
     let names = wanted.datasets.map(|slice| slice.names(obs, &mut watch)).transpose()?;
@@ -63,8 +66,8 @@ pub(crate) fn choose(
     let columns: Vec<&str> = [JOINID].into_iter().chain(column).collect();
     let mut cells = Rows::default();
     let mut n_scanned = 0;
-    for part in parts(obs)? {
-        watch(&part)?;
+    for (part, n_rows) in parts(obs)? {
+        watch(n_rows)?;
         if wanted.joinids.is_some_and(|rows| overlapping(rows, &part).is_empty()) {
             continue;
         }
@@ -75,7 +78,7 @@ pub(crate) fn choose(
         let batch = obs.query(Some(&columns), &query)?;
         let found = column.map(|column| texts(obs, &batch, column)).transpose()?;
         let mut asked = wanted.joinids.map(|rows| overlapping(rows, &part));
-        n_scanned += asked.map_or(part.end - part.start, |ranges| {
+        n_scanned += asked.map_or(n_rows, |ranges| {
             let here = |rows: &Range<u64>| rows.end.min(part.end) - rows.start.max(part.start);
             ranges.iter().map(here).sum()
         });
@@ -102,15 +105,11 @@ pub(crate) fn choose(
 
 impl DatasetSlice {
     /// The names of the data sets.
-    fn names(
-        &self,
-        obs: &DataFrame,
-        watch: &mut dyn FnMut(&Range<u64>) -> Result<(), Error>,
-    ) -> Result<HashSet<String>, Error> {
+    fn names(&self, obs: &DataFrame, watch: &mut Watch<'_>) -> Result<HashSet<String>, Error> {
         let mut place_of: HashMap<String, usize> = HashMap::new();
         let mut datasets: Vec<(String, u64)> = Vec::new();
-        for part in parts(obs)? {
-            watch(&part)?;
+        for (part, n_rows) in parts(obs)? {
+            watch(n_rows)?;
             let batch = obs.query(Some(&[&self.column]), &AxisQuery::range(part))?;
             for name in texts(obs, &batch, &self.column)?.iter().flatten() {
                 if let Some(place) = place_of.get(name) {
@@ -139,11 +138,35 @@ impl DatasetSlice {
     }
 }
 
+/// A range of joinids, and the number of rows that it may have.
+type Part = (Range<u64>, u64);
+
 /// Ranges of joinids that together cover all rows.
-fn parts(frame: &DataFrame) -> Result<impl Iterator<Item = Range<u64>>, Error> {
-    let bounds = frame.joinid_bounds()?.map_or(0..0, |(least, greatest)| least..greatest + 1);
-    let starts = bounds.clone().step_by(PART_ROWS as usize);
-    Ok(starts.map(move |start| start..bounds.end.min(start + PART_ROWS)))
+fn parts(frame: &DataFrame) -> Result<Vec<Part>, Error> {
+    let Some((least, greatest)) = frame.joinid_bounds()? else { return Ok(Vec::new()) };
+    let n_between = (greatest - least) / SPARSE;
+    if n_between > PART_ROWS && n_between > frame.n_rows()? {
+        return sparse_parts(frame);
+    }
+    let starts = (least..=greatest).step_by(PART_ROWS as usize);
+    let part = |start: u64| start..(greatest + 1).min(start + PART_ROWS);
+    Ok(starts.map(part).map(|part| (part.clone(), part.end - part.start)).collect())
+}
+
+/// The parts of a frame most of whose joinids are no row's: to step through them could take for
+/// ever.
+fn sparse_parts(frame: &DataFrame) -> Result<Vec<Part>, Error> {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut add = |joinid: u64| match parts.last_mut() {
+        Some((range, n_rows)) if *n_rows < PART_ROWS => {
+            range.end = joinid + 1;
+            *n_rows += 1;
+        }
+        _ => parts.push((joinid..joinid + 1, 1)),
+    };
+    let mut each = |joinids: &[u64]| joinids.iter().copied().for_each(&mut add);
+    frame.select(Some(&[]), &AxisQuery::default(), &mut each)?;
+    Ok(parts)
 }
 
 /// The ranges that may intersect `part`.

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench_run::{Display, INTERRUPTED_EXIT_CODE, UsageError, grouped, watch_interrupts};
+use bench_run::{
+    Display, INTERRUPTED_EXIT_CODE, UsageError, grouped, print_message, watch_interrupts,
+};
 use bytesize::ByteSize;
 use clap::Args;
 
@@ -97,7 +99,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     display.finish();
     let report = match report {
         Err(error @ Error::Interrupted) => {
-            eprintln!("{error}");
+            print_message!("{error}");
             return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
         }
         Err(error) if error.is_usage() => return Err(UsageError::new(error.to_string()).into()),

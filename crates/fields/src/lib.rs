@@ -18,11 +18,6 @@
 //! assert!(path.join("inputs/zarr.json").is_file());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-#![expect(
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "the library of a command line tool: printing is its job"
-)]
 
 mod bench;
 mod cli;

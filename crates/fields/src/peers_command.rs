@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use bench_report::{EPOCHS_FILE, EpochRecord, HostInfo, write_text};
-use bench_run::{Ended, Script, UsageError};
+use bench_run::{Ended, Script, UsageError, print_line};
 use clap::Args;
 use storage::local_path;
 
@@ -255,10 +255,10 @@ impl Comparison<'_> {
         let table = table(&sides, measuring.sample_bytes());
         let refused: Vec<String> = refused.iter().map(|why| format!("\n- {why}")).collect();
         let refused = refused.concat();
-        println!("{table}{refused}");
+        print_line!("{table}{refused}");
         let text = self.page(&measuring.records, &table, &refused);
         let readme = write_text(measuring.folder(), "README.md", &text)?;
-        println!("{}\n{}", measuring.folder().join(EPOCHS_FILE).display(), readme.display());
+        print_line!("{}\n{}", measuring.folder().join(EPOCHS_FILE).display(), readme.display());
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use bench_report::{EPOCHS_FILE, EpochRecord, Measured, Spread, write_text};
+use bench_run::print_line;
 use clap::Args;
 
 use crate::bench::{BenchFlags, Point, Strategy, sentence};
@@ -150,7 +151,7 @@ pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let consumer_secs = args.consumer / 1e3;
     let drains = drains(&measuring.records, consumer_secs);
     let table = table(&drains);
-    println!("{table}");
+    print_line!("{table}");
     let lines: Vec<QueueLine> = measuring
         .records
         .iter()
@@ -182,7 +183,7 @@ pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     );
     let readme = write_text(measuring.folder(), "README.md", &text)?;
     for path in [&measuring.folder().join(EPOCHS_FILE), &picture, &readme] {
-        println!("{}", path.display());
+        print_line!("{}", path.display());
     }
     Ok(measuring.verdict())
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use bench_report::{EPOCHS_FILE, EpochRecord, GridPoint, Measured, Spread, write_text};
-use bench_run::grouped;
+use bench_run::{grouped, print_line};
 use clap::Args;
 
 use crate::bench::{BenchFlags, Point, Strategy, megabytes_per_second, sentence};
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     measuring.measure_all(&points, args.bench.repeat)?;
     let rows = rows(&measuring.records, measuring.sample_bytes());
     let table = table(&rows);
-    println!("{table}");
+    print_line!("{table}");
     let picture = write_text(measuring.folder(), "rates.svg", &draw(&lines(&rows))?)?;
     let text = format!(
         "# Reading fields\n\n```sh\n{}\n```\n\nMB are 10^6 bytes of samples as delivered (of a plain \
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     );
     let readme = write_text(measuring.folder(), "README.md", &text)?;
     for path in [&measuring.folder().join(EPOCHS_FILE), &picture, &readme] {
-        println!("{}", path.display());
+        print_line!("{}", path.display());
     }
     Ok(measuring.verdict())
 }

@@ -57,6 +57,17 @@ impl<B: BatchBuffers> Epoch<B> {
         self.running.next_within(limit)
     }
 
+    /// The next batch like [`next`](Iterator::next), as what `make` makes of it or of its error.
+    ///
+    /// The batch counts as delivered only if `make` succeeds. If it fails or panics, the epoch ends
+    /// and [`state`](Self::state) is the place before that batch, so that a resumed epoch has it.
+    pub fn next_made<T, E>(
+        &mut self,
+        make: impl FnOnce(Result<Batch<B::Buffer>, Error>) -> Result<T, E>,
+    ) -> Option<Result<T, E>> {
+        self.running.next_made(make)
+    }
+
     /// Number of batches in the whole epoch, including those before the place where it was resumed.
     pub fn n_batches(&self) -> u64 {
         self.running.n_batches()

@@ -273,7 +273,8 @@ impl<S: Source> Epoch<S> {
     }
 
     /// The consumer's place in the order. [`Pipeline::resume`](crate::Pipeline::resume) continues
-    /// after the last batch that the consumer took; batches made ahead do not count.
+    /// after the last batch that the consumer took; batches made ahead do not count. A consumer
+    /// that may fail to use a batch takes it by [`next_made`](Self::next_made).
     pub fn state(&self) -> LoaderState {
         let from = &self.start.from;
         from.at(from.epoch(), from.lanes(), from.batches_delivered() + self.n_taken)
@@ -327,7 +328,8 @@ impl<S: Source> Epoch<S> {
             counters.ended();
             return Poll::Ready(result.err().map(Err));
         }
-        let Some(run) = self.run.as_mut() else { return Poll::Ready(None) };
+        // A panic on this thread drops the run: no later batch may follow the one that is lost.
+        let Some(mut run) = self.run.take() else { return Poll::Ready(None) };
         let (n_ready, is_made_here) = (run.n_ready() as u32, run.is_made_here());
         let (ready_blocks, made_before) = counters.asked();
         let first = Waited { ready: (n_ready, ready_blocks), time: ThreadTime::default() };
@@ -340,6 +342,10 @@ impl<S: Source> Epoch<S> {
         let own =
             if is_made_here { counters.asked().1 - made_before } else { ThreadTime::default() };
         counters.waited(time - own);
+        if let Poll::Ready(Ok(Some(batch))) = &made {
+            counters.batch_taken((self.n_rows_of)(batch), waited.time, waited.ready);
+        }
+        self.run = Some(run);
         match made {
             Poll::Pending => {
                 self.waited = Some(waited);
@@ -347,8 +353,6 @@ impl<S: Source> Epoch<S> {
             }
             Poll::Ready(Ok(Some(batch))) => {
                 self.n_taken += 1;
-                let n_rows = (self.n_rows_of)(&batch);
-                counters.batch_taken(n_rows, waited.time, waited.ready);
                 if self.n_left() == 0 {
                     self.hand_over();
                 }
@@ -361,6 +365,42 @@ impl<S: Source> Epoch<S> {
                 counters.ended();
                 Poll::Ready(result.err().map(Err))
             }
+        }
+    }
+
+    /// The next batch like [`next`](Iterator::next), as what `make` makes of it or of its error.
+    ///
+    /// The batch counts as delivered only if `make` succeeds. If it fails or panics, the epoch ends
+    /// and [`state`](Self::state) is the place before that batch, so that a resumed epoch has it.
+    pub fn next_made<T, E>(
+        &mut self,
+        make: impl FnOnce(Result<S::Batch, S::Error>) -> Result<T, E>,
+    ) -> Option<Result<T, E>> {
+        let n_before = self.n_taken;
+        let batch = self.next()?;
+        let mut making = Making { epoch: self, n_before, is_made: false };
+        let made = make(batch);
+        making.is_made = made.is_ok();
+        Some(made)
+    }
+}
+
+/// A batch of which the consumer makes something.
+struct Making<'a, S: Source> {
+    epoch: &'a mut Epoch<S>,
+    /// Batches that were taken before it.
+    n_before: u64,
+    is_made: bool,
+}
+
+impl<S: Source> Drop for Making<'_, S> {
+    /// Unless the batch was made, ends the epoch before it.
+    fn drop(&mut self) {
+        if !self.is_made {
+            self.epoch.n_taken = self.n_before;
+            // The consumer's own error is the one to report.
+            drop(self.epoch.end());
+            self.epoch.start.counters.ended();
         }
     }
 }

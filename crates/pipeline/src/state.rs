@@ -104,6 +104,13 @@ impl LoaderState {
         Self { epoch, batches_delivered, lanes, ..self.clone() }
     }
 
+    /// The place before this batch of the same epoch; this place if it is not behind the batch. For
+    /// consumers that failed with a batch that they took.
+    #[must_use]
+    pub fn before(&self, batch_idx: u64) -> Self {
+        self.at(self.epoch, self.lanes, self.batches_delivered.min(batch_idx))
+    }
+
     /// The epoch.
     pub fn epoch(&self) -> u64 {
         self.epoch

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::ensure;
-use bench_run::{Display, grouped};
+use bench_run::{Display, grouped, print_line};
 use clap::Args;
 use pipeline::{Pipeline, PipelineSpec, Stop};
 use sequences::{
@@ -50,10 +50,10 @@ pub(crate) fn run(args: &FillArgs) -> anyhow::Result<ExitCode> {
         &stop,
     )?;
     display.finish();
-    println!("{}", format_report(&filled, &report));
-    println!("{}", format_stats(&filled)?);
+    print_line!("{}", format_report(&filled, &report));
+    print_line!("{}", format_stats(&filled)?);
     if args.check {
-        println!("{}", check(filled, &files)?);
+        print_line!("{}", check(filled, &files)?);
     }
     Ok(ExitCode::SUCCESS)
 }

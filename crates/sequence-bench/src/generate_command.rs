@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench_run::{Display, INTERRUPTED_EXIT_CODE, UsageError, grouped, watch_interrupts};
+use bench_run::{
+    Display, INTERRUPTED_EXIT_CODE, UsageError, grouped, print_message, watch_interrupts,
+};
 use clap::{Args, ValueEnum};
 use sequences::RecordFormat;
 
@@ -125,7 +127,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     display.finish();
     let report = match report {
         Err(Error::Interrupted) => {
-            eprintln!("interrupted: no file was written");
+            print_message!("interrupted: no file was written");
             return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
         }
         Err(error) if error.is_usage() => return Err(UsageError::new(error.to_string()).into()),

@@ -26,11 +26,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
-#![expect(
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "the library of a command line tool: printing is its job"
-)]
 
 mod bench;
 mod cli;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use bench_report::{EPOCHS_FILE, EpochRecord, OWN_LOADER, write_text};
 use bench_run::{
     Job, Measuring, ReaderAnswer, SampleUnits, Script, Side, UsageError, check_reader, key_value,
-    reader_table,
+    print_line, reader_table,
 };
 use clap::Args;
 
@@ -240,10 +240,10 @@ impl Comparison<'_> {
         let table = reader_table(&sides, &units);
         let refused: Vec<String> = refused.iter().map(|why| format!("\n- {why}")).collect();
         let refused = refused.concat();
-        println!("{table}{refused}");
+        print_line!("{table}{refused}");
         let text = self.page(measuring, &table, &refused);
         let readme = write_text(measuring.folder(), "README.md", &text)?;
-        println!("{}\n{}", measuring.folder().join(EPOCHS_FILE).display(), readme.display());
+        print_line!("{}\n{}", measuring.folder().join(EPOCHS_FILE).display(), readme.display());
         Ok(())
     }
 

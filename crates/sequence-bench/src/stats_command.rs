@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use bench_run::grouped;
+use bench_run::{grouped, print_line};
 use clap::Args;
 use sequences::key_values::balance;
 use sequences::{SequenceServers, SequenceStore as _};
@@ -19,7 +19,7 @@ pub(crate) struct StatsArgs {
 /// Prints what servers have of a data set.
 pub(crate) fn run(args: &StatsArgs) -> anyhow::Result<ExitCode> {
     let servers = args.servers.start()?;
-    println!("{}", format_stats(&SequenceServers::open(&servers.spec)?)?);
+    print_line!("{}", format_stats(&SequenceServers::open(&servers.spec)?)?);
     Ok(ExitCode::SUCCESS)
 }
 

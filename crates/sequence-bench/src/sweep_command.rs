@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use bench_report::EpochRecord;
-use bench_run::Measuring;
+use bench_run::{Measuring, print_line};
 use clap::Args;
 
 use crate::bench::{Consumer, FeedFlags, Form, Point, StoreData, format_epoch, job, process};
@@ -88,9 +88,9 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     measuring.session.display.finish();
     let is_timed = |record: &EpochRecord| args.feed.is_timed(record);
     let report = Report::new(&measuring, (&stores, &points), &is_timed, args.published);
-    println!("{}", report.text());
+    print_line!("{}", report.text());
     for path in report.write().context("cannot write the report")? {
-        println!("{}", path.display());
+        print_line!("{}", path.display());
     }
     Ok(measuring.verdict_unless(false))
 }

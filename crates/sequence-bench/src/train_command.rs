@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use bench_run::{UsageError, grouped};
+use bench_run::{UsageError, grouped, print_line};
 use clap::{Args, ValueEnum};
 use doc2vec::{Combine, Documents, Embeddings, Model, TrainSpec, Trainer, WindowRule};
 use pipeline::{Pipeline, PipelineSpec};
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let tokenizer = args.words.words().tokenizer(&*store, threads)?;
     let mut training = Training::new(args, &store, &tokenizer, threads)?;
     for epoch in 0..args.epochs {
-        println!("{}", training.epoch(epoch)?);
+        print_line!("{}", training.epoch(epoch)?);
     }
     let names = names(&store)?;
     let families: Option<Vec<&str>> = names.iter().map(|name| family(name)).collect();
@@ -91,7 +91,10 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     let embeddings = training.trainer.embeddings(names.clone(), word_names.collect())?;
     if let Some(families) = families {
         let score = embeddings.documents.unit().label_score(&families);
-        println!("nearest neighbour of the same family: {:.1} % of the sequences", 100.0 * score);
+        print_line!(
+            "nearest neighbour of the same family: {:.1} % of the sequences",
+            100.0 * score
+        );
     }
     if let Some(folder) = &args.output {
         write(&embeddings, folder)?;
@@ -193,13 +196,13 @@ fn family(name: &str) -> Option<&str> {
 fn write(embeddings: &Embeddings, folder: &std::path::Path) -> anyhow::Result<()> {
     let path = folder.join("embeddings.safetensors");
     embeddings.write_safetensors(&path)?;
-    println!("{}", path.display());
+    print_line!("{}", path.display());
     for (vectors, name) in
         [(&embeddings.documents, "sequences.txt"), (&embeddings.words, "words.txt")]
     {
         let path = folder.join(name);
         vectors.write_word2vec_text(&path)?;
-        println!("{}", path.display());
+        print_line!("{}", path.display());
     }
     Ok(())
 }

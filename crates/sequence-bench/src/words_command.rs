@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use bench_run::grouped;
+use bench_run::{grouped, print_line};
 use clap::Args;
 use sequences::{SequenceStore as _, Vocabulary};
 
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &WordsArgs) -> anyhow::Result<ExitCode> {
     let words = args.words.words().count(&*store, threads)?;
     let seconds = started.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
     let n_letters = store.summary().n_letters;
-    println!("{}", format_report(&words, (n_letters, seconds, threads)));
+    print_line!("{}", format_report(&words, (n_letters, seconds, threads)));
     if let Some(path) = &args.write {
         write(path, &words).with_context(|| format!("cannot write {}", path.display()))?;
     }

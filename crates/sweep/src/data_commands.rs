@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use bench_run::{
-    Address, Display, INTERRUPTED_EXIT_CODE, grouped, key_value, pairs, watch_interrupts,
+    Address, Display, INTERRUPTED_EXIT_CODE, grouped, key_value, pairs, print_message,
+    watch_interrupts,
 };
 use bytesize::ByteSize;
 use clap::Args;
@@ -209,6 +210,6 @@ fn is_interruption(error: &anyhow::Error) -> bool {
 }
 
 fn print_interruption(error: &anyhow::Error) -> ExitCode {
-    eprintln!("{error}");
+    print_message!("{error}");
     ExitCode::from(INTERRUPTED_EXIT_CODE)
 }

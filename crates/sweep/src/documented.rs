@@ -14,7 +14,7 @@ use crate::grid::Config;
 mod markdown;
 
 /// Commands that `cargo xtask` does not forward to this program.
-const OF_XTASK: [&str; 11] = [
+const OF_XTASK: [&str; 12] = [
     "ci",
     "fuzz",
     "native",
@@ -23,6 +23,7 @@ const OF_XTASK: [&str; 11] = [
     "scvi",
     "test",
     "test-ecosystem",
+    "test-wheel",
     "test-launchers",
     "tidy",
     "wheel",

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use bench_report::HostInfo;
 use bench_run::{
     Display, Holder, INTERRUPTED_EXIT_CODE, MemoryLimit, PageCache, Rows, Session, Shard,
-    UsageError, grouped, run_info, warm,
+    UsageError, grouped, print_message, run_info, warm,
 };
 use bytesize::ByteSize;
 use grid_point::{Conditions, IoLimitInForce, Opened, Point, check, decide_io_limit, versions};
@@ -108,7 +108,7 @@ fn take_part(args: &SweepArgs, config: &mut Config) -> anyhow::Result<Option<Sha
         let points = std::mem::take(&mut config.points);
         config.points = shard.deal(points, relative_cost);
         if !args.quiet {
-            eprintln!("part {shard} of the grid: {} of {n_all} points", config.points.len());
+            print_message!("part {shard} of the grid: {} of {n_all} points", config.points.len());
         }
     }
     Ok(shard)

@@ -20,7 +20,7 @@ use anyhow::{Context as _, bail};
 use bench_report::{EPOCHS_FILE, EpochRecord, HostInfo, read, write_text};
 use bench_run::{
     Display, INTERRUPTED_EXIT_CODE, Program, ResultsFolder, TASK_VARIABLES, UsageError,
-    command_line, first_hidden, grouped, watch_interrupts,
+    command_line, first_hidden, grouped, print_line, print_message, watch_interrupts,
 };
 
 pub(crate) use args::GrowthArgs;
@@ -58,17 +58,20 @@ pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<E
         growth.report(&sizes)?;
         if growth.stopped() {
             display.finish();
-            eprintln!("interrupted: what was measured is kept in {}", growth.folder.path.display());
+            print_message!(
+                "interrupted: what was measured is kept in {}",
+                growth.folder.path.display()
+            );
             return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
         }
         if code != 0 {
-            eprintln!("error: points of {} cells failed; their rows say why", grouped(*size));
+            print_message!("error: points of {} cells failed; their rows say why", grouped(*size));
             ended = ExitCode::FAILURE;
         }
         display.position(done);
     }
     display.finish();
-    println!("{}\n{}", growth.report(&sizes)?, growth.folder.path.join(REPORT).display());
+    print_line!("{}\n{}", growth.report(&sizes)?, growth.folder.path.join(REPORT).display());
     Ok(ended)
 }
 

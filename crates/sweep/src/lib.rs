@@ -10,11 +10,6 @@
 //! (`grid-point`) and everything that commands share (`bench-run`). Each point has its own process
 //! for three reasons: peak memory is a property of the whole process, a point may be killed for
 //! memory, and no point should run in the heap that another one left behind.
-#![expect(
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "the library of a command line tool: printing is its job"
-)]
 
 mod cli;
 mod data_commands;

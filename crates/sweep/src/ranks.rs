@@ -21,7 +21,7 @@ use bench_report::{
 };
 use bench_run::{
     Display, INTERRUPTED_EXIT_CODE, PageCache, Rows, Session, UsageError, cool, grouped, pairs,
-    run_info, warm,
+    print_line, print_message, run_info, warm,
 };
 use grid_point::{Data, Opened, Point};
 use loader::World;
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &RanksArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     // What was measured is shown even if the run ended early.
     let shown = measuring.close();
     if let Err(Stopped::Interrupted) = measured {
-        eprintln!("interrupted: {} rows are kept", measuring.rows.n_rows);
+        print_message!("interrupted: {} rows are kept", measuring.rows.n_rows);
         return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
     }
     measured.map_err(Stopped::into_error)?;
@@ -243,11 +243,11 @@ impl Measuring<'_> {
         if self.args.json {
             for point in summarize(&self.records) {
                 let line = serde_json::to_string(&point).context("cannot write down a point")?;
-                println!("{line}");
+                print_line!("{line}");
             }
         } else {
             let least = self.args.least_au.unwrap_or(LEAST_UTILIZATION);
-            println!("{}", summary::tables(&self.records, least));
+            print_line!("{}", summary::tables(&self.records, least));
         }
         let folder = &self.rows.folder.path;
         let files = write_report(folder, &ReportOptions::default()).with_context(|| {
@@ -260,7 +260,7 @@ impl Measuring<'_> {
             if self.args.json {
                 self.session.display.line(&path.display().to_string());
             } else {
-                println!("{}", path.display());
+                print_line!("{}", path.display());
             }
         }
         Ok(())

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
 use bench_run::{
-    Address, Display, INTERRUPTED_EXIT_CODE, UsageError, grouped, key_value, pairs,
-    watch_interrupts,
+    Address, Display, INTERRUPTED_EXIT_CODE, UsageError, grouped, key_value, pairs, print_line,
+    print_message, watch_interrupts,
 };
 use bytesize::ByteSize;
 use clap::Args;
@@ -144,14 +144,14 @@ pub(crate) fn run(args: &RelayoutArgs) -> anyhow::Result<ExitCode> {
     match outcome {
         Ok(report) => {
             if args.json {
-                println!("{}", as_json(args, &report));
+                print_line!("{}", as_json(args, &report));
             } else {
                 tell(args, &report);
             }
             Ok(ExitCode::SUCCESS)
         }
         Err(error @ Error::Interrupted) => {
-            eprintln!("{error}");
+            print_message!("{error}");
             Ok(ExitCode::from(INTERRUPTED_EXIT_CODE))
         }
         Err(error @ Error::Size { .. }) => Err(UsageError::new(error.to_string()).into()),
@@ -258,7 +258,7 @@ fn cells_per_second(report: &RelayoutReport) -> f64 {
 
 fn tell(args: &RelayoutArgs, report: &RelayoutReport) {
     for one in &report.measured {
-        println!(
+        print_line!(
             "  {:20} {:.2} bytes a value, {} rows/s from memory, {} from storage",
             one.codecs.to_string(),
             one.bytes_per_value,
@@ -268,7 +268,7 @@ fn tell(args: &RelayoutArgs, report: &RelayoutReport) {
     }
     let size =
         |bytes: Option<u64>| bytes.map_or_else(String::new, |n| format!(" in {}", ByteSize(n)));
-    println!(
+    print_line!(
         "{}: {} cells x {} genes, {} values{}, X{}{}, codec {}, in {:.1} s ({} cells/s)",
         args.target,
         grouped(report.n_cells),
@@ -290,17 +290,21 @@ fn tell(args: &RelayoutArgs, report: &RelayoutReport) {
         )
     };
     let (before, after) = (report.before, report.after);
-    println!(
+    print_line!(
         "chunks of {} rows: {}",
         args.chunk_rows,
         compared(before.chunk_rows_per_second, after.chunk_rows_per_second)
     );
-    println!(
+    print_line!(
         "single rows: {}",
         compared(before.single_rows_per_second, after.single_rows_per_second)
     );
     match report.epochs_until_paid() {
-        Some(epochs) => println!("reading alone, it has paid for itself after {epochs:.1} epochs"),
-        None => println!("reading chunks is no quicker than before: it does not pay"),
+        Some(epochs) => {
+            print_line!("reading alone, it has paid for itself after {epochs:.1} epochs");
+        }
+        None => {
+            print_line!("reading chunks is no quicker than before: it does not pay");
+        }
     }
 }

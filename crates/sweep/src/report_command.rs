@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use bench_report::{ReportFormat, ReportOptions, Source, WrittenFile, write_side_by_side};
-use bench_run::UsageError;
+use bench_run::{UsageError, print_line};
 use clap::Args;
 use serde_json::json;
 
@@ -109,9 +109,9 @@ fn print_paths(files: &[WrittenFile], as_json: bool) {
         let path: &Path = path;
         if as_json {
             let line = json!({ "path": path, "format": format.extension(), "view": view });
-            println!("{line}");
+            print_line!("{line}");
         } else {
-            println!("{}", path.display());
+            print_line!("{}", path.display());
         }
     }
 }

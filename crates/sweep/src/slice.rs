@@ -6,7 +6,9 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-use bench_run::{Address, Display, INTERRUPTED_EXIT_CODE, grouped, watch_interrupts};
+use bench_run::{
+    Address, Display, INTERRUPTED_EXIT_CODE, grouped, print_line, print_message, watch_interrupts,
+};
 use bytesize::ByteSize;
 use experiment_copy::{Error, SliceEvent, SliceReport, SliceSpec};
 use grid_point::format_leftover;
@@ -80,7 +82,7 @@ pub(crate) fn copy(
     display.finish();
     if let (Err(_), Some(path)) = (&outcome, stays) {
         let path = path.display();
-        eprintln!("what is written stays in {path}: the same command goes on from there");
+        print_message!("what is written stays in {path}: the same command goes on from there");
     }
     match outcome {
         Ok(report) => {
@@ -88,7 +90,7 @@ pub(crate) fn copy(
             Ok(Some(report))
         }
         Err(error @ Error::Interrupted) => {
-            eprintln!("{error}");
+            print_message!("{error}");
             Ok(None)
         }
         Err(error) => Err(error.into()),
@@ -109,7 +111,7 @@ fn notify(target: &Address, report: &SliceReport, telling: Telling, display: &Di
             "seconds": report.seconds,
             "cells_per_second": rate,
         });
-        println!("{line}");
+        print_line!("{line}");
         return;
     }
     let datasets = report.n_datasets.map_or_else(String::new, |n| format!(" of {n} data sets"));

@@ -47,7 +47,7 @@ pub use datatype::Value;
 pub use error::Error;
 pub use fragment::{Fragment, FragmentInfo};
 pub use group::{Group, Member};
-pub use load::{PATH_VARIABLE, library, load_from, loaded_library, suggest};
+pub use load::{PATH_VARIABLE, library, load_from, loaded_library, named_by_environment, suggest};
 pub use query::{
     Column, Comparison, Condition, Layout, Piece, ReadQuery, WriteColumn, WriteOrder, WriteQuery,
 };

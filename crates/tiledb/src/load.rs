@@ -121,9 +121,14 @@ fn load(path: &Path) -> Result<Loaded, Error> {
     })
 }
 
+/// The file that [`PATH_VARIABLE`] names, if it names one.
+pub fn named_by_environment() -> Option<PathBuf> {
+    std::env::var_os(PATH_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
 fn find() -> Result<PathBuf, Error> {
-    if let Some(path) = std::env::var_os(PATH_VARIABLE).filter(|path| !path.is_empty()) {
-        return Ok(path.into());
+    if let Some(path) = named_by_environment() {
+        return Ok(path);
     }
     if let Some(path) = SUGGESTED.get() {
         return Ok(path.clone());

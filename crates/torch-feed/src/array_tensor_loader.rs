@@ -54,7 +54,8 @@ use crate::tensor_source::TensorSource;
 #[derive(Debug)]
 pub struct ArrayTensorLoader<S: TensorSource = ArraySamples> {
     pipeline: Pipeline<S>,
-    device: Arc<TorchDevice>,
+    /// `None` if tensors stay on the CPU.
+    device: Option<Arc<dyn CopyDevice>>,
     target: Device,
     copies_ahead: usize,
 }
@@ -68,8 +69,7 @@ impl<S: TensorSource<Error: Into<Error>>> ArrayTensorLoader<S> {
         samples.check_elements()?;
         let pipeline =
             Pipeline::new(Arc::new(samples), spec, S::n_samples_of).map_err(Into::into)?;
-        let device = Arc::new(TorchDevice::cpu());
-        Ok(Self { pipeline, device, target: Device::Cpu, copies_ahead: 0 })
+        Ok(Self { pipeline, device: None, target: Device::Cpu, copies_ahead: 0 })
     }
 
     /// Copies each batch to `device` when it is delivered. Waits for the copy before the next batch
@@ -78,7 +78,13 @@ impl<S: TensorSource<Error: Into<Error>>> ArrayTensorLoader<S> {
     /// # Errors
     /// torch does not see this GPU.
     pub fn to_device(self, device: Device) -> Result<Self, Error> {
-        Ok(Self { device: Arc::new(TorchDevice::new(device)?), target: device, ..self })
+        let copies = Arc::new(TorchDevice::new(device)?) as Arc<dyn CopyDevice>;
+        Ok(self.copied_by((device != Device::Cpu).then_some(copies), device))
+    }
+
+    /// Copies batches with `device`; `None` copies nothing.
+    pub(crate) fn copied_by(self, device: Option<Arc<dyn CopyDevice>>, target: Device) -> Self {
+        Self { device, target, ..self }
     }
 
     /// Lets copies of up to `n_batches` batches be under way when the next batch is taken, so that
@@ -125,21 +131,19 @@ impl<S: TensorSource<Error: Into<Error>>> ArrayTensorLoader<S> {
     }
 
     fn tensors_of(&self, epoch: Epoch<S>) -> ArrayTensorEpoch<S> {
-        let device: Arc<dyn CopyDevice> = Arc::clone(&self.device) as _;
-        let copies =
-            (self.target != Device::Cpu).then(|| CopiesAhead::new(device, self.copies_ahead));
-        ArrayTensorEpoch { epoch, copies, failed: false }
+        let device = self.device.clone();
+        let copies = device.map(|device| CopiesAhead::new(device, self.copies_ahead));
+        ArrayTensorEpoch { epoch, copies }
     }
 }
 
 /// The batches of one epoch as tensors. It ends its threads when it is dropped, and ends after an
-/// error.
+/// error. A batch whose tensors cannot be made does not count as delivered.
 #[derive(Debug)]
 pub struct ArrayTensorEpoch<S: TensorSource = ArraySamples> {
     epoch: Epoch<S>,
     /// `None` if tensors stay on the CPU.
     copies: Option<CopiesAhead>,
-    failed: bool,
 }
 
 impl<S: TensorSource<Error: Into<Error>>> ArrayTensorEpoch<S> {
@@ -158,30 +162,23 @@ impl<S: TensorSource<Error: Into<Error>>> ArrayTensorEpoch<S> {
     pub fn n_batches(&self) -> u64 {
         self.epoch.n_batches()
     }
-
-    /// The next batch's tensors, on the device.
-    fn next_tensors(&mut self) -> Option<Result<ArrayTensors, Error>> {
-        if let Some(copies) = &mut self.copies {
-            copies.settle();
-        }
-        let tensors = self.epoch.next()?.map_err(Into::into).and_then(S::tensors_of);
-        Some(match &mut self.copies {
-            Some(copies) => tensors.and_then(|tensors| copies.copy(tensors)),
-            None => tensors,
-        })
-    }
 }
 
 impl<S: TensorSource<Error: Into<Error>>> Iterator for ArrayTensorEpoch<S> {
     type Item = Result<ArrayTensors, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
+        let Self { epoch, copies } = self;
+        if let Some(copies) = copies {
+            copies.settle();
         }
-        let tensors = self.next_tensors()?;
-        self.failed = tensors.is_err();
-        Some(tensors)
+        epoch.next_made(|batch| {
+            let tensors = S::tensors_of(batch.map_err(Into::into)?)?;
+            match copies {
+                Some(copies) => copies.copy(tensors),
+                None => Ok(tensors),
+            }
+        })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

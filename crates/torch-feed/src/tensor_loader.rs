@@ -165,17 +165,17 @@ impl TensorLoader {
     }
 
     fn tensors_of(&self, epoch: Epoch<TensorBuffers>) -> TensorEpoch {
-        TensorEpoch { epoch, feed: Arc::clone(&self.feed), failed: false }
+        TensorEpoch { epoch, feed: Arc::clone(&self.feed) }
     }
 }
 
 /// The batches of one epoch as tensors. Like [`loader::Epoch`], it ends its threads when it is
-/// dropped, and ends after an error.
+/// dropped, and ends after an error. A batch whose tensors cannot be made does not count as
+/// delivered.
 #[derive(Debug)]
 pub struct TensorEpoch {
     epoch: Epoch<TensorBuffers>,
     feed: Arc<Feed>,
-    failed: bool,
 }
 
 impl TensorEpoch {
@@ -200,13 +200,8 @@ impl Iterator for TensorEpoch {
     type Item = Result<TensorBatch, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.failed {
-            return None;
-        }
-        let batch = self.epoch.next()?.map_err(Error::from);
-        let tensors = batch.and_then(|batch| TensorBatch::new(batch, &self.feed));
-        self.failed = tensors.is_err();
-        Some(tensors)
+        let Self { epoch, feed } = self;
+        epoch.next_made(|batch| TensorBatch::new(batch?, feed))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -3,6 +3,8 @@
 
 #[cfg(feature = "images")]
 mod copies_of_images;
+#[cfg(all(feature = "images", feature = "sequences"))]
+mod hand_over;
 mod late_device;
 #[cfg(feature = "arrays")]
 mod on_device;

@@ -9,11 +9,6 @@
 //! choice is one that was run. Then the proposal is run once more and compared with the prediction
 //! (`verification`). Model and proposal are pure: only `runs` and `survey` start processes.
 //! docs/tune.md derives the model.
-#![expect(
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "the library of a command line tool: printing is its job"
-)]
 
 mod args;
 mod model;
@@ -29,7 +24,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use bench_report::{EPOCHS_FILE, ReportOptions, write_report};
-use bench_run::{INTERRUPTED_EXIT_CODE, Interrupted, UsageError};
+use bench_run::{INTERRUPTED_EXIT_CODE, Interrupted, UsageError, print_line, print_message};
 use grid_point::{Data, share_with_libtiledb};
 use loader::ReaderChoice;
 
@@ -56,7 +51,7 @@ pub fn run(args: &TuneArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> 
     let data = data(args).map_err(|error| UsageError::of(&error))?;
     let (mut runs, surveyed) = match Runs::begin(args, arguments, data) {
         Err(error) if error.is::<Interrupted>() => {
-            eprintln!("interrupted: nothing was measured");
+            print_message!("interrupted: nothing was measured");
             return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
         }
         begun => begun?,
@@ -65,7 +60,7 @@ pub fn run(args: &TuneArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> 
     runs.finish();
     match outcome {
         Err(error) if error.is::<Interrupted>() => {
-            eprintln!(
+            print_message!(
                 "interrupted: {} rows are kept in {}",
                 runs.rows.n_rows,
                 runs.rows.folder.path.display()
@@ -94,22 +89,22 @@ fn tune(runs: &mut Runs, args: &TuneArgs, surveyed: &Surveyed) -> anyhow::Result
         chosen: refinement.proposal()?,
     };
     if args.json {
-        proposal.json().iter().for_each(|line| println!("{line}"));
+        proposal.json().iter().for_each(|line| print_line!("{line}"));
     } else {
-        println!("{}", proposal.text());
+        print_line!("{}", proposal.text());
     }
     let verified = if args.no_verify { None } else { Some(verify(runs, &proposal)?) };
     if let Some(found) = &verified {
         if args.json {
-            println!("{}", report::verified_json(found));
+            print_line!("{}", report::verified_json(found));
         } else {
-            println!("{}", report::verified(found, goal.memory_bytes));
+            print_line!("{}", report::verified(found, goal.memory_bytes));
         }
     }
     close(runs, args)?;
     let fails = args.strict && verified.is_some_and(|found| !found.holds());
     if fails {
-        eprintln!("error: the run came out otherwise than predicted");
+        print_message!("error: the run came out otherwise than predicted");
     }
     Ok(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -206,7 +201,7 @@ fn close(runs: &Runs, args: &TuneArgs) -> anyhow::Result<()> {
         if args.json {
             runs.say(&path.display().to_string());
         } else {
-            println!("{}", path.display());
+            print_line!("{}", path.display());
         }
     }
     Ok(())

@@ -5,7 +5,9 @@
 use std::process::ExitCode;
 
 use bench_report::{EpochRecord, Measured, OWN_LOADER, Status, Versions};
-use bench_run::{Ended, Failure, INTERRUPTED_EXIT_CODE, Rows, Session, grouped};
+use bench_run::{
+    Ended, Failure, INTERRUPTED_EXIT_CODE, Rows, Session, grouped, print_line, print_message,
+};
 use grid_point::{Data, Opened, Point, PointAnswer, PointWork, as_asked, point_process};
 
 use super::copies::DataCopy;
@@ -238,16 +240,16 @@ impl Comparison {
     /// Prints and records the reason why a comparison could not be made.
     pub(crate) fn record_missing(&mut self, what: &str) {
         // Printed even if quiet, because it makes the exit code a failure.
-        eprintln!("error: {what}");
+        print_message!("error: {what}");
         self.missing.push(what.to_owned());
     }
 
     /// Prints the tables and writes the README, also after an interruption. Returns the exit code.
     pub(crate) fn close(&self) -> anyhow::Result<ExitCode> {
         if self.runs.is_empty() {
-            eprintln!("nothing was measured");
+            print_message!("nothing was measured");
         } else {
-            println!("{}\n", report::tables(&self.runs));
+            print_line!("{}\n", report::tables(&self.runs));
             let input = ComparisonInput {
                 runs: &self.runs,
                 copies: &self.copies,
@@ -255,20 +257,20 @@ impl Comparison {
                 skipped: &self.skipped,
                 missing: &self.missing,
             };
-            println!("{}", report::write(&self.rows.folder.path, &input)?.display());
+            print_line!("{}", report::write(&self.rows.folder.path, &input)?.display());
         }
         if self.session.is_stopped() {
-            eprintln!("interrupted: {} runs are kept", self.runs.len());
+            print_message!("interrupted: {} runs are kept", self.runs.len());
             return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
         }
         for line in &self.skipped {
-            eprintln!("skipped: {line}");
+            print_message!("skipped: {line}");
         }
         if self.missing.is_empty() {
             return Ok(ExitCode::SUCCESS);
         }
         for line in &self.missing {
-            eprintln!("missing: {line}");
+            print_message!("missing: {line}");
         }
         Ok(ExitCode::FAILURE)
     }

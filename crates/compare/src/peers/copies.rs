@@ -12,7 +12,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use bench_run::{DataFile, digest, folder_bytes};
+use bench_run::{DataFile, digest, folder_bytes, print_message};
 use grid_point::Data;
 use serde::{Deserialize, Serialize};
 
@@ -110,7 +110,7 @@ fn lock(folder: &Path) -> io::Result<File> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
-            eprintln!("waiting for another process that makes {}", folder.display());
+            print_message!("waiting for another process that makes {}", folder.display());
             file.lock()?;
         }
         Err(TryLockError::Error(error)) => return Err(error),

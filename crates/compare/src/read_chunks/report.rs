@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bench_report::Spread;
-use bench_run::grouped;
+use bench_run::{grouped, print_line};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
@@ -45,7 +45,7 @@ struct Line<'a> {
 
 pub(crate) fn print_json(described: &Described, runs: &[Run]) -> anyhow::Result<()> {
     for run in runs {
-        println!("{}", json(described, run)?);
+        print_line!("{}", json(described, run)?);
     }
     Ok(())
 }

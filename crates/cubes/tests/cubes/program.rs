@@ -91,3 +91,19 @@ fn help_has_the_defaults() {
         assert!(help.contains(part), "{part} is missing:\n{help}");
     }
 }
+
+#[test]
+fn commands_go_on_if_nobody_reads_their_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep =
+        "sweep a --strategies blosc --consumer none -B 2 -E 1 --warmup 0 --warm --no-floors";
+    for arguments in ["--help".to_owned(), format!("generate a {TINY}"), sweep.to_owned()] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cubes"));
+        command.current_dir(folder.path()).args(arguments.split(' '));
+        let both = writer.try_clone().unwrap();
+        let status = command.stdout(writer).stderr(both).status().unwrap();
+        assert_eq!(status.code(), Some(0), "{arguments}");
+    }
+}

@@ -62,3 +62,18 @@ fn help_has_the_defaults() {
         assert!(help.contains(part), "{part} is missing:\n{help}");
     }
 }
+
+#[test]
+fn commands_go_on_if_nobody_reads_their_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = "sweep a -B 1 -t 1 --strategies stacked -d swept";
+    for arguments in ["--help".to_owned(), format!("generate a {TINY}"), sweep.to_owned()] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fields"));
+        command.current_dir(folder.path()).args(arguments.split(' '));
+        let both = writer.try_clone().unwrap();
+        let status = command.stdout(writer).stderr(both).status().unwrap();
+        assert_eq!(status.code(), Some(0), "{arguments}");
+    }
+}

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
 mod epochs;
+mod hand_over;
 mod memory;
 mod numbers;
 mod samplers;

@@ -24,6 +24,8 @@ pub(crate) struct Numbers {
     pub(crate) broken: Option<(u64, u64)>,
     /// The epoch and number of the block whose reading panics.
     pub(crate) panics: Option<(u64, u64)>,
+    /// The batch that cannot be made.
+    pub(crate) unmade: Option<Unmade>,
     /// Nothing is read while a test holds it.
     pub(crate) gate: Arc<Mutex<()>>,
     pub(crate) n_started: AtomicUsize,
@@ -34,12 +36,30 @@ pub(crate) struct Numbers {
     pub(crate) blocks: Mutex<Vec<[Vec<Range<u64>>; 2]>>,
 }
 
+/// A batch that cannot be made, counted from the first that an assembler makes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Unmade {
+    pub(crate) n_before: usize,
+    pub(crate) call: Call,
+    pub(crate) panics: bool,
+}
+
+/// A call of an assembler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Call {
+    Begin,
+    Add,
+    Finish,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NumbersError {
     #[error(transparent)]
     Engine(#[from] Error),
     #[error("block {block_idx} of epoch {epoch} is broken")]
     Broken { epoch: u64, block_idx: u64 },
+    #[error("a batch cannot be made")]
+    Unmade,
 }
 
 impl Source for Numbers {
@@ -95,7 +115,7 @@ impl Source for Numbers {
     }
 
     fn assembler(&self, _batch_rows: u64) -> Result<Collected, NumbersError> {
-        Ok(Collected::default())
+        Ok(Collected { unmade: self.unmade, ..Collected::default() })
     }
 
     fn keep(&self, _holder: u64, bytes: u64) {
@@ -114,6 +134,20 @@ pub(crate) struct Numbered {
 pub(crate) struct Collected {
     rows: Vec<u64>,
     wanted: usize,
+    n_made: usize,
+    unmade: Option<Unmade>,
+}
+
+impl Collected {
+    fn check(&self, of: Call) -> Result<(), NumbersError> {
+        match self.unmade {
+            Some(Unmade { n_before, call, panics }) if n_before == self.n_made && call == of => {
+                assert!(!panics, "scripted panic");
+                Err(NumbersError::Unmade)
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Assemble for Collected {
@@ -122,17 +156,21 @@ impl Assemble for Collected {
     type Error = NumbersError;
 
     fn begin(&mut self, n_rows: usize) -> Result<(), NumbersError> {
+        self.check(Call::Begin)?;
         self.wanted = n_rows;
         self.rows.clear();
         Ok(())
     }
 
     fn add(&mut self, block: &Vec<u64>, part: BlockPart<'_>) -> Result<ThreadTime, NumbersError> {
+        self.check(Call::Add)?;
         self.rows.extend(part.order.iter().map(|row| block[*row as usize]));
         Ok(ThreadTime::default())
     }
 
     fn finish(&mut self, place: BatchPlace) -> Result<Numbered, NumbersError> {
+        self.check(Call::Finish)?;
+        self.n_made += 1;
         assert_eq!(self.rows.len(), self.wanted);
         Ok(Numbered { rows: std::mem::take(&mut self.rows), place })
     }

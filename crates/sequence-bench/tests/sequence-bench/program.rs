@@ -1,6 +1,7 @@
 //! The command line: exit codes, messages, what commands print.
 
 use std::fs;
+use std::process::Command;
 
 use crate::{run, store};
 
@@ -81,4 +82,19 @@ fn errors_are_one_line_with_their_exit_code() {
         assert!(out.is_empty() || arguments.contains("--write"), "{out}");
     }
     assert!(!folder.join("x").exists() && !folder.join("results").exists());
+}
+
+#[test]
+fn commands_go_on_if_nobody_reads_their_output() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path());
+    for arguments in ["--help", "words store", "sweep store --form letters -w 1 -B 4 -E 2"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sequences"));
+        command.current_dir(folder.path()).args(arguments.split(' '));
+        let both = writer.try_clone().unwrap();
+        let status = command.stdout(writer).stderr(both).status().unwrap();
+        assert_eq!(status.code(), Some(0), "{arguments}");
+    }
 }

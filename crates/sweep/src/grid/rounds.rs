@@ -9,6 +9,7 @@ use bench_report::{
 };
 use bench_run::{
     Display, Ended, Failure, INTERRUPTED_EXIT_CODE, MemoryLimit, Rows, Session, format_row,
+    print_line, print_message,
 };
 use grid_point::{Point, PointAnswer, PointWork, as_asked, point_process, versions};
 
@@ -179,7 +180,7 @@ impl Sweep {
             self.kept.records = self.earlier_rows()?.rows().to_vec();
         }
         if self.kept.records.is_empty() {
-            eprintln!("nothing was measured");
+            print_message!("nothing was measured");
             return Ok(if interrupted {
                 ExitCode::from(INTERRUPTED_EXIT_CODE)
             } else {
@@ -193,7 +194,7 @@ impl Sweep {
         })?;
         self.print_paths(&files);
         if interrupted {
-            eprintln!(
+            print_message!(
                 "interrupted: {} rows are kept, the picture and the page show them",
                 self.kept.records.len()
             );
@@ -204,17 +205,17 @@ impl Sweep {
 
     fn show(&self) -> anyhow::Result<()> {
         if !self.json {
-            println!("{}", summary::table(&self.kept.records));
-            println!("\n{}", summary::stages(&self.kept.records));
+            print_line!("{}", summary::table(&self.kept.records));
+            print_line!("\n{}", summary::stages(&self.kept.records));
             let over_link = summary::over_link(&self.kept.records);
             if !over_link.is_empty() {
-                println!("{over_link}");
+                print_line!("{over_link}");
             }
             return Ok(());
         }
         for point in summarize(&self.kept.records) {
             let line = serde_json::to_string(&point).context("cannot write down a point")?;
-            println!("{line}");
+            print_line!("{line}");
         }
         Ok(())
     }
@@ -226,7 +227,7 @@ impl Sweep {
             if self.json {
                 self.session.display.line(&path.display().to_string());
             } else {
-                println!("{}", path.display());
+                print_line!("{}", path.display());
             }
         }
     }
@@ -242,7 +243,7 @@ impl Sweep {
             .count();
         if broken != 0 {
             let n_all = self.points.len() as u64 * self.config.repeat;
-            eprintln!("error: {broken} of {n_all} points failed; the table says why");
+            print_message!("error: {broken} of {n_all} points failed; the table says why");
         }
         if ok == 0 || broken != 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
     }

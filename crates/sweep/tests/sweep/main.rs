@@ -25,3 +25,4 @@ mod scale_out;
 mod secrets;
 mod slice;
 mod tune;
+mod unread;

@@ -8,7 +8,7 @@ use arrays::ElementType;
 use images::files::{StoredArray, blosc};
 use images::{BatchMemory, DataSet, Form, ImageBatch, ImageSamples, ImageSpec, LIST_FILE, n_slots};
 use pipeline::{Pipeline, PipelineSpec};
-use slots::{Allocate, Ring};
+use slots::Ring;
 use storage::LocalStorage;
 use tch::{Device, Tensor};
 
@@ -75,26 +75,25 @@ pub(super) fn write(folder: &Path, n_images: usize) {
     }
 }
 
-/// The images of a folder, in a ring for a consumer that keeps `n_kept` batches.
+/// 12 images in batches of 2, in a ring for a consumer that keeps `n_kept`.
 pub(super) fn samples(
     folder: &Path,
-    engine: &PipelineSpec,
     n_kept: usize,
-    allocate: Arc<dyn Allocate>,
-) -> ImageSamples {
-    let n_slots = n_slots(engine, n_kept);
-    let memory = BatchMemory::Ring { n_slots, n_samples: 2, allocate };
-    let set = DataSet::open(Arc::new(LocalStorage::new(folder))).unwrap();
-    ImageSamples::open(&set, &ImageSpec { memory, ..ImageSpec::new(Form::Raw16) }).unwrap()
-}
-
-/// The engine over 12 images in batches of 2, in a ring for a consumer that keeps `n_kept`.
-fn open(folder: &Path, n_kept: usize) -> (Pipeline<ImageSamples>, Arc<Ring>) {
-    write(folder, 12);
+    slots: PinnedSlots,
+) -> (ImageSamples, PipelineSpec) {
     let sizes = PipelineSpec { chunk_rows: 1, chunks_per_block: 2, ..PipelineSpec::default() };
     let engine = PipelineSpec { batch_rows: 2, ..sizes };
-    let slots = Arc::new(PinnedSlots::new(Device::Cpu).unwrap());
-    let samples = samples(folder, &engine, n_kept, slots);
+    let n_slots = n_slots(&engine, n_kept);
+    let memory = BatchMemory::Ring { n_slots, n_samples: 2, allocate: Arc::new(slots) };
+    let set = DataSet::open(Arc::new(LocalStorage::new(folder))).unwrap();
+    let spec = ImageSpec { memory, ..ImageSpec::new(Form::Raw16) };
+    (ImageSamples::open(&set, &spec).unwrap(), engine)
+}
+
+/// The engine over these images.
+fn open(folder: &Path, n_kept: usize) -> (Pipeline<ImageSamples>, Arc<Ring>) {
+    write(folder, 12);
+    let (samples, engine) = samples(folder, n_kept, PinnedSlots::new(Device::Cpu).unwrap());
     let ring = Arc::clone(samples.ring().unwrap());
     (Pipeline::new(Arc::new(samples), engine, ImageBatch::n_planned).unwrap(), ring)
 }

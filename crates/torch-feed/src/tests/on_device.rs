@@ -329,11 +329,10 @@ fn what_came_before_an_error_stays_right() {
 fn cubes_from_a_ring_have_the_values_of_the_cpu() {
     let (device, folder) = (device(), tempfile::tempdir().unwrap());
     copies_of_images::write(folder.path(), 12);
-    let spec = PipelineSpec { chunks_per_block: 2, ..blocks(2) };
     let loader = |device: Device, n_kept: usize| {
-        let memory = Arc::new(PinnedSlots::new(device).unwrap());
-        let samples = copies_of_images::samples(folder.path(), &spec, n_kept, memory);
-        ArrayTensorLoader::new(samples, spec.clone()).unwrap()
+        let slots = PinnedSlots::new(device).unwrap();
+        let (samples, spec) = copies_of_images::samples(folder.path(), n_kept, slots);
+        ArrayTensorLoader::new(samples, spec).unwrap()
     };
     let plain = loader(Device::Cpu, 8).epoch(1).unwrap();
     let wanted: Vec<_> = plain.map(|batch| batch.unwrap().copy_to(Device::Cpu).unwrap()).collect();

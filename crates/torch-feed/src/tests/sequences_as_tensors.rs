@@ -1,5 +1,6 @@
 //! Batches of sequences as tensors.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use pipeline::{Pipeline, PipelineSpec};
@@ -17,10 +18,9 @@ fn integers(tensor: &Tensor) -> Vec<i64> {
     Vec::try_from(tensor.to_kind(Kind::Int64).view(-1)).unwrap()
 }
 
-#[test]
-fn words_and_windows_are_those_of_the_batch() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store");
+/// Three sequences in batches of two: their letters, words and windows.
+pub(super) fn samples(folder: &Path) -> (SequenceSamples, PipelineSpec) {
+    let path = folder.join("store");
     let mut writer = SequenceFilesWriter::create(&path, &[]).unwrap();
     for (name, letters) in [("a", "ACGTACGTAC"), ("b", "GG"), ("c", "TTTTGACCA")] {
         writer.push(letters.as_bytes(), name.as_bytes()).unwrap();
@@ -38,7 +38,13 @@ fn words_and_windows_are_those_of_the_batch() {
         ..SequenceSpec::default()
     };
     let samples = SequenceSamples::new(store, spec).unwrap();
-    let spec = PipelineSpec { batch_rows: 2, ..PipelineSpec::default() };
+    (samples, PipelineSpec { batch_rows: 2, ..PipelineSpec::default() })
+}
+
+#[test]
+fn words_and_windows_are_those_of_the_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    let (samples, spec) = samples(folder.path());
     let pipeline =
         Pipeline::new(Arc::new(samples.clone()), spec.clone(), SequenceBatch::n_sequences).unwrap();
     let batches: Vec<SequenceBatch> = pipeline.epoch(0).unwrap().map(Result::unwrap).collect();

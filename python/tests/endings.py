@@ -1,0 +1,87 @@
+"""Programs that end while a daemon thread waits in the native module."""
+
+import subprocess
+import sys
+
+_PROGRAM = """
+import random, sys, threading, time
+import numpy as np
+import somafeed
+from somafeed import _somafeed as native
+
+uri = sys.argv[1]
+experiment = native.Experiment(uri)
+dataset = native.Dataset.from_experiment(experiment, obs_columns=["cell_type"])
+loader = native.Loader(dataset, batch_size=64)
+labels = np.arange(100_000) % 7
+
+def batches():
+    for _ in loader.epoch(0):
+        pass
+
+def stats():
+    epoch = loader.epoch(0)
+    for _ in epoch:
+        epoch.stats(), epoch.state(), epoch.utilization()
+
+def close():
+    epoch = loader.epoch(0)
+    next(epoch)
+    epoch.close()
+
+def iterate():
+    ds = somafeed.ExperimentDataset(uri=uri, batch_size=64, io_batch_size=1024, seed=1, **{options})
+    while True:
+        for _ in ds:
+            begun.set()
+
+def work():
+    {work}
+
+begun = threading.Event()
+
+def repeat():
+    while True:
+        work()
+        begun.set()
+
+for _ in range(2):
+    threading.Thread(target=repeat, daemon=True).start()
+begun.wait()
+time.sleep(random.uniform(0, 0.05))
+print("trained")
+"""
+
+# What each thread does again and again.
+WORKS = {
+    "Experiment": "native.Experiment(uri)",
+    "Experiment.obs": "experiment.obs()",
+    "Experiment.var": "experiment.var('RNA')",
+    "Experiment.layers": "experiment.layers('RNA')",
+    "Dataset.from_experiment": "native.Dataset.from_experiment(experiment, obs_filter='nnz > 2')",
+    "Dataset.concat": "native.Dataset.concat([dataset, dataset])",
+    "Dataset.select": "dataset.select(np.arange(0, 1000, 3))",
+    "Dataset.with_encoders":
+        "dataset.with_encoders([native.LabelEncoder.fit('cell_type', dataset)])",
+    "Dataset.groups": "dataset.groups(['cell_type'])",
+    "Dataset.obs": "len(dataset.obs()), dataset.joinids()",
+    "BatchKeyEncoder.fit": "native.BatchKeyEncoder.fit('batch', ['cell_type'], dataset)",
+    "split_by_fraction": "native.split_by_fraction(100_000, [0.5, 0.5], seed=1)",
+    "split_by_label": "native.split_by_label(labels, [0.5, 0.5], seed=1)",
+    "Sampling.class_balanced": "native.Sampling.class_balanced(labels, 100_000)",
+    "Loader": "native.Loader(dataset, batch_size=64)",
+    "Loader.epoch": "loader.epoch(0)",
+    "Epoch.__next__": "batches()",
+    "Epoch.stats": "stats()",
+    "Epoch.close": "close()",
+    "ExperimentDataset": "iterate()",
+    "generate_example":
+        "native.generate_example(f'{uri}-{time.monotonic_ns()}', n_cells=300, n_genes=20)",
+}
+
+
+def ending(uri, work, options="{'obs_form': 'arrow'}", python=sys.executable):
+    """Runs a program whose threads do this work when it ends: its exit code, and what it wrote."""
+    program = _PROGRAM.replace("{work}", WORKS[work]).replace("{options}", options)
+    ran = subprocess.run([python, "-c", program, uri], capture_output=True, text=True, timeout=120)
+    return ran.returncode, ran.stdout + ran.stderr
