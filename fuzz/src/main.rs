@@ -20,8 +20,8 @@ const BUDGET_BYTES: usize = 16 << 20;
 /// Bytes that each byte of the input adds if there is filtered data in it: the most that zstd makes
 /// of one.
 const EXPANSION: usize = 1 << 17;
-const WITH_FILTERED_DATA: [&str; 6] =
-    ["generic_tile", "fragment", "array", "table", "cube_file", "hdf5_file"];
+const WITH_FILTERED_DATA: [&str; 7] =
+    ["generic_tile", "fragment", "array", "table", "cube_file", "hdf5_file", "sequence_file"];
 /// Targets whose libraries allocate what a damaged length asks for, without using it: only the
 /// memory in use counts, which libFuzzer limits.
 const WITH_UNUSED_MEMORY: [&str; 1] = ["anndata"];
@@ -59,6 +59,7 @@ fn choose() -> Chosen {
         .chain(&images::fuzz::TARGETS)
         .chain(&anndata::fuzz::TARGETS)
         .chain(&hdf5::fuzz::TARGETS)
+        .chain(&sequences::fuzz::TARGETS)
         .chain(&loader::fuzz::TARGETS);
     let target = targets.find(|(found, _)| *found == name);
     let Some((_, run)) = target else {
