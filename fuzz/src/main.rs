@@ -20,8 +20,16 @@ const BUDGET_BYTES: usize = 16 << 20;
 /// Bytes that each byte of the input adds if there is filtered data in it: the most that zstd makes
 /// of one.
 const EXPANSION: usize = 1 << 17;
-const WITH_FILTERED_DATA: [&str; 7] =
-    ["generic_tile", "fragment", "array", "table", "cube_file", "hdf5_file", "h5ad"];
+const WITH_FILTERED_DATA: [&str; 8] = [
+    "generic_tile",
+    "fragment",
+    "array",
+    "table",
+    "cube_file",
+    "hdf5_file",
+    "h5ad",
+    "sequence_file",
+];
 /// Targets whose libraries allocate what a damaged length asks for, without using it: only the
 /// memory in use counts, which libFuzzer limits.
 const WITH_UNUSED_MEMORY: [&str; 1] = ["anndata"];
@@ -68,6 +76,7 @@ fn choose() -> Chosen {
         .chain(&images::fuzz::TARGETS)
         .chain(&anndata::fuzz::TARGETS)
         .chain(&hdf5::fuzz::TARGETS)
+        .chain(&sequences::fuzz::TARGETS)
         .chain(&loader::fuzz::TARGETS)
         .chain(&TOGETHER);
     let target = targets.find(|(found, _)| *found == name);

@@ -185,7 +185,7 @@ fn draw_bar(chart: &mut Chart<'_, '_>, bar: &Bar, (left, right): (f64, f64)) -> 
     }
     area.draw(&Rectangle::new(corners, color.stroke_width(1))).map_err(|error| failed(&error))?;
     if let Some(published) = bar.published {
-        // Wider than ours, and open.
+        // The outline is wider than our bar, and not filled.
         let beyond = 0.06 * (right - left);
         let (from, to) = (left - beyond, right + beyond);
         let outline = vec![(from, 0.0), (from, published), (to, published), (to, 0.0)];

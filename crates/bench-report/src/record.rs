@@ -93,8 +93,8 @@ column_group! {
 column_group! {
     /// The settings of a grid point, as they ran.
     pub struct GridPoint {
-        /// The loader: `somafeed`, or a peer's name. Null in files from before there were peers,
-        /// which means ours.
+        /// The loader: `somafeed`, or a peer's name. Null in old files, which means
+        /// `somafeed`.
         pub loader: Option<String>,
         /// The kind of samples: `cells`, `fields` or `cubes`. Null in older files, which means
         /// cells.

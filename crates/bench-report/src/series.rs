@@ -69,7 +69,7 @@ impl SeriesNames {
                 let known = METHODS.iter().position(|known| *known == point.point.chunk_method);
                 known.unwrap_or(METHODS.len())
             }
-            // In the given order.
+            // They stay in the given order.
             NamedBy::Folder | NamedBy::Data => 0,
         };
         let mut ranked: Vec<(usize, &String)> = Vec::new();
@@ -114,7 +114,7 @@ impl SeriesNames {
     }
 }
 
-/// The point's loader; rows from before there were peers are ours.
+/// The point's loader; null means ours.
 pub(crate) fn loader(point: &PointSummary) -> &str {
     point.point.loader.as_deref().unwrap_or(OWN_LOADER)
 }

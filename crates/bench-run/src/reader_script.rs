@@ -27,8 +27,8 @@ pub struct Script {
 }
 
 impl Script {
-    /// Makes the process that performs `task` with `reader`. `cache` tells the script whether to
-    /// remove files from the page cache before each epoch ("cold").
+    /// Makes the process that performs `task` with `reader`. With the `cache` "cold", the
+    /// script removes files from the page cache before each epoch.
     ///
     /// # Errors
     /// The task has no form as JSON.

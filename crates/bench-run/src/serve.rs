@@ -90,7 +90,7 @@ impl<Answer: Serialize> Reporter<Answer> {
         Ok(resident_bytes()?.saturating_sub(self.start_bytes))
     }
 
-    #[expect(clippy::unused_self, reason = "who has it may report")]
+    #[expect(clippy::unused_self, reason = "only the holder of a `Reporter` may print")]
     fn print(&self, event: &Event<Answer>) -> anyhow::Result<()> {
         let mut line = serde_json::to_string(event).context("cannot serialize an event")?;
         line.push('\n');

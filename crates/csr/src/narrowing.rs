@@ -20,7 +20,8 @@ pub trait Narrow: Copy {
     fn narrow(self, narrowing: Narrowing) -> f32;
 }
 
-/// Bits of an f32's significand, the leading one included: f32 has each number of so many bits.
+/// Bits of an f32's significand, the leading one included: f32 represents every whole number of
+/// this many bits.
 const SIGNIFICANT_BITS: u32 = f32::MANTISSA_DIGITS;
 
 macro_rules! integers {
@@ -105,7 +106,7 @@ mod tests {
             assert_eq!(value.narrow(Narrowing::Nearest), value as f32);
             assert_eq!(value.narrow(Narrowing::Exact).to_bits(), INEXACT.to_bits(), "{value}");
         }
-        // A stored NaN with the bits of the mark.
+        // A stored NaN with the bits of the mark is exact.
         let nan = f64::from(INEXACT);
         assert!(nan.is_nan() && first_inexact(&[nan.narrow(Narrowing::Exact)]).is_none());
     }

@@ -9,8 +9,8 @@ use crate::{Error, RowTransforms, Value};
 /// Writes rows of `csr`, in the order of `rows`, as dense rows into all of `out`, which has
 /// `rows.len() * n_columns` values.
 ///
-/// All of `out` is overwritten, zeros included, so it can be used again without being cleared. Of
-/// values with the same row and column the last one stays; if they stand side by side, the others
+/// All of `out` is overwritten, zeros included, so it can be used again without being cleared. If
+/// values have the same row and column, the last one stays; if they stand side by side, the others
 /// do not count for the row's total either.
 pub fn csr_rows_to_dense<V: Value>(
     csr: impl CsrRows,
@@ -51,7 +51,7 @@ pub fn csr_rows_to_dense<V: Value>(
     Ok(())
 }
 
-/// The values of a row. Of values side by side with the same column, only the last.
+/// The values of a row; only the last one of values side by side with the same column.
 fn last_of_each<'a>(columns: &[u32], values: &'a [f32]) -> Cow<'a, [f32]> {
     // Without an early end, and in 32 bits: this vectorizes.
     let pairs = columns.iter().zip(columns.iter().skip(1));

@@ -27,7 +27,7 @@ pub(crate) struct Rules {
     pub(crate) noise: AliasTable,
     /// Probability of each word as noise.
     pub(crate) noise_probabilities: Vec<f64>,
-    /// Of 2^64 cases, in how many a word is kept; empty if no word is left out.
+    /// How often in 2^64 cases each word is kept; empty if no word is left out.
     pub(crate) kept: Vec<u64>,
 }
 

@@ -8,6 +8,7 @@ mod word2vec_file;
 use std::collections::HashMap;
 
 pub use self::nearest::{Neighbour, UnitVectors};
+pub use self::word2vec_file::check_word2vec_names;
 use crate::error::Error;
 
 /// Document and word vectors, trained together, with names.

@@ -100,6 +100,18 @@ pub enum Error {
         name: String,
     },
 
+    /// The learning rate was too large.
+    #[error(
+        "the loss is not a number any more, after {n_targets} targets: train with an alpha lower \
+         than {alpha}"
+    )]
+    Diverged {
+        /// Targets that were trained on so far.
+        n_targets: u64,
+        /// The learning rate at the beginning.
+        alpha: f32,
+    },
+
     /// There are fewer or more numbers or names than vectors.
     #[error("{n_names} names and {n_values} numbers do not fit vectors of dimension {dimension}")]
     Names {

@@ -55,7 +55,7 @@ mod threads;
 mod trainer;
 
 pub use documents::Documents;
-pub use embeddings::{Embeddings, NamedVectors, Neighbour, UnitVectors};
+pub use embeddings::{Embeddings, NamedVectors, Neighbour, UnitVectors, check_word2vec_names};
 pub use error::Error;
 pub use spec::{Combine, MAX_DIMENSION, Model, TrainSpec, WindowRule};
 pub use trainer::{Progress, Trainer};

@@ -55,7 +55,7 @@ impl Candidates {
         let mut change = Row::ZERO;
         let target = self.words[0];
         let is_measured = loss.begin();
-        // Of the first group, the first word should be predicted; of others none.
+        // Only the first word of the first group should be predicted.
         let mut expected = f32x8::new([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         for (group, words) in self.words.chunks(LANES).enumerate() {
             let mut products = [f32x8::ZERO; LANES];
@@ -106,10 +106,13 @@ impl Loss {
     /// Adds the losses of up to eight candidates with these differences between expected and
     /// predicted probability.
     fn add(&mut self, errors: impl Iterator<Item = f32>) {
-        // A probability may round to 0, or be NaN if training diverged. The product of eight of the
-        // smallest is a normal number.
-        let likelihoods = errors.map(|error| f64::from((1.0 - error.abs()).max(f32::MIN_POSITIVE)));
-        self.sum -= libm::log(likelihoods.product());
+        // A probability may round to 0; the product of eight of the smallest is a normal number. One
+        // that is NaN stays NaN: training diverged. (`f32::max` would make a number of it.)
+        let likelihood = |error: f32| {
+            let likelihood = 1.0 - error.abs();
+            f64::from(if likelihood < f32::MIN_POSITIVE { f32::MIN_POSITIVE } else { likelihood })
+        };
+        self.sum -= libm::log(errors.map(likelihood).product());
     }
 
     pub(crate) fn add_other(&mut self, other: Self) {

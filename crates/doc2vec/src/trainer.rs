@@ -91,6 +91,7 @@ impl Trainer {
     /// - [`Error::Lengths`], [`Error::Descending`], [`Error::LastEnd`], [`Error::Document`],
     ///   [`Error::Token`]: the batch is not valid; nothing was trained.
     /// - [`Error::ThreadEnded`]: a thread has ended by a panic. The trainer cannot continue.
+    /// - [`Error::Diverged`]: the loss is not a number any more, and will not become one again.
     pub fn train_batch(&mut self, batch: &Documents<'_>) -> Result<Progress, Error> {
         batch.check(self.n_documents, self.n_words)?;
         self.begins.clear();
@@ -109,6 +110,9 @@ impl Trainer {
         let targets = n_targets - self.n_targets;
         self.n_targets = n_targets;
         self.n_trained_documents += batch.documents.len() as u64;
+        if loss.sum.is_nan() {
+            return Err(Error::Diverged { n_targets, alpha: self.spec.alpha });
+        }
         Ok(Progress {
             targets,
             words: loss.n_targets,
@@ -165,7 +169,7 @@ impl Trainer {
     }
 }
 
-/// Of 2^64 cases, in how many each word is kept.
+/// How often in 2^64 cases each word is kept.
 fn kept_cases(word_counts: &[u64], share: f64) -> Vec<u64> {
     let total: f64 = word_counts.iter().map(|count| *count as f64).sum();
     let kept = |count: u64| match count {

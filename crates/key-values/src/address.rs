@@ -38,8 +38,17 @@ pub(crate) fn without_secrets(url: &str) -> String {
     // A password may contain any character, so everything before the last @ is hidden.
     let (user, place) = rest.rsplit_once('@').map_or(("", rest), |(_, place)| ("***@", place));
     let place = place.split(['?', '#']).next().unwrap_or_default();
+    // No server has an empty name: it is a password whose @ is missing.
+    let place = if place.starts_with(':') { "***" } else { place };
     let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
     format!("{scheme}{user}{place}")
+}
+
+/// Whether a character of the user or password ends the place of the server before its `@`: `/`, `?`
+/// or `#` as such. Parsers of addresses would take what is before it for the server.
+pub(crate) fn has_plain_separator(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.rsplit_once('@').is_some_and(|(login, _)| login.contains(['/', '?', '#']))
 }
 
 #[cfg(test)]
@@ -53,9 +62,23 @@ mod tests {
             ("rediss://me:s3cret@host:1/0?x=s3cret", "rediss://***@host:1/0"),
             ("redis://:s3/c@r:et@host", "redis://***@host"),
             ("s3cret@host", "***@host"),
+            ("redis://:s3cret", "redis://***"),
             ("host", "host"),
         ] {
             assert_eq!(without_secrets(url), shown);
+        }
+    }
+
+    #[test]
+    fn separators_before_the_last_at_are_of_the_login() {
+        for (url, expect) in [
+            ("redis://host:1/0", false),
+            ("redis://me:s3%2Fcret@host:1/0", false),
+            ("redis://me:s3/cret@host", true),
+            ("redis://me:12?x@host", true),
+            ("redis://me:12#x@host", true),
+        ] {
+            assert_eq!(has_plain_separator(url), expect, "{url}");
         }
     }
 

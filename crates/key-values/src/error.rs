@@ -27,7 +27,10 @@ pub enum Error {
         problem: String,
     },
     /// The server wants another user or password.
-    #[error("{node} refuses the user or the password of the address: {problem}")]
+    #[error(
+        "{node} refuses the user or the password of the address: {problem} (in an address `%40` \
+         stands for @, `%2F` for /, `%25` for %)"
+    )]
     Login {
         /// The server.
         node: String,

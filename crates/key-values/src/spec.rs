@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _};
 
-use crate::address::{NodeAddress, without_secrets};
+use crate::address::{NodeAddress, has_plain_separator, without_secrets};
 use crate::error::Error;
 
 /// The servers of a store and how to talk to them.
@@ -13,7 +13,8 @@ use crate::error::Error;
 pub struct ServerSpec {
     /// Addresses like `redis://127.0.0.1:7001`, `rediss://user:password@host` (with TLS) or
     /// `valkey://host`. One node of a cluster is enough: it names the others. More help if one is
-    /// down. User, password and TLS are the same for all nodes.
+    /// down. User, password and TLS are the same for all nodes. Characters of a password that mean
+    /// something in an address are written as `%` and two digits: `%40` for `@`, `%2F` for `/`.
     pub urls: Vec<String>,
     /// Name of the data set: the first part of all its keys. Short is better; a server stores it
     /// once for each value.
@@ -65,10 +66,16 @@ impl ServerSpec {
                 what: format!("address `{}`", without_secrets(url)),
                 problem: problem.to_owned(),
             };
+            if has_plain_separator(url) {
+                return Err(refused(QUOTING));
+            }
             let info = url.as_str().into_connection_info();
             // Its error may quote the address.
-            let info =
-                info.map_err(|_| refused("write redis://HOST:PORT, or rediss:// for TLS"))?;
+            let info = info.map_err(|_| {
+                let has_login = url.contains('@');
+                let problem = "write redis://HOST:PORT, or rediss:// for TLS";
+                refused(&if has_login { format!("{problem}; {QUOTING}") } else { problem.into() })
+            })?;
             places.push(place_of(&info).ok_or_else(|| refused("sockets in files are not used"))?);
             match &first {
                 Some(first) if !same_login(first, &info) => {
@@ -84,6 +91,10 @@ impl ServerSpec {
         Ok((first.ok_or_else(none)?, places))
     }
 }
+
+/// How a login is written in an address.
+const QUOTING: &str = "in its user and password write % as %25, : as %3A, / as %2F, ? as %3F, # as \
+                       %23, @ as %40, a comma as %2C and a blank as %20";
 
 fn place_of(info: &ConnectionInfo) -> Option<NodeAddress> {
     match info.addr() {
@@ -134,6 +145,11 @@ mod tests {
         refused(&["http://me:s3cret@host"], "`http://***@host`: write redis://");
         refused(&["redis://me:s3cret@ho st"], "write redis://");
         refused(&["unix:///tmp/socket"], "sockets");
+        for login in [":s3cret/1", "me:12/s3cret", "me:12?s3cret", "me:12#s3cret", "s3cret:a b/"] {
+            refused(&[&format!("redis://{login}@host")], "/ as %2F, ? as %3F");
+        }
+        // What a list divided at its commas leaves of a password with one.
+        refused(&["redis://:s3cret", "a@host"], "address `redis://***`");
         refused(&["redis://a", "rediss://b"], "TLS than the first");
         refused(&["redis://:s3cret@a", "redis://:other@b"], "`redis://***@b`");
     }

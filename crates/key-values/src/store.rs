@@ -116,8 +116,8 @@ impl KeyValues {
         self.write_one(&batch).map(|_| ())
     }
 
-    /// Writes the description of the data set if there is none, and returns whether it did. Of
-    /// several callers at a time one succeeds.
+    /// Writes the description of the data set if there is none, and returns whether it did. If
+    /// several callers try at a time, one succeeds.
     ///
     /// After a lost connection it may return `false` although it wrote: read the description to
     /// learn whose it is.

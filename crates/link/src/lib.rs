@@ -1,5 +1,5 @@
 //! An HTTP server over a local folder, on loopback, for measurements: its answers have the latency
-//! and the rates of a link to a store far away.
+//! and the rates of a link to a remote store.
 //!
 //! A [`LinkServer`] implements the part of S3 for unsigned reads in path style: GET with a range,
 //! HEAD, and `ListObjectsV2`. The folder is the bucket [`BUCKET`]. A plain GET of

@@ -119,7 +119,7 @@ impl<S: Source> Cutter<S> {
             return false;
         }
         if let Some((block, _)) = self.block.take() {
-            // Rows of a dropped remainder.
+            // Its rows are those of a dropped remainder.
             let _reader_has_ended = self.used.send(block);
         }
         self.epoch = None;

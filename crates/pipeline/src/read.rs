@@ -261,7 +261,7 @@ impl<S: Source> Reading<S> {
                 continue;
             };
             let (done, block) = bounded(1);
-            // Of several threads another one may read the next block already.
+            // With several threads, another one may be reading the next block already.
             let next = if self.is_one_thread { epoch.rows_after() } else { Vec::new() };
             let work = self.memory().map(|memory| Work {
                 plan,

@@ -122,7 +122,7 @@ pub struct BlockRows<'a> {
     /// others may be absent, because an epoch resumes after them.
     pub order: &'a [u32],
     /// The rows of the block that the same thread reads next after this one, if it is known and of
-    /// the same epoch; none with several reading threads. A source far away may request them while
+    /// the same epoch; none with several reading threads. A remote source may request them while
     /// this block is decoded.
     pub next: &'a [Range<u64>],
 }

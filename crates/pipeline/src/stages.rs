@@ -38,9 +38,9 @@ pub struct StageTimes {
 /// The sums behind [`StageTimes`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StageSums {
-    /// Of readers that time fetching and decoding separately.
+    /// Times of readers that measure fetching and decoding separately.
     apart: ReadTimes,
-    /// Of readers that do not: time on the reading thread.
+    /// Times of the other readers, on the reading thread.
     together: ThreadTime,
     n_apart: u64,
     n_together: u64,

@@ -24,7 +24,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Write a file of random DNA and RNA, or of families of related DNA, from a seed
     Generate(GenerateArgs),
-    /// Write the sequences of a file (lines, FASTA or FASTQ; gzip or bgzip) to a store
+    /// Write the sequences of a file (lines, FASTA or FASTQ, compressed or not) to a store
     Import(ImportArgs),
     /// Count the words of a store
     Words(WordsArgs),

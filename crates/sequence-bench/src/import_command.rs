@@ -11,10 +11,16 @@ use sequences::{RecordReader, SequenceFilesWriter, WriteReport};
 /// Flags of `import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// File of lines, FASTA or FASTQ, compressed by gzip or bgzip or not
+    /// File of lines, FASTA or FASTQ, plain or compressed by gzip, bgzip, bzip2 or zstd
     file: PathBuf,
     /// Folder of the new store; must not exist
     store: PathBuf,
+    /// Leave out records without letters, and count them
+    #[arg(long)]
+    skip_empty: bool,
+    /// Leave out all but the first of several records with the same name, and count them
+    #[arg(long)]
+    skip_doubled: bool,
     /// Show no progress
     #[arg(short = 'q', long)]
     quiet: bool,
@@ -25,13 +31,26 @@ pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let display = Display::counting("sequences", args.quiet);
     let started = Instant::now();
     let mut reader = RecordReader::open(&args.file)?;
+    if args.skip_empty {
+        reader = reader.skipping_empty();
+    }
     let mut writer = SequenceFilesWriter::create(&args.store, &[&args.file.to_string_lossy()])?;
+    if args.skip_doubled {
+        writer = writer.skipping_doubled();
+    }
     reader.copy_to(&mut writer, &mut |n| display.position(n))?;
     let report = writer.finish()?;
     let seconds = started.elapsed().as_secs_f64();
     display.finish();
     let store = args.store.display();
     display.line(&format!("{store}: {}", format_report(&report, seconds)));
+    for (n, what) in
+        [(reader.n_skipped(), "without letters"), (report.n_doubled, "with a name that is there")]
+    {
+        if 0 < n {
+            display.line(&format!("{store}: {} records {what} were left out", grouped(n)));
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 

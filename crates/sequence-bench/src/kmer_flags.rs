@@ -28,6 +28,9 @@ pub(crate) struct KmerFlags {
     /// Letters of words [default: all that occur]
     #[arg(long, value_name = "LETTERS")]
     alphabet: Option<String>,
+    /// Let both cases of a letter be the same letter, as in genomes whose repeats are in lower case
+    #[arg(long)]
+    fold_case: bool,
 }
 
 /// What becomes of unknown words.
@@ -57,6 +60,7 @@ pub(crate) struct Words {
     pub(crate) padding: usize,
     unknown: Unknown,
     alphabet: Option<String>,
+    folds_case: bool,
 }
 
 impl KmerFlags {
@@ -70,6 +74,7 @@ impl KmerFlags {
             padding: self.padding,
             unknown: self.unknown,
             alphabet: self.alphabet.clone(),
+            folds_case: self.fold_case,
         }
     }
 }
@@ -81,9 +86,9 @@ impl Words {
         KmerSpec { k, stride, n_frames, padding }
     }
 
-    /// Whether unknown letters are an error.
-    pub(crate) fn fails_if_unknown(&self) -> bool {
-        self.unknown == Unknown::Fail
+    /// Whether words consist of the letters of a store as they are, and unknown ones are an error.
+    pub(crate) fn are_plain(&self) -> bool {
+        self.unknown == Unknown::Fail && !self.folds_case
     }
 
     /// Counts the words of a store, in `threads` threads.
@@ -92,9 +97,11 @@ impl Words {
         store: &dyn SequenceStore,
         threads: usize,
     ) -> Result<Vocabulary, sequences::Error> {
-        let alphabet = match &self.alphabet {
-            Some(letters) => Alphabet::new(letters.as_bytes())?,
-            None => store.summary().alphabet()?,
+        let alphabet = match (&self.alphabet, self.folds_case) {
+            (Some(letters), false) => Alphabet::new(letters.as_bytes())?,
+            (Some(letters), true) => Alphabet::new(letters.as_bytes())?.folding_case(),
+            (None, false) => store.summary().alphabet()?,
+            (None, true) => store.summary().alphabet_of_both_cases()?,
         };
         Vocabulary::count(store, &alphabet, &self.spec(), self.unknown.rule(), threads)
     }
@@ -111,7 +118,7 @@ impl Words {
 
     /// The settings in words, for records.
     pub(crate) fn describe(&self) -> String {
-        let Self { k, stride, n_frames, padding, unknown, alphabet } = self;
+        let Self { k, stride, n_frames, padding, unknown, alphabet, folds_case } = self;
         let unknown = match unknown {
             Unknown::Fail => "",
             Unknown::Skip => " unknown skipped",
@@ -119,7 +126,10 @@ impl Words {
         };
         let alphabet = alphabet.iter().map(|letters| format!(" of {letters}"));
         let alphabet: String = alphabet.collect();
-        format!("{k}-mers{alphabet} stride {stride} frames {n_frames} padding {padding}{unknown}")
+        let case = if *folds_case { " of either case" } else { "" };
+        format!(
+            "{k}-mers{alphabet}{case} stride {stride} frames {n_frames} padding {padding}{unknown}"
+        )
     }
 }
 
@@ -148,5 +158,7 @@ mod tests {
         assert_eq!(words("--stride 1").spec(), KmerSpec::overlapping(4, 3));
         let some = words("-k 3 --stride 2 --frames 1 --unknown word --alphabet ACGT");
         assert_eq!(some.describe(), "3-mers of ACGT stride 2 frames 1 padding 3 unknown word");
+        let folded = words("--fold-case");
+        assert_eq!(folded.describe(), "4-mers of either case stride 4 frames 4 padding 3");
     }
 }

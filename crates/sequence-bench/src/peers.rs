@@ -165,7 +165,7 @@ pub(crate) fn recorded(reader: &str, point: &Point, cache: &str) -> GridPoint {
         loader: Some(reader.to_owned()),
         reader: reader.to_owned(),
         read_threads: Some(point.workers as u64),
-        // These are ours.
+        // Readers have no such settings.
         prefetch_batches: None,
         prefetch_blocks: 0,
         ..point.recorded(cache)

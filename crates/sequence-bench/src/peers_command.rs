@@ -73,8 +73,10 @@ impl PeersArgs {
         if self.form == Form::Letters {
             return Err(UsageError::new("readers feed words: take --form tokens or windows").into());
         }
-        if !self.feed.words.words().fails_if_unknown() {
-            return Err(UsageError::new("readers end at unknown words: take --unknown fail").into());
+        if !self.feed.words.words().are_plain() {
+            let problem = "readers end at unknown words, and know no case folding: take --unknown \
+                           fail, and leave out --fold-case";
+            return Err(UsageError::new(problem).into());
         }
         Ok(())
     }

@@ -10,11 +10,11 @@ use sequences::key_values::ServerSpec;
 #[derive(Debug, Args)]
 pub(crate) struct ServerFlags {
     /// Addresses of Redis or Valkey servers: redis://HOST:PORT, rediss:// for TLS, with
-    /// USER:PASSWORD@ if they ask for it. One node of a cluster is enough
+    /// USER:PASSWORD@ if they ask for it (/ is written %2F there, ? %3F, # %23, @ %40, % %25). One
+    /// node of a cluster is enough
     #[arg(
         long,
         value_name = "URLS",
-        value_delimiter = ',',
         conflicts_with = "cluster",
         required_unless_present = "cluster"
     )]
@@ -51,8 +51,40 @@ impl ServerFlags {
         };
         let urls = match &cluster {
             Some(cluster) => cluster.urls(),
-            None => self.servers.clone(),
+            None => self.servers.iter().flat_map(|list| addresses(list)).collect(),
         };
         Ok(Servers { spec: ServerSpec::new(urls, &self.namespace), _cluster: cluster })
+    }
+}
+
+/// The addresses of a list. A comma divides it only if the scheme of an address follows, because a
+/// password may have commas.
+fn addresses(list: &str) -> Vec<String> {
+    let mut addresses: Vec<String> = Vec::new();
+    for part in list.split(',') {
+        match addresses.last_mut() {
+            Some(last) if !part.contains("://") => {
+                last.push(',');
+                last.push_str(part);
+            }
+            _ => addresses.push(part.to_owned()),
+        }
+    }
+    addresses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_of_passwords_do_not_divide_a_list() {
+        for (list, expected) in [
+            ("redis://a", &["redis://a"][..]),
+            ("redis://a:1,rediss://b", &["redis://a:1", "rediss://b"]),
+            ("redis://:s3,cret@a,redis://b", &["redis://:s3,cret@a", "redis://b"]),
+        ] {
+            assert_eq!(addresses(list), expected);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The command `train`: vectors of the sequences of a store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,7 +8,9 @@ use std::time::Instant;
 use anyhow::Context as _;
 use bench_run::{UsageError, grouped, print_line};
 use clap::{Args, ValueEnum};
-use doc2vec::{Combine, Documents, Embeddings, Model, TrainSpec, Trainer, WindowRule};
+use doc2vec::{
+    Combine, Documents, Embeddings, Model, TrainSpec, Trainer, WindowRule, check_word2vec_names,
+};
 use pipeline::{Pipeline, PipelineSpec};
 use sequences::{
     SequenceBatch, SequenceFiles, SequenceList, SequenceSamples, SequenceSpec, SequenceStore as _,
@@ -57,6 +59,9 @@ pub(crate) struct TrainArgs {
     /// words.txt in word2vec's form
     #[arg(short = 'o', long, value_name = "FOLDER")]
     output: Option<PathBuf>,
+    /// Write embeddings.safetensors alone: word2vec's form cannot hold names with blanks
+    #[arg(long, requires = "output")]
+    safetensors_only: bool,
 }
 
 /// The model, as typed.
@@ -71,24 +76,41 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     if args.epochs == 0 || args.batch == 0 {
         return Err(UsageError::new("there must be an epoch, and a sequence in a batch").into());
     }
-    if let Some(folder) = &args.output {
-        // Better now than after hours of training.
-        std::fs::create_dir(folder)
-            .with_context(|| format!("cannot create {}", folder.display()))?;
+    let Some(folder) = &args.output else {
+        train(args)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    // Better now than after hours of training.
+    std::fs::create_dir(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let written =
+        train(args).and_then(|embeddings| write(&embeddings, folder, args.safetensors_only));
+    if written.is_err() {
+        // The next try should find no folder. One that is not empty stays.
+        drop(std::fs::remove_dir(folder));
     }
+    written.map(|()| ExitCode::SUCCESS)
+}
+
+/// Trains; prints the progress and, for families, how many neighbours are relatives.
+fn train(args: &TrainArgs) -> anyhow::Result<Embeddings> {
     let threads =
         args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let store = open(&args.store)?;
+    let names = names(&store)?;
+    if args.output.is_some() && !args.safetensors_only {
+        check_word2vec_names(&names)
+            .context("import the sequences with other names, or train with --safetensors-only")?;
+    }
     let tokenizer = args.words.words().tokenizer(&*store, threads)?;
     let mut training = Training::new(args, &store, &tokenizer, threads)?;
     for epoch in 0..args.epochs {
         print_line!("{}", training.epoch(epoch)?);
     }
-    let names = names(&store)?;
-    let families: Option<Vec<&str>> = names.iter().map(|name| family(name)).collect();
     let words = tokenizer.vocabulary();
     let word_names = (0..words.n_words() as u32).map(|word| words.word(word).unwrap_or_default());
-    let embeddings = training.trainer.embeddings(names.clone(), word_names.collect())?;
+    let embeddings = training.trainer.embeddings(names, word_names.collect())?;
+    let names = embeddings.documents.names();
+    let families: Option<Vec<&str>> = names.iter().map(|name| family(name)).collect();
     if let Some(families) = families {
         let score = embeddings.documents.unit().label_score(&families);
         print_line!(
@@ -96,10 +118,7 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
             100.0 * score
         );
     }
-    if let Some(folder) = &args.output {
-        write(&embeddings, folder)?;
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(embeddings)
 }
 
 /// A trainer and the loader that feeds it.
@@ -192,11 +211,14 @@ fn family(name: &str) -> Option<&str> {
     name.split_once("_member_").map(|(family, _)| family).filter(|of| of.starts_with("family_"))
 }
 
-/// Writes vectors in both forms.
-fn write(embeddings: &Embeddings, folder: &std::path::Path) -> anyhow::Result<()> {
+/// Writes vectors in both forms, or as safetensors alone.
+fn write(embeddings: &Embeddings, folder: &Path, safetensors_only: bool) -> anyhow::Result<()> {
     let path = folder.join("embeddings.safetensors");
     embeddings.write_safetensors(&path)?;
     print_line!("{}", path.display());
+    if safetensors_only {
+        return Ok(());
+    }
     for (vectors, name) in
         [(&embeddings.documents, "sequences.txt"), (&embeddings.words, "words.txt")]
     {

@@ -32,7 +32,7 @@ pub enum Error {
     /// Two sequences have the same name.
     #[error(
         "sequences {first} and {second} are both named {name}; names must differ, because a \
-         sequence is found by its name"
+         sequence is found by its name: rename one, or leave out all but the first (--skip-doubled)"
     )]
     DuplicateName {
         /// The name.

@@ -1,12 +1,16 @@
 //! Files of sequences as they are found: lines, FASTA, FASTQ, compressed or not.
 
+mod compressed;
+mod lines;
+mod parse;
+
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use flate2::bufread::MultiGzDecoder;
-use needletail::FastxReader;
-
+use self::lines::LineReader;
+use self::parse::{Fault, Parsed};
+pub(crate) use self::parse::{are_letters, is_text};
 use crate::error::Error;
 use crate::store::SequenceFilesWriter;
 
@@ -16,40 +20,47 @@ pub enum RecordFormat {
     /// A line for each sequence: its letters, a comma, its name. Dragon's example writes this.
     Lines,
     /// [FASTA](https://www.ncbi.nlm.nih.gov/genbank/fastaformat/): `>`, the name up to the first
-    /// space, and lines of letters.
+    /// blank, and lines of letters. Lines that begin with `;` are comments; so are those that
+    /// begin with `#` or `!` before the first record.
     Fasta,
-    /// [FASTQ](https://doi.org/10.1093/nar/gkp1137). Qualities are not kept.
+    /// [FASTQ](https://doi.org/10.1093/nar/gkp1137), also with letters and qualities on several
+    /// lines. Qualities are not kept.
     Fastq,
 }
 
 /// A sequence with its name.
 ///
-/// Letters are those of the file: lower case, gaps, `*` and ambiguous bases stay as they are.
+/// Letters are those of the file, without blanks and line breaks: lower case, gaps, `*` and
+/// ambiguous bases stay as they are. All are visible ASCII characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// The letters, without line breaks.
+    /// The letters.
     pub letters: &'a [u8],
     /// The name.
     pub name: &'a [u8],
 }
 
-/// Reads the records of a file one after another. A file that is compressed by gzip or bgzip is
-/// decompressed; the format is that of its first byte.
+/// Reads the records of a file one after another.
+///
+/// A file that is compressed by gzip, bgzip, bzip2 or zstd is decompressed; other kinds that are
+/// recognised, such as xz, are errors that say what to do. The first character decides the format;
+/// blank lines, comments and a byte order mark before it are skipped. Lines may end with `\n`,
+/// `\r\n` or `\r`, and with blanks before that.
 ///
 /// A compressed file or FASTQ that was cut is an error. Lines and FASTA that were cut in the middle
 /// of a name or of letters look like whole files.
 pub struct RecordReader {
     path: PathBuf,
     format: RecordFormat,
+    lines: LineReader,
+    record: Parsed,
     n_read: u64,
-    reader: Reader,
+    skips_empty: bool,
+    n_skipped: u64,
 }
 
-enum Reader {
-    Lines { source: Box<dyn BufRead + Send>, line: Vec<u8> },
-    Fastx { source: Box<dyn FastxReader>, letters: Vec<u8>, name: Vec<u8> },
-    Empty,
-}
+/// Bytes of a file or of a text.
+type Source = Box<dyn BufRead + Send>;
 
 impl std::fmt::Debug for RecordReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -61,48 +72,84 @@ impl std::fmt::Debug for RecordReader {
     }
 }
 
-/// Bytes that are read from a file at once.
-const READ_BYTES: usize = 1 << 20;
-
 impl RecordReader {
     /// Opens a file. An empty one has no records.
     ///
     /// # Errors
-    /// It cannot be read, what is compressed in it is damaged, or it is a bgzip file without its
-    /// last block: it was cut.
+    /// It cannot be read, its start is damaged, or it is of a kind that is not read.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        let file = File::open(path).map_err(|source| Error::File {
+            action: "read",
+            path: path.to_owned(),
+            source,
+        })?;
+        let file = BufReader::with_capacity(compressed::READ_BYTES, file);
+        Self::of_text(path, compressed::text(path, Box::new(file))?)
+    }
+
+    /// Reads a file that is in memory, and at most `max_bytes` of its text.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) fn of_bytes(bytes: Vec<u8>, max_bytes: u64) -> Result<Self, Error> {
+        let path = Path::new("a file in memory");
+        let text = compressed::text(path, Box::new(std::io::Cursor::new(bytes)))?;
+        Self::of_text(path, Box::new(std::io::Read::take(text, max_bytes)))
+    }
+
+    /// Reads a text; `path` is for messages.
+    fn of_text(path: &Path, text: Source) -> Result<Self, Error> {
+        let mut lines = LineReader::new(text);
         let failed = |source| Error::File { action: "read", path: path.to_owned(), source };
-        let file = File::open(path).map_err(failed)?;
-        let mut file = BufReader::with_capacity(READ_BYTES, file);
-        let start = file.fill_buf().map_err(failed)?;
-        let (is_compressed, is_bgzip) = (start.starts_with(&[0x1f, 0x8b]), is_bgzip(start));
-        if is_bgzip && !ends_as_bgzip(path).map_err(failed)? {
-            return Err(Error::Input {
-                path: path.to_owned(),
-                place: "the end".to_owned(),
-                reason: "the last block of bgzip is missing: the file was cut".to_owned(),
-            });
-        }
-        let mut source: Box<dyn BufRead + Send> = if is_compressed {
-            Box::new(BufReader::with_capacity(READ_BYTES, MultiGzDecoder::new(file)))
-        } else {
-            Box::new(file)
-        };
-        let first = source.fill_buf().map_err(failed)?.first().copied();
-        let (format, reader) = match first {
-            None => (RecordFormat::Lines, Reader::Empty),
-            Some(first @ (b'>' | b'@')) => {
-                let format = if first == b'>' { RecordFormat::Fasta } else { RecordFormat::Fastq };
-                (format, fastx(path, source)?)
+        let mut n_skipped = 0;
+        let format = loop {
+            match lines.next_line().map_err(failed)? {
+                Some([] | [b';' | b'#' | b'!', ..]) => n_skipped += 1,
+                Some([b'>', ..]) => break RecordFormat::Fasta,
+                Some([b'@', ..]) => break RecordFormat::Fastq,
+                Some(_) if 0 < n_skipped => {
+                    return Err(Error::Input {
+                        path: path.to_owned(),
+                        place: "line 1".to_owned(),
+                        reason: "the line is empty or a comment, and no FASTA or FASTQ follows, \
+                                 but lines of letters, a comma and a name: delete the lines \
+                                 before them"
+                            .to_owned(),
+                    });
+                }
+                Some(_) => break RecordFormat::Lines,
+                None => return Ok(Self::new(path, RecordFormat::Lines, lines)),
             }
-            Some(_) => (RecordFormat::Lines, Reader::Lines { source, line: Vec::new() }),
         };
-        Ok(Self { path: path.to_owned(), format, n_read: 0, reader })
+        lines.unread();
+        Ok(Self::new(path, format, lines))
+    }
+
+    fn new(path: &Path, format: RecordFormat, lines: LineReader) -> Self {
+        Self {
+            path: path.to_owned(),
+            format,
+            lines,
+            record: Parsed::default(),
+            n_read: 0,
+            skips_empty: false,
+            n_skipped: 0,
+        }
+    }
+
+    /// Skips records without letters, as programs that trim reads leave them, and counts them.
+    #[must_use]
+    pub fn skipping_empty(mut self) -> Self {
+        self.skips_empty = true;
+        self
     }
 
     /// The format of the file.
     pub fn format(&self) -> RecordFormat {
         self.format
+    }
+
+    /// Number of records without letters that were skipped so far.
+    pub fn n_skipped(&self) -> u64 {
+        self.n_skipped
     }
 
     /// The next record; `None` at the end of the file.
@@ -111,42 +158,49 @@ impl RecordReader {
     /// The file cannot be read; a record has no letters, no name or another form. The error names
     /// the line or the record.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
-        self.n_read += 1;
-        let (path, number) = (&self.path, self.n_read);
-        match &mut self.reader {
-            Reader::Empty => Ok(None),
-            Reader::Lines { source, line } => {
-                line.clear();
-                let n_bytes = source.read_until(b'\n', line).map_err(|source| Error::File {
-                    action: "read",
-                    path: path.clone(),
-                    source,
-                })?;
-                if n_bytes == 0 {
-                    return Ok(None);
-                }
-                of_line(line).map(Some).map_err(|reason| Error::Input {
-                    path: path.clone(),
-                    place: format!("line {number}"),
-                    reason: reason.to_owned(),
-                })
+        loop {
+            if !self.parse().map_err(|fault| self.error(fault))? {
+                return Ok(None);
             }
-            Reader::Fastx { source, letters, name } => {
-                let refused = |reason: String| Error::Input {
-                    path: path.clone(),
-                    place: format!("record {number}"),
-                    reason,
+            if !self.record.letters.is_empty() || !self.skips_empty {
+                break;
+            }
+            self.n_skipped += 1;
+        }
+        let Parsed { letters, name } = &self.record;
+        let problem = match (letters.is_empty(), name.is_empty()) {
+            (true, _) => "the sequence has no letters: leave such records out (--skip-empty)",
+            (_, true) => "the sequence has no name",
+            _ if !is_text(name) => "the name has a control character: is the file a text?",
+            _ => return Ok(Some(Record { letters, name })),
+        };
+        Err(self.error(Fault::Form(problem.to_owned())))
+    }
+
+    /// Parses the next record; `false` at the end of the file.
+    fn parse(&mut self) -> Result<bool, Fault> {
+        let Self { lines, record, .. } = self;
+        self.n_read += 1;
+        record.letters.clear();
+        record.name.clear();
+        match self.format {
+            RecordFormat::Lines => record.read_line(lines),
+            RecordFormat::Fasta => record.read_fasta(lines),
+            RecordFormat::Fastq => record.read_fastq(lines),
+        }
+    }
+
+    fn error(&self, fault: Fault) -> Error {
+        let path = self.path.clone();
+        let line = self.lines.number();
+        match fault {
+            Fault::Read(source) => Error::File { action: "read", path, source },
+            Fault::Form(reason) => {
+                let place = match self.format {
+                    RecordFormat::Lines => format!("line {line}"),
+                    _ => format!("record {}, line {line}", self.n_read),
                 };
-                let Some(record) = source.next() else { return Ok(None) };
-                let record = record.map_err(|error| refused(error.to_string()))?;
-                letters.clear();
-                letters.extend_from_slice(&record.seq());
-                name.clear();
-                let id = record.id();
-                let end = memchr::memchr2(b' ', b'\t', id).unwrap_or(id.len());
-                name.extend_from_slice(&id[..end]);
-                check(letters, name).map_err(|reason| refused(reason.to_owned()))?;
-                Ok(Some(Record { letters, name }))
+                Error::Input { path, place, reason }
             }
         }
     }
@@ -171,71 +225,8 @@ impl RecordReader {
     }
 }
 
-/// The empty block that ends a bgzip file ([SAM] specification, section 4.1.2).
-///
-/// [SAM]: https://samtools.github.io/hts-specs/SAMv1.pdf
-const BGZIP_END: [u8; 28] = [
-    0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 6, 0, b'B', b'C', 2, 0, 0x1b, 0, 3, 0, 0, 0, 0, 0, 0, 0,
-    0, 0,
-];
-
-/// Whether a file with this start is a bgzip file: its first extra field is `BC`, of two bytes.
-fn is_bgzip(start: &[u8]) -> bool {
-    let head =
-        start.starts_with(&BGZIP_END[..3]) && start.get(3).is_some_and(|flags| flags & 4 != 0);
-    head && start.get(12..16) == Some(&BGZIP_END[12..16])
-}
-
-/// Whether a file ends with [`BGZIP_END`]. gzip alone would take blocks without the last ones for
-/// a whole file. A pipe has no end to look at.
-fn ends_as_bgzip(path: &Path) -> io::Result<bool> {
-    let mut file = File::open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Ok(true);
-    }
-    let mut end = [0; BGZIP_END.len()];
-    let Some(start) = metadata.len().checked_sub(end.len() as u64) else { return Ok(false) };
-    file.seek(SeekFrom::Start(start))?;
-    file.read_exact(&mut end)?;
-    Ok(end == BGZIP_END)
-}
-
 /// Records between two reports of progress.
 const PROGRESS_RECORDS: u64 = 1 << 14;
-
-/// Opens FASTA or FASTQ.
-fn fastx(path: &Path, source: Box<dyn BufRead + Send>) -> Result<Reader, Error> {
-    let source: Box<dyn Read + Send> = Box::new(source);
-    let source = needletail::parse_fastx_reader(source).map_err(|error| Error::Input {
-        path: path.to_owned(),
-        place: "record 1".to_owned(),
-        reason: error.to_string(),
-    })?;
-    Ok(Reader::Fastx { source, letters: Vec::new(), name: Vec::new() })
-}
-
-/// The record of a line.
-fn of_line(line: &[u8]) -> Result<Record<'_>, &'static str> {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    if line.is_empty() {
-        return Err("the line is empty; each line needs letters, a comma and a name");
-    }
-    let comma = memchr::memchr(b',', line)
-        .ok_or("the line has no comma; each line needs letters, a comma and a name")?;
-    let (letters, name) = (&line[..comma], &line[comma + 1..]);
-    check(letters, name)?;
-    Ok(Record { letters, name })
-}
-
-fn check(letters: &[u8], name: &[u8]) -> Result<(), &'static str> {
-    match (letters.is_empty(), name.is_empty()) {
-        (true, _) => Err("the sequence has no letters"),
-        (_, true) => Err("the sequence has no name"),
-        _ => Ok(()),
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -325,17 +316,57 @@ mod tests {
     fn bad_records_are_named() {
         for (text, place, reason) in [
             ("AC,a\n\nAC,b\n", "line 2", "empty"),
+            ("\nAC,a\n", "line 1", "empty"),
+            ("# a list\nAC,a\n", "line 1", "comment"),
             ("AC,a\nACGT\n", "line 2", "no comma"),
             ("AC,a\n,b\n", "line 2", "no letters"),
             ("AC,a\nAC,\n", "line 2", "no name"),
-            (">a\nAC\n>b\n>c\nAC\n", "record 2", "no letters"),
+            ("AC\u{a0},a\n", "line 1", "0xc2 is not a letter"),
+            ("AC,a\0b\n", "line 1", "control character"),
+            (">a\nAC\n>b\n>c\nAC\n", "record 2, line 3", "no letters"),
             (">a\nAC\n>\nAC\n", "record 2", "no name"),
-            ("@a\nACG\n+\nII\n", "record 1", ""),
-            ("@a\nACG\n+\nIII\n@b\nACG\n", "record 2", ""),
+            (">a\nAC\u{a0}\n", "record 1, line 2", "0xc2 is not a letter"),
+            (">a\nAC>b\nAC\n", "record 1, line 2", "files joined"),
+            (">a\nAC\n# b\nAC\n", "record 1, line 3", "`;`"),
+            ("@a\nACG\n+\nII\n", "record 1, line 4", "3 letters and 2 qualities"),
+            ("@a\nACG\n+\nIIII\n", "record 1, line 4", "3 letters and 4 qualities"),
+            ("@a\nACG\n+\nIII\n@b\nACG\n", "record 2", "was cut"),
+            ("@a\nACG\n+\nIII\n@b\nACG\n+\n", "record 2", "was cut"),
+            ("@a\nACG\n@b\nACG\n+\nIII\n", "record 1, line 3", "`+` is missing"),
+            ("@a\nACG\n+\nII\n@b\nGG\n+\nII\n", "record 1, line 4", "qualities"),
+            ("@a\nACG\n+\nIII\nIII\n", "record 2, line 5", "begins with `@`"),
+            ("@a\n\n+\n\n", "record 1", "no letters"),
+            ("\u{feff}@HD\tVN:1\n", "record 1", "was cut"),
+            ("@HD\tVN:1.6\n", "the start", "SAM"),
+            ("LOCUS       X\n", "the start", "GenBank"),
         ] {
             let error = records(text.as_bytes()).unwrap_err().to_string();
             assert!(error.contains(place) && error.contains(reason), "{text:?}: {error}");
         }
+    }
+
+    /// Kinds of files that are not read are errors that say what to do.
+    #[test]
+    fn files_of_other_kinds_are_named() {
+        for (start, reason) in compressed::NOT_READ {
+            let bytes = [start, &[b'A'; 20]].concat();
+            assert!(records(&bytes).unwrap_err().to_string().contains(reason), "{reason}");
+            let bytes = zstd::encode_all(&*bytes, 0).unwrap();
+            assert!(records(&bytes).unwrap_err().to_string().contains(reason), "{reason}");
+        }
+        let twice = zstd::encode_all(&*zstd::encode_all(&b"A,a"[..], 0).unwrap(), 0).unwrap();
+        assert!(records(&twice).unwrap_err().to_string().contains("twice"));
+    }
+
+    #[test]
+    fn records_without_letters_are_skipped_and_counted_on_request() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b">a\n>b\nAC\n>c\n\n").unwrap();
+        let mut reader = RecordReader::open(file.path()).unwrap().skipping_empty();
+        let record = reader.next_record().unwrap();
+        assert_eq!(record, Some(Record { letters: b"AC", name: b"b" }));
+        assert_eq!(reader.next_record().unwrap(), None);
+        assert_eq!(reader.n_skipped(), 2);
     }
 
     #[test]
@@ -355,6 +386,19 @@ mod tests {
         }
         let bgzip = bgzip.finish().unwrap();
         assert_eq!(records(&bgzip).unwrap().len(), 3);
+        let zstd = zstd::encode_all(text.as_bytes(), 0).unwrap();
+        let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+        bzip2.write_all(text.as_bytes()).unwrap();
+        for whole in [zstd, bzip2.finish().unwrap()] {
+            assert_eq!(records(&whole).unwrap().len(), 5000);
+            for end in [whole.len() / 2, whole.len() - 1, whole.len() - 4, 11] {
+                assert!(records(&whole[..end]).is_err(), "{end}");
+            }
+        }
+        let joined = [&gzip[..], b"ACGT,x\n"].concat();
+        let error = records(&joined).unwrap_err();
+        let reason = std::error::Error::source(&error).unwrap().to_string();
+        assert!(reason.contains("not gzip follow"), "{reason}");
         for end in 2..bgzip.len() {
             assert!(records(&bgzip[..end]).is_err(), "{end}");
         }

@@ -59,6 +59,8 @@ mod alphabet;
 mod assemble;
 mod batch;
 mod error;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod input;
 mod kmers;
 mod output;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::input::{Record, RecordFormat};
+use crate::input::{Record, RecordFormat, are_letters, is_text};
 
 /// Letters of a line of FASTA.
 const LINE_LETTERS: usize = 80;
@@ -16,28 +16,26 @@ const QUALITY: u8 = b'I';
 ///
 /// # Errors
 /// `into` cannot be written, or [`RecordReader`](crate::RecordReader) would read another record
-/// ([`io::ErrorKind::InvalidInput`]): there are no letters or no name, a line break in either, a
-/// comma, `>` or `@` in letters where the format has it for something else, a space in a name.
+/// ([`io::ErrorKind::InvalidInput`]): there are no letters or no name, letters have a blank or a
+/// character that the format uses for something else, a name has a line break, or a blank where a
+/// name ends with it.
 pub fn write_record(
     into: &mut dyn Write,
     format: RecordFormat,
     record: &Record<'_>,
 ) -> io::Result<()> {
     let Record { letters, name } = record;
-    let (in_letters, in_name) = match format {
-        RecordFormat::Lines => ("\r\n,>@", "\r\n"),
-        RecordFormat::Fasta => ("\r\n>", "\r\n \t"),
-        RecordFormat::Fastq => ("\r\n", "\r\n \t"),
-    };
-    for (what, bytes, breaks) in [("letters", letters, in_letters), ("name", name, in_name)] {
-        let breaks = breaks.as_bytes();
-        if bytes.is_empty() || breaks.iter().any(|of| memchr::memchr(*of, bytes).is_some()) {
-            let name = String::from_utf8_lossy(name);
-            let reason = format!(
-                "the {what} of {name:?} cannot be written as {format:?}: nothing, or a break"
-            );
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
-        }
+    let can_be_written = are_letters(letters)
+        && !letters.is_empty()
+        && !is_taken(format, letters)
+        && is_name(format, name);
+    if !can_be_written {
+        let name = String::from_utf8_lossy(name);
+        let reason = format!(
+            "the sequence {name:?} cannot be written as {format:?}: its letters or its name are \
+             empty, or have blanks or characters that the format uses for something else"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
     }
     match format {
         RecordFormat::Lines => {
@@ -65,6 +63,24 @@ pub fn write_record(
     into.write_all(b"\n")
 }
 
+/// Whether letters have a character that means something else in the format.
+fn is_taken(format: RecordFormat, letters: &[u8]) -> bool {
+    match format {
+        RecordFormat::Lines => letters.contains(&b',') || b">@;#!".contains(&letters[0]),
+        RecordFormat::Fasta => letters.iter().any(|letter| b">;#!".contains(letter)),
+        RecordFormat::Fastq => b"@+".contains(&letters[0]),
+    }
+}
+
+/// Whether a name is read as it is written.
+fn is_name(format: RecordFormat, name: &[u8]) -> bool {
+    let is_whole = match format {
+        RecordFormat::Lines => name.trim_ascii() == name,
+        RecordFormat::Fasta | RecordFormat::Fastq => !name.iter().any(u8::is_ascii_whitespace),
+    };
+    is_whole && is_text(name) && !name.is_empty()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -81,7 +97,7 @@ mod tests {
         /// What is written is read again, or refused.
         #[test]
         fn records_come_back(
-            records in proptest::collection::vec(("[ACGT]{0,200}[-,>@+*a]?", "[a-z, \n]{0,6}"), 1..4),
+            records in proptest::collection::vec(("[#;@+]?[ACGT]{0,200}[-,>@+*a; ]?", "[a-z, \r\n]{0,6}"), 1..4),
         ) {
             for format in FORMATS {
                 let mut text = Vec::new();

@@ -78,8 +78,8 @@ impl EpochPlan {
         self.deal.rank_rows(self.first_batch)
     }
 
-    /// Number of padding rows at the end of the rank's last batch. A rank delivers each of them at
-    /// another place, too.
+    /// Number of padding rows at the end of the rank's last batch. Each padding
+    /// row repeats a row of the same epoch.
     pub fn n_padding(&self) -> u64 {
         self.n_padding
     }

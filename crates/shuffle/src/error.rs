@@ -374,7 +374,7 @@ pub enum Error {
         /// Number of counts.
         n_counts: usize,
     },
-    /// There are more numbers to draw than 32 bits can tell apart.
+    /// There are more numbers to draw than 32 bits can number.
     #[error("{n_counts} counts are more than 32 bits can number: leave out rare ones")]
     TooManyToDraw {
         /// Number of counts.

@@ -24,7 +24,7 @@
 //! let batch = filling;
 //! assert_eq!((batch.key(0).len(), batch.key(1)), (6000, &[1; 6][..]));
 //!
-//! // A ring never waits for its user. Whoever keeps too many slots is told so.
+//! // A ring never waits for its user: taking a slot fails if all are kept.
 //! let other = ring.take()?;
 //! assert!(ring.take().is_err());
 //! drop(other);

@@ -1,5 +1,5 @@
-//! A cache on disk around another storage: bytes that were read from far away are kept and served
-//! from disk, in this process and in later ones.
+//! A cache on disk around another storage: bytes that were read from a remote store are kept and
+//! served from disk, in this process and in later ones.
 //!
 //! [`CachedStorage`] documents its promises. [`plan`] cuts a read into blocks, [`store`] finds and
 //! keeps blocks within the limit, [`block`] recognizes damaged blocks, and [`flights`] lets threads

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
     use crate::LocalStorage;
 
-    /// If so many bytes were allocated first, the process would end.
+    /// Allocating this many bytes first would end the process.
     #[test]
     fn lengths_are_compared_with_the_file_before_memory_is_allocated() {
         let folder = tempfile::tempdir().unwrap();

@@ -16,14 +16,14 @@ use crate::storage::{
 /// of files. Everything else it asks the storage behind.
 ///
 /// A reader that learns step by step what to read next waits for each step, tens of milliseconds
-/// from a store far away. Who knows the format gathers the files of all steps before, and the
-/// reader then finds them here. Gathering is never needed for a right answer: what is missing, or
-/// refused, is asked for again when it is needed, and fails then. Any other error ends gathering at
-/// once, since a store that cannot be reached is not there for the next request either.
+/// from a remote store. A caller who knows the format gathers the files of all steps first, and the
+/// reader then finds them here. Gathering only saves time: whatever it misses is read later, and
+/// fails then if it must. Any other error than a missing or refused file ends gathering at once,
+/// since a store that cannot be reached will not answer the next request either.
 ///
-/// What was gathered or listed once is not asked for again. So the data set looks as it did then,
-/// as far as names, sizes and gathered files go. Files that are added later are not seen. To read
-/// one that was removed later is an error that says so: the data set has to be opened again.
+/// What was gathered or listed once is not requested again. So the data set looks as it did then,
+/// as far as names, sizes and gathered files go. Files that are added later are not seen. If a
+/// listed file has since been removed, reading it fails and asks to open the data set again.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -2,8 +2,8 @@
 //!
 //! A [`Storage`] lists folders, gives sizes, and reads ranges of bytes. It is rooted at one data
 //! set (an array, a store of samples); paths below it are relative, with `/` between names. A
-//! reader hands over many ranges in one call, so that a storage far away may fetch them at once,
-//! and joins ranges that lie as close as the storage's [`Coalesce`] allows.
+//! reader hands over many ranges in one call, so that a remote storage may fetch them at once, and
+//! joins ranges that lie as close as the storage's [`Coalesce`] allows.
 //!
 //! [`open`] takes an address: a local path, `file://`, or, with the Cargo features `s3`, `gcs` and
 //! `azure`, an address in an object store. Its settings have the names that TileDB gives them
@@ -35,7 +35,7 @@
 //!
 //! # Decorators
 //!
-//! A decorator is a storage around another. It changes how bytes come, never which.
+//! A decorator is a storage around another. It changes how bytes are fetched, never their content.
 //!
 //! | type | what it adds |
 //! |---|---|

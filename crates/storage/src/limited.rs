@@ -41,9 +41,9 @@ pub struct ReadLimit {
 pub struct ReadLimitUse {
     /// Bytes that were read.
     pub bytes: u64,
-    /// The time in which at least one read was under way, waiting for the limit included. Of each
-    /// pause between reads, it includes the time in which the bucket fills up, since those bytes
-    /// come beside the rate.
+    /// The time in which at least one read was under way, waiting for the limit included. A
+    /// pause between reads counts as long as the bucket fills up meanwhile, since those bytes come
+    /// beside the rate.
     pub reading: Duration,
 }
 
@@ -126,8 +126,8 @@ impl Drop for Reading<'_> {
 
 /// A storage whose reads keep a [`ReadLimit`]. Listings and sizes do not count.
 ///
-/// A folder is read in parts of one burst at most, each in its turn. For a storage far away each
-/// part would be a request, so a read waits until all of it is allowed and is then sent as it is.
+/// A folder is read in parts of one burst at most, each in its turn. For a remote storage each part
+/// would be a request, so a read waits until all of it is allowed and is then sent as it is.
 /// Nothing is fetched ahead ([`Coalesce::prefetch_bytes`]): those bytes would come beside the
 /// limit.
 #[derive(Debug)]

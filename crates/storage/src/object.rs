@@ -73,8 +73,8 @@ pub struct ObjectOptions {
     pub gap_bytes: u64,
     /// Target bytes per call, which are decoded together.
     pub batch_bytes: u64,
-    /// Most memory for ranges that are fetched ahead; 0 fetches nothing ahead. A read that needs
-    /// more at once takes more.
+    /// Most memory for ranges that are fetched ahead; 0 fetches nothing ahead. One large read
+    /// may exceed this.
     pub prefetch_bytes: u64,
     /// Threads that wait for the network, decrypt and copy.
     pub n_threads: usize,
@@ -331,8 +331,7 @@ impl Storage for ObjectStorage {
         for Answer { at, len, skip, from } in answers {
             let (bytes, skip) = match from {
                 Origin::Sent(idx) => (sent[idx].wait(), skip),
-                // Nobody waited for fetching ahead, so its failure is not an error until the read
-                // itself has tried.
+                // A failed prefetch is retried here; only the retry can fail the read.
                 Origin::Ahead { piece, range, pending } => match pending.wait() {
                     Ok(bytes) => (Ok(bytes), skip),
                     Err(_) => (self.requests.begin(pieces[piece].file, range).wait(), 0),

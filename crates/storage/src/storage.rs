@@ -19,7 +19,7 @@ pub trait Storage: Debug + Send + Sync {
     /// If the storage cannot be reached or refuses.
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>>;
 
-    /// The files and folders in each of `folders`, in their order. A storage far away asks for many
+    /// The files and folders in each of `folders`, in their order. A remote storage requests many
     /// at a time.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ pub trait Storage: Debug + Send + Sync {
     /// reached or refuses.
     fn size(&self, file: &str) -> io::Result<u64>;
 
-    /// Bytes of each of `files`, in their order. A storage far away asks for many at a time.
+    /// Bytes of each of `files`, in their order. A remote storage requests many at a time.
     ///
     /// # Errors
     /// For each file those of [`Storage::size`].
@@ -71,8 +71,8 @@ pub trait Storage: Debug + Send + Sync {
     /// storage cannot be reached or refuses.
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()>;
 
-    /// Reads whole files, each into its own buffer, in their order. A storage far away asks for
-    /// many at a time, and need not ask for sizes first.
+    /// Reads whole files, each into its own buffer, in their order. A remote storage requests
+    /// many at a time, and needs no sizes first.
     ///
     /// # Errors
     /// For each file those of [`Storage::size`] and [`Storage::read`].
@@ -80,9 +80,9 @@ pub trait Storage: Debug + Send + Sync {
         read_files_by_size(self, files)
     }
 
-    /// Announces pieces that will probably be read soon, in about this order. A storage far away
-    /// may begin to fetch them, within the memory that it allows itself. Called only if
-    /// the storage [prefetches](Coalesce::prefetches).
+    /// Announces pieces that will probably be read soon, in about this order. A remote storage may
+    /// begin to fetch them, within the memory that it allows itself. Called only if the storage
+    /// [prefetches](Coalesce::prefetches).
     fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
         let _ = (pieces, read);
     }
@@ -158,7 +158,7 @@ pub struct FileVersion {
     pub tag: Option<String>,
 }
 
-/// Counts of the requests of a storage far away.
+/// Counts of the requests of a remote storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestCounts {
     /// Requests sent, for bytes, sizes and listings, without those that a client repeats after a

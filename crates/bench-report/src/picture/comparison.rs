@@ -118,7 +118,7 @@ fn by_title<'a>(placed: &'a [Placed<'a>], title: impl Fn(&Placed<'_>) -> String)
             None => groups.push(Group { title, placed: vec![one] }),
         }
     }
-    // Dense batches first.
+    // Dense batches come first.
     groups.sort_by_key(|group| {
         let first = group.placed[0].summary;
         (first.point.form != "dense", first.point.form.clone(), first.data.n_cols)

@@ -38,7 +38,7 @@ fn without_epochs_there_is_no_report() {
     for _ in 0..2 {
         let error = write_report(folder.path(), &ReportOptions::default()).unwrap_err();
         assert!(error.to_string().contains("no epochs"), "{error}");
-        // The same for an empty file of epochs.
+        // An empty file of epochs is the same.
         check_folder(folder.path()).unwrap();
     }
     assert!(!folder.path().join(README_FILE).exists());

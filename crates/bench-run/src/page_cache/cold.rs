@@ -196,8 +196,8 @@ mod tests {
         (folder, files)
     }
 
-    /// Whether files are cold in the end. Of pages that another processor has just used, advice
-    /// learns late: once that processor has other pages to list.
+    /// Whether files are cold in the end. Advice misses pages that another processor has just used,
+    /// until that processor has other pages to list.
     fn at_last(is_cold: impl Fn() -> bool) -> bool {
         AGAIN.into_iter().chain([Duration::from_secs(2); 5]).any(|pause| {
             thread::sleep(pause);

@@ -79,7 +79,7 @@ pub(super) fn looks_like_oom(text: &str) -> bool {
     ]
     .iter()
     .any(|words| text.contains(words))
-        // Our own message.
+        // This is our own message.
         || (text.contains("cannot get ") && text.contains(" bytes for "))
 }
 

@@ -73,7 +73,7 @@ mod tests {
             .spawn()
             .unwrap();
         let start = Instant::now();
-        // Two shells, `sleep` and `cat`.
+        // The processes are two shells, `sleep` and `cat`.
         let peak = loop {
             match memory(shell.id()) {
                 Some(peak) if peak.n_processes == 4 => break peak,

@@ -38,7 +38,7 @@ impl RankProcess {
             let end = match ended {
                 Ok(Ended::Done { .. }) => RankEvent::Done,
                 Ok(Ended::Failed(failure)) => RankEvent::failed(failure),
-                // Whoever stopped it knows.
+                // The caller that interrupted it needs no event.
                 Ok(Ended::Interrupted) => return,
                 Err(error) => RankEvent::lost(format!("{error:#}")),
             };

@@ -37,7 +37,7 @@ fn case() -> impl Strategy<Value = Case> {
         })
         .prop_map(|(cells, order, (n_rows, n_columns, row_step, column_step))| {
             let rows: Vec<u64> = (0..n_rows).map(|row| 5 + row * row_step).collect();
-            // In descending order, which only a list can have.
+            // Columns descend, which only a list can do.
             let columns: Vec<u64> =
                 (0..n_columns).rev().map(|column| 3 + column * column_step).collect();
             let cells = cells
@@ -113,7 +113,7 @@ proptest! {
         let csr = case.csr(n_pieces);
         prop_assert_eq!(csr.nnz(), case.cells.len());
         prop_assert!(csr.row_offsets.windows(2).all(|pair| csr.columns[pair[0]..pair[1]].is_sorted()));
-        // A buffer with leftovers.
+        // The buffer has leftovers.
         let mut out = vec![7.0; case.order.len() * case.columns.len()];
         csr_rows_to_dense(csr.view(), &case.order, None, &mut out).unwrap();
         prop_assert_eq!(&out, &case.oracle());

@@ -148,8 +148,8 @@ fn what_cannot_be_done_is_said() {
     // The second row has no values: its total does not matter.
     run(scaled, Some(&[3.0, 0.0])).unwrap();
     for total in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        let told = run(scaled, Some(&[total, 1.0])).unwrap_err();
-        assert!(matches!(told, Error::Total { row_idx: 0, .. }), "{told}");
+        let error = run(scaled, Some(&[total, 1.0])).unwrap_err();
+        assert!(matches!(error, Error::Total { row_idx: 0, .. }), "{error}");
     }
     assert!(matches!(run(scaled, Some(&[1.0])), Err(Error::Length { found: 1, .. })));
     for target in [0.0, -1.0, f64::NAN] {

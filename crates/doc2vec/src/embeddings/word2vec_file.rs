@@ -22,7 +22,7 @@ impl NamedVectors {
     /// - [`Error::Write`]: the file cannot be written.
     pub fn write_word2vec_text(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        self.check_names()?;
+        check_word2vec_names(&self.names)?;
         write_whole(path, |writer| {
             let mut write = || {
                 writeln!(writer, "{} {}", self.len(), self.dimension)?;
@@ -46,7 +46,7 @@ impl NamedVectors {
     /// Those of [`write_word2vec_text`](Self::write_word2vec_text).
     pub fn write_word2vec_binary(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        self.check_names()?;
+        check_word2vec_names(&self.names)?;
         write_whole(path, |writer| {
             let mut write = || {
                 writeln!(writer, "{} {}", self.len(), self.dimension)?;
@@ -135,13 +135,17 @@ impl NamedVectors {
     fn vectors(&self) -> impl Iterator<Item = &[f32]> {
         self.values.chunks_exact(self.dimension)
     }
+}
 
-    fn check_names(&self) -> Result<(), Error> {
-        let is_wrong = |name: &String| name.is_empty() || name.contains(char::is_whitespace);
-        match self.names.iter().position(is_wrong) {
-            None => Ok(()),
-            Some(row) => Err(Error::Name { row, name: self.names[row].clone() }),
-        }
+/// Fails if a name cannot be written in word2vec's forms: to be called before training.
+///
+/// # Errors
+/// [`Error::Name`]: a name is empty or has white space.
+pub fn check_word2vec_names(names: &[String]) -> Result<(), Error> {
+    let is_wrong = |name: &String| name.is_empty() || name.contains(char::is_whitespace);
+    match names.iter().position(is_wrong) {
+        None => Ok(()),
+        Some(row) => Err(Error::Name { row, name: names[row].clone() }),
     }
 }
 

@@ -138,7 +138,7 @@ fn a_failed_write_leaves_the_old_file() {
     let error = NamedVectors::read_word2vec_text(&missing).unwrap_err();
     assert!(matches!(error, Error::Read { .. }), "{error}");
 
-    // A folder where the partial file should be.
+    // A folder is where the partial file should be.
     let path = folder.path().join("vectors");
     vectors.write_word2vec_text(&path).unwrap();
     fs::create_dir(folder.path().join("vectors.partial")).unwrap();

@@ -140,12 +140,12 @@ fn batch_targets(padding: usize) -> u64 {
 }
 
 #[test]
-fn a_rate_that_diverges_is_found_in_the_vectors() {
+fn a_rate_that_diverges_is_found_at_once_and_in_the_vectors() {
     let spec = TrainSpec { alpha: 1e30, ..TrainSpec::new(MEMORY, 1_000_000) };
     let mut trainer = Trainer::new(&spec, 2, &[1, 1, 0]).unwrap();
-    for _ in 0..50 {
-        trainer.train_batch(&RIGHT).unwrap();
-    }
+    let error = (0..50).find_map(|_| trainer.train_batch(&RIGHT).err()).unwrap();
+    assert!(matches!(error, Error::Diverged { n_targets: 1..250, .. }), "{error}");
+    assert!(error.to_string().contains("an alpha lower than 1"), "{error}");
     let names = |n: usize| (0..n).map(|name| name.to_string()).collect::<Vec<_>>();
     let error = trainer.embeddings(names(2), names(3)).unwrap_err();
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");

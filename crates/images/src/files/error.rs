@@ -5,7 +5,10 @@
 #[non_exhaustive]
 pub enum FileError {
     /// The file ends too early.
-    #[error("the file ends at byte {length}, and {part} needs the bytes up to {end}")]
+    #[error(
+        "the file has {length} bytes, but {part} would end at byte {end}: it was cut, or has another \
+         format"
+    )]
     Truncated {
         /// The part that is incomplete.
         part: &'static str,

@@ -35,7 +35,7 @@ fn the_error_says_how_much_would_do_and_that_does() {
     assert!((8_000_000..20_000_000).contains(&needed), "{text}");
     assert!(text.contains("MiB") && text.contains(&full.node), "{text}");
 
-    // Nothing fits any more, so nothing can be told from what did.
+    // No value fits any more, so the needed memory cannot be estimated from those that did.
     let error = store.put_manifest(&vec![0; 100_000]).unwrap_err().to_string();
     assert!(error.contains("full before the first value"), "{error}");
 

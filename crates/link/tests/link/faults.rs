@@ -83,7 +83,7 @@ fn bodies_are_cut_and_connections_closed() {
     let mut stream = TcpStream::connect(server.address()).unwrap();
     write!(stream, "{GET} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut answer = Vec::new();
-    // An end, or a connection that is reset.
+    // The connection ends or is reset.
     drop(stream.read_to_end(&mut answer));
     assert!(answer.is_empty());
     let counts = LinkCounts::take(&server.address().to_string()).unwrap();

@@ -119,7 +119,7 @@ fn requests_that_are_late_are_repeated() {
     }
     let counts = storage.request_counts().unwrap();
     assert_eq!(counts.sent, 200 + counts.repeated);
-    // At most one in twenty, and one.
+    // At most one request in twenty was repeated, and one more.
     assert!((1..=11).contains(&counts.repeated), "{counts:?}");
     assert_eq!(server.counts().requests, counts.sent);
 }

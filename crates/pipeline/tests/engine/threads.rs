@@ -196,7 +196,7 @@ fn each_block_names_the_rows_of_the_next() {
         }
         assert!(blocks[blocks.len() - 1][1].is_empty());
     }
-    // Of several threads another one may read the next block already.
+    // With several threads, another one may be reading the next block already.
     let pipeline =
         pipeline(of(100), PipelineSpec { read_threads: 3, prefetch_blocks: 3, ..spec() });
     assert!(!batches(&pipeline, 2).is_empty());

@@ -75,7 +75,7 @@ impl Point {
             seed: self.seed,
             batch_rows: self.batch,
             remainder: Remainder::Short,
-            // A block for each worker while one is cut into batches.
+            // Each worker has a block while another is cut into batches.
             prefetch_blocks: self.workers,
             read_threads: self.workers,
             // The consumer need not wait for the thread that makes batches to wake.

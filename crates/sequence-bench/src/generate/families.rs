@@ -101,7 +101,7 @@ mod tests {
             assert!((differ(&ancestor, &member_letters) - 0.1).abs() < 0.022);
         }
         let relatives = differ(&letters(&FAMILIES, 1).1, &letters(&FAMILIES, 4).1);
-        // Both mutated, less those that became the same letter.
+        // Both are mutated, and some letters became the same one.
         assert!((relatives - (2.0 * 0.1 - 0.01 - 0.01 / 3.0)).abs() < 0.03, "{relatives}");
         let strangers = differ(&letters(&FAMILIES, 1).1, &letters(&FAMILIES, 2).1);
         assert!((strangers - 0.75).abs() < 0.04, "{strangers}");

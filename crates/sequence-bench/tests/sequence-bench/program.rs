@@ -15,7 +15,8 @@ fn files_become_stores_and_stores_have_words() {
     let (code, _, messages) = run(folder, "import file.gz store");
     assert_eq!(code, Some(0), "{messages}");
     assert!(messages.starts_with("store: 106 sequences in "), "{messages}");
-    // 28 bytes beside 1,012 letters and 13 of a name, and the description.
+    // A sequence takes 28 bytes beside 1,012 letters and 13 of its name; the description comes on
+    // top.
     assert!(messages.contains("0.1 MB kept, 1.03"), "{messages}");
 
     let (code, out, messages) = run(folder, "words store --threads 2 --write words.tsv");
@@ -57,6 +58,8 @@ fn errors_are_one_line_with_their_exit_code() {
     store(folder);
     fs::write(folder.join("bad.txt"), "ACGT,a\nACGT\n").unwrap();
     fs::write(folder.join("twice.txt"), "ACGT,a\nAC,a\n").unwrap();
+    fs::write(folder.join("empty.fastq"), "@a\n\n+\n\n").unwrap();
+    fs::write(folder.join("some.xz"), b"\xfd7zXZ\0\0\x04").unwrap();
     for (arguments, expect, part) in [
         ("generate file.txt -q", 1, "exists already"),
         ("generate x -q --size 0GB", 2, "no sequences"),
@@ -74,6 +77,9 @@ fn errors_are_one_line_with_their_exit_code() {
         ("sweep store -E 1 --warmup 1 -q", 2, "leave none to time"),
         ("peers store --python p --form letters", 2, "readers feed words"),
         ("peers store --python p --unknown skip", 2, "take --unknown fail"),
+        ("peers store --python p --fold-case", 2, "leave out --fold-case"),
+        ("import empty.fastq x -q", 1, "leave such records out (--skip-empty)"),
+        ("import some.xz x -q", 1, "compressed by xz: decompress it first"),
     ] {
         let (code, out, messages) = run(folder, arguments);
         assert_eq!(code, Some(expect), "{arguments}: {messages}");
@@ -97,4 +103,48 @@ fn commands_go_on_if_nobody_reads_their_output() {
         let status = command.stdout(writer).stderr(both).status().unwrap();
         assert_eq!(status.code(), Some(0), "{arguments}");
     }
+}
+
+#[test]
+fn records_are_left_out_on_request_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let text = "@a\nACGT\n+\nIIII\n@b\n\n+\n\n@a x\nGG\n+\nII\n@c\nTTTT\n+\nIIII\n@c\n\n+\n";
+    fs::write(folder.join("reads.fastq"), text).unwrap();
+    for arguments in ["import reads.fastq s -q", "import reads.fastq s -q --skip-empty"] {
+        assert_eq!(run(folder, arguments).0, Some(1), "{arguments}");
+    }
+    let (code, _, messages) = run(folder, "import reads.fastq s --skip-empty --skip-doubled");
+    assert_eq!(code, Some(0), "{messages}");
+    for line in [
+        "s: 2 sequences in ",
+        "s: 2 records without letters were left out",
+        "s: 1 records with a name that is there were left out",
+    ] {
+        assert!(messages.contains(line), "{messages}");
+    }
+    let (_, out, _) = run(folder, "words s --padding 0 --unknown fail");
+    assert!(out.contains("ACGT: 2 that occur"), "{out}");
+}
+
+/// Repeats in lower case are words as others are; without the flag both cases differ.
+#[test]
+fn both_cases_are_counted_as_one_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("soft.fasta"), ">a\nACGTacgtACGT\n>b\nacgtnnnn\n").unwrap();
+    assert_eq!(run(folder, "import soft.fasta s -q").0, Some(0));
+    let words = |arguments: &str| {
+        let (code, out, messages) =
+            run(folder, &format!("words s --padding 0 --frames 1 {arguments}"));
+        assert_eq!(code, Some(0), "{messages}");
+        out
+    };
+    let out = words("");
+    assert!(out.starts_with("3 words of 4 letters of ACGTacgnt"), "{out}");
+    let out = words("--fold-case");
+    assert!(out.starts_with("2 words of 4 letters of ACGNT: 2 that occur"), "{out}");
+    let out = words("--fold-case --alphabet acgt --unknown skip");
+    assert!(out.starts_with("1 words of 4 letters of acgt: 1 that occur"), "{out}");
+    assert!(out.contains("4 words counted"), "{out}");
 }

@@ -63,3 +63,32 @@ fn training_is_the_same_again_and_both_models_learn() {
     let (code, _, messages) = run(folder.path(), "train store -E 0");
     assert_eq!(code, Some(2), "{messages}");
 }
+
+/// Names with blanks are noticed before training, and so is a rate that is too large soon after its
+/// begin. The next try finds no folder.
+#[test]
+fn what_would_end_badly_ends_early() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("file"), "ACGTTGCAACGT,my gene\nACGGTTTACGTT,other\n").unwrap();
+    assert_eq!(run(folder, "import file store -q").0, Some(0));
+    let (code, out, messages) = run(folder, "train store -E 1000000 -o vectors");
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{messages}");
+    assert!(
+        messages.contains("\"my gene\"") && messages.contains("--safetensors-only"),
+        "{messages}"
+    );
+    assert!(!folder.join("vectors").exists());
+
+    let arguments = "train store -E 1000000 --alpha 1e30 -o vectors --safetensors-only";
+    let (code, out, messages) = run(folder, arguments);
+    assert_eq!(code, Some(1), "{out}{messages}");
+    assert!(messages.contains("the loss is not a number any more"), "{messages}");
+    assert!(messages.contains("an alpha lower than"), "{messages}");
+    assert!(out.lines().count() < 100 && !out.contains("NaN"), "{out}");
+
+    let (code, out, messages) = run(folder, "train store -E 1 -o vectors --safetensors-only");
+    assert_eq!((code, messages.as_str()), (Some(0), ""), "{out}");
+    let files: Vec<_> = fs::read_dir(folder.join("vectors")).unwrap().collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+}

@@ -1,5 +1,6 @@
 //! What a store says about its sequences.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::Hasher as _;
 
@@ -40,6 +41,19 @@ impl Summary {
         let letters: Vec<u8> =
             self.letters.iter().map(|(letter, _)| u8::try_from(*letter).unwrap_or(0)).collect();
         Alphabet::new(&letters)
+    }
+
+    /// The letters that occur in either case, as an alphabet in which both cases of a letter are
+    /// the same one: for genomes whose repeats are in lower case.
+    ///
+    /// # Errors
+    /// Those of [`alphabet`](Self::alphabet).
+    pub fn alphabet_of_both_cases(&self) -> Result<Alphabet, Error> {
+        let of_both =
+            |(letter, _): &(char, u64)| u8::try_from(*letter).unwrap_or(0).to_ascii_uppercase();
+        let letters: BTreeSet<u8> = self.letters.iter().map(of_both).collect();
+        let letters: Vec<u8> = letters.into_iter().collect();
+        Ok(Alphabet::new(&letters)?.folding_case())
     }
 
     /// Reads what [`to_json`](Self::to_json) writes.

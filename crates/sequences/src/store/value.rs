@@ -124,7 +124,7 @@ mod tests {
             }
             prop_assert_eq!(&found, &list);
             prop_assert!(value.append_to(&mut found, sequences.len(), true).is_none());
-            // In any order.
+            // Values may be read in any order.
             for at in (0..sequences.len()).rev().step_by(2) {
                 let mut one = SequenceList::default();
                 value.append_to(&mut one, at, false).unwrap();

@@ -1,7 +1,9 @@
 //! Writes a folder of sequences.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{BufWriter, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use storage::{Destination, Existing};
@@ -18,6 +20,9 @@ pub struct WriteReport {
     pub summary: Summary,
     /// Bytes of all files of the store.
     pub n_bytes: u64,
+    /// Sequences that were left out because their name was there already; see
+    /// [`SequenceFilesWriter::skipping_doubled`].
+    pub n_doubled: u64,
 }
 
 /// Writes sequences one after another into a new folder, which appears when it is complete.
@@ -42,6 +47,10 @@ pub struct SequenceFilesWriter {
     name_ends: BufWriter<File>,
     /// The entries of [`BY_NAME`] in the order of rows: the only memory that grows with the store.
     by_name: Vec<NameEntry>,
+    /// The row of each name by its hash, if doubled names are skipped. The second name
+    /// with the same hash stands at the next free number.
+    rows: Option<HashMap<u64, u32>>,
+    n_doubled: u64,
     summing: Summing,
     n_letters: u64,
     n_name_bytes: u64,
@@ -74,10 +83,20 @@ impl SequenceFilesWriter {
             destination,
             folder,
             by_name: Vec::new(),
+            rows: None,
+            n_doubled: 0,
             summing: Summing::default(),
             n_letters: 0,
             n_name_bytes: 0,
         })
+    }
+
+    /// Leaves out sequences whose name is there already, whatever their letters are, and counts
+    /// them. Takes some 30 bytes of memory for each name until the store is complete.
+    #[must_use]
+    pub fn skipping_doubled(mut self) -> Self {
+        self.rows = Some(HashMap::new());
+        self
     }
 
     /// Appends a sequence.
@@ -87,8 +106,13 @@ impl SequenceFilesWriter {
     pub fn push(&mut self, letters: &[u8], name: &[u8]) -> Result<(), Error> {
         let row = u32::try_from(self.by_name.len())
             .map_err(|_| Error::settings("a store can have 2^32 sequences at most"))?;
+        let hash = XxHash3_64::oneshot(name);
+        if self.is_doubled(name, hash, row)? {
+            self.n_doubled += 1;
+            return Ok(());
+        }
         self.summing.add(letters, name);
-        self.by_name.push(name_entry(XxHash3_64::oneshot(name), row));
+        self.by_name.push(name_entry(hash, row));
         self.n_letters += letters.len() as u64;
         self.n_name_bytes += name.len() as u64;
         let folder = &self.folder;
@@ -96,6 +120,32 @@ impl SequenceFilesWriter {
         write(&mut self.names, name, folder, NAMES)?;
         write(&mut self.letter_ends, &self.n_letters.to_le_bytes(), folder, LETTER_ENDS)?;
         write(&mut self.name_ends, &self.n_name_bytes.to_le_bytes(), folder, NAME_ENDS)
+    }
+
+    /// Whether doubled names are skipped and this one is there already. Else it gets `row`.
+    fn is_doubled(&mut self, name: &[u8], hash: u64, row: u32) -> Result<bool, Error> {
+        let Some(mut rows) = self.rows.take() else { return Ok(false) };
+        let mut place = hash;
+        let is_doubled = loop {
+            match rows.entry(place) {
+                Entry::Vacant(free) => {
+                    free.insert(row);
+                    break false;
+                }
+                Entry::Occupied(other) if self.written_name(*other.get())? == name => break true,
+                Entry::Occupied(_) => place = place.wrapping_add(1),
+            }
+        };
+        self.rows = Some(rows);
+        Ok(is_doubled)
+    }
+
+    /// A name that may still be in a buffer.
+    fn written_name(&mut self, row: u32) -> Result<Vec<u8>, Error> {
+        for (file, name) in [(&mut self.names, NAMES), (&mut self.name_ends, NAME_ENDS)] {
+            file.flush().map_err(|source| failed("write", &self.folder.join(name), source))?;
+        }
+        self.name(row)
     }
 
     /// Number of sequences so far.
@@ -147,7 +197,7 @@ impl SequenceFilesWriter {
             n_bytes += size;
         }
         self.destination.publish()?;
-        Ok(WriteReport { summary, n_bytes })
+        Ok(WriteReport { summary, n_bytes, n_doubled: self.n_doubled })
     }
 
     /// Fails if two names are the same. Names of the same hash are compared as they are.
@@ -204,7 +254,7 @@ fn little_endian(bytes: &[u8]) -> u64 {
 
 fn read_at(path: &Path, from: u64, into: &mut [u8]) -> Result<(), Error> {
     let mut read = || {
-        let mut file = BufReader::new(File::open(path)?);
+        let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(from))?;
         file.read_exact(into)
     };

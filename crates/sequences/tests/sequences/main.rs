@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod bed;
+mod dialects;
 mod loader;
 mod servers;
 mod stores;

@@ -90,7 +90,7 @@ fn a_second_fill_writes_what_is_missing() {
     let (store, _) = fill(&spec, &files, 4).unwrap();
     let (_, second) = fill(&spec, &files, 4).unwrap();
     assert_eq!((second.n_found, second.written.len()), (500, 0));
-    // A fill that ended early.
+    // Now the fill looks as if it had ended early.
     store.values().put_manifest(&early(&store)).unwrap();
     let error = SequenceServers::open(&spec).unwrap_err().to_string();
     assert!(error.contains("not filled to its end"), "{error}");
@@ -148,7 +148,7 @@ fn fills_at_the_same_time_agree() {
         for _ in 0..3 {
             scope.spawn(|| {
                 fill(&spec, &files, 3).unwrap();
-                // Complete now, whatever the others still do.
+                // The store is complete now, whatever the other fills still do.
                 SequenceServers::open(&spec).unwrap();
             });
         }

@@ -328,7 +328,7 @@ impl Table {
 /// Appends random rows of `from` until there are `n`: rows that are not there yet, as long as there
 /// are any, then all again.
 fn draw_into(generator: &mut ChaCha8Rng, from: &[u32], n: usize, rows: &mut Vec<u32>) {
-    // Of many rows, most draws are of one that is not there yet.
+    // Among many rows, most draws find one that is not there yet.
     while rows.len() < n && n <= from.len() / 4 {
         let row = from[below(generator, from.len() as u64) as usize];
         if !rows.contains(&row) {

@@ -54,7 +54,7 @@ fn weights(groups: &[u32], shares: &[f64]) -> Result<Vec<f64>, Error> {
             return Err(Error::EmptyGroup { group, share });
         }
     }
-    // Of the largest, so that no quotient is rounded to 0.
+    // Shares are relative to the largest, so that no quotient is rounded to 0.
     let largest = shares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let of_row =
         |group: &u32| shares[*group as usize] / largest / f64::from(n_rows[*group as usize]);

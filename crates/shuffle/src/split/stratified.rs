@@ -74,7 +74,7 @@ impl LabelNumbers {
             is_there[*label as usize] = true;
         }
         let distinct: Vec<u32> = (0..=most).filter(|label| is_there[*label as usize]).collect();
-        // Of labels that are not there, no number is asked for.
+        // Labels that are not there keep 0, which nothing reads.
         let mut table = vec![0; most as usize + 1];
         for (number, label) in (0..).zip(&distinct) {
             table[*label as usize] = number;

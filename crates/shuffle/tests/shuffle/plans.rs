@@ -259,7 +259,7 @@ fn worlds_that_do_not_fit_are_refused() {
     assert!(matches!(check(large), Error::TooManyRows { .. }));
     let in_order = PlanSpec { order: Order::InOrder, ..spec };
     assert_eq!(in_order.dealt_epoch(0, &fits).unwrap_err(), Error::LanesInOrder { lanes: 3 });
-    // All of many lanes on one rank.
+    // One rank delivers all of many lanes.
     let wide = PlanSpec { n_rows: 1 << 40, chunk_rows: 1 << 20, chunks_per_block: 1 << 10, ..spec };
     let batches = BatchSpec { lanes: 8, remainder: Remainder::Drop, ..BatchSpec::single(1024) };
     assert_eq!(

@@ -44,7 +44,7 @@ proptest! {
         prop_assert!(set.memory_bytes() <= 2 * rows.len() + 56 * rows.len().min(24));
         let between = rows.iter().filter(|row| (from..to).contains(row)).map(|row| row - from);
         prop_assert_eq!(set.between(from..to), RowSet::from_ascending(between).unwrap());
-        // However the rows were added.
+        // The set is the same however its rows were added.
         let mut builder = RowSetBuilder::default();
         for range in ranges_of(&rows) {
             builder.push_range(range).unwrap();

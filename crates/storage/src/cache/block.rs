@@ -17,7 +17,7 @@ const MAGIC: [u8; 8] = *b"TDBblock";
 /// evicted.
 const FORMAT: u32 = 2;
 
-/// Identifies what blocks belong to. Of a file: its place, name and version, and the size of its
+/// Identifies what blocks belong to: for a file its place, name and version, and the size of its
 /// blocks.
 pub type ObjectId = [u8; 16];
 
@@ -45,7 +45,7 @@ pub(crate) fn object_id(
     hasher.update([u8::from(version.tag.is_some())]);
     let address = format!("{}/{file}", place.trim_end_matches('/'));
     for text in [address.as_str(), version.tag.as_deref().unwrap_or_default()] {
-        // Each text after its length: no two lists of texts give the same bytes.
+        // Each text follows its length, so no two lists of texts give the same bytes.
         hasher.update((text.len() as u64).to_le_bytes());
         hasher.update(text);
     }

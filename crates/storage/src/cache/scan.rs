@@ -54,7 +54,7 @@ impl Scan {
                         scan.blocks.push(ScannedBlock { id, read, cost });
                     }
                     Ok(_) => {}
-                    // Removed by somebody just now.
+                    // Another process has just removed it.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => return Err(error),
                 }

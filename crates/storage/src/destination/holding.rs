@@ -288,7 +288,7 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), DestinationError> 
                 return Err(not_ours(target, folder));
             }
             mark(&mut marker, folder).map_err(|source| {
-                // Without a complete marker the next run could not tell whose folder it is.
+                // Without a complete marker the next run could not know whose folder it is.
                 drop(fs::remove_file(&path));
                 drop(fs::remove_dir(folder));
                 file_error("write", &path)(source)
@@ -346,7 +346,7 @@ fn looks_like_ours(folder: &Path) -> io::Result<Option<bool>> {
     let Some(first) = fs::read_dir(folder)?.next().transpose()? else {
         return Ok(Some(true));
     };
-    // Of ours, all else is there only while the marker is.
+    // Our folders have other content only while they have the marker.
     let is_foreign = first.path() != marker
         && metadata(&marker)?.is_none()
         && metadata(&first.path())?.is_some();

@@ -167,7 +167,7 @@ fn what_is_not_marked_stays() {
     refused("an experiment of the user's");
     let there = names(&elsewhere);
     assert_eq!((content(&partial), names(&partial)), ("kept".to_owned(), there.clone()));
-    // A marker of another program.
+    // The marker is another program's.
     fs::write(partial.join("somafeed-unfinished"), "mine").unwrap();
     refused("a file of the marker's name");
     assert_eq!(content(&partial), "kept");
@@ -216,7 +216,7 @@ fn a_source_is_never_written_to() {
     };
     let (source, partial) = (source.to_str().unwrap(), partial.to_str().unwrap());
     let replace = REPLACE;
-    // The destination.
+    // The source is the destination.
     check(source, source, replace, "is");
     check(source, &format!("{source}/"), replace, "is");
     check(&format!("file://{source}/"), &format!("{source}/../experiment"), replace, "is");
@@ -224,7 +224,7 @@ fn a_source_is_never_written_to() {
     check(source, &format!("{source}/new"), Existing::Keep, "lies in");
     check(source, &format!("file://{source}/deep/er/new/"), Existing::Keep, "lies in");
     check(source, &target("links/root/z.partial/experiment/obs"), Existing::Keep, "lies in");
-    // The folder beside it.
+    // The source is the folder beside it.
     check(partial, &target("z"), Existing::Keep, "is");
     check(&format!("{partial}/."), &format!("file://{}", target("z")), Existing::Keep, "is");
     check(&target("links/partial"), &target("links/../z"), Existing::Keep, "is");
@@ -489,7 +489,7 @@ fn where_folders_cannot_be_exchanged_a_killed_run_loses_nothing() {
     claimed.sync_renames(&mut disk::sync).unwrap();
     drop(claimed);
     assert_eq!(names(folder.path()), ["x"]);
-    // Killed after the first step.
+    // The run is killed after the first step.
     killed(&target, REPLACE, |claim| {
         fs::rename(&target, claim.holding.replaced()).unwrap();
         experiment(&claim.holding.data(), "newer");
@@ -524,7 +524,7 @@ fn what_was_set_aside_goes_only_if_its_successor_is_known_to_be_there() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("x");
     let replaced = folder.path().join("x.partial/replaced");
-    // For any state of the note on disk.
+    // This holds for any state of the note on disk.
     for note in [None, Some(""), Some("The new")] {
         experiment(&target, "old");
         killed(&target, REPLACE, |claim| {
@@ -617,7 +617,7 @@ one was to replace, and may be the only copy. Move that back to its own name fir
     assert!(claim(&target, Existing::Keep).unwrap().leftover().is_some());
     assert!(names(folder.path()).is_empty());
 
-    // Killed while it wrote the marker.
+    // The run was killed while it wrote the marker.
     write_marker(&marker[..30]);
     drop(claim(&target, Existing::Keep).unwrap());
     assert!(names(folder.path()).is_empty());

@@ -177,7 +177,7 @@ proptest! {
             clock.pass(pause);
             let mut left = (burst * eighths).div_ceil(8);
             while left > 0 {
-                // As the bucket cuts it.
+                // The bucket cuts a read in the same way.
                 let part = left.min(burst);
                 let before = clock.nanos();
                 bucket.take(part);
@@ -322,7 +322,7 @@ fn pauses_between_reads_count_as_far_as_the_bucket_fills_in_them() {
     assert_eq!(limit.used(), used);
 }
 
-/// A storage far away, which counts the pieces of each read.
+/// A remote storage, which counts the pieces of each read.
 #[derive(Debug, Default)]
 struct Far {
     reads: Mutex<Vec<usize>>,

@@ -105,7 +105,7 @@ fn bytes_of_an_old_and_a_new_file_are_not_mixed() {
         fs::write(folder.path().join(&name), [1]).unwrap();
         read(&closed, &name, 0..1).unwrap();
     }
-    // Ticks of the file system's clock.
+    // The file system's clock ticks meanwhile.
     std::thread::sleep(Duration::from_millis(20));
     fs::write(path("new"), b"abcdefghij").unwrap();
     fs::rename(path("new"), path("replaced")).unwrap();

@@ -47,7 +47,7 @@ pub(super) fn join<'a>(
         let len = piece.range.end - piece.range.start;
         let n_parts = len.div_ceil(part_bytes);
         for part in 0..n_parts {
-            // Of about equal length.
+            // Parts have about equal length.
             let at = |part: u64| {
                 piece.range.start
                     + (u128::from(len) * u128::from(part) / u128::from(n_parts)) as u64

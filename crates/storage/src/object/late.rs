@@ -87,7 +87,7 @@ impl Late {
     /// Notes an answer: its first byte after `first_secs`, all `n_bytes` after `body_secs` more.
     pub(super) fn answered(&mut self, first_secs: f64, body_secs: f64, n_bytes: usize) {
         self.first_bytes.add(first_secs);
-        // Of short bodies the time says little.
+        // The time of a short body is mostly latency.
         if n_bytes >= 64 << 10 {
             self.bodies.add(body_secs / mebibytes(n_bytes as u64));
         }

@@ -39,7 +39,7 @@ impl Requests {
         let key = self.key(folder)?;
         let mut tries = Tries::new(self.client.list_tries()).await;
         loop {
-            // Not while it waits for the next try.
+            // A list that waits for its next try has no permit.
             let permit = self.client.turn().await?;
             self.count_sent(1);
             let listed = self.client.store.list_with_delimiter(Some(&key)).await;

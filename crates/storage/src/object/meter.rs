@@ -208,7 +208,7 @@ impl Measured {
         if *known < rate {
             approach(known, rate, FAST);
         } else if window.is_full && !is_busy {
-            // Windows are few, other than requests.
+            // There are fewer windows than requests, so each counts for more.
             approach(known, rate, FAST / 2.0);
         }
         let is_full = self.is_full;
@@ -276,7 +276,7 @@ mod tests {
         assert!(near(measured.link.total_rate, 1e9), "{:?}", measured.link);
         // Less was asked for: that says nothing about the link.
         send(&mut measured, 10_000_000, 2000, (false, 0.5));
-        // The processors were too slow: neither does that.
+        // The processors were too slow, so this does not change the rate either.
         send(&mut measured, 10_000_000, 4000, (true, 1.9));
         assert!(near(measured.link.total_rate, 1e9), "{:?}", measured.link);
         send(&mut measured, 100_000_000, 6000, (true, 0.5));

@@ -25,6 +25,8 @@ pub(super) const HEADER_BYTES: usize = 16;
 pub(super) const MAX_BYTES: usize = i32::MAX as usize - HEADER_BYTES;
 /// Version of the format.
 pub(super) const VERSION: u8 = 2;
+/// Versions of the format that Blosc2 writes.
+const BLOSC2: std::ops::RangeInclusive<u8> = 3..=5;
 /// Version of the format of each codec.
 pub(super) const CODEC_VERSION: u8 = 1;
 /// Fewest bytes of a part, and of a buffer that is not only copied.
@@ -90,6 +92,11 @@ impl<'a> Buffer<'a> {
         let [stored_bytes, block_bytes, length] =
             [1, 2, 3].map(|idx| u32::from_le_bytes(words[idx]) as usize);
         let damaged = |at: usize, reason| Err(FileError::damaged(offset + at, reason));
+        if BLOSC2.contains(&version) {
+            let reason = "it was compressed by Blosc2; the format is c-blosc 1: write it again with \
+                          Python's package `blosc`";
+            return Err(FileError::unsupported(offset, reason));
+        }
         if version != VERSION || flags & flags::RESERVED != 0 {
             let reason =
                 format!("format {version} of c-blosc with flags {flags:#x}: format {VERSION} is");

@@ -102,6 +102,11 @@ struct Machine<'a> {
 
 impl<'a> Machine<'a> {
     fn run(mut self) -> Result<Unpickled<'a>, FileError> {
+        if self.file.get(2..9) == Some(b"b2frame") {
+            let reason = "the file is a frame of Blosc2; the format is a pickle and c-blosc 1, as \
+                          Python's package `blosc` writes it: write it again, or to a Zarr array";
+            return Err(FileError::unsupported(0, reason));
+        }
         if self.bytes(1)? != [0x80] {
             return Err(FileError::damaged(0, "a file of this format begins with a pickle"));
         }

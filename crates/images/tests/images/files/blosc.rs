@@ -123,12 +123,13 @@ fn other_pickles_are_refused() {
         let call = b"\x89\x88\x87R(K\x03X\x01\x00\x00\x00";
         [begin, code.as_bytes(), call, order.as_bytes(), state, b"\x86."].concat()
     };
-    check(&numpy("f4", "<"), "the file ends at byte 58, and the header of a c-blosc buffer");
+    check(&numpy("f4", "<"), "the file has 58 bytes, but the header of a c-blosc buffer");
     check(&numpy("O8", "|"), "elements of numpy's type `O8`: numbers and bool are");
     check(&numpy("M8", "<"), "elements of numpy's type `M8`");
     check(&numpy("f4", "|"), "byte order Some(\"|\") of numpy's type `f4`");
-    check(b"", "the file ends at byte 0, and the pickle");
+    check(b"", "the file has 0 bytes, but the pickle");
     check(b"hello", "a file of this format begins with a pickle");
+    check(b"\x9e\xa8b2frame\0", "the file is a frame of Blosc2");
     check(b"\x80\x01N.", "protocol 1 of pickle");
     check(b"\x80\x04N.", "a pickle of neither (shape, type) nor a dictionary");
     check(b"\x80\x04).", "a pickle of neither");
@@ -161,7 +162,8 @@ fn buffers_that_contradict_the_pickle_are_refused() {
         let error = parsed.and_then(|file| decode(&file, 0)).unwrap_err();
         assert!(error.to_string().contains(expected), "{error}, and not {expected}");
     };
-    check(0, 3, "format 3 of c-blosc");
+    check(0, 6, "format 6 of c-blosc");
+    check(0, 5, "it was compressed by Blosc2");
     check(1, 2, "version 2 of Zstd");
     check(2, 0x99, "format 2 of c-blosc with flags 0x99");
     check(2, 0x51, "snappy: zstd, lz4, zlib and blosclz are");
@@ -170,8 +172,8 @@ fn buffers_that_contradict_the_pickle_are_refused() {
     check(4, 0xd1, "2001 bytes of values, and the shape has 2000");
     check(9, 0xff, "blocks of 65488 bytes for 2000 bytes");
     check(14, 1, "and there are");
-    check(18, 1, "the length of compressed data needs the bytes up to");
-    check(21, 0x7f, "compressed data needs the bytes up to");
+    check(18, 1, "the length of compressed data would end at byte");
+    check(21, 0x7f, "compressed data would end at byte");
     check(24, 0, "cannot decompress the zstd data at byte");
     let check_length = |bytes: &[u8], expected: &str| {
         let error = CubeFile::parse(FileFormat::Blosc, bytes).unwrap_err().to_string();
@@ -182,5 +184,5 @@ fn buffers_that_contradict_the_pickle_are_refused() {
     let dictionary = blosc::write_dictionary(&[(&array, &values(2, 1000))], 5).unwrap();
     check_length(&[&dictionary[..], b"x"].concat(), "1 bytes follow the last array");
     let cut = &dictionary[..dictionary.len() - 1];
-    check_length(cut, "and a compressed array needs the bytes up to");
+    check_length(cut, "but a compressed array would end at byte");
 }

@@ -156,7 +156,11 @@ fn damage_is_found_and_named() {
     let n = bytes.len();
     assert_eq!(
         error(&|bytes| bytes.truncate(n - 1)),
-        format!("the file ends at byte {}, and the last block needs the bytes up to {n}", n - 1)
+        format!(
+            "the file has {} bytes, but the last block would end at byte {n}: it was cut, or has \
+             another format",
+            n - 1
+        )
     );
     assert_eq!(
         error(&|bytes| bytes.push(0)),

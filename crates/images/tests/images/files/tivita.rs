@@ -43,8 +43,8 @@ fn headers_that_do_not_fit_are_refused() {
     };
     let bytes = tivita::write(&[1.0; 24], [2, 3, 4]).unwrap();
     assert_eq!(bytes[..12], [0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 4]);
-    check(&bytes[..11], "the file ends at byte 11, and the header");
-    check(&bytes[..107], "the file ends at byte 107, and the values needs the bytes up to 108");
+    check(&bytes[..11], "the file has 11 bytes, but the header");
+    check(&bytes[..107], "the file has 107 bytes, but the values would end at byte 108");
     check(&[&bytes[..], b"x"].concat(), "damaged at byte 108: 1 bytes follow the values");
     for (at, byte) in [(3, 0), (0, 0x80)] {
         let mut damaged = bytes.clone();

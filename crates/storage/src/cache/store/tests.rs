@@ -85,7 +85,7 @@ fn a_block_kept_again_takes_its_room_once() {
         assert_eq!(keep(&store, 1), 0);
         check_usage(&store);
     }
-    // In place of something larger that is not a block.
+    // The block replaces something larger that is not a block.
     fs::write(store.path(&id(1)), [0; 7000]).unwrap();
     drop(store);
     let store = open(folder.path(), 3);
@@ -250,7 +250,7 @@ fn the_start_of_a_block_is_read_without_the_rest() {
     assert_eq!(store.read_start(&id(1), LEN + 1, &mut start), Lookup::Whole);
     assert_eq!(BlockStore::payload(&start), [1; LEN]);
     assert_eq!(store.read_start(&id(2), 10, &mut start), Lookup::Absent);
-    // Another block's file, and one cut short.
+    // The file is another block's, then one that was cut short.
     fs::create_dir_all(store.path(&id(2)).parent().unwrap()).unwrap();
     fs::copy(store.path(&id(1)), store.path(&id(2))).unwrap();
     assert_eq!(store.read_start(&id(2), 10, &mut start), Lookup::Damaged);

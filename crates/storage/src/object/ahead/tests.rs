@@ -141,7 +141,7 @@ fn parts_that_are_not_read_go_when_room_is_needed() {
     announce(&mut ahead, [0..300]);
     let begun = begin(&mut ahead);
     arrive(&mut ahead, begun);
-    // Of this one something is left, which stays: it is wanted.
+    // The rest of this range is wanted, so it stays.
     taken(&mut ahead, 120..150);
     announce(&mut ahead, [2000..2100]);
     assert!(begin(&mut ahead).is_empty());
