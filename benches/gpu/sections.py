@@ -216,14 +216,15 @@ def training(run: Run) -> None:
                 seconds=time.monotonic() - begin, output=text[-1500:])
         run.check(" ".join(["cell types", *densify]), code == 0, text)
     losses = {}
+    # `memory` trains on fewer cells, so that only its times compare.
     for way in ["memory", "dense", "sparse"]:
         code, text = run.function("train_vae", "relaid", run.device, way, int(run.small), timeout=30)
         for row in json_lines(text):
             run.row(**row)
             losses[way] = row["loss"]
         run.check(f"a VAE, {way}", code == 0, text)
-    spread = max(losses.values(), default=1) / min(losses.values(), default=0)
-    run.check("a VAE learns the same in all ways", spread < 1.05, str(losses))
+    dense, sparse = losses.get("dense", 0), losses.get("sparse", 1)
+    run.check("a VAE learns the same from both", abs(dense - sparse) < 0.01 * dense, str(losses))
     small = ["-n", 1, "--model-width", 2] if run.small else []
     code, text = run.program(
         "cubes", "sweep", "cubes", "--strategies", "original,blosc,fp16,gpu-aug,ring-buffer", "--warm",

@@ -470,7 +470,7 @@ class Loader:
         prefetch_blocks: int = 1,
         prefetch_batches: int = 1,
         read_threads: int = 1,
-        batch_threads: int = 2,
+        batch_threads: int | None = None,
         tokens: Tokenizer | None = None,
         token_layout: Literal["padded", "longest", "ragged"] = "padded",
     ) -> None:
@@ -480,7 +480,8 @@ class Loader:
         `shuffle`. `ramp_blocks` blocks at the start of an epoch grow to the full size, so that the
         first batch is there sooner. `keep_decoded` is the cache for decoded values across blocks
         and epochs, in bytes; None means the rest of `memory`, or nothing without a limit.
-        `read_threads` must be at least 1.
+        `read_threads` must be at least 1. `batch_threads` write one large dense batch together; None
+        means half of the processors, from 2 to 8.
 
         `dtype="stored"` gives X's values the type in which they are stored, unless a transform
         makes others of them. The loader itself has float32, so a value that float32 does not have

@@ -84,7 +84,7 @@ impl Loader {
         chunks_per_block = 1024, ramp_blocks = 0, form = "dense", block_form = "native", rank = 0, world_size = 1,
         lanes = None, remainder = "keep", sampling = None, target_sum = None, log1p = false,
         clip = None, totals = "genes", dtype = "float32", memory = None, keep_decoded = None, prefetch_blocks = 1,
-        prefetch_batches = 1, read_threads = 1, batch_threads = 2,
+        prefetch_batches = 1, read_threads = 1, batch_threads = None,
         tokens = None, token_layout = "padded"
     ))]
     fn new(
@@ -114,7 +114,7 @@ impl Loader {
         prefetch_blocks: usize,
         prefetch_batches: usize,
         read_threads: usize,
-        batch_threads: usize,
+        batch_threads: Option<usize>,
         tokens: Option<&Tokenizer>,
         token_layout: &str,
     ) -> PyResult<Self> {
@@ -147,7 +147,7 @@ impl Loader {
             prefetch_blocks,
             read_threads,
             prefetch_batches,
-            batch_threads,
+            batch_threads: batch_threads.unwrap_or_else(|| LoaderSpec::default().batch_threads),
             memory: pipeline::Budget::unlimited(),
             keep_decoded_bytes: keep_decoded,
         };

@@ -106,8 +106,8 @@ impl Loss {
     /// Adds the losses of up to eight candidates with these differences between expected and
     /// predicted probability.
     fn add(&mut self, errors: impl Iterator<Item = f32>) {
-        // A probability may round to 0; the product of eight of the smallest is a normal number. One
-        // that is NaN stays NaN: training diverged. (`f32::max` would make a number of it.)
+        // A probability may round to 0; the product of eight of the smallest is a normal number.
+        // One that is NaN stays NaN, because training diverged; `f32::max` would lose it.
         let likelihood = |error: f32| {
             let likelihood = 1.0 - error.abs();
             f64::from(if likelihood < f32::MIN_POSITIVE { f32::MIN_POSITIVE } else { likelihood })

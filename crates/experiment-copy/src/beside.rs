@@ -29,6 +29,11 @@ impl Obsm {
         Ok(Self { matrix, n_columns: array.used_columns()?, is_rounded })
     }
 
+    /// The columns that are copied.
+    pub(crate) fn columns(&self) -> GeneSelection {
+        GeneSelection::Range(0..self.n_columns)
+    }
+
     pub(crate) fn copy(
         &self,
         cells: &RowRanges,
@@ -38,7 +43,7 @@ impl Obsm {
     ) -> Result<(), Error> {
         let name = &self.matrix.name;
         writer.add_obsm(name, self.n_columns)?;
-        let (to, columns) = (writer.main_measurement(), GeneSelection::Range(0..self.n_columns));
+        let (to, columns) = (writer.main_measurement(), self.columns());
         let n_written = to.n_obsm_written(name);
         progress(n_written)?;
         self.matrix.copy((cells, n_written), &columns, memory_bytes, &mut |rows| {
@@ -66,6 +71,11 @@ impl Other {
         let layers = Matrix::layers(&measurement, &measurement.layers()?, choice)?;
         let var = FrameCopy::new(measurement.var()?, &ColumnChoice::All, joinid_column)?;
         Ok(Self { name: name.to_owned(), var, layers })
+    }
+
+    /// The genes that are copied.
+    pub(crate) fn columns(&self) -> Result<GeneSelection, Error> {
+        Ok(selection(&Genes::All.choose(self.var.frame())?))
     }
 
     pub(crate) fn copy(

@@ -83,14 +83,16 @@ pub enum Error {
     },
     /// The memory limit is too small.
     #[error(
-        "{memory_bytes} bytes of memory are too few: rows of {n_values} values need at least {least_bytes} bytes"
+        "{memory_bytes} bytes of memory are too few: rows of {uri} with {n_values} values need at least {least_bytes} bytes, other matrices no more; nothing was written"
     )]
     Memory {
         /// The limit in bytes.
         memory_bytes: u64,
-        /// Mean number of values per row.
+        /// URI of the matrix that needs most.
+        uri: String,
+        /// Its mean number of values per row.
         n_values: u64,
-        /// The smallest limit that would be enough.
+        /// The smallest limit that would be enough for all matrices.
         least_bytes: u64,
     },
     /// `watch` ended the copy.

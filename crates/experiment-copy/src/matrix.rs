@@ -46,11 +46,21 @@ impl Matrix {
         names.iter().map(open).collect()
     }
 
+    /// The smallest memory limit with which [`copy`](Self::copy) reads by the mean row.
+    pub(crate) fn least_memory(
+        &self,
+        n_cells: u64,
+        columns: &GeneSelection,
+    ) -> Result<LeastMemory<'_>, Error> {
+        let n_values = self.values_per_row(columns)?.max(1);
+        let copy = Copy { matrix: self, columns, memory_bytes: 0 };
+        let n_bytes = copy.bytes_of(MIN_ROWS.min(n_cells), n_values);
+        Ok(LeastMemory { n_bytes, n_values, uri: &self.uri })
+    }
+
     /// Copies the rows of these cells but the first `n_skipped`, as many at a time as fit into
-    /// `memory_bytes`.
-    ///
-    /// Checks the memory limit before the first read, by the mean row. A run of denser rows is read
-    /// in smaller parts rather than rejected.
+    /// `memory_bytes`, which must be at least [`least_memory`](Self::least_memory). A run of
+    /// denser rows is read in smaller parts rather than rejected.
     pub(crate) fn copy(
         &self,
         (cells, n_skipped): (&RowRanges, u64),
@@ -81,6 +91,14 @@ pub(crate) fn selection(genes: &RowRanges) -> GeneSelection {
     }
 }
 
+/// The memory that a matrix needs at least.
+pub(crate) struct LeastMemory<'a> {
+    pub(crate) n_bytes: u64,
+    /// Mean values per row.
+    pub(crate) n_values: u64,
+    pub(crate) uri: &'a str,
+}
+
 /// A matrix that is being copied.
 struct Copy<'a> {
     matrix: &'a Matrix,
@@ -95,11 +113,6 @@ impl Copy<'_> {
         each: &mut dyn FnMut(&CsrBuffers) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mean = self.matrix.values_per_row(self.columns)?.max(1);
-        let least_bytes = self.bytes_of(MIN_ROWS.min(cells.n_rows()), mean);
-        if least_bytes > self.memory_bytes {
-            let memory_bytes = self.memory_bytes;
-            return Err(Error::Memory { memory_bytes, n_values: mean, least_bytes });
-        }
         let mut reads = Reads::after(cells, n_skipped);
         let mut rows = CsrBuffers::default();
         let mut latest = mean;

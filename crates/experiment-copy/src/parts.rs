@@ -8,7 +8,7 @@ use soma_io::{
 };
 
 use crate::beside::{Obsm, Other};
-use crate::matrix::{FRAME_ROWS, Matrix, Progress, selection};
+use crate::matrix::{FRAME_ROWS, LeastMemory, Matrix, Progress, selection};
 use crate::{Error, SliceSpec};
 
 /// The tables and matrices to copy.
@@ -45,6 +45,35 @@ impl Parts {
     fn beside_layers(&self) -> impl Iterator<Item = &Matrix> {
         let of_others = self.others.iter().flat_map(|other| &other.layers);
         of_others.chain(self.obsm.iter().map(|array| &array.matrix))
+    }
+
+    /// Fails if a matrix needs more memory than `memory_bytes`, and names the one that needs most.
+    pub(crate) fn check_memory(
+        &self,
+        memory_bytes: u64,
+        (n_cells, genes): (u64, &RowRanges),
+    ) -> Result<(), Error> {
+        let mut needs = Vec::new();
+        let columns = selection(genes);
+        for layer in &self.layers {
+            needs.push(layer.least_memory(n_cells, &columns)?);
+        }
+        for array in &self.obsm {
+            needs.push(array.matrix.least_memory(n_cells, &array.columns())?);
+        }
+        for other in &self.others {
+            let columns = other.columns()?;
+            for layer in &other.layers {
+                needs.push(layer.least_memory(n_cells, &columns)?);
+            }
+        }
+        let most = needs.into_iter().max_by_key(|need| need.n_bytes);
+        match most.filter(|need| memory_bytes < need.n_bytes) {
+            Some(LeastMemory { n_bytes: least_bytes, n_values, uri }) => {
+                Err(Error::Memory { memory_bytes, uri: uri.to_owned(), n_values, least_bytes })
+            }
+            None => Ok(()),
+        }
     }
 
     /// The places that are read.

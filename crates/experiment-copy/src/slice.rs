@@ -219,6 +219,8 @@ pub fn slice(
     let reader = parts.layers.first().map_or("none", |layer| layer.reader.name());
     let n_rows = n_cells * (1 + parts.matrices().count() as u64);
     notify(SliceEvent::Chosen { n_cells, n_genes, reader, n_rows })?;
+    // For all matrices, before the first is written.
+    parts.check_memory(spec.memory_bytes, (n_cells, &genes))?;
 
     let fragment_values = spec.resumable.filter(|_| task.is_some());
     let experiment = parts.experiment(spec, (n_cells, &genes), fragment_values)?;

@@ -44,8 +44,8 @@ pub(crate) fn without_secrets(url: &str) -> String {
     format!("{scheme}{user}{place}")
 }
 
-/// Whether a character of the user or password ends the place of the server before its `@`: `/`, `?`
-/// or `#` as such. Parsers of addresses would take what is before it for the server.
+/// Whether a `/`, `?` or `#` stands as such in the user or password. Parsers of addresses would
+/// take the text before it for the server.
 pub(crate) fn has_plain_separator(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.rsplit_once('@').is_some_and(|(login, _)| login.contains(['/', '?', '#']))

@@ -17,6 +17,10 @@ use crate::{Error, ReaderChoice, XReader};
 #[cfg(feature = "libtiledb")]
 const BUFFER_PARAMETER: &str = "soma.init_buffer_bytes";
 
+/// The type that can be read, and how a dense array becomes one.
+const SPARSE: &str = "SOMASparseNDArray, and only sparse arrays can be read: write it again from a \
+                      scipy.sparse.csr_matrix (tiledbsoma.io.from_anndata)";
+
 /// A `SOMASparseNDArray` of two dimensions.
 #[derive(Debug)]
 pub struct SparseNdArray {
@@ -33,12 +37,9 @@ impl SparseNdArray {
     pub(crate) fn open(place: Place) -> Result<Self, Error> {
         let (array, metadata) =
             open_array(&place, "SOMASparseNDArray").map_err(|error| match error {
-                Error::NotA { uri, found, wanted } if found == "SOMADenseNDArray" => Error::NotA {
-                    uri,
-                    wanted,
-                    found: "a dense array (SOMADenseNDArray), and only sparse arrays can be read"
-                        .into(),
-                },
+                Error::NotA { uri, found, .. } if found == "SOMADenseNDArray" => {
+                    Error::NotA { uri, wanted: SPARSE, found: format!("a dense array ({found})") }
+                }
                 other => other,
             })?;
         let uri = place.uri.clone();
@@ -64,7 +65,7 @@ impl SparseNdArray {
             )));
         }
         if schema.array_type != ArrayType::Sparse {
-            return Err(broken("it is a dense array, and only sparse arrays can be read".into()));
+            return Err(broken(format!("it is a dense array, not a {SPARSE}")));
         }
         if schema.attributes[0].var_sized
             || schema.attributes[0].nullable

@@ -16,8 +16,8 @@
 //! So the host waits neither for a copy nor for the work before it: meanwhile it reads, makes and
 //! queues the next batches. In one stream the device copies between its kernels, not beside them.
 //!
-//! **This has not run on a GPU yet.** Everything except [`TorchDevice`]'s calls for CUDA is tested
-//! without one, with a device that copies as late as the interface allows.
+//! Everything except [`TorchDevice`]'s calls for CUDA is tested without a GPU, with a device that
+//! copies as late as the interface allows. `tests::on_device` runs on a GPU where there is one.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -52,8 +52,6 @@ impl TensorLoader {
     /// the waiting, not the consumer's, unless `prefetch_batches` is 0. COO batches are copied with
     /// waiting.
     ///
-    /// So far tested only without a GPU, with a stand-in that copies late.
-    ///
     /// # Errors
     /// torch does not see this GPU.
     pub fn to_device(self, device: Device) -> Result<Self, Error> {

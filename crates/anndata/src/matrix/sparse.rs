@@ -290,6 +290,11 @@ fn check_indptr(indptr: &[u64], nnz: u64, n_columns: u64) -> Result<(), String> 
         let last = indptr.last().copied().unwrap_or_default();
         return Err(format!("it ends at {last}, but there are {nnz} values"));
     }
+    if let Some(at) = indptr.iter().position(|end| nnz < *end) {
+        // Numbers below 0 were read as if they had no sign.
+        let end = indptr[at].cast_signed();
+        return Err(format!("its number at {at} is {end}, outside of 0 to {nnz}"));
+    }
     for (row, ends) in indptr.windows(2).enumerate() {
         if ends[1] < ends[0] {
             return Err(format!("it does not ascend at row {row}"));
@@ -301,4 +306,25 @@ fn check_indptr(indptr: &[u64], nnz: u64, n_columns: u64) -> Result<(), String> 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_indptr;
+
+    #[test]
+    fn starts_that_describe_no_rows_are_named() {
+        for (indptr, reason) in [
+            (&[1, 3][..], "does not begin at 0"),
+            (&[0, 2], "it ends at 2, but there are 3 values"),
+            (&[0, u64::MAX, 3], "its number at 1 is -1, outside of 0 to 3"),
+            (&[0, 4, 3], "its number at 1 is 4, outside of 0 to 3"),
+            (&[0, 2, 1, 3], "does not ascend at row 1"),
+            (&[0, 3], "row 0 has 3 values, but there are 2 columns"),
+        ] {
+            let error = check_indptr(indptr, 3, 2).unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
+        assert_eq!(check_indptr(&[0, 2, 3], 3, 2), Ok(()));
+    }
 }

@@ -272,6 +272,65 @@ fn more_cells_than_are_looked_at_together() {
     assert_eq!(report.n_cells, 130_001);
 }
 
+/// The limit on memory is checked for all matrices before anything is written: one attempt names
+/// what is enough for all.
+#[test]
+fn too_little_memory_for_the_last_matrix_is_an_error_before_the_first_is_written() {
+    const N: usize = 3_000;
+    const N_GENES: usize = 200;
+    let folder = tempfile::tempdir().unwrap();
+    let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
+    let layers = vec!["thin".to_owned(), "thick".to_owned()];
+    let spec = ExperimentSpec {
+        n_obs: N as u64,
+        n_var: N_GENES as u64,
+        obs: Vec::new(),
+        var: Vec::new(),
+        measurement: "RNA".into(),
+        layers: layers.clone(),
+        extent: Extent::CurrentDomain,
+        x_layout: soma_io::XLayout::census(1),
+        fragment_rows: None,
+        consolidate: false,
+        config: soma_io::Config::new(),
+    };
+    let rows = |n_rows: usize| {
+        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(n_rows));
+        let schema = Arc::new(arrow_schema::Schema::empty());
+        RecordBatch::try_new_with_options(schema, vec![], &options).unwrap()
+    };
+    let mut writer = ExperimentWriter::create(from.to_str().unwrap(), spec).unwrap();
+    writer.write_obs(&rows(N)).unwrap();
+    writer.write_var(&rows(N_GENES)).unwrap();
+    for (layer, per_row) in layers.iter().zip([1, N_GENES]) {
+        let offsets: Vec<usize> = (0..=N).map(|row| row * per_row).collect();
+        let columns: Vec<u32> = (0..N).flat_map(|_| 0..per_row as u32).collect();
+        writer.write_x(layer, &offsets, &columns, &vec![1.0; N * per_row]).unwrap();
+    }
+    writer.finish().unwrap();
+
+    let mut spec = SliceSpec { layers, memory_bytes: 1, zstd_level: 1, ..SliceSpec::default() };
+    let copy = |spec: &SliceSpec| {
+        let mut n_written = 0;
+        let copied = slice(&open(&from), to.to_str().unwrap(), spec, &mut |event| {
+            n_written += u32::from(matches!(event, SliceEvent::Written { .. }));
+            ControlFlow::Continue(())
+        });
+        (copied, n_written)
+    };
+    let (copied, n_written) = copy(&spec);
+    let Err(Error::Memory { least_bytes, uri, n_values, .. }) = copied else {
+        panic!("{copied:?}")
+    };
+    assert!(uri.ends_with("X/thick") && n_values == N_GENES as u64, "{uri} {n_values}");
+    assert_eq!(n_written, 0);
+    spec.memory_bytes = least_bytes - 1;
+    assert!(matches!(copy(&spec), (Err(Error::Memory { .. }), 0)));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left");
+    spec.memory_bytes = least_bytes;
+    copy(&spec).0.unwrap();
+}
+
 #[test]
 fn columns_are_chosen_and_old_joinids_kept() {
     let folder = tempfile::tempdir().unwrap();

@@ -72,9 +72,7 @@ impl Dialect {
         if self.format != RecordFormat::Lines {
             text.push_str(self.head);
         }
-        for (letters, name) in records {
-            self.write_record(letters, name, &mut text);
-        }
+        text.extend(records.iter().map(|(letters, name)| self.record(letters, name)));
         let mut text = text.replace('\n', &format!("{}{}", self.trailing, self.line_end));
         if !self.is_last_line_ended {
             text.truncate(text.trim_end().len());
@@ -83,7 +81,7 @@ impl Dialect {
         format!("{mark}{text}").into_bytes()
     }
 
-    fn write_record(&self, letters: &str, name: &str, into: &mut String) {
+    fn record(&self, letters: &str, name: &str) -> String {
         let Self { within, description, between, .. } = self;
         // Qualities begin with characters that mean something at the start of other lines.
         let qualities: Vec<char> = "@+I>;#!,".chars().cycle().take(letters.len()).collect();
@@ -92,7 +90,7 @@ impl Dialect {
             let threes = |line: &[char]| line.chunks(3).map(String::from_iter).collect::<Vec<_>>();
             of.chunks(self.width).map(|line| threes(line).join(within)).collect()
         };
-        into.push_str(&match self.format {
+        match self.format {
             RecordFormat::Lines => {
                 let letters = letters.chunks(3).map(String::from_iter).collect::<Vec<_>>();
                 format!("{},{name}\n", letters.join(within))
@@ -107,7 +105,7 @@ impl Dialect {
                     [lines(&letters, within), lines(&qualities, "")].map(|lines| lines.join("\n"));
                 format!("@{name}{description}\n{letters}\n+\n{qualities}\n{between}")
             }
-        });
+        }
     }
 }
 

@@ -125,7 +125,7 @@ fn x_that_is_dense() {
     mark(&raw, "SOMADenseNDArray", "1.1.0");
     check(
         open(&path).unwrap().measurement("RNA").unwrap().x("raw"),
-        &["X/raw", "dense", "SOMADenseNDArray", "only sparse arrays can be read"],
+        &["is a dense array (SOMADenseNDArray), not a SOMASparseNDArray, and only sparse arrays"],
     );
     // An array that claims to be sparse but is dense is an error as well.
     mark(&raw, "SOMASparseNDArray", "1.1.0");
