@@ -7,6 +7,7 @@ import json
 import multiprocessing
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 
@@ -109,11 +110,18 @@ def write_numbers(folder: Path, values) -> None:
     }
     (folder / "c").mkdir(parents=True)
     (folder / "zarr.json").write_text(json.dumps(metadata))
-    codec = pyarrow.Codec("zstd", compression_level=1)
     padded = np.zeros(-(-len(values) // CHUNK) * CHUNK, values.dtype)
     padded[: len(values)] = values
-    for idx, chunk in enumerate(padded.reshape(-1, CHUNK)):
-        (folder / "c" / str(idx)).write_bytes(codec.compress(chunk.tobytes(), asbytes=True))
+
+    def zstd(chunk: bytes) -> bytes:
+        return pyarrow.Codec("zstd", compression_level=1).compress(chunk, asbytes=True)
+
+    def write(idx: int) -> None:
+        chunk = padded[idx * CHUNK : (idx + 1) * CHUNK].tobytes()
+        (folder / "c" / str(idx)).write_bytes(zstd(chunk))
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(write, range(len(padded) // CHUNK)))
 
 
 def read_numbers(folder: Path, dtype: str, begin: int, end: int):

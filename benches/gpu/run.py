@@ -33,7 +33,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 
-SECONDS = {"smoke": 40, "data": 90, "right": 100, "feed": 100, "threads": 160, "training": 90}
+SECONDS = {"smoke": 30, "data": 70, "right": 100, "feed": 110, "threads": 150, "training": 80}
 """The most seconds of each section, in the order in which they run."""
 
 WITH_CUDA = {"feed_device", "forecast", "torch-feed-unit-tests", "train_cell_types"}

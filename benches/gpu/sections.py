@@ -61,7 +61,7 @@ def cpu_model() -> str:
 def data(run: Run) -> None:
     """Data from our own generators, written at the same time, and copies of it."""
     n_cells, n_genes = (3_000, 500) if run.small else (200_000, 60_000)
-    n_fields, size = (16, ["--lat", 12, "--lon", 16]) if run.small else (64, [])
+    n_fields, size = (16, ["--lat", 12, "--lon", 16]) if run.small else (32, [])
     cube, letters = ("24x32x10", "0.125MB") if run.small else ("480x640x100", "0.125GB")
     program, fields = run.program, ["fields", "generate", "-q", "--samples", n_fields, *size]
 
@@ -77,7 +77,7 @@ def data(run: Run) -> None:
     def others() -> None:
         wrote("fields in Blosc", program(*fields, "fields-blosc", "--codec", "blosc"))
         wrote("fields in zstd", program(*fields, "fields-zstd", "--codec", "zstd"))
-        wrote("cubes", program("cubes", "generate", "-q", "cubes", "--images", 12, "--size", cube,
+        wrote("cubes", program("cubes", "generate", "-q", "cubes", "--images", 6, "--size", cube,
                                "--formats", "dat,raw32,raw16"))
 
     def wrote(what: str, outcome: tuple[int, str]) -> None:
@@ -148,12 +148,12 @@ def threads(run: Run) -> None:
     def cells(folder, *arguments):
         return ["somafeed", "sweep", "--uri", folder, "-b", "1024x64", "-m", "native", *arguments]
 
-    cut = [] if run.small else ["-n", 60]
+    few, many = ([], []) if run.small else (["-n", 60], ["-n", 100])
     works = {
-        "csr": cells("cells", "--batch-form", "csr"),
-        "relaid csr": cells("relaid", "--batch-form", "csr"),
-        "dense": cells("cells", *cut),
-        "relaid dense": cells("relaid", *cut),
+        "csr": cells("cells", "--batch-form", "csr", *many),
+        "relaid csr": cells("relaid", "--batch-form", "csr", *many),
+        "dense": cells("cells", *few),
+        "relaid dense": cells("relaid", *few),
         "plain Zarr": cells("plain.zarr", "--batch-form", "csr"),
         "fields, Blosc": ["fields", "sweep", "fields-blosc", "--strategies", "stacked", "-B", 16,
                           "-t", "{n}"],
