@@ -86,7 +86,7 @@ fn places_of_rows_that_do_not_ascend_are_named() {
     };
     fails(with(0, 1), &["X/indptr", "begin at 0"]);
     fails(with(2, 2), &["X/indptr", "does not ascend at row 1"]);
-    fails(with(2, -1), &["X/indptr", "columns"]);
+    fails(with(2, -1), &["X/indptr", "its number at 2 is -1"]);
     fails(with(7, 12), &["X/indptr", "11 values"]);
     fails(with(7, 10), &["X/indptr", "11 values"]);
     fails(with(1, 8), &["X/indptr", "row 0 has 8 values"]);
