@@ -51,7 +51,7 @@ fn nothing_or_something_else_is_at_the_uri() {
     check(open(folder.path()), &[text(folder.path()), "neither", "not a SOMAExperiment"]);
     let file = folder.path().join("matrix.mtx");
     std::fs::write(&file, "%%MatrixMarket").unwrap();
-    check(open(&file), &[text(&file), "neither", "not a SOMAExperiment"]);
+    check(open(&file), &[text(&file), "is a file", "not a SOMAExperiment"]);
     check(Experiment::open("", &OpenOptions::default()), &["nothing is at"]);
 }
 

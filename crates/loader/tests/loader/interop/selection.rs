@@ -169,7 +169,7 @@ pub(crate) fn of_defaults() -> Vec<Selection> {
             ),
         ),
         (AxisQuery::default(), named("var_id", &["gene 299", "gene 3", "gene 0"])),
-        (AxisQuery::range(0..50), named("feature_id", &["absent"])),
+        (AxisQuery::range(0..50), named("feature_id", &["absent", "none", "ENSG00010"])),
     ];
     let mut selections = selections(&base, pairs);
     // Layers of other number types are returned as float32.
