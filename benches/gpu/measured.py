@@ -166,9 +166,9 @@ def feed_by_data_loader(
     import numpy as np
     import torch
 
-    x, n_columns, on_gpu = Path(store) / "X", int(n_genes), device != "cpu"
-    n_cells = json.loads((x / "zarr.json").read_text())["attributes"]["shape"][0]
-    indptr = read_numbers(x / "indptr", "int64", 0, n_cells + 1)
+    matrix, n_columns, on_gpu = Path(store) / "X", int(n_genes), device != "cpu"
+    n_cells = json.loads((matrix / "zarr.json").read_text())["attributes"]["shape"][0]
+    indptr = read_numbers(matrix / "indptr", "int64", 0, n_cells + 1)
 
     class Rows(torch.utils.data.Dataset):
         def __len__(self):
@@ -178,8 +178,8 @@ def feed_by_data_loader(
             dense = np.zeros((64 * len(runs), n_columns), np.float32)
             for place, run in enumerate(runs):
                 offsets = indptr[64 * run : 64 * run + 65]
-                columns = read_numbers(x / "indices", "int32", offsets[0], offsets[-1])
-                values = read_numbers(x / "data", "float32", offsets[0], offsets[-1])
+                columns = read_numbers(matrix / "indices", "int32", offsets[0], offsets[-1])
+                values = read_numbers(matrix / "data", "float32", offsets[0], offsets[-1])
                 rows = np.repeat(np.arange(64 * place, 64 * place + 64), np.diff(offsets))
                 kept = columns < n_columns
                 dense[rows[kept], columns[kept]] = values[kept]

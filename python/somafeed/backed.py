@@ -8,6 +8,7 @@ needed.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +109,8 @@ class _Backed:
             ValueError: It is not.
         """
         whole = self._anndata.raw if self._raw else self._anndata
+        if whole is None:
+            raise ValueError("raw=True, but this AnnData has no raw")
         cells = _used(options, "obs_columns", "totals", "obs_filter")
         genes = _used(options, "var_columns", "gene_column", "var_filter")
         self._check_table("obs", self._anndata.obs, cells, self._cells)
@@ -132,7 +135,7 @@ class _Backed:
             is_index = name == index
             # An index without a name is read as this column.
             called = f"{path[-3:]}_id" if name == "_index" else str(name)
-            if called not in names and called not in text:
+            if called not in names and not re.search(rf"(?<!\w){re.escape(called)}(?!\w)", text):
                 continue
             if not is_index and (name not in rows.columns or name not in stored):
                 raise ValueError(f"column {called!r} of {path} {_WRITE}")

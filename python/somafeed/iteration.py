@@ -227,7 +227,8 @@ class ExperimentIterator(Iterator[MiniBatch]):
         # Other workers may not be at the end, and all of them resume in one epoch.
         if current_worker() is not None:
             progress.delivered = epoch.n_batches
-        else:
+        # Otherwise another thread closed the epoch before its end.
+        elif epoch.n_batches <= progress.delivered:
             self._epochs.end(progress.place().epoch + 1)
             progress.is_exhausted = True
         self.close()

@@ -21,10 +21,10 @@ impl<'py> FromPyObject<'_, 'py> for AnyEncoder {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(label) = object.cast::<LabelEncoder>() {
-            return Ok(Self(Arc::new(label.get().encoder.clone())));
+            return Ok(Self(Arc::clone(&label.get().encoder) as _));
         }
         match object.cast::<BatchKeyEncoder>() {
-            Ok(key) => Ok(Self(Arc::new(key.get().encoder.clone()))),
+            Ok(key) => Ok(Self(Arc::clone(&key.get().encoder) as _)),
             Err(_) => Err(PyTypeError::new_err("a LabelEncoder or a BatchKeyEncoder is needed")),
         }
     }
@@ -34,7 +34,7 @@ impl<'py> FromPyObject<'_, 'py> for AnyEncoder {
 #[pyclass(frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
 pub(crate) struct LabelEncoder {
-    encoder: encode::LabelEncoder,
+    encoder: Arc<encode::LabelEncoder>,
 }
 
 #[pymethods]
@@ -62,17 +62,16 @@ impl LabelEncoder {
             }
         })?;
         let encoder = encoder.or_exception()?;
-        Ok(Self {
-            encoder: match name {
-                Some(name) => encoder.with_name(name),
-                None => encoder,
-            },
-        })
+        let encoder = match name {
+            Some(name) => encoder.with_name(name),
+            None => encoder,
+        };
+        Ok(Self { encoder: Arc::new(encoder) })
     }
 
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Self> {
-        Ok(Self { encoder: encode::LabelEncoder::from_json(text).or_exception()? })
+        Ok(Self { encoder: Arc::new(encode::LabelEncoder::from_json(text).or_exception()?) })
     }
 
     fn to_json(&self) -> PyResult<String> {
@@ -103,24 +102,25 @@ impl LabelEncoder {
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        encode_rows(py, self.encoder.clone(), table)
+        encode_rows(py, Arc::clone(&self.encoder), table)
     }
 
     fn inverse(&self, py: Python<'_>, codes: Codes) -> PyResult<ArrowTable> {
-        let encoder = self.encoder.clone();
+        let encoder = Arc::clone(&self.encoder);
         let labels = interruptible(py, move || encoder.inverse(&codes.0))?;
         table_of(self.encoder.name(), labels.or_exception()?)
     }
 
     fn with_unseen(&self, unseen: &str) -> PyResult<Self> {
-        Ok(Self { encoder: self.encoder.clone().with_unseen(unseen_rule(unseen)?) })
+        let encoder = encode::LabelEncoder::clone(&self.encoder).with_unseen(unseen_rule(unseen)?);
+        Ok(Self { encoder: Arc::new(encoder) })
     }
 
     fn extend(&self, table: &Bound<'_, PyAny>) -> PyResult<Self> {
         let labels = labels_of(table, &self.encoder.columns()[0])?;
-        let encoder = self.encoder.clone();
+        let encoder = Arc::clone(&self.encoder);
         let extended = interruptible(table.py(), move || encoder.extend(&labels))?;
-        Ok(Self { encoder: extended.or_exception()? })
+        Ok(Self { encoder: Arc::new(extended.or_exception()?) })
     }
 
     fn __repr__(&self) -> String {
@@ -132,7 +132,7 @@ impl LabelEncoder {
 #[pyclass(frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
 pub(crate) struct BatchKeyEncoder {
-    encoder: encode::BatchKeyEncoder,
+    encoder: Arc<encode::BatchKeyEncoder>,
 }
 
 #[pymethods]
@@ -152,12 +152,12 @@ impl BatchKeyEncoder {
             let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
             encode::BatchKeyEncoder::fit(&name, &columns, &rows, rules)
         })?;
-        Ok(Self { encoder: fitted.or_exception()? })
+        Ok(Self { encoder: Arc::new(fitted.or_exception()?) })
     }
 
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Self> {
-        Ok(Self { encoder: encode::BatchKeyEncoder::from_json(text).or_exception()? })
+        Ok(Self { encoder: Arc::new(encode::BatchKeyEncoder::from_json(text).or_exception()?) })
     }
 
     fn to_json(&self) -> PyResult<String> {
@@ -192,23 +192,25 @@ impl BatchKeyEncoder {
         py: Python<'py>,
         table: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        encode_rows(py, self.encoder.clone(), table)
+        encode_rows(py, Arc::clone(&self.encoder), table)
     }
 
     fn inverse(&self, py: Python<'_>, codes: Codes) -> PyResult<ArrowTable> {
-        let encoder = self.encoder.clone();
+        let encoder = Arc::clone(&self.encoder);
         let labels = interruptible(py, move || encoder.inverse(&codes.0))?;
         table_of(self.encoder.name(), labels.or_exception()?)
     }
 
     fn with_unseen(&self, unseen: &str) -> PyResult<Self> {
-        Ok(Self { encoder: self.encoder.clone().with_unseen(unseen_rule(unseen)?) })
+        let encoder =
+            encode::BatchKeyEncoder::clone(&self.encoder).with_unseen(unseen_rule(unseen)?);
+        Ok(Self { encoder: Arc::new(encoder) })
     }
 
     fn extend(&self, table: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (encoder, rows) = (self.encoder.clone(), rows_of(table)?);
+        let (encoder, rows) = (Arc::clone(&self.encoder), rows_of(table)?);
         let extended = interruptible(table.py(), move || encoder.extend(&rows))?;
-        Ok(Self { encoder: extended.or_exception()? })
+        Ok(Self { encoder: Arc::new(extended.or_exception()?) })
     }
 
     fn __repr__(&self) -> String {
@@ -232,7 +234,7 @@ impl<'py> FromPyObject<'_, 'py> for Codes {
 
 fn encode_rows<'py>(
     py: Python<'py>,
-    encoder: impl Encoder + 'static,
+    encoder: Arc<impl Encoder + 'static>,
     table: &Bound<'_, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let rows = rows_of(table)?;

@@ -1,6 +1,6 @@
-//! `cargo xtask gpu-bundle`: puts what `benches/gpu/run.py` needs into one folder, for a machine that
-//! has a GPU and PyTorch but neither Rust nor a network. `cargo xtask test` runs the same script on
-//! the CPU, with the programs of the tests and little data.
+//! `cargo xtask gpu-bundle`: puts what `benches/gpu/run.py` needs into one folder, for a machine
+//! that has a GPU and PyTorch but neither Rust nor a network. `cargo xtask test` runs the same
+//! script on the CPU, with the programs of the tests and little data.
 
 use std::ffi::OsStr;
 use std::fs;

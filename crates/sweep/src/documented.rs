@@ -14,9 +14,10 @@ use crate::grid::Config;
 mod markdown;
 
 /// Commands that `cargo xtask` does not forward to this program.
-const OF_XTASK: [&str; 12] = [
+const OF_XTASK: [&str; 13] = [
     "ci",
     "fuzz",
+    "gpu-bundle",
     "native",
     "pytest",
     "python",

@@ -50,10 +50,10 @@
 //! ```
 //!
 //! It has run on an H200 (`results/2026-11-26-gpu`). Everything except torch's own calls is tested
-//! without a GPU, with a stand-in that copies as late as it may. Known limits: tch has no streams, so a device
-//! copies between its kernels, not beside them, and waiting for a copy means waiting for all
-//! earlier work. A CUDA error during a wait is a panic in tch, which the loader turns into its own
-//! error on its threads.
+//! without a GPU, with a stand-in that copies as late as it may. Known limits: tch has no streams,
+//! so a device copies between its kernels, not beside them, and waiting for a copy means waiting
+//! for all earlier work. A CUDA error during a wait is a panic in tch, which the loader turns into
+//! its own error on its threads.
 //!
 //! # libtorch at run time
 //!

@@ -4,9 +4,9 @@
 //! batch is copied after the step on the one before, never beside it, and times are taken where
 //! the host waits for the device anyway: a step has ended when its loss is read.
 //!
-//! **Training on a GPU has never run.** It is the code that runs on the CPU, with another processor;
-//! only pinned memory, [`nvml`] and torch itself differ. Copies from a ring of pinned slots have run
-//! on one (tests of `torch-feed`).
+//! **Training on a GPU has never run.** It is the code that runs on the CPU, with another
+//! processor; only pinned memory, [`nvml`] and torch itself differ. Copies from a ring of pinned
+//! slots have run on one (tests of `torch-feed`).
 
 mod nvml;
 mod progress;

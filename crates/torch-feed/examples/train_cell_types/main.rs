@@ -9,7 +9,7 @@
 //! It prints macro-F1 on held-out cells for each order, and writes `loss.svg` and `losses.csv`.
 //! With `--checkpoint FOLDER` it can be stopped at any moment and continues with `--resume`, to the
 //! same losses bit for bit on the same machine. `--help` lists all options. The same program runs
-//! on a GPU (`--device cuda:0`), which has not been tried yet.
+//! on a GPU (`--device cuda:0`).
 
 mod arguments;
 mod checkpoint;
