@@ -54,7 +54,7 @@ impl Geometry {
         let n_chunks = selected
             .iter()
             .zip(&chunk_lens)
-            .try_fold(1_u64, |n, (indices, len)| n.checked_mul(indices.most_chunks(*len as u64)));
+            .try_fold(1_u64, |n, (indices, len)| n.checked_mul(indices.n_chunks(*len as u64)));
         n_chunks.filter(|n_chunks| *n_chunks <= MAX_CHUNKS)?;
         let chunk_row_len = addressable(&chunk_lens, n_bytes)?;
         addressable(&[usize::try_from(*chunk_rows).ok()?, chunk_row_len], n_bytes)?;

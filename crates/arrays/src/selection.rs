@@ -53,13 +53,15 @@ impl Indices {
         }
     }
 
-    /// The most chunks of `chunk_len` that they lie in.
-    pub(crate) fn most_chunks(&self, chunk_len: u64) -> u64 {
+    /// Number of chunks of `chunk_len` that they lie in.
+    pub(crate) fn n_chunks(&self, chunk_len: u64) -> u64 {
         let chunk = |index: u64| index / chunk_len.max(1);
         match self {
             Self::Range(range) if range.is_empty() => 0,
             Self::Range(range) => chunk(range.end - 1) - chunk(range.start) + 1,
-            Self::List(list) => list.len() as u64,
+            Self::List(list) => {
+                list.chunk_by(|one, next| chunk(*one) == chunk(*next)).count() as u64
+            }
         }
     }
 

@@ -39,6 +39,19 @@ pub(crate) fn decoded(chunk: &[u8], most: usize) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// A chunk that holds these bytes as they are; `None` if they are more than its head can count.
+pub(crate) fn stored(bytes: &[u8], element_bytes: usize) -> Option<Vec<u8>> {
+    let n_bytes = u32::try_from(bytes.len()).ok()?;
+    let most = n_bytes.checked_add(16)?;
+    // The version of the format, and that of the codec, which is not used.
+    let mut chunk = vec![2, 1, NOT_COMPRESSED, u8::try_from(element_bytes).unwrap_or(1)];
+    for number in [n_bytes, n_bytes.max(1), most] {
+        chunk.extend(number.to_le_bytes());
+    }
+    chunk.extend_from_slice(bytes);
+    Some(chunk)
+}
+
 /// The number at a place, in 4 bytes.
 fn number(bytes: &[u8], place: usize) -> Option<usize> {
     let bytes = bytes.get(place..)?.first_chunk()?;

@@ -117,8 +117,8 @@ pub(crate) fn decoded(
     Ok(bytes)
 }
 
-/// A chunk of which some filters were skipped, as it would be with all of them, which are shuffle
-/// and deflate.
+/// A chunk of which some filters were skipped, as it would be with all of them, which are those
+/// that Zarr undoes. Blosc skips itself where a chunk does not shrink.
 pub(crate) fn with_all(
     filters: &[FilterDescription],
     stored: Vec<u8>,
@@ -134,6 +134,10 @@ pub(crate) fn with_all(
                 stream.write_all(&bytes)?;
                 stream.finish()?
             }
+            ZSTD => zstd::bulk::compress(&bytes, 1)?,
+            BLOSC => blosc::stored(&bytes, element_bytes).ok_or_else(|| {
+                Error::InvalidData(format!("a chunk of {n_bytes} bytes is too long for Blosc"))
+            })?,
             other => {
                 let what = format!("filter {other}, which a chunk skips (mask {skipped:#x})");
                 return Err(Error::UnsupportedFilter(what));

@@ -217,6 +217,12 @@ def add_plugin_filters(matrix):
                 stored = values[start : start + len(values) // 2].tobytes()
                 dataset.write_direct_chunk((start,), bytes(encode(stored)))
             matrix.cases[-1]["known"] = [number(value) for value in values]
+        # Blosc skips itself where a chunk does not shrink.
+        dcpl = chunked((20,), add)
+        dataset = matrix.dataset(f"plugins/{name} skipped", h5t.STD_I32LE, data[:40], dcpl=dcpl, rows=0)
+        dataset.write_direct_chunk((0,), data[:20].tobytes(), 1)
+        dataset.write_direct_chunk((20,), bytes(encode(data[20:40].tobytes())))
+        matrix.cases[-1]["known"] = [number(value) for value in data[:40]]
     add = lambda p: p.set_filter(32008, h5z.FLAG_OPTIONAL)  # noqa: E731
     matrix.dataset("plugins/bitshuffle", h5t.STD_I32LE, data, dcpl=chunked((20,), add), rows=0, expect="refused", word="32008")
     add = lambda p: p.set_fletcher32()  # noqa: E731

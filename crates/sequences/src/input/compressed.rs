@@ -130,9 +130,10 @@ impl GzipMembers {
         let is_bgzip = extra.is_some_and(|extra| extra.starts_with(b"BC\x02\0"));
         let mut source = member.into_inner();
         match first_after_zeros(&mut source)? {
-            None if is_bgzip && 0 < self.n_bytes => {
-                Err(damaged("the last block of bgzip is missing: the file was cut"))
-            }
+            None if is_bgzip && 0 < self.n_bytes => Err(damaged(
+                "the last block of bgzip is missing: the file was cut, or its writer leaves that block \
+                     out (then unpack it with `gzip -dc`)",
+            )),
             None => Ok(()),
             Some(0x1f) => {
                 *self = Self::new(source);
