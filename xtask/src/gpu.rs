@@ -73,6 +73,15 @@ pub(crate) fn bundle() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Builds the Python package of the tests, and runs the script on the CPU.
+pub(crate) fn check() -> anyhow::Result<ExitCode> {
+    let native = native::prepare(Wanted::Both)?;
+    match wheel::unpacked(&wheel::test_environment()?)? {
+        Ok(_) => test(&native),
+        Err(code) => Ok(code),
+    }
+}
+
 /// Runs the script on the CPU with the programs and the Python package that the tests have built.
 pub(crate) fn test(native: &Native) -> anyhow::Result<ExitCode> {
     progress::print_line("the checks for a GPU, on the CPU with little data: one minute");

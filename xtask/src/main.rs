@@ -136,6 +136,8 @@ Commands:
             build what benches/gpu/run.py needs, to check and measure on a machine with a GPU and PyTorch, and print
             the folder
               cargo xtask gpu-bundle
+  gpu-check run what the bundle runs, on the CPU with little data, as `test` does at its end
+              cargo xtask gpu-check
   pytest    test the Python package; further arguments go to pytest
               cargo xtask pytest -k fork
 
@@ -159,6 +161,7 @@ fn main() -> ExitCode {
         }),
         Some("wheel") => without_arguments("wheel", &rest, wheel::run),
         Some("gpu-bundle") => without_arguments("gpu-bundle", &rest, gpu::bundle),
+        Some("gpu-check") => without_arguments("gpu-check", &rest, gpu::check),
         Some("pytest") => wheel::pytest(&rest),
         Some("test-wheel") => without_arguments("test-wheel", &rest, wheel::test_matrix),
         Some("test-ecosystem") => ecosystem::run(&rest),

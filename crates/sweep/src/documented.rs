@@ -14,10 +14,11 @@ use crate::grid::Config;
 mod markdown;
 
 /// Commands that `cargo xtask` does not forward to this program.
-const OF_XTASK: [&str; 13] = [
+const OF_XTASK: [&str; 14] = [
     "ci",
     "fuzz",
     "gpu-bundle",
+    "gpu-check",
     "native",
     "pytest",
     "python",
