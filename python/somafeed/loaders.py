@@ -10,6 +10,7 @@ from somafeed import _somafeed as native
 from somafeed.batches import NATIVE_FORMS, MiniBatch, XOrTokens, beside_maker, x_maker
 from somafeed.obs_forms import obs_maker
 from somafeed.tokens import token_maker
+from somafeed.world import current_worker
 
 if TYPE_CHECKING:
     from somafeed.dataset import ExperimentDataset
@@ -43,7 +44,9 @@ class Loaders:
         lanes = place.lanes or epochs.lanes
         loader = self._loader
         if loader is None or self._key != key or self._lanes != lanes:
-            loader = native.Loader(dataset.dataset, lanes=lanes, **options)
+            # Workers share the processors, which one process may use half of.
+            threads = None if current_worker() is None else 2
+            loader = native.Loader(dataset.dataset, lanes=lanes, batch_threads=threads, **options)
             self._loader, self._key, self._lanes = loader, key, lanes
         return loader, self.batch_maker(dataset)
 
