@@ -14,7 +14,7 @@ from pathlib import Path
 
 FILTERS = [
     {"id": lzma.FILTER_X86},
-    {"id": lzma.FILTER_LZMA2, "preset": 4, "dict_size": 128 << 20},
+    {"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 128 << 20},
 ]
 
 

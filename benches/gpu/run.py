@@ -36,7 +36,7 @@ HERE = Path(__file__).resolve().parent
 SECONDS = {"smoke": 30, "data": 70, "right": 100, "feed": 110, "threads": 150, "training": 80}
 """The most seconds of each section, in the order in which they run."""
 
-WITH_CUDA = {"feed_device", "forecast", "torch-feed-unit-tests", "train_cell_types"}
+WITH_CUDA = {"feed_device", "torch-feed-unit-tests", "train_cell_types"}
 """Programs that use the GPU. Loading CUDA takes seconds, so others go without it."""
 
 

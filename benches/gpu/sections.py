@@ -11,9 +11,7 @@ from pathlib import Path
 
 from run import HERE, Run, json_lines
 
-PROGRAMS = (
-    "somafeed", "fields", "cubes", "sequences", "feed_device", "train_cell_types", "forecast",
-)
+PROGRAMS = ("somafeed", "fields", "cubes", "sequences", "feed_device", "train_cell_types")
 
 ON_DEVICE = (
     "every_form_has_the_values_of_the_cpu",
@@ -233,8 +231,3 @@ def training(run: Run) -> None:
     )
     run.check("a U-Net", code == 0, text)
     run.row(what="U-Net", output=text[-3000:])
-    code, text = run.program(
-        "forecast", "fields-blosc", "--device", run.device, "--out", run.results / "forecast", timeout=40
-    )
-    run.check("a forecast", code == 0, text)
-    run.row(what="forecast", output=text[-1500:])

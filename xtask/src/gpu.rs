@@ -21,10 +21,8 @@ const FOLDER: &str = "target/gpu-bundle";
 const MOST_BYTES: u64 = 40 << 20;
 
 /// Programs and examples that the script runs.
-const PROGRAMS: [&str; 6] =
-    ["fields", "cubes", "sequences", "feed_device", "train_cell_types", "forecast"];
-const EXAMPLES: [&str; 3] =
-    ["--example=feed_device", "--example=train_cell_types", "--example=forecast"];
+const PROGRAMS: [&str; 5] = ["fields", "cubes", "sequences", "feed_device", "train_cell_types"];
+const EXAMPLES: [&str; 2] = ["--example=feed_device", "--example=train_cell_types"];
 /// Cargo's arguments that build the programs of the bundle, without the examples.
 const RELEASE: [&str; 8] = [
     "build",
