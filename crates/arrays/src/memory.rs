@@ -7,17 +7,26 @@ use crate::error::Cause;
 /// The limit where the machine does not say how much memory it has.
 const UNKNOWN_MACHINE: u64 = 1 << 34;
 
-/// The most bytes that one chunk may take when it is decoded, or one row: a quarter of the
-/// machine's memory.
+/// Where containers say how much memory they allow, by control groups of version 2 and 1.
+const CONTAINER_LIMITS: [&str; 2] =
+    ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+
+/// The most bytes that one chunk may take when it is decoded, or one row: a quarter of the memory
+/// of the machine, or of the container.
 pub(crate) fn most_bytes() -> u64 {
     static MOST: LazyLock<u64> = LazyLock::new(|| {
-        let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let total =
-            text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.strip_suffix("kB"));
-        let kib = total.and_then(|total| total.trim().parse::<u64>().ok());
-        kib.map_or(UNKNOWN_MACHINE, |kib| kib.saturating_mul(1024) / 4)
+        let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+        let limits = CONTAINER_LIMITS.map(|file| read(file).trim().parse().ok());
+        let memory = limits.into_iter().flatten().chain(machine_bytes(&read("/proc/meminfo")));
+        memory.min().map_or(UNKNOWN_MACHINE, |bytes| bytes / 4)
     });
     *MOST
+}
+
+/// The machine's memory, by the text of `/proc/meminfo`.
+fn machine_bytes(text: &str) -> Option<u64> {
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.strip_suffix("kB"))?;
+    total.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// Fails if a chunk of this many bytes is too large to be decoded.
@@ -27,8 +36,8 @@ pub(crate) fn check_chunk(n_bytes: usize) -> Result<(), Cause> {
         return Ok(());
     }
     let text = format!(
-        "it has {n_bytes} bytes when it is decoded, more than a quarter of this machine's memory \
-         ({most}): store the array in smaller chunks"
+        "it has {n_bytes} bytes when it is decoded, more than a quarter of the memory of this \
+         machine or container ({most}): store the array in smaller chunks"
     );
     Err(text.into())
 }

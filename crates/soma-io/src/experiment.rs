@@ -19,7 +19,7 @@ pub struct OpenOptions {
     /// `AWS_PROFILE`. A failed request to an object store is repeated up to
     /// `vfs.s3.connect_max_tries` times (native reader: 8), with growing pauses.
     ///
-    /// Seven parameters are our own:
+    /// Eight parameters are our own:
     /// - `soma.init_buffer_bytes`: buffer for each column of a read of X, in bytes (default
     ///   [`SparseNdArray::BUFFER_BYTES`]);
     /// - `soma.retry_limit_ms`: time after which the native reader does not repeat a request
@@ -28,6 +28,8 @@ pub struct OpenOptions {
     /// - `vfs.s3.max_parallel_ops` (with `gcs` or `azure` in place of `s3`), and
     ///   `soma.http.max_parallel_ops` for addresses `http://` and `https://`: most requests under
     ///   way;
+    /// - `soma.forbidden_is_missing`: the answer 403 for an object means that there is none, as
+    ///   buckets that may not be listed answer (false);
     /// - `soma.cache_folder`: folder in which the native reader caches what it fetched of X, obs,
     ///   var and obsm (no cache by default);
     /// - `soma.cache_limit_bytes`: size limit of that cache (32 GiB);

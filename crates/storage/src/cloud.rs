@@ -27,7 +27,7 @@ use crate::address::{Address, Kind};
 use crate::cache::{CacheSpec, CachedStorage, NeverChanges};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::object::{ObjectOptions, ObjectStorage};
+use crate::object::{FORBIDDEN_IS_MISSING, ObjectOptions, ObjectStorage};
 use crate::options::{Config, OpenedStorage};
 use crate::settings::{Limits, Settings, refused};
 use crate::storage::Storage;
@@ -54,6 +54,7 @@ pub(crate) fn open(
     let mut asking = ObjectOptions {
         list_tries: usize::try_from(limits.tries).unwrap_or(usize::MAX),
         retry_limit: limits.retry_limit,
+        forbidden_is_missing: settings.truth(FORBIDDEN_IS_MISSING)?.unwrap_or(false),
         ..ObjectOptions::default()
     };
     if let Some(most) = settings.number(max_requests(parsed.kind))? {

@@ -56,6 +56,9 @@ use crate::storage::{
 /// network.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// The parameter for [`ObjectOptions::forbidden_is_missing`].
+pub(crate) const FORBIDDEN_IS_MISSING: &str = "soma.forbidden_is_missing";
+
 /// Requests for one file that are sent before more of it has arrived, at least.
 const REST_REQUESTS: u64 = 16;
 
@@ -82,11 +85,14 @@ pub struct ObjectOptions {
     pub list_tries: usize,
     /// No try of a list begins later than this after the first.
     pub retry_limit: Duration,
+    /// The answer 403 (forbidden) for an object means that it is missing: buckets that may not be
+    /// listed answer so.
+    pub forbidden_is_missing: bool,
 }
 
 impl Default for ObjectOptions {
     /// 256 requests of up to 8 MiB at once, 5,500 in a second, gaps up to 1 MiB, batches of 4 MiB,
-    /// 128 MiB ahead, 2 threads; 8 tries of a list within a minute.
+    /// 128 MiB ahead, 2 threads; 8 tries of a list within a minute; the answer 403 is an error.
     fn default() -> Self {
         Self {
             max_requests: 256,
@@ -98,6 +104,7 @@ impl Default for ObjectOptions {
             n_threads: 2,
             list_tries: 8,
             retry_limit: Duration::from_mins(1),
+            forbidden_is_missing: false,
         }
     }
 }

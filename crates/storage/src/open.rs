@@ -28,6 +28,7 @@ use crate::profile;
 /// | `soma.max_requests_per_sec` | most requests sent in a second | 5,500 |
 /// | `soma.retry_limit_ms` | no try begins later than this after the first | 60,000 |
 /// | `soma.request_limit_ms` | time of one try, until its last byte; one asks for 8 MiB at most | 120,000 |
+/// | `soma.forbidden_is_missing` | the answer 403 for an object means that there is none, as buckets that may not be listed answer; without it 403 is an error | false |
 /// | `soma.cache_folder` | folder of this machine that keeps what was read, for later reads and processes | nothing is kept |
 /// | `soma.cache_limit_bytes` | most bytes in that folder | 34,359,738,368 (32 GiB) |
 ///

@@ -26,8 +26,12 @@ fn stored(is_sharded: bool) -> Stored {
 
 /// The store in the folder `store` of the private bucket.
 pub(crate) fn far(server: &Server, tries: u64) -> Arc<dyn Storage> {
+    far_with(server, "vfs.s3.connect_max_tries", &tries.to_string())
+}
+
+fn far_with(server: &Server, parameter: &str, value: &str) -> Arc<dyn Storage> {
     let mut config: Config = server.config();
-    config.insert("vfs.s3.connect_max_tries".to_owned(), tries.to_string());
+    config.insert(parameter.to_owned(), value.to_owned());
     let opened = storage::open(&format!("s3://{PRIVATE}/store"), &OpenOptions::new(&config));
     opened.unwrap().storage
 }
@@ -192,4 +196,34 @@ fn a_fault_of_one_array_is_not_blamed_on_another() {
     server.fault_after("store/fields/c/0/0/0", 2, usize::MAX, What::Status(503));
     let error = error_of(storage, &stored, 0);
     assert!(error.contains("Zarr array fields") && !error.contains("array other"), "{error}");
+}
+
+#[test]
+fn forbidden_chunks_are_missing_if_the_user_says_so() {
+    let (server, stored) = (Server::start(), stored(false));
+    write(&store(&server), "fields", &stored);
+    let absent = "store/fields/c/3/1/0";
+    std::fs::remove_file(store(&server).join(&absent["store/".len()..])).unwrap();
+    let values = |storage| {
+        let samples = Arc::new(open(storage, &["fields"]));
+        let pipeline = Pipeline::new(samples, spec(0), ArrayBatch::n_samples).unwrap();
+        let mut values: Vec<f64> = Vec::new();
+        for batch in pipeline.epoch(0).unwrap() {
+            let batch = batch.map_err(|error| chain(&error))?;
+            for variable in batch.variables() {
+                values.extend(variable.values::<f64>().unwrap().iter());
+            }
+        }
+        Ok::<_, String>(values)
+    };
+    // As a bucket that answers 404.
+    let missing = values(far(&server, 2)).unwrap();
+    server.fault(absent, usize::MAX, What::Status(403));
+    let error = values(far(&server, 2)).unwrap_err();
+    assert!(error.contains(absent) && error.contains("soma.forbidden_is_missing=true"), "{error}");
+    assert_eq!(values(far_with(&server, "soma.forbidden_is_missing", "true")), Ok(missing));
+    // Wrong credentials are never missing objects.
+    server.heal();
+    server.fault(absent, usize::MAX, What::Status(401));
+    assert!(values(far_with(&server, "soma.forbidden_is_missing", "true")).is_err());
 }

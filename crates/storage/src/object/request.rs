@@ -8,9 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
 use object_store::path::Path;
-use object_store::{Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{Error, GetOptions, ObjectMeta, ObjectStoreExt as _};
 
-use super::meter::Meter;
+use super::FORBIDDEN_IS_MISSING;
+use super::requests::Client;
 
 /// An answer that will come, or has come. Any number of threads may wait for it.
 #[derive(Debug)]
@@ -69,8 +70,7 @@ impl<T> Drop for Promise<T> {
 
 /// Bytes of an object, all of them or an error, and the object's metadata when they were read.
 pub(super) async fn get(
-    store: &dyn ObjectStore,
-    meter: &Meter,
+    client: &Client,
     key: &Path,
     range: Range<u64>,
 ) -> io::Result<(Bytes, ObjectMeta)> {
@@ -79,7 +79,7 @@ pub(super) async fn get(
         io::Error::new(io::ErrorKind::UnexpectedEof, what)
     };
     let wanted = range.end.saturating_sub(range.start);
-    match answer(store, meter, key, range.clone()).await {
+    match answer(client, key, range.clone()).await {
         Ok((bytes, meta)) if bytes.len() as u64 == wanted => Ok((bytes, meta)),
         Ok((bytes, _)) if (bytes.len() as u64) < wanted => {
             Err(beyond(range.start + bytes.len() as u64))
@@ -90,10 +90,10 @@ pub(super) async fn get(
         }
         Err(error) => {
             // Stores refuse a range that begins behind the end, each with its own message.
-            match refused(store, key, &error).await {
+            match refused(client, key, &error).await {
                 Some(Ok(found)) if found.size <= range.start => Err(beyond(found.size)),
                 Some(Err(missing)) => Err(missing),
-                _ => Err(failure(key, &error)),
+                _ => Err(client.object_failure(key, &error)),
             }
         }
     }
@@ -101,12 +101,11 @@ pub(super) async fn get(
 
 /// The first `most` bytes of an object, or all if it is shorter, and the object's metadata.
 pub(super) async fn get_first(
-    store: &dyn ObjectStore,
-    meter: &Meter,
+    client: &Client,
     key: &Path,
     most: u64,
 ) -> io::Result<(Bytes, ObjectMeta)> {
-    match answer(store, meter, key, 0..most).await {
+    match answer(client, key, 0..most).await {
         Ok((bytes, meta)) if bytes.len() as u64 == meta.size.min(most) => Ok((bytes, meta)),
         Ok((bytes, meta)) => {
             let (wanted, n) = (meta.size.min(most), bytes.len());
@@ -115,10 +114,10 @@ pub(super) async fn get_first(
         }
         Err(error) => {
             // Stores refuse any range of an empty object, each with its own message.
-            match refused(store, key, &error).await {
+            match refused(client, key, &error).await {
                 Some(Ok(found)) if found.size == 0 => Ok((Bytes::new(), found)),
                 Some(Err(missing)) => Err(missing),
-                _ => Err(failure(key, &error)),
+                _ => Err(client.object_failure(key, &error)),
             }
         }
     }
@@ -127,15 +126,11 @@ pub(super) async fn get_first(
 /// What is there, after an error that does not say it: the object's metadata, or the error that
 /// there is none. The answer that an object is missing may have been cut, which no client repeats;
 /// the answer to this request has no body.
-async fn refused(
-    store: &dyn ObjectStore,
-    key: &Path,
-    error: &Error,
-) -> Option<io::Result<ObjectMeta>> {
+async fn refused(client: &Client, key: &Path, error: &Error) -> Option<io::Result<ObjectMeta>> {
     if !matches!(error, Error::Generic { .. }) {
         return None;
     }
-    match store.head(key).await {
+    match client.store.head(key).await {
         Ok(found) => Some(Ok(found)),
         Err(missing @ Error::NotFound { .. }) => Some(Err(failure(key, &missing))),
         Err(_) => None,
@@ -143,13 +138,9 @@ async fn refused(
 }
 
 /// The metadata of an object.
-pub(super) async fn head(
-    store: &dyn ObjectStore,
-    meter: &Meter,
-    key: &Path,
-) -> io::Result<ObjectMeta> {
-    let mut measure = meter.send();
-    let found = store.head(key).await.map_err(|error| failure(key, &error))?;
+pub(super) async fn head(client: &Client, key: &Path) -> io::Result<ObjectMeta> {
+    let mut measure = client.meter.send();
+    let found = client.store.head(key).await.map_err(|error| client.object_failure(key, &error))?;
     measure.first_byte();
     measure.complete(0);
     Ok(found)
@@ -157,14 +148,13 @@ pub(super) async fn head(
 
 /// Requests a range, and measures the answer.
 async fn answer(
-    store: &dyn ObjectStore,
-    meter: &Meter,
+    client: &Client,
     key: &Path,
     range: Range<u64>,
 ) -> object_store::Result<(Bytes, ObjectMeta)> {
     let wanted = range.end.saturating_sub(range.start);
-    let mut measure = meter.send();
-    let found = store.get_opts(key, GetOptions::new().with_range(Some(range))).await?;
+    let mut measure = client.meter.send();
+    let found = client.store.get_opts(key, GetOptions::new().with_range(Some(range))).await?;
     measure.first_byte();
     let meta = found.meta.clone();
     let len = found.range.end.saturating_sub(found.range.start).min(wanted);
@@ -177,6 +167,19 @@ async fn answer(
     }
     measure.complete(bytes.len());
     Ok((bytes.into(), meta))
+}
+
+impl Client {
+    /// The error of a request for an object: there is none if the store forbids it, where that is
+    /// what the answer means.
+    fn object_failure(&self, key: &Path, error: &Error) -> io::Error {
+        let failure = failure(key, error);
+        let is_forbidden = matches!(error, Error::PermissionDenied { .. });
+        match is_forbidden && self.bounds.forbidden_is_missing {
+            true => io::Error::new(io::ErrorKind::NotFound, failure),
+            false => failure,
+        }
+    }
 }
 
 /// Whether the body of an answer was cut. Errors of requests, which the client has repeated, have
@@ -205,7 +208,12 @@ pub(super) fn failure(key: &Path, error: &Error) -> io::Error {
         Error::InvalidPath { .. } => io::ErrorKind::InvalidInput,
         _ => io::ErrorKind::Other,
     };
-    let mut text = error.to_string();
+    let mut text = match error {
+        Error::PermissionDenied { .. } => format!(
+            "{error} (if the store answers so for files that are not there, as buckets that may not be listed do, set {FORBIDDEN_IS_MISSING}=true)"
+        ),
+        error => error.to_string(),
+    };
     // HTTP clients say only "error sending request"; the reason is in the causes.
     let mut cause = error.source();
     while let Some(deeper) = cause {

@@ -29,7 +29,7 @@ use crate::storage::{Entry, FileVersion, ListedFile, RequestCounts};
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) store: Arc<dyn ObjectStore>,
-    bounds: ObjectOptions,
+    pub(super) bounds: ObjectOptions,
     permits: Semaphore,
     throttle: Throttle,
     pub(super) meter: Meter,
@@ -155,30 +155,30 @@ impl Requests {
 
     async fn get(&self, file: &str, range: Range<u64>) -> io::Result<Bytes> {
         let key = self.key(file)?;
-        let Client { store, meter, versions, .. } = &*self.client;
+        let client = &*self.client;
         let n_bytes = range.end.saturating_sub(range.start);
-        let send = || request::get(&**store, meter, &key, range.clone());
+        let send = || request::get(client, &key, range.clone());
         let (bytes, found) = self.repeated(n_bytes, Some(n_bytes), send).await?;
-        versions.check(&key, &found)?;
+        client.versions.check(&key, &found)?;
         Ok(bytes)
     }
 
     /// The first `most` bytes of a file, or all if it is shorter, and its size.
     async fn first(&self, file: &str, most: u64) -> io::Result<(Bytes, u64)> {
         let key = self.key(file)?;
-        let Client { store, meter, versions, .. } = &*self.client;
-        let send = || request::get_first(&**store, meter, &key, most);
+        let client = &*self.client;
+        let send = || request::get_first(client, &key, most);
         let (bytes, found) = self.repeated(most, None, send).await?;
         self.count_bytes(bytes.len() as u64);
-        versions.check(&key, &found)?;
+        client.versions.check(&key, &found)?;
         Ok((bytes, found.size))
     }
 
     async fn version(&self, file: &str) -> io::Result<FileVersion> {
         let key = self.key(file)?;
-        let Client { store, meter, versions, .. } = &*self.client;
-        let found = self.repeated(0, None, || request::head(&**store, meter, &key)).await?;
-        versions.check(&key, &found)?;
+        let client = &*self.client;
+        let found = self.repeated(0, None, || request::head(client, &key)).await?;
+        client.versions.check(&key, &found)?;
         Ok(versions::file_version(&found))
     }
 
