@@ -145,6 +145,7 @@ plain_columns!(
     Vec<f64>,
     Vec<crate::OrderEntropy>,
     BTreeMap<String, String>,
+    crate::Settings,
     crate::Status
 );
 
@@ -288,6 +289,21 @@ impl Scalar for BTreeMap<String, String> {
                 })
             })
             .collect())
+    }
+}
+
+impl Scalar for crate::Settings {
+    fn data_type() -> DataType {
+        <BTreeMap<String, String>>::data_type()
+    }
+
+    fn to_array(values: impl Iterator<Item = Option<Self>>) -> ArrayRef {
+        <BTreeMap<String, String>>::to_array(values.map(|one| one.map(|one| one.map().clone())))
+    }
+
+    fn from_array(array: &dyn Array) -> Result<Vec<Option<Self>>, (String, &'static str)> {
+        let maps = <BTreeMap<String, String>>::from_array(array)?;
+        Ok(maps.into_iter().map(|map| map.map(Self::from)).collect())
     }
 }
 

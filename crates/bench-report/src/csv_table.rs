@@ -37,7 +37,9 @@ fn row(summary: &PointSummary) -> Result<Vec<(String, String)>, serde_json::Erro
     let mut cells = vec![("results".to_owned(), summary.folder.clone().unwrap_or_default())];
     for group in [serde_json::to_value(&summary.point)?, serde_json::to_value(&summary.data)?] {
         // By name: whether a JSON object keeps its order depends on the features of other crates.
-        let columns: BTreeMap<String, Value> = object(group).into_iter().collect();
+        let mut columns: BTreeMap<String, Value> = object(group).into_iter().collect();
+        let further = columns.remove("settings").map(object);
+        columns.extend(further.into_iter().flatten());
         cells.extend(columns.into_iter().map(|(name, value)| (name, text(&value))));
     }
     cells.push(("hostname".to_owned(), summary.hostname.clone()));
@@ -110,7 +112,7 @@ fn text(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{fixture, summarize};
+    use crate::{Settings, fixture, summarize};
 
     #[test]
     fn the_table_of_a_grid() {
@@ -121,7 +123,7 @@ mod tests {
     #[test]
     fn cells_stay_cells() {
         let mut record = fixture::epoch("a,\"b\"\nc", (64, 16), 0.5);
-        record.data.obs_filter = Some("tissue == \"lung\"".to_owned());
+        record.point.settings = Settings::default().with("obs_filter", "tissue == \"lung\"");
         let speed = record.measured.samples_per_sec.unwrap().to_string();
         let bytes = csv(&summarize(&[record])).unwrap();
         let mut reader = csv::Reader::from_reader(bytes.as_slice());

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::{
     BatchSample, DataInfo, EpochRecord, GridPoint, HostInfo, Measured, OrderEntropy, RunInfo,
-    StageTimes, Status, Versions,
+    Settings, StageTimes, Status, Versions,
 };
 
 /// One epoch of `n_batches` batches of 1,024 rows, each with a wait of `wait_secs`, the first with
@@ -139,10 +139,6 @@ fn data() -> DataInfo {
     DataInfo {
         uri: "/data/census-20000x20000".to_owned(),
         layout: None,
-        measurement: Some("RNA".to_owned()),
-        layer: Some("raw".to_owned()),
-        obs_filter: None,
-        var_filter: None,
         total_rows: 20_000,
         n_cols: 20_000,
         total_nnz: None,
@@ -159,9 +155,12 @@ fn point(method: &str, (chunk_size, chunks_per_block): (u64, u64)) -> GridPoint 
         order: "shuffled".to_owned(),
         form: "dense".to_owned(),
         reader: "libtiledb".to_owned(),
-        prefetch_blocks: 1,
         seed: u64::MAX,
         cache: "warm".to_owned(),
+        settings: Settings::default()
+            .with("measurement", "RNA")
+            .with("layer", "raw")
+            .with("prefetch_blocks", 1),
         ..GridPoint::default()
     }
 }

@@ -64,6 +64,7 @@ mod report;
 mod rounds;
 mod run_description;
 mod series;
+mod settings;
 mod side_by_side;
 mod source;
 mod stage_table;
@@ -98,6 +99,7 @@ pub use record::{DataInfo, EpochRecord, GridPoint, OWN_LOADER, RunInfo, Status, 
 pub use report::{ReportFiles, write_report};
 pub use rounds::{Figure, Rounds};
 pub use run_description::describe_run;
+pub use settings::{IO_LIMIT, IO_LIMIT_BY, LINK, LINK_CORES, LINK_FAULTS, Settings};
 pub use side_by_side::{ReportFormat, WrittenFile, write_side_by_side};
 pub use source::Source;
 pub use stage_table::{STAGE_HEADER, STAGE_LEGEND, stage_markdown, stage_rows};

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::{
-    EpochRecord, GridPoint, PointSummary, Spread,
+    EpochRecord, GridPoint, LINK, LINK_CORES, LINK_FAULTS, PointSummary, Spread,
     table::{decimal, grouped, markdown_table},
 };
 
@@ -37,10 +37,10 @@ pub const LINK_LEGEND: &str = "what the link's server was asked for in an epoch,
 impl GridPoint {
     /// Describes the link, with its faults and its server's cores; `None` if there was none.
     pub fn format_link(&self) -> Option<String> {
-        let link = self.link.as_ref()?;
+        let link = self.settings.get(LINK)?;
         let faults =
-            self.link_faults.as_ref().map_or_else(String::new, |faults| format!(", {faults}"));
-        let cores = match self.link_cores {
+            self.settings.get(LINK_FAULTS).map_or_else(String::new, |faults| format!(", {faults}"));
+        let cores = match self.settings.number(LINK_CORES) {
             None => String::new(),
             Some(1) => ", a core of its own".to_owned(),
             Some(n) => format!(", {n} cores of its own"),
@@ -189,13 +189,13 @@ pub fn link_markdown(points: &[PointSummary]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{fixture, summarize};
+    use crate::{Settings, fixture, summarize};
 
     #[test]
     fn points_over_a_link_have_a_row() {
         let mut records = vec![fixture::epoch("native", (64, 16), 0.25); 2];
-        records[0].point.link = Some("30ms,90MB/s,1GB/s".to_owned());
-        records[0].point.link_cores = Some(2);
+        let settings = Settings::default().with(LINK, "30ms,90MB/s,1GB/s").with(LINK_CORES, 2);
+        records[0].point.settings = settings;
         let measured = &mut records[0].measured;
         measured.link_requests = Some(1200);
         measured.link_open_requests = Some(30);

@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     HostInfo, Measured, StageTimes,
     column::{BadColumn, ColumnGroup, ColumnValue, column_group},
+    settings::{Settings, add_columns_of_before},
 };
 
 column_group! {
@@ -73,15 +74,7 @@ column_group! {
         /// How the data was rewritten for training, for instance `relaid`; null for the original
         /// layout.
         pub layout: Option<String>,
-        /// Measurement of the experiment, for instance `RNA`.
-        pub measurement: Option<String>,
-        /// Layer of the measurement's X, for instance `raw`.
-        pub layer: Option<String>,
-        /// Filter on the cells, in tiledbsoma's grammar; null if there was none.
-        pub obs_filter: Option<String>,
-        /// Filter on the genes; null if there was none.
-        pub var_filter: Option<String>,
-        /// Selected cells, whether or not the epoch went through all of them.
+        /// Selected samples, whether or not the epoch went through all of them.
         pub total_rows: u64,
         /// Selected genes, which are the columns of a batch.
         pub n_cols: u64,
@@ -91,21 +84,17 @@ column_group! {
 }
 
 column_group! {
-    /// The settings of a grid point, as they ran.
+    /// The settings of a grid point, as they ran: those of every kind of samples in columns of their
+    /// own, the rest by name.
     pub struct GridPoint {
         /// The loader: `somafeed`, or a peer's name. Null in old files, which means
         /// `somafeed`.
         pub loader: Option<String>,
-        /// The kind of samples: `cells`, `fields` or `cubes`. Null in older files, which means
-        /// cells.
+        /// The kind of samples: `cells`, `fields`, `cubes` or `sequences`. Null in older files, which
+        /// means cells.
         pub workload: Option<String>,
-        /// The named set of settings that the point began with, for cubes; null elsewhere.
-        pub strategy: Option<String>,
-        /// The part of the samples: `training` or `validation`, each with a loader of its own in
-        /// one process; null is all of them.
-        pub part: Option<String>,
-        /// How a block becomes batches: `np.array`, `scipy.csr` or `native` for cells, `stacked`,
-        /// `per-sample` or `plain-read` for fields; a peer's name if it has its own way.
+        /// How a block becomes batches, in the words of the kind of samples; a peer's name if it has
+        /// its own way.
         pub chunk_method: String,
         /// Rows per batch.
         pub batch_size: u64,
@@ -118,89 +107,25 @@ column_group! {
         pub chunks_per_block: u64,
         /// Rows per block: `chunk_size` times `chunks_per_block`.
         pub block_size: u64,
-        /// `shuffled` or `in-order`.
+        /// `shuffled`, `in-order` or `listed`.
         pub order: String,
-        /// Form of a batch's X: `dense`, `f16`, `csr` or `coo`.
+        /// Form of a batch.
         pub form: String,
-        /// Form of the files of cubes: `dat`, `raw32`, `raw16`, `packed16` or `zarr`; null
-        /// elsewhere.
-        pub stored_form: Option<String>,
-        /// The place of random augmentation: `none`, `cpu` or `device`; null elsewhere.
-        pub augmentation: Option<String>,
-        /// Memory of batches of cubes: `collated` (new memory for each) or `ring` (slots that go
-        /// round); null elsewhere.
-        pub batch_memory: Option<String>,
-        /// When the memory of a batch of cubes is free again: after all work of the device
-        /// (`sync`), or after the copy to it (`event`); null elsewhere.
-        pub slot_release: Option<String>,
-        /// Whether an epoch's first blocks were read while the epoch before went on; null if it is
-        /// not known.
-        pub gapless: Option<bool>,
-        /// How threads share batches of cubes: one batch each (`single`), or all the same one
-        /// (`collaborative`); null elsewhere.
-        pub sharing: Option<String>,
-        /// Slots of the ring; null without one.
-        pub slots: Option<u64>,
-        /// Transformation of a batch's values, like `per 10000 of raw_sum, log1p`; null if there
-        /// was none.
-        pub transform: Option<String>,
-        /// The implementation that read X: `libtiledb`, `native` or `memory`.
+        /// The implementation that read the data.
         pub reader: String,
-        /// Blocks read ahead of the one in use.
-        pub prefetch_blocks: u64,
-        /// Blocks at the start of an epoch that grew to the full size; null if all were full.
-        pub ramp_blocks: Option<u64>,
         /// Seed of the order.
         pub seed: u64,
         /// Number of batches after which an epoch was cut off; null if it ran to its end.
         pub max_batches: Option<u64>,
-        /// Whether a short last batch was left out.
-        pub drop_last: bool,
-        /// Bytes of libtiledb's read buffers (`soma.init_buffer_bytes`).
-        pub soma_buffer_size: Option<u64>,
-        /// Number of threads that the loader may use; for fields, threads of one read.
-        pub n_threads: Option<u64>,
-        /// Blocks read at the same time, one per thread; 0 if the consumer reads them itself. Null
-        /// is one.
-        pub read_threads: Option<u64>,
         /// The consumer, like `fixed:12.5` (milliseconds per batch); null if batches were dropped
         /// at once.
         pub consumer: Option<String>,
-        /// Limit in bytes on the loader's memory, beyond what the process had at its start; null if
-        /// there was none.
-        pub memory_limit: Option<u64>,
-        /// Limit in bytes on X's values that stay decoded; null if it followed from `memory_limit`
-        /// (none without one).
-        pub keep_decoded: Option<u64>,
-        /// Batches assembled ahead of the one in use; null in older files.
-        pub prefetch_batches: Option<u64>,
-        /// Bytes of memory above which the process was to be killed; null if there was no such
-        /// limit.
-        pub point_memory_limit: Option<u64>,
-        /// How that limit was enforced: `cgroup`, or `rlimit`, which counts requested rather than
-        /// used private memory.
-        pub point_memory_limit_by: Option<String>,
-        /// Limit in bytes per second on reading from storage; null if there was none.
-        pub io_limit: Option<u64>,
-        /// How that limit was enforced: `bucket`, which counts requested bytes, or `kernel`, which
-        /// counts bytes read from the disk.
-        pub io_limit_by: Option<String>,
-        /// The link that the data was read over, like `30ms,90MB/s,1GB/s`: the latency of a
-        /// request, the rate of a connection and the rate of all; null if it was read where it is.
-        pub link: Option<String>,
-        /// Faults of the link, like `cut=1/40,seed=7`; null if it had none.
-        pub link_faults: Option<String>,
-        /// Cores of the machine that the link's server had for itself; null if it shared those of
-        /// the measured process, or there was no link.
-        pub link_cores: Option<u64>,
-        /// Limit in bytes of the cache on disk in front of an object store; null if there was none.
-        pub storage_cache: Option<u64>,
-        /// Limit in bytes of the cache on disk of decoded rows; null if there was none.
-        pub row_cache: Option<u64>,
         /// State of the page cache when the epoch began: `warm`, `unknown`, `cold-dropped` (the
         /// whole machine's cache was dropped) or `cold-advised` (the kernel was advised to drop the
         /// data's files).
         pub cache: String,
+        /// Further settings by name.
+        pub settings: Settings,
     }
 }
 
@@ -224,47 +149,24 @@ impl GridPoint {
             form,
             order,
             reader,
+            cache,
             ..
         } = self;
-        let cache = &self.cache;
         let always = format!(
-            "{chunk_method} {chunk_size}x{chunks_per_block} b{batch_size} {form} {order} {reader} {cache} prefetch{}",
-            self.prefetch_blocks
+            "{chunk_method} {chunk_size}x{chunks_per_block} b{batch_size} {form} {order} {reader} {cache}"
         );
         let sometimes = [
             self.peer().map(str::to_owned),
-            self.part.clone(),
-            self.strategy.clone(),
-            self.stored_form.clone(),
-            self.augmentation.as_ref().map(|place| format!("augment {place}")),
-            self.batch_memory.clone(),
-            self.slot_release.clone(),
-            self.gapless.and_then(|is_so| is_so.then(|| "gapless".to_owned())),
-            self.sharing.clone(),
-            self.slots.map(|n| format!("slots{n}")),
-            self.transform.clone(),
-            self.world_size.map(|n| format!("ranks{n}")),
-            self.max_batches.map(|n| format!("max{n}")),
-            self.soma_buffer_size.map(|bytes| format!("buffer{bytes}")),
-            self.n_threads.map(|n| format!("threads{n}")),
-            self.read_threads.filter(|n| *n != 1).map(|n| format!("workers{n}")),
-            self.ramp_blocks.map(|n| format!("ramp{n}")),
-            self.drop_last.then(|| "drop-last".to_owned()),
+            self.world_size.map(|n| format!("ranks={n}")),
+            self.max_batches.map(|n| format!("batches={n}")),
             self.consumer.clone(),
-            self.memory_limit.map(|bytes| format!("memory{bytes}")),
-            self.keep_decoded.map(|bytes| format!("keep{bytes}")),
-            self.io_limit
-                .map(|rate| format!("io{rate} {}", self.io_limit_by.as_deref().unwrap_or("?"))),
-            self.link.as_ref().map(|link| format!("link {link}")),
-            self.link_faults.as_ref().map(|faults| format!("faults {faults}")),
-            self.link_cores.map(|n| format!("server-cores{n}")),
-            self.storage_cache.map(|bytes| format!("cache{bytes}")),
-            self.row_cache.map(|bytes| format!("row-cache{bytes}")),
-            self.prefetch_batches.filter(|n| *n != 1).map(|n| format!("ahead{n}")),
-            self.point_memory_limit.map(|bytes| format!("limit{bytes}")),
-            self.point_memory_limit_by.clone(),
         ];
-        iter::once(always).chain(sometimes.into_iter().flatten()).collect::<Vec<_>>().join(" ")
+        let further = self.settings.iter().map(|(name, value)| format!("{name}={value}"));
+        iter::once(always)
+            .chain(sometimes.into_iter().flatten())
+            .chain(further)
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 }
 
@@ -379,7 +281,9 @@ impl ColumnGroup for EpochRecord {
         let mut hosts = HostInfo::decode(batch)?.into_iter();
         let mut versions = Versions::decode(batch)?.into_iter();
         let mut data = DataInfo::decode(batch)?.into_iter();
-        let mut points = GridPoint::decode(batch)?.into_iter();
+        let mut points = GridPoint::decode(batch)?;
+        add_columns_of_before(batch, &mut points)?;
+        let mut points = points.into_iter();
         let mut stages = StageTimes::decode(batch)?.into_iter();
         let measured = Measured::decode(batch)?.into_iter();
         Ok(measured

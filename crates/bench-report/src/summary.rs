@@ -125,6 +125,13 @@ pub(crate) fn group(records: &[EpochRecord]) -> Vec<Vec<&EpochRecord>> {
     groups.into_iter().map(|(_, epochs)| epochs).collect()
 }
 
+/// The names of settings that not every kind of samples has.
+pub(crate) fn further_settings(points: &[PointSummary]) -> Vec<String> {
+    let names = points.iter().flat_map(|summary| summary.point.settings.iter());
+    let names: BTreeSet<&str> = names.map(|(name, _)| name).collect();
+    names.into_iter().map(str::to_owned).collect()
+}
+
 /// The machines of each run of ranks, by the name of the run: ranks on several machines are one
 /// point.
 fn hosts_of_ranks(records: &[EpochRecord]) -> BTreeMap<&str, String> {

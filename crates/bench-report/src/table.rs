@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 
 use crate::{
-    EntropySummary, GridPoint, PointSummary, Spread,
+    EntropySummary, GridPoint, IO_LIMIT, IO_LIMIT_BY, PointSummary, Spread,
     series::{data_names, loader},
 };
 
@@ -73,8 +73,9 @@ fn row(summary: &PointSummary) -> [String; TABLE_HEADER.len()] {
 
 /// The reader and page cache like `native, warm`, the limit on reading and the link.
 fn reader(point: &GridPoint) -> String {
-    let limit = point.io_limit.map_or_else(String::new, |rate| {
-        let by = point.io_limit_by.as_deref().unwrap_or("?");
+    let settings = &point.settings;
+    let limit = settings.number(IO_LIMIT).map_or_else(String::new, |rate| {
+        let by = settings.get(IO_LIMIT_BY).unwrap_or("?");
         format!(", {} MB/s by {by}", decimal(rate as f64 / 1e6, 1))
     });
     let link = point.format_link().map_or_else(String::new, |link| format!(", over {link}"));

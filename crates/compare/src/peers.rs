@@ -33,7 +33,7 @@ use bench_run::{
     without_credentials,
 };
 use grid_point::{BlockSpec, Data, Point};
-use loader::ReaderChoice;
+use loader::{BatchForm, ReaderChoice};
 
 pub use args::PeersArgs;
 pub use own::{SUBCOMMAND, serve};
@@ -289,7 +289,7 @@ fn jobs(
             entropy_of: Some(Vec::new()),
             ..all.clone()
         };
-        let point = point(args, work.block, work.form.name());
+        let point = point(args, work.block, work.form.into());
         let opened = grid_point::check(session, &data, std::slice::from_ref(&point))
             .with_context(|| format!("--work {work}"))?;
         jobs.push(WorkJob { work: *work, data, point, opened });
@@ -297,10 +297,10 @@ fn jobs(
     Ok(jobs)
 }
 
-fn point(args: &PeersArgs, block: BlockSpec, form: &str) -> Point {
+fn point(args: &PeersArgs, block: BlockSpec, form: BatchForm) -> Point {
     Point {
         batch_rows: args.batch_size,
-        form: form.to_owned(),
+        form,
         seed: args.seed,
         prefetch_blocks: args.prefetch_blocks,
         prefetch_batches: args.prefetch_batches,

@@ -18,7 +18,7 @@ pub(crate) use load::serve;
 pub(crate) use open::{pipeline, plain_memory};
 #[cfg(test)]
 pub(crate) use point::point_for_tests;
-pub(crate) use point::{Consumer, Point};
+pub(crate) use point::{Consumer, Point, STORED_FORM};
 pub(crate) use read_limit::LimitFlags;
 pub(crate) use run::{CubeMeasuring, DataFlags};
 pub(crate) use settings::{

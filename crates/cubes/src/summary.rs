@@ -4,7 +4,7 @@
 use bench_report::{MeanStd, Measured, Rounds, Status};
 use bench_run::MeasuredEpoch;
 
-use crate::bench::{DECODE, Floor, PLAIN_READ, Point};
+use crate::bench::{DECODE, Floor, PLAIN_READ, Point, STORED_FORM};
 use crate::curves::Curve;
 use crate::statistics::mean;
 
@@ -109,7 +109,7 @@ impl FloorSecs {
         let floor = |name: &str| {
             let mut of_name = records.iter().map(|of| &of.record).filter(|record| {
                 record.point.chunk_method == name
-                    && record.point.stored_form.as_deref() == Some(form)
+                    && record.point.settings.get(STORED_FORM) == Some(form)
             });
             of_name.find(|record| record.measured.status == Status::Ok).map(|of| &of.measured)
         };
@@ -146,7 +146,7 @@ impl FloorSecs {
 mod tests {
     use std::num::NonZeroU64;
 
-    use bench_report::{EpochRecord, GridPoint};
+    use bench_report::{EpochRecord, GridPoint, Settings};
     use bench_run::{Holder, IoLimit};
 
     use super::*;
@@ -173,7 +173,7 @@ mod tests {
     fn floor(name: &str, measured: Measured) -> MeasuredEpoch {
         let point = GridPoint {
             chunk_method: name.to_owned(),
-            stored_form: Some("raw16".to_owned()),
+            settings: Settings::default().with(STORED_FORM, "raw16"),
             ..GridPoint::default()
         };
         let measured = Measured { status: Status::Ok, ..measured };

@@ -11,7 +11,7 @@ mod task;
 
 pub(crate) use far::sentence;
 pub(crate) use measure::serve;
-pub(crate) use point::{Point, Strategy};
+pub(crate) use point::{PART, Point, Strategy, THREADS};
 pub(crate) use run::{BenchFlags, DataFlags, Job, Measuring, megabytes_per_second};
 pub(crate) use task::FieldData;
 

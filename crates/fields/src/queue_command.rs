@@ -85,8 +85,9 @@ impl Drain {
     /// Reads a record; `predicted` follows when all are read.
     fn of(record: &EpochRecord, consumer_secs: f64) -> Option<Self> {
         let Measured { elapsed, n_batches, batch_ready_blocks: ready, .. } = &record.measured;
-        let workers = record.point.read_threads?;
-        let queue = (record.point.prefetch_blocks + 1).saturating_sub(workers.max(1));
+        let workers = record.point.settings.number("read_threads")?;
+        let ahead = record.point.settings.number("prefetch_blocks")?;
+        let queue = (ahead + 1).saturating_sub(workers.max(1));
         let stock = ready.first().copied().unwrap_or_default();
         let measured = first_empty_measured(ready);
         let rate = measured.and_then(|empty| rate_when_empty(&record.measured, empty));
@@ -225,7 +226,7 @@ fn published_table() -> String {
 
 #[cfg(test)]
 mod tests {
-    use bench_report::{BatchSample, GridPoint};
+    use bench_report::{BatchSample, GridPoint, Settings};
 
     use super::*;
 
@@ -244,7 +245,10 @@ mod tests {
             .collect();
         let mut measured = Measured::from_batches(&batches, 0.0);
         measured.batch_ready_blocks = ready.to_vec();
-        let point = GridPoint { read_threads: Some(2), prefetch_blocks: 4, ..GridPoint::default() };
+        let point = GridPoint {
+            settings: Settings::default().with("read_threads", 2).with("prefetch_blocks", 4),
+            ..GridPoint::default()
+        };
         let record = EpochRecord { point, measured, ..EpochRecord::default() };
         let drain = Drain::of(&record, 1.0).unwrap();
         assert_eq!((drain.workers, drain.queue, drain.measured), (2, 3, Some(7)));

@@ -7,7 +7,7 @@ use bench_report::{EPOCHS_FILE, EpochRecord, GridPoint, Measured, Spread, write_
 use bench_run::{grouped, print_line};
 use clap::Args;
 
-use crate::bench::{BenchFlags, Point, Strategy, megabytes_per_second, sentence};
+use crate::bench::{BenchFlags, PART, Point, Strategy, THREADS, megabytes_per_second, sentence};
 use crate::published::NOTE;
 use crate::sweep_picture::{RateLine, draw};
 
@@ -155,7 +155,7 @@ fn rows(records: &[EpochRecord], sample_bytes: u64) -> Vec<Row<'_>> {
 
 /// The table in Markdown. Parts and epochs have columns if there are several.
 fn table(rows: &[Row<'_>]) -> String {
-    let has_parts = rows.iter().any(|row| row.point.part.is_some());
+    let has_parts = rows.iter().any(|row| row.point.settings.get(PART).is_some());
     let has_epochs = rows.iter().any(|row| row.epoch.is_some());
     let head = ["batch", "threads", "how"];
     let varying = [(has_parts, "samples"), (has_epochs, "epoch")];
@@ -180,11 +180,11 @@ fn table(rows: &[Row<'_>]) -> String {
         );
         let mut cells = vec![
             point.batch_size.to_string(),
-            point.n_threads.unwrap_or(1).to_string(),
+            point.settings.get(THREADS).unwrap_or("1").to_owned(),
             point.chunk_method.clone(),
         ];
         if has_parts {
-            cells.push(point.part.clone().unwrap_or_else(|| "all".to_owned()));
+            cells.push(point.settings.get(PART).unwrap_or("all").to_owned());
         }
         if has_epochs {
             cells.push(row.epoch.map_or_else(String::new, |epoch| epoch.to_string()));
@@ -207,9 +207,10 @@ fn lines(rows: &[Row<'_>]) -> Vec<RateLine> {
     let mut lines: Vec<RateLine> = Vec::new();
     for row in rows.iter().filter(|row| row.epoch.is_none_or(|epoch| epoch == 0)) {
         let Some(rate) = row.rate else { continue };
-        let GridPoint { chunk_method, part, batch_size, n_threads, .. } = row.point;
+        let GridPoint { chunk_method, batch_size, settings, .. } = row.point;
+        let part = settings.get(PART);
         let name = part.iter().fold(chunk_method.clone(), |name, part| format!("{name}, {part}"));
-        let rate = (n_threads.unwrap_or(1), rate.median);
+        let rate = (settings.number(THREADS).unwrap_or(1), rate.median);
         match lines.iter_mut().find(|line| line.name == name && line.batch == *batch_size) {
             Some(line) => line.rates.push(rate),
             None => lines.push(RateLine { name, batch: *batch_size, rates: vec![rate] }),

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use bench_report::{DataInfo, Measured};
+use bench_report::{DataInfo, IO_LIMIT, IO_LIMIT_BY, Measured, Settings};
 use bench_run::{
     Address, DataFile, IoLimit, LinkAccess, LinkServers, Secrets, UsageError, data_files, recorded,
     shown_uri,
@@ -188,15 +188,23 @@ impl Data {
         Self { uri: Address::from(self.uri.to_string()), config, ..self.clone() }
     }
 
+    /// Returns the selection, and the limit of reads, as settings of a row.
+    pub fn conditions(&self) -> Settings {
+        let limit = self.io_limit.as_ref();
+        Settings::default()
+            .with("measurement", &self.measurement)
+            .with("layer", &self.layer)
+            .with_some("obs_filter", self.obs_filter.as_ref())
+            .with_some("var_filter", self.var_filter.as_ref())
+            .with_rate(IO_LIMIT, limit.map(|limit| limit.bytes_per_second.get()))
+            .with_some(IO_LIMIT_BY, limit.map(|limit| limit.by.name()))
+    }
+
     /// Returns the description of the data for its rows.
     pub fn info(&self, opened: &Opened) -> DataInfo {
         DataInfo {
             uri: shown_uri(&self.uri.to_string()),
             layout: None,
-            measurement: Some(self.measurement.clone()),
-            layer: Some(self.layer.clone()),
-            obs_filter: self.obs_filter.clone(),
-            var_filter: self.var_filter.clone(),
             total_rows: opened.n_cells,
             n_cols: opened.n_genes,
             total_nnz: Some(opened.total_nnz),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter};
+use bench_report::{EpochRecord, Measured, ProcessMeter};
 use bench_run::{
     Cold, ConsumedBatch, ConsumedEpoch, LimitMeter, LinkMeter, Order, PageCache, Reporter,
     consume_epoch, cool,
@@ -20,7 +20,7 @@ use crate::feed::{self, PointBatch, PointEpoch, PointLoader};
 use crate::label_entropy::{Labels, Meters};
 use crate::open::{OpenData, point_loader};
 use crate::point::{Point, PointRank};
-use crate::record::{as_it_ran, versions};
+use crate::record::{ROW_CACHE, as_it_ran, versions};
 use crate::task::{PointAnswer, PointTask, PointWork};
 
 /// Reads an order from stdin, performs it and reports on stdout. Fails with the order's error.
@@ -201,17 +201,15 @@ impl Measuring<'_> {
             *measured.cache_hits.get_or_insert(0) += cache.stats.hits;
             *measured.cache_misses.get_or_insert(0) += cache.stats.misses;
         }
-        let row_cache = self.row_caches.enter(dataset, &mut measured);
+        let has_row_cache = self.row_caches.enter(dataset, &mut measured);
         let mut stages = stage_columns(&stats.stages);
         stages.consume_wall_secs = measured.consume_secs;
         stages.consume_cpu_secs = Some(consumed.busy_cpu_secs);
-        Ok(EpochRecord {
-            versions: versions(),
-            point: GridPoint { row_cache, ..as_it_ran(&stats, self.point, self.data, &self.cache) },
-            measured,
-            stages,
-            ..EpochRecord::default()
-        })
+        let mut point = as_it_ran(&stats, self.point, self.data, &self.cache);
+        if !has_row_cache {
+            point.settings = point.settings.without(&[ROW_CACHE]);
+        }
+        Ok(EpochRecord { versions: versions(), point, measured, stages, ..EpochRecord::default() })
     }
 
     /// Consumes the batches like training would. Counting labels and, for a rank, cells is part of
@@ -280,18 +278,19 @@ struct RowCacheMeter {
 }
 
 impl RowCacheMeter {
-    /// Records what the caches of rows did since the last time. Returns the limit in bytes of the
-    /// cache, if there is one: all matrices have the same.
-    fn enter(&mut self, dataset: &Dataset, measured: &mut Measured) -> Option<u64> {
+    /// Records what the caches of rows did since the last time. Returns whether there are any.
+    fn enter(&mut self, dataset: &Dataset, measured: &mut Measured) -> bool {
         let caches: Vec<RowCacheUse> = row_caches(dataset).collect();
-        let limit_bytes = caches.first()?.limit_bytes;
+        if caches.is_empty() {
+            return false;
+        }
         let hits = caches.iter().map(|cache| cache.stats.hits).sum();
         let misses = caches.iter().map(|cache| cache.stats.misses).sum();
         let before = std::mem::replace(self, Self { hits, misses });
         measured.row_cache_hits = Some(hits - before.hits);
         measured.row_cache_misses = Some(misses - before.misses);
         measured.row_cache_bytes = caches.iter().filter_map(|cache| cache.disk_bytes).max();
-        Some(limit_bytes)
+        true
     }
 }
 

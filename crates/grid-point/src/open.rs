@@ -25,7 +25,7 @@ pub fn point_loader(
     data: &Data,
     used_bytes: u64,
 ) -> anyhow::Result<PointLoader> {
-    match feed::loader(dataset, point.loader_spec(data, used_bytes)?) {
+    match feed::loader(dataset, point.loader_spec(data, used_bytes)) {
         Err(feed::Error::Loader(loader::Error::Pipeline(pipeline::Error::Memory {
             least,
             ..

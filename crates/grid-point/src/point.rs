@@ -3,7 +3,9 @@
 use std::fmt;
 
 use bench_run::Cold;
-use loader::{Budget, LoaderSpec, Order, Remainder, Totals, Transform, World};
+use loader::{
+    BatchForm, BlockForm, Budget, LoaderSpec, Order, Remainder, Totals, Transform, World,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::block_spec::BlockSpec;
@@ -19,10 +21,12 @@ pub struct Point {
     pub chunks_per_block: u64,
     /// Rows of a batch.
     pub batch_rows: u64,
-    /// Name of a `loader::BlockForm`.
-    pub method: String,
-    /// Name of a `loader::BatchForm`.
-    pub form: String,
+    /// Form of blocks.
+    #[serde(with = "by_name")]
+    pub method: BlockForm,
+    /// Form of batches.
+    #[serde(with = "by_name")]
+    pub form: BatchForm,
     /// Transform of values.
     pub transform: PointTransform,
     /// Whether the order of rows is random.
@@ -53,6 +57,28 @@ pub struct Point {
     pub cold: Option<Cold>,
     /// The process's rank among several that share the cells; `None` if it has no rank.
     pub rank: Option<PointRank>,
+}
+
+/// Forms as their names, in JSON.
+mod by_name {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::de::{Deserialize, Deserializer, Error};
+    use serde::ser::Serializer;
+
+    pub(super) fn serialize<T: Display, S: Serializer>(
+        form: &T,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(form)
+    }
+
+    pub(super) fn deserialize<'de, T: FromStr<Err: Display>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
 }
 
 /// A rank among several processes that load together.
@@ -88,8 +114,8 @@ impl Default for Point {
             chunk_rows: 64,
             chunks_per_block: 128,
             batch_rows: 1024,
-            method: loader::BlockForm::Csr.name().to_owned(),
-            form: loader::BatchForm::Dense.name().to_owned(),
+            method: BlockForm::Csr,
+            form: BatchForm::Dense,
             transform: PointTransform::default(),
             shuffled: true,
             ramp_blocks: 0,
@@ -118,17 +144,17 @@ impl Point {
     }
 
     /// Returns the loader's settings for this data; `used_bytes` of the memory limit are in use
-    /// already. Fails if the name of a form is unknown.
-    pub fn loader_spec(&self, data: &Data, used_bytes: u64) -> anyhow::Result<LoaderSpec> {
-        Ok(LoaderSpec {
+    /// already.
+    pub fn loader_spec(&self, data: &Data, used_bytes: u64) -> LoaderSpec {
+        LoaderSpec {
             chunk_rows: self.chunk_rows,
             chunks_per_block: self.chunks_per_block,
             order: if self.shuffled { Order::Shuffled } else { Order::InOrder },
             ramp_blocks: self.ramp_blocks,
             seed: self.seed,
             batch_rows: self.batch_rows,
-            block_form: self.method.parse()?,
-            batch_form: self.form.parse()?,
+            block_form: self.method,
+            batch_form: self.form,
             remainder: match self.rank {
                 _ if self.drop_last => Remainder::Drop,
                 // Ranks have batches of equal length.
@@ -148,7 +174,7 @@ impl Point {
             },
             keep_decoded_bytes: self.keep_decoded,
             ..LoaderSpec::default()
-        })
+        }
     }
 }
 
@@ -165,8 +191,8 @@ pub(crate) fn point_for_tests() -> Point {
         chunk_rows: 64,
         chunks_per_block: 128,
         batch_rows: 1024,
-        method: "scipy.csr".into(),
-        form: "csr".into(),
+        method: BlockForm::ConvertedCsr,
+        form: BatchForm::Csr,
         transform: PointTransform { target_sum: Some(1e4), log1p: true, clip: None },
         shuffled: false,
         ramp_blocks: 3,
@@ -198,11 +224,13 @@ mod tests {
         let line = serde_json::to_string(&point()).unwrap();
         assert_eq!(line.lines().count(), 1);
         assert_eq!(serde_json::from_str::<Point>(&line).unwrap(), point());
+        let other = line.replace("scipy.csr", "other");
+        assert!(serde_json::from_str::<Point>(&other).unwrap_err().to_string().contains("other"));
     }
 
     #[test]
     fn points_become_the_loaders_settings() {
-        let spec = point().loader_spec(&Data::default(), 1 << 30).unwrap();
+        let spec = point().loader_spec(&Data::default(), 1 << 30);
         assert_eq!((spec.chunk_rows, spec.chunks_per_block, spec.batch_rows), (64, 128, 1024));
         assert_eq!(
             (spec.block_form.name(), spec.batch_form.name(), spec.order),
@@ -215,14 +243,9 @@ mod tests {
         assert_eq!(spec.memory.limit(), Some(4 << 30));
         assert_eq!((spec.world.rank, spec.world.size), (1, 3));
         let of = |rank| Point { drop_last: false, rank, ..point() };
-        let remainder = |rank| of(rank).loader_spec(&Data::default(), 0).unwrap().remainder;
+        let remainder = |rank| of(rank).loader_spec(&Data::default(), 0).remainder;
         assert_eq!(remainder(None), Remainder::Short);
         assert_eq!(remainder(point().rank), Remainder::Pad);
-        assert!(
-            Point { method: "other".into(), ..point() }
-                .loader_spec(&Data::default(), 1 << 30)
-                .is_err()
-        );
         assert_eq!(point().to_string(), "scipy.csr 128x64");
     }
 }

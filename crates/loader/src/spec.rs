@@ -248,7 +248,7 @@ impl LoaderSpec {
     ///
     /// The fields are repeated here so that users write one flat struct. `PipelineSpec` is written
     /// out in full, so a new field of it does not compile until this function sets it.
-    pub(crate) fn pipeline(&self) -> PipelineSpec {
+    pub fn pipeline(&self) -> PipelineSpec {
         PipelineSpec {
             chunk_rows: self.chunk_rows,
             chunks_per_block: self.chunks_per_block,

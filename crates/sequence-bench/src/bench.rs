@@ -14,7 +14,7 @@ use storage::LocalStorage;
 
 pub(crate) use epochs::serve;
 pub(crate) use flags::{FeedFlags, at_least_one, format_epoch, job, process};
-pub(crate) use point::{Consumer, Form, Point};
+pub(crate) use point::{Consumer, Form, Point, TRANSFORM};
 pub(crate) use task::{StoreData, secrets};
 
 /// The subcommand that measures a point; hidden.

@@ -161,14 +161,12 @@ fn crc32(numbers: &[u32]) -> u32 {
 
 /// The settings for the record of a reader that feeds the epochs of `point`.
 pub(crate) fn recorded(reader: &str, point: &Point, cache: &str) -> GridPoint {
+    let ours = point.recorded(cache);
     GridPoint {
         loader: Some(reader.to_owned()),
         reader: reader.to_owned(),
-        read_threads: Some(point.workers as u64),
-        // Readers have no such settings.
-        prefetch_batches: None,
-        prefetch_blocks: 0,
-        ..point.recorded(cache)
+        settings: ours.settings.without(&["prefetch_batches", "prefetch_blocks"]),
+        ..ours
     }
 }
 

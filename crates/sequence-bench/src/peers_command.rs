@@ -13,7 +13,7 @@ use bench_run::{
 use clap::Args;
 
 use crate::bench::{
-    FeedFlags, Form, Point, StoreData, at_least_one, format_epoch, job, process, secrets,
+    FeedFlags, Form, Point, StoreData, TRANSFORM, at_least_one, format_epoch, job, process, secrets,
 };
 use crate::peers::{ReaderTask, ours, parts, recorded};
 
@@ -259,7 +259,7 @@ impl Comparison<'_> {
         versions.dedup();
         let first = records().next();
         let command = first.map(|record| record.run.command.as_str()).unwrap_or_default();
-        let transform = first.and_then(|record| record.point.transform.as_deref());
+        let transform = first.and_then(|record| record.point.settings.get(TRANSFORM));
         let cuts = self.args.at_most.iter().map(|(reader, n)| format!(" {reader} {n}"));
         let cuts: Vec<String> = cuts.collect();
         format!(

@@ -24,6 +24,17 @@ pub enum Order {
     Listed,
 }
 
+impl Order {
+    /// The name on the command line and in measurements: `shuffled`, `in-order`, `listed`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shuffled => "shuffled",
+            Self::InOrder => "in-order",
+            Self::Listed => "listed",
+        }
+    }
+}
+
 /// Specifies which rows are delivered and how they are shuffled. Rows are positions in a selection,
 /// `0..n_rows`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -43,7 +43,7 @@ pub(super) fn run_of(args: &TuneArgs, n_rows: u64, probe: Probe) -> (Point, RunS
     };
     let point = Point {
         batch_rows: args.batch_size,
-        form: BatchForm::from(args.batch_form).name().to_owned(),
+        form: args.batch_form.into(),
         seed: args.seed,
         prefetch_blocks: prefetch_blocks as usize,
         prefetch_batches: PREFETCH_BATCHES,

@@ -86,7 +86,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 26] = [
         &["redis-cluster"],
     ),
     ("bench-report", &[], &[]),
-    ("bench-run", &["bench-report", "link"], &[]),
+    ("bench-run", &["bench-report", "link", "pipeline", "shuffle"], &[]),
     ("link", &[], &["storage"]),
     ("redis-cluster", &[], &[]),
     ("key-values", &[], &["redis-cluster"]),
@@ -280,7 +280,12 @@ mod tests {
         edge("densify", "shuffle", false, Some("it may know csr"));
         edge("bench-report", "loader", false, Some("it may know no crate"));
         edge("bench-run", "bench-report", false, None);
-        edge("bench-run", "soma-io", false, Some("it may know bench-report and link"));
+        edge(
+            "bench-run",
+            "soma-io",
+            false,
+            Some("it may know bench-report, link, pipeline, shuffle"),
+        );
         edge("xtask", "sweep", true, Some("it may know no crate"));
         edge("tiledb-native", "tiledb", true, None);
         edge("tiledb", "tiledb-native", true, Some("it may know tiledb-schema"));

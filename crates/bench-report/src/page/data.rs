@@ -15,7 +15,7 @@ use crate::{
     published::{self, Slice},
     run_description::{describe_run, runs},
     series::{NamedBy, SeriesNames},
-    summary::{PointSummary, group},
+    summary::{PointSummary, further_settings, group},
 };
 
 /// Largest integer that JavaScript represents exactly; larger ones, for instance seeds, become
@@ -31,6 +31,8 @@ pub(super) struct PageData {
     runs: Vec<Run>,
     figures: Vec<String>,
     shared: Map<String, Value>,
+    /// Names of settings that not every kind of samples has.
+    further_settings: Vec<String>,
     wait_percents: &'static [f64],
     points: Vec<PagePoint>,
     /// Name of the series, if points differ by more than method or folder.
@@ -152,6 +154,7 @@ pub(super) fn of(
         runs: sources.iter().flat_map(describe).collect(),
         figures: names,
         shared: take_shared(&mut page_points),
+        further_settings: further_settings(points),
         wait_percents: &WAIT_PERCENTS,
         points: page_points,
         series: has_series
@@ -192,6 +195,11 @@ fn page_point(
 
 fn settings(summary: &PointSummary) -> Result<Map<String, Value>, serde_json::Error> {
     let mut settings = object(&summary.point)?;
+    settings.remove("settings");
+    settings.extend(summary.point.settings.iter().map(|(name, value)| {
+        let number = value.parse::<u64>().ok().filter(|number| *number <= MAX_EXACT);
+        (name.to_owned(), number.map_or_else(|| Value::from(value), Value::from))
+    }));
     settings.extend(object(&summary.data)?);
     settings.insert("hostname".to_owned(), Value::from(summary.hostname.clone()));
     settings.insert("folder".to_owned(), Value::from(summary.folder.clone()));

@@ -16,49 +16,18 @@ const SETTINGS = {
   reader: "reader",
   cache: "page cache",
   order: "order",
-  transform: "values",
   consumer: "consumer",
   world_size: "ranks",
-  prefetch_blocks: "blocks read ahead",
-  ramp_blocks: "growing blocks at the start",
-  prefetch_batches: "batches made ahead",
-  n_threads: "threads",
-  read_threads: "blocks read at once",
   workload: "kind of samples",
-  part: "part of the samples",
-  strategy: "strategy",
-  stored_form: "files",
-  augmentation: "augmentation",
-  batch_memory: "memory of batches",
-  slot_release: "release of a batch",
-  gapless: "next epoch read ahead",
-  sharing: "threads of a batch",
-  slots: "slots",
-  memory_limit: "memory limit",
-  keep_decoded: "limit of values kept decoded",
-  point_memory_limit: "memory limit of the process",
-  point_memory_limit_by: "enforcement of that limit",
-  io_limit: "rate limit of reads",
-  io_limit_by: "enforcement of the rate limit",
-  link: "link to the data",
-  link_faults: "faults of the link",
-  link_cores: "cores of the link's server alone",
-  storage_cache: "cache on disk",
-  row_cache: "cache of rows on disk",
   max_batches: "batches of an epoch",
-  drop_last: "short batch left out",
-  soma_buffer_size: "read buffer",
+  // A further setting is shown by its own name.
+  ...Object.fromEntries(report.further_settings.map((name) => [name, name.replaceAll("_", " ")])),
   hostname: "machine",
   uri: "data",
   layout: "layout",
-  measurement: "measurement",
-  layer: "layer",
-  obs_filter: "cells",
-  var_filter: "genes",
-  total_rows: "number of cells",
-  n_cols: "number of genes",
+  total_rows: "samples",
+  n_cols: "values of a sample",
 };
-const BYTES = ["memory_limit", "keep_decoded", "point_memory_limit", "io_limit", "storage_cache", "row_cache", "soma_buffer_size"];
 // Labels of settings that only the details of a point show.
 const DETAILS = { seed: "seed", total_nnz: "non-zeros of X", entropy_of: "label of the entropy" };
 const NONE = "none";
@@ -72,6 +41,10 @@ const points = report.points.map((point, id) => ({
 
 const settingOf = (point, key) => point.settings[key] ?? NONE;
 
+// A number of bytes, or of bytes per second, has its unit.
+const bytesOf = (value) => /^(\d+) B(\/s)?$/.exec(value);
+const magnitudeOf = (value) => (typeof value === "number" ? value : Number(bytesOf(value)?.[1]));
+
 // All values of a setting: numbers ascending, others in order of appearance, "none" last.
 const knownValues = new Map();
 
@@ -84,7 +57,7 @@ function findValues(key) {
   const values = [...new Set(points.map((point) => settingOf(point, key)))];
   if (key === "series" && report.series) return report.series.names;
   const rank = (value) => (value === NONE ? 1 : 0);
-  return values.sort((a, b) => rank(a) - rank(b) || (typeof a === "number" && typeof b === "number" ? a - b : 0));
+  return values.sort((a, b) => rank(a) - rank(b) || (magnitudeOf(a) - magnitudeOf(b) || 0));
 }
 
 const varying = Object.keys(SETTINGS).filter((key) => valuesOf(key).length > 1);
@@ -103,7 +76,8 @@ const ofSeries = report.series
 
 function shownValue(key, value) {
   if (value === NONE) return NONE;
-  if (BYTES.includes(key)) return `${decimal(value / 1e6, 0)} MB${key === "io_limit" ? "/s" : ""}`;
+  const bytes = bytesOf(value);
+  if (bytes) return `${decimal(bytes[1] / 1e6, 0)} MB${bytes[2] ?? ""}`;
   if (key === "uri") return String(value).replace(/\/+$/, "").split("/").pop();
   return grouped(value);
 }

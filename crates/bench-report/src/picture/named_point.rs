@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use super::mark::shapes;
 use crate::{
-    EpochRecord, PointSummary, Source, series::SeriesNames, summary::group, table::grouped,
+    EpochRecord, PointSummary, Source,
+    series::SeriesNames,
+    summary::{further_settings, group},
+    table::grouped,
 };
 
 /// A point with its epochs and its name in the charts.
@@ -43,7 +46,9 @@ pub(super) fn name_points<'a>(
     let groups = sources.iter().flat_map(|source| group(&source.records));
     let series = SeriesNames::of(points);
     let shapes = shapes(&series);
-    let settings: Vec<Vec<(&str, String)>> = points.iter().map(settings).collect();
+    let further = further_settings(points);
+    let settings: Vec<Vec<(String, String)>> =
+        points.iter().map(|point| settings(point, &further)).collect();
     // A setting that is the same in all points of a series adds nothing to its name.
     let varies = |of: usize, setting: usize| {
         let same = settings.iter().enumerate().filter(|(idx, _)| series.position(*idx) == of);
@@ -54,7 +59,7 @@ pub(super) fn name_points<'a>(
         let of = series.position(idx);
         let differing = settings[idx].iter().enumerate().filter(|(one, _)| varies(of, *one));
         let shown = differing.filter(|(_, (_, value))| !value.is_empty());
-        let shown: Vec<&(&str, String)> = shown.map(|(_, setting)| setting).collect();
+        let shown: Vec<&(String, String)> = shown.map(|(_, setting)| setting).collect();
         let name = |first: &str, leaves_out: &str| {
             let shown =
                 shown.iter().filter(|(name, _)| leaves_out.is_empty() || *name != leaves_out);
@@ -80,12 +85,13 @@ const DATA: &str = "data";
 /// The word in front of the number of ranks.
 const RANKS: &str = "ranks ";
 
-/// Settings other than chunks, with a word in front of values that are unclear by themselves.
-fn settings(summary: &PointSummary) -> Vec<(&'static str, String)> {
+/// Settings other than chunks, the `further` ones by name among them, with a word in front of values
+/// that are unclear by themselves.
+fn settings(summary: &PointSummary, further: &[String]) -> Vec<(String, String)> {
     let (point, data) = (&summary.point, &summary.data);
     let number = |value: Option<u64>| value.map_or_else(String::new, grouped);
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
-    vec![
+    let fixed = [
         ("", point.chunk_method.clone()),
         ("", text(&summary.folder)),
         ("", summary.hostname.clone()),
@@ -93,14 +99,17 @@ fn settings(summary: &PointSummary) -> Vec<(&'static str, String)> {
         ("", point.form.clone()),
         ("", point.order.clone()),
         ("", point.cache.clone()),
-        ("", text(&point.transform)),
         ("consumer ", text(&point.consumer)),
         ("batch ", grouped(point.batch_size)),
         (RANKS, number(point.world_size)),
-        ("ahead ", grouped(point.prefetch_blocks)),
-        ("memory ", number(point.memory_limit)),
-        ("limit ", number(point.io_limit)),
+    ];
+    let words = |name: &String| format!("{} ", name.replace('_', " "));
+    let value = |name: &String| point.settings.get(name).unwrap_or_default().to_owned();
+    let further = further.iter().map(|name| (words(name), value(name)));
+    let of_data = [
         (DATA, data.uri.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned()),
         ("genes ", grouped(data.n_cols)),
-    ]
+    ];
+    let named = |(name, value): (&str, String)| (name.to_owned(), value);
+    fixed.map(named).into_iter().chain(further).chain(of_data.map(named)).collect()
 }

@@ -12,7 +12,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    GridPoint, Measured, OWN_LOADER, OrderEntropy, RunInfo, Status, column::Scalar, fixture,
+    GridPoint, IO_LIMIT, Measured, OWN_LOADER, OrderEntropy, RunInfo, Settings, Status,
+    column::Scalar, fixture,
 };
 
 fn write_file(folder: &Path, version: Option<&str>, batch: &RecordBatch) {
@@ -203,8 +204,8 @@ fn what_is_not_ours_is_left_alone() {
     write_file(folder.path(), None, &foreign);
     check_refused(&folder, "not written by this program");
 
-    write_file(folder.path(), Some("3"), &foreign);
-    check_refused(&folder, "record version 3");
+    write_file(folder.path(), Some("4"), &foreign);
+    check_refused(&folder, "record version 4");
 
     let text = batch(vec![("elapsed", Arc::new(StringArray::from(vec!["fast"])) as ArrayRef)]);
     write_file(folder.path(), Some("1"), &text);
@@ -271,13 +272,14 @@ fn a_new_folder_is_ready_and_empty() {
 #[test]
 fn a_point_is_named_by_its_settings_but_the_seed() {
     let point = fixture::epoch("native", (64, 1024), 0.5).point;
-    assert_eq!(point.id(), "native 64x1024 b1024 dense shuffled libtiledb warm prefetch1");
+    let id = "native 64x1024 b1024 dense shuffled libtiledb warm";
+    let further = "layer=raw measurement=RNA prefetch_blocks=1";
+    assert_eq!(point.id(), format!("{id} {further}"));
     assert_eq!(GridPoint { seed: 1, ..point.clone() }.id(), point.id());
-    let limited = GridPoint { max_batches: Some(9), drop_last: true, n_threads: Some(2), ..point };
-    assert_eq!(
-        limited.id(),
-        "native 64x1024 b1024 dense shuffled libtiledb warm prefetch1 max9 threads2 drop-last"
-    );
+    let settings = point.settings.clone().with("n_threads", 2);
+    let limited = GridPoint { max_batches: Some(9), settings, ..point };
+    let further = "layer=raw measurement=RNA n_threads=2 prefetch_blocks=1";
+    assert_eq!(limited.id(), format!("{id} batches=9 {further}"));
     let ours = GridPoint { loader: Some(OWN_LOADER.to_owned()), ..limited.clone() };
     assert_eq!(ours.id(), limited.id(), "files from before there were peers hold ours");
     let peers = GridPoint {
@@ -285,8 +287,33 @@ fn a_point_is_named_by_its_settings_but_the_seed() {
         consumer: Some("fixed:5".to_owned()),
         ..limited
     };
-    assert_eq!(
-        peers.id(),
-        "native 64x1024 b1024 dense shuffled libtiledb warm prefetch1 tiledbsoma-ml max9 threads2 drop-last fixed:5"
-    );
+    assert_eq!(peers.id(), format!("{id} tiledbsoma-ml batches=9 fixed:5 {further}"));
+}
+
+#[test]
+fn settings_of_before_come_from_their_columns() {
+    let folder = TempDir::new().unwrap();
+    let old = batch(vec![
+        ("transform", Arc::new(StringArray::from(vec![Some("log1p"), None])) as ArrayRef),
+        ("prefetch_blocks", Arc::new(UInt64Array::from(vec![5, 0])) as ArrayRef),
+        ("io_limit", Arc::new(UInt64Array::from(vec![Some(9000), None])) as ArrayRef),
+        ("memory_limit", Arc::new(UInt64Array::from(vec![None, Some(64)])) as ArrayRef),
+        ("drop_last", Arc::new(BooleanArray::from(vec![true, false])) as ArrayRef),
+    ]);
+    write_file(folder.path(), Some("2"), &old);
+    let new = fixture::epoch("native", (64, 16), 0.5);
+    append(folder.path(), std::slice::from_ref(&new)).unwrap();
+    let settings: Vec<Settings> =
+        read(folder.path()).unwrap().into_iter().map(|record| record.point.settings).collect();
+    let first = Settings::default()
+        .with("transform", "log1p")
+        .with("prefetch_blocks", 5)
+        .with_rate(IO_LIMIT, Some(9000))
+        .with("drop_last", true);
+    let second =
+        Settings::default().with("prefetch_blocks", 0).with_bytes("memory_limit", Some(64));
+    assert_eq!(settings, [first, second, new.point.settings]);
+    let odd = batch(vec![("slots", Arc::new(StringArray::from(vec!["many"])) as ArrayRef)]);
+    write_file(folder.path(), Some("2"), &odd);
+    assert!(read(folder.path()).unwrap_err().to_string().contains("slots"));
 }

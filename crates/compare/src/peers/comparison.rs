@@ -279,7 +279,7 @@ impl Comparison {
 /// Converts a peer's epoch to a record, with the settings that ran.
 fn peer_record(job: &WorkJob, side: &PeerSide, epoch: &PeerEpoch, cache: &str) -> EpochRecord {
     let PeerSide { peer, variant, .. } = side;
-    let mut point = peer.settings(&variant.name, &job.point, cache);
+    let mut point = peer.settings(&variant.name, (&job.data, &job.point), cache);
     point.chunk_size = epoch.chunk_rows;
     point.chunks_per_block = epoch.chunks_per_block;
     point.block_size = epoch.chunk_rows.saturating_mul(epoch.chunks_per_block);
@@ -337,7 +337,8 @@ fn failed(job: &WorkJob, side: &Side, failure: &Failure, cache: &str) -> EpochRe
     EpochRecord {
         point: match side {
             Side::Peer(side) => {
-                let mut point = side.peer.settings(&side.variant.name, &job.point, cache);
+                let mut point =
+                    side.peer.settings(&side.variant.name, (&job.data, &job.point), cache);
                 if let Some(link) = side.link(&job.data) {
                     link.enter(&mut point);
                 }

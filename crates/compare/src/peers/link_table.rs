@@ -49,6 +49,8 @@ fn row(work: &str, loader: &str, records: &[&EpochRecord]) -> Option<[String; 9]
 
 #[cfg(test)]
 mod tests {
+    use bench_report::{LINK, Settings};
+
     use super::*;
 
     #[test]
@@ -56,7 +58,7 @@ mod tests {
         let mut record = EpochRecord::default();
         record.measured.status = Status::Ok;
         assert_eq!(row("csr", "other", &[&record]), None);
-        record.point.link = Some("30ms".to_owned());
+        record.point.settings = Settings::default().with(LINK, "30ms");
         record.measured.link_requests = Some(7);
         record.measured.link_bytes = Some(5_000_000);
         let row = row("csr", "other", &[&record]).unwrap();

@@ -176,7 +176,7 @@ impl Peer {
             command.args([flag, value]);
         };
         set("--variant", variant);
-        set("--form", &point.form);
+        set("--form", point.form.name());
         set("--batch-rows", &point.batch_rows.to_string());
         set("--chunk-rows", &point.chunk_rows.to_string());
         set("--chunks-per-block", &point.chunks_per_block.to_string());
@@ -187,7 +187,12 @@ impl Peer {
     }
 
     /// Returns the requested settings, for a record.
-    pub(crate) fn settings(&self, variant: &str, point: &Point, cache: &str) -> GridPoint {
+    pub(crate) fn settings(
+        &self,
+        variant: &str,
+        (data, point): (&Data, &Point),
+        cache: &str,
+    ) -> GridPoint {
         GridPoint {
             loader: Some(self.name.clone()),
             workload: Some("cells".to_owned()),
@@ -197,11 +202,12 @@ impl Peer {
             chunks_per_block: point.chunks_per_block,
             block_size: point.chunk_rows * point.chunks_per_block,
             order: "shuffled".to_owned(),
-            form: point.form.clone(),
+            form: point.form.name().to_owned(),
             reader: self.name.clone(),
             seed: point.seed,
             consumer: point.consumer.noted(),
             cache: cache.to_owned(),
+            settings: data.conditions(),
             ..GridPoint::default()
         }
     }
@@ -312,6 +318,7 @@ fn timestamp(secs: f64) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bench_report::LINK;
     use bench_run::Event;
 
     const LINE: &str = r#"{"Answer": {"Epoch": {"epoch": 0, "open_secs": 0.5, "versions": {"Python": "3.11.7", "numpy": "2.4.6", "other": "1.0"},
@@ -360,7 +367,7 @@ mod tests {
         let mut record =
             EpochRecord { measured: epoch.measured(100).unwrap(), ..EpochRecord::default() };
         enter_link(&link, &epoch, &Data::default(), &mut record);
-        assert_eq!(record.point.link.as_deref(), Some("30ms,1kB/s"));
+        assert_eq!(record.point.settings.get(LINK), Some("30ms,1kB/s"));
         let measured = &record.measured;
         let counts = [measured.link_requests, measured.link_open_requests, measured.link_bytes];
         assert_eq!(counts, [Some(100), Some(20), Some(900)]);

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use grid_point::{BlockSpec, parse_blocks};
+use loader::BatchForm;
 
 /// One work of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,15 @@ impl Work {
         "csr-all-128x64",
         "csr-all-256x32",
     ];
+}
+
+impl From<WorkForm> for BatchForm {
+    fn from(form: WorkForm) -> Self {
+        match form {
+            WorkForm::Dense => Self::Dense,
+            WorkForm::Csr => Self::Csr,
+        }
+    }
 }
 
 impl WorkForm {

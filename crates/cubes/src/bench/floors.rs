@@ -65,7 +65,7 @@ impl Floor {
                 of.chunk_method.clone(),
                 of.consumer.clone(),
                 of.form.clone(),
-                of.augmentation.clone(),
+                of.settings.get("augmentation").map(str::to_owned),
                 of.batch_size,
             )
         };
@@ -78,19 +78,22 @@ impl Floor {
             Self::PlainRead { form, threads, .. } => (PLAIN_READ, *form, *threads),
             Self::Decode { form } => (DECODE, *form, 1),
             Self::Steps { torch, form, element, augments, batch } => {
+                let of_form = of_form(*form, *batch, cache);
+                let augmentation = augments.then_some("device");
                 return GridPoint {
                     chunk_method: STEPS.to_owned(),
                     consumer: Some(torch.to_string()),
                     form: form_of_batches(*form, *element).to_owned(),
-                    augmentation: augments.then(|| "device".to_owned()),
-                    ..of_form(*form, *batch, cache)
+                    settings: of_form.settings.clone().with_some("augmentation", augmentation),
+                    ..of_form
                 };
             }
         };
+        let of_form = of_form(form, 1, cache);
         GridPoint {
             chunk_method: name.to_owned(),
-            n_threads: Some(threads as u64),
-            ..of_form(form, 1, cache)
+            settings: of_form.settings.clone().with("n_threads", threads),
+            ..of_form
         }
     }
 

@@ -4,8 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrays::ElementType;
-use bench_report::{GridPoint, OWN_LOADER, Versions};
-use bench_run::{Cold, IoLimit};
+use bench_report::{
+    GridPoint, IO_LIMIT, IO_LIMIT_BY, OWN_LOADER, Settings as RowSettings, Versions,
+};
+use bench_run::{Cold, IoLimit, engine_point};
 use images::augment::Augmentation;
 use images::{BatchMemory, Form, ImageSpec, SeededAugmentation};
 use pipeline::PipelineSpec;
@@ -160,31 +162,30 @@ impl Point {
 
     /// The settings for a record.
     pub(crate) fn recorded(&self, cache: &str) -> GridPoint {
-        let (settings, spec) = (&self.settings, self.pipeline_spec());
+        let (settings, engine) = (&self.settings, engine_point(&self.pipeline_spec()));
+        let limit = self.io_limit.as_ref();
+        let ours = RowSettings::default()
+            .with("strategy", self.strategy.name())
+            .with("augmentation", self.augmentation())
+            .with("batch_memory", value_name(&settings.memory))
+            .with("slot_release", value_name(&settings.release))
+            .with_some("gapless", settings.gapless.then_some(true))
+            .with("sharing", value_name(&settings.mode))
+            .with_some("slots", (settings.memory == Memory::Ring).then(|| self.n_slots()))
+            .with("n_threads", settings.threads_of_batch())
+            .with_rate(IO_LIMIT, limit.map(|limit| limit.bytes_per_second.get()))
+            .with_some(IO_LIMIT_BY, limit.map(|limit| limit.by.name()));
+        let of_form = of_form(settings.form, self.batch, cache);
         GridPoint {
+            workload: of_form.workload,
             chunk_method: self.strategy.name().to_owned(),
-            strategy: Some(self.strategy.name().to_owned()),
-            chunk_size: 1,
-            chunks_per_block: self.batch,
-            block_size: self.batch,
-            order: if self.shuffled { "shuffled" } else { "in-order" }.to_owned(),
             form: form_of_batches(settings.form, settings.element).to_owned(),
-            augmentation: Some(self.augmentation()),
-            batch_memory: Some(value_name(&settings.memory)),
-            slot_release: Some(value_name(&settings.release)),
-            gapless: Some(settings.gapless),
-            sharing: Some(value_name(&settings.mode)),
-            slots: (settings.memory == Memory::Ring).then(|| self.n_slots() as u64),
-            prefetch_blocks: spec.prefetch_blocks as u64,
-            seed: self.seed,
+            reader: of_form.reader,
             max_batches: self.max_batches,
-            n_threads: Some(settings.threads_of_batch() as u64),
-            read_threads: Some(spec.read_threads as u64),
             consumer: self.consumer.recorded(),
-            prefetch_batches: Some(spec.prefetch_batches as u64),
-            io_limit: self.io_limit.as_ref().map(|limit| limit.bytes_per_second.get()),
-            io_limit_by: self.io_limit.as_ref().map(|limit| limit.by.name().to_owned()),
-            ..of_form(settings.form, self.batch, cache)
+            cache: of_form.cache,
+            settings: engine.settings.clone().and(of_form.settings).and(ours),
+            ..engine
         }
     }
 
@@ -207,6 +208,9 @@ impl Point {
     }
 }
 
+/// The form of the files.
+pub(crate) const STORED_FORM: &str = "stored_form";
+
 /// The form of cubes' elements in batches, as rows name it.
 pub(crate) fn form_of_batches(form: Form, element: BatchElement) -> &'static str {
     let is_f16 = match element {
@@ -221,10 +225,10 @@ pub(crate) fn of_form(form: Form, batch: u64, cache: &str) -> GridPoint {
     GridPoint {
         loader: Some(OWN_LOADER.to_owned()),
         workload: Some("cubes".to_owned()),
-        stored_form: Some(form.name().to_owned()),
         batch_size: batch,
         reader: "images".to_owned(),
         cache: cache.to_owned(),
+        settings: RowSettings::default().with(STORED_FORM, form.name()),
         ..GridPoint::default()
     }
 }
@@ -290,11 +294,12 @@ mod tests {
         let trained = Point { consumer: Consumer::Torch(torch), ..point.clone() };
         let trained = trained.recorded("cold-advised");
         assert!(trained.consumer.as_ref().unwrap().contains("copies in order"), "{trained:?}");
-        assert_eq!(trained.augmentation.as_deref(), Some("device"));
+        assert_eq!(trained.settings.get("augmentation"), Some("device"));
         assert_eq!(row.workload.as_deref(), Some("cubes"));
         assert!(row.consumer.as_ref().unwrap().starts_with("stand-in:183ms"), "{row:?}");
-        assert!(row.augmentation.as_ref().unwrap().contains("not executed"), "{row:?}");
-        assert_eq!((row.gapless, row.slots), (Some(true), Some(7)));
+        assert!(row.settings.get("augmentation").unwrap().contains("not executed"), "{row:?}");
+        let [gapless, slots] = ["gapless", "slots"].map(|name| row.settings.get(name));
+        assert_eq!((gapless, slots), (Some("true"), Some("7")));
         assert!(point.evicts() && !point_for_tests(Strategy::RingBuffer).evicts());
     }
 }

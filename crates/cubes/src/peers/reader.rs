@@ -29,22 +29,26 @@ pub(crate) struct ReaderTask {
     pub(crate) check: bool,
 }
 
+/// Settings that other readers do not have.
+const OURS: [&str; 8] = [
+    "strategy",
+    "batch_memory",
+    "slot_release",
+    "sharing",
+    "slots",
+    "n_threads",
+    "prefetch_batches",
+    "prefetch_blocks",
+];
+
 /// The settings for the record of a reader that feeds the epochs of `point`.
 pub(crate) fn recorded(reader: &str, point: &Point, cache: &str) -> GridPoint {
+    let ours = point.recorded(cache);
     GridPoint {
         loader: Some(reader.to_owned()),
         chunk_method: reader.to_owned(),
         reader: reader.to_owned(),
-        read_threads: Some(point.settings.workers as u64),
-        // These are ours.
-        strategy: None,
-        batch_memory: None,
-        slot_release: None,
-        sharing: None,
-        slots: None,
-        n_threads: None,
-        prefetch_batches: None,
-        prefetch_blocks: 0,
-        ..point.recorded(cache)
+        settings: ours.settings.without(&OURS).with("read_threads", point.settings.workers),
+        ..ours
     }
 }

@@ -99,7 +99,8 @@ fn readers_that_deliver_the_same_are_measured_beside_ours() {
     for record in &one {
         assert_eq!(record.measured.samples_per_sec, Some(2.5), "5 cubes in 2 s");
         assert_eq!(record.point.workload.as_deref(), Some("cubes"));
-        assert_eq!((record.point.strategy.as_ref(), record.point.slots), (None, None));
+        let settings = &record.point.settings;
+        assert_eq!((settings.get("strategy"), settings.get("slots")), (None, None));
         assert!(record.versions.peer.as_ref().unwrap().contains("cache cold"));
     }
     assert!(table.contains("| one | 2.50 (2.50 to 2.50) |"), "{table}");

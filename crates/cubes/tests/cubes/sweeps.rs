@@ -29,7 +29,7 @@ fn data() -> tempfile::TempDir {
 }
 
 fn with<'r>(rows: &'r [EpochRecord], strategy: &str) -> Vec<&'r EpochRecord> {
-    rows.iter().filter(|row| row.point.strategy.as_deref() == Some(strategy)).collect()
+    rows.iter().filter(|row| row.point.settings.get("strategy") == Some(strategy)).collect()
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn every_strategy_and_limit_is_measured_tabled_and_drawn() {
     );
     assert_eq!(code, Some(0), "{table}{messages}");
     let rows = read(&folder.path().join("results")).unwrap();
-    let floors = rows.iter().filter(|row| row.point.strategy.is_none()).count();
+    let floors = rows.iter().filter(|row| row.point.settings.get("strategy").is_none()).count();
     assert_eq!(floors, 4 + 4, "a decoder and a plain read of each form");
     for strategy in STRATEGIES {
         let these = with(&rows, strategy);
@@ -63,7 +63,7 @@ fn every_strategy_and_limit_is_measured_tabled_and_drawn() {
             assert!(0.0 < utilization && utilization <= 1.0, "{strategy}: {utilization}");
             assert!(0 < measured.bytes_read.unwrap());
             assert_eq!(row.point.form == "f16", !["original", "blosc"].contains(&strategy));
-            assert_eq!(measured.io_bytes.is_some(), row.point.io_limit.is_some());
+            assert_eq!(measured.io_bytes.is_some(), row.point.settings.get("io_limit").is_some());
         }
         let label = if strategy == "original" { strategy } else { &format!("+{strategy}") };
         assert_eq!(table.matches(&format!("| {label} |")).count(), 2, "{table}");
@@ -98,7 +98,10 @@ fn the_loader_alone_is_measured_over_settings() {
         assert_eq!((row.point.consumer.as_ref(), row.measured.device_busy_share), (None, None));
         assert_eq!(row.measured.accelerator_utilization, None);
         assert_eq!((row.point.cache.as_str(), row.point.order.as_str()), ("warm", "shuffled"));
-        assert!(row.point.augmentation.as_ref().unwrap().contains("not executed"), "{row:?}");
+        assert!(
+            row.point.settings.get("augmentation").unwrap().contains("not executed"),
+            "{row:?}"
+        );
     }
     assert!(table.contains("+ring-buffer, form zarr, mode collaborative, workers 2"), "{table}");
     assert!(folder.path().join("results/rates.svg").is_file());
@@ -119,7 +122,8 @@ fn a_model_is_trained_on_the_batches() {
     assert_eq!(seeds, [0, 0, 1, 1], "a repetition has a seed of its own");
     let steps = |row: &&EpochRecord| row.point.chunk_method == "steps";
     let steps: Vec<&EpochRecord> = rows.iter().filter(steps).collect();
-    let augments = steps.iter().map(|row| row.point.augmentation.as_deref()).collect::<Vec<_>>();
+    let augments =
+        steps.iter().map(|row| row.point.settings.get("augmentation")).collect::<Vec<_>>();
     assert_eq!(augments, [None, Some("device")], "one for each kind of step");
     for strategy in ["fp16", "event-ring"] {
         for row in with(&rows, strategy) {

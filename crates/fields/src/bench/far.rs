@@ -100,8 +100,8 @@ impl FarAccess {
         if let Some(link) = &self.link {
             link.enter(&mut point);
         }
-        point.storage_cache = self.cache.as_ref().map(|cache| cache.limit_bytes);
-        point
+        let limit = self.cache.as_ref().map(|cache| cache.limit_bytes);
+        GridPoint { settings: point.settings.clone().with_bytes(STORAGE_CACHE, limit), ..point }
     }
 
     /// Begins to count the requests to the link's server, if there is a link.
@@ -115,10 +115,13 @@ impl FarAccess {
     }
 }
 
+/// The limit of the cache on disk in front of an object store.
+const STORAGE_CACHE: &str = "storage_cache";
+
 /// The link and the cache of a row as a sentence; empty if there were none.
 pub(crate) fn sentence(point: &GridPoint) -> String {
     let link = point.format_link().map(|link| format!(" Read over a link of {link}."));
-    let cache = point.storage_cache.map(|bytes| {
+    let cache = point.settings.number(STORAGE_CACHE).map(|bytes| {
         format!(" Chunks were kept in a cache on disk of {}.", ByteSize(bytes).display().iec())
     });
     [link, cache].into_iter().flatten().collect()
@@ -132,6 +135,8 @@ fn is_chunk(file: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use bench_report::LINK;
+
     use super::*;
 
     #[test]
@@ -167,7 +172,8 @@ mod tests {
             flags(None, Some("cache")).begin("s3://bucket/store", &host).unwrap();
         assert!(servers.is_none());
         let point = access.recorded(GridPoint::default());
-        assert_eq!((point.link.as_deref(), point.storage_cache), (None, Some(1 << 30)));
+        assert_eq!(point.settings.get(LINK), None);
+        assert_eq!(point.settings.number(STORAGE_CACHE), Some(1 << 30));
         assert_eq!(sentence(&point), " Chunks were kept in a cache on disk of 1.0 GiB.");
     }
 }

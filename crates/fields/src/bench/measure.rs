@@ -15,7 +15,7 @@ use storage::OpenedStorage;
 
 use super::chained::Chained;
 use super::plain_read::ChunkList;
-use super::point::{Point, Strategy, VALIDATION};
+use super::point::{PART, Point, Strategy, VALIDATION};
 use super::task::{FieldAnswer, FieldData, FieldTask};
 
 /// Reads an order from stdin, performs it and reports on stdout.
@@ -80,7 +80,8 @@ fn load(
             let of_validation = batches.by_ref().map(|batch| batch.map_err(anyhow::Error::from));
             let of = (validation, &mut reading);
             let mut record = measure(of_validation, of, point, (recorded(), span.start), reporter)?;
-            record.point.part = Some(VALIDATION.to_owned());
+            let settings = std::mem::take(&mut record.point.settings);
+            record.point.settings = settings.with(PART, VALIDATION);
             let stats = batches.stats();
             enter_reads(&mut record, std::slice::from_ref(&stats));
             enter_stages(&mut record, &stats);

@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-use bench_report::{GridPoint, OWN_LOADER};
+use bench_report::GridPoint;
+use bench_run::engine_point;
 use pipeline::PipelineSpec;
 use serde::{Deserialize, Serialize};
 use shuffle::{Order, Remainder};
@@ -41,6 +42,11 @@ impl FromStr for Strategy {
             .ok_or_else(|| "expected stacked, per-sample or plain-read".to_owned())
     }
 }
+
+/// The part of the samples that a row is about: [`TRAINING`] or [`VALIDATION`]; all without it.
+pub(crate) const PART: &str = "part";
+/// Threads of one read.
+pub(crate) const THREADS: &str = "n_threads";
 
 /// The part of the samples that the first loader reads if a second one reads the rest.
 const TRAINING: &str = "training";
@@ -104,29 +110,19 @@ impl Point {
 
     /// The settings for a record.
     pub(crate) fn recorded(&self, cache: &str) -> GridPoint {
+        let engine = engine_point(&self.spec());
+        let settings = engine.settings.clone().with(THREADS, self.threads);
         GridPoint {
-            part: (self.validation > 0).then(|| TRAINING.to_owned()),
-            loader: Some(OWN_LOADER.to_owned()),
             workload: Some("fields".to_owned()),
             chunk_method: self.strategy.name().to_owned(),
-            batch_size: self.batch,
-            chunk_size: 1,
-            chunks_per_block: self.batch,
-            block_size: self.batch,
-            order: "shuffled".to_owned(),
             form: "dense".to_owned(),
             reader: "arrays".to_owned(),
-            prefetch_blocks: self.spec().prefetch_blocks as u64,
-            seed: self.seed,
             max_batches: self.max_batches,
-            drop_last: true,
-            n_threads: Some(self.threads as u64),
-            read_threads: Some(self.workers as u64),
             consumer: (self.consumer_millis > 0.0)
                 .then(|| format!("fixed:{}", self.consumer_millis)),
-            prefetch_batches: Some(0),
             cache: cache.to_owned(),
-            ..GridPoint::default()
+            settings: settings.with_some(PART, (self.validation > 0).then_some(TRAINING)),
+            ..engine
         }
     }
 }

@@ -55,9 +55,9 @@ fn queues_are_measured_and_drawn() {
     for row in &rows {
         assert_eq!(row.measured.n_batches, Some(6));
         let ready = &row.measured.batch_ready_blocks;
-        let most = row.point.prefetch_blocks as f64 + 1.0;
+        let most = row.point.settings.number("prefetch_blocks").unwrap() as f64 + 1.0;
         assert!(ready.len() == 6 && ready.iter().all(|n| *n <= most), "{ready:?}");
-        if row.point.read_threads == Some(0) {
+        if row.point.settings.number("read_threads") == Some(0) {
             assert!(ready.iter().all(|n| *n == 0.0), "{ready:?}");
         }
     }
@@ -115,7 +115,7 @@ fn epochs_and_a_validation_loader_are_measured_one_by_one() {
     assert_eq!(code, Some(0), "{messages}");
     let rows = read(&folder.path().join("results")).unwrap();
     let of = |part: Option<&'static str>| {
-        let these = rows.iter().filter(move |row| row.point.part.as_deref() == part);
+        let these = rows.iter().filter(move |row| row.point.settings.get("part") == part);
         these.map(|row| (row.measured.epoch, row.measured.n_rows)).collect::<Vec<_>>()
     };
     assert_eq!(of(Some("training")), [(Some(0), Some(16)), (Some(1), Some(16))]);
@@ -143,8 +143,8 @@ fn a_link_is_in_the_way_of_every_read() {
         assert_eq!(row.measured.status, Status::Ok, "{row:?}");
         assert_eq!(row.measured.n_rows, Some(24));
         assert_eq!(row.measured.bytes_read, Some(24 * 4 * 8 * 5 * 4), "{row:?}");
-        assert_eq!(row.point.link.as_deref(), Some("20ms,4MB/s,8MB/s"));
-        assert!(row.point.id().contains("link 20ms,4MB/s,8MB/s"), "{}", row.point.id());
+        assert_eq!(row.point.settings.get("link"), Some("20ms,4MB/s,8MB/s"));
+        assert!(row.point.id().contains("link=20ms,4MB/s,8MB/s"), "{}", row.point.id());
         assert!(12.0 * 0.02 <= row.measured.elapsed.unwrap(), "{row:?}");
     }
     let loaded = rows.iter().find(|row| row.point.chunk_method == "stacked").unwrap();
@@ -165,7 +165,7 @@ fn a_cache_keeps_the_chunks_of_a_link() {
     assert_eq!(rows.len(), 2);
     for (row, hits, misses) in [(&rows[0], 0, 48), (&rows[1], 48, 0)] {
         assert_eq!(row.measured.status, Status::Ok, "{row:?}");
-        assert_eq!(row.point.storage_cache, Some(1 << 30));
+        assert_eq!(row.point.settings.number("storage_cache"), Some(1 << 30));
         let counts = (row.measured.cache_hits, row.measured.cache_misses);
         assert_eq!(counts, (Some(hits), Some(misses)));
     }

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bench_report::{GridPoint, OWN_LOADER};
+use bench_report::GridPoint;
+use bench_run::engine_point;
 use clap::ValueEnum;
 use pipeline::PipelineSpec;
 use sequences::{SequenceSamples, SequenceSpec, SequenceStore, WindowSpec};
@@ -33,6 +34,9 @@ impl Form {
         }
     }
 }
+
+/// What is made of letters.
+pub(crate) const TRANSFORM: &str = "transform";
 
 /// What takes the batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -110,7 +114,7 @@ impl Point {
 
     /// The settings for a record.
     pub(crate) fn recorded(&self, cache: &str) -> GridPoint {
-        let spec = self.pipeline_spec();
+        let engine = engine_point(&self.pipeline_spec());
         let transform = match self.form {
             Form::Letters => None,
             Form::Tokens => Some(self.words.describe()),
@@ -122,28 +126,21 @@ impl Point {
             )),
         };
         GridPoint {
-            loader: Some(OWN_LOADER.to_owned()),
             workload: Some("sequences".to_owned()),
             chunk_method: self.form.name().to_owned(),
             form: self.form.name().to_owned(),
-            stored_form: Some("files".to_owned()),
-            transform,
-            batch_size: self.batch,
-            chunk_size: self.chunk,
-            chunks_per_block: self.chunks_per_block,
-            block_size: self.chunk * self.chunks_per_block,
-            order: if self.shuffled { "shuffled" } else { "in-order" }.to_owned(),
             reader: "sequences".to_owned(),
-            prefetch_blocks: spec.prefetch_blocks as u64,
-            read_threads: Some(spec.read_threads as u64),
-            prefetch_batches: Some(spec.prefetch_batches as u64),
-            seed: self.seed,
             max_batches: self.max_batches,
             consumer: match self.consumer {
                 Consumer::None => None,
             },
             cache: cache.to_owned(),
-            ..GridPoint::default()
+            settings: engine
+                .settings
+                .clone()
+                .with("stored_form", "files")
+                .with_some(TRANSFORM, transform),
+            ..engine
         }
     }
 }

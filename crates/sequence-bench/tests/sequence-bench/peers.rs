@@ -81,7 +81,8 @@ fn readers_that_deliver_the_same_are_measured_beside_ours() {
         for record in &one {
             assert_eq!(record.measured.samples_per_sec, Some(24.0), "48 documents in 2 s");
             assert_eq!(record.point.workload.as_deref(), Some("sequences"));
-            assert_eq!((record.point.form.as_str(), record.point.prefetch_blocks), (form, 0));
+            let ahead = record.point.settings.get("prefetch_blocks");
+            assert_eq!((record.point.form.as_str(), ahead), (form, None));
         }
         assert!(table.contains("| one | 24 (24 to 24) |"), "{table}");
         assert!(table.contains("| other | 4 (4 to 4) |"), "cut off after 8: {table}");

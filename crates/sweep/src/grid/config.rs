@@ -79,8 +79,8 @@ fn point(args: &SweepArgs, spec: BlockSpec, method: BlockForm) -> Point {
         chunk_rows: spec.chunk_rows,
         chunks_per_block: spec.chunks_per_block,
         batch_rows: args.batch_size,
-        method: method.name().to_owned(),
-        form: BatchForm::from(args.batch_form).name().to_owned(),
+        method,
+        form: args.batch_form.into(),
         transform: PointTransform {
             target_sum: args.target_sum,
             log1p: args.log1p,

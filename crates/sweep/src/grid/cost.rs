@@ -27,16 +27,16 @@ pub(super) fn relative_cost(point: &Point) -> u64 {
     // The first batch waits for a whole block, while nothing else is done.
     let rows = epoch_rows.saturating_mul(point.n_epochs).saturating_add(block_rows);
     let of_chunks = (rows / point.chunk_rows.max(1)).saturating_mul(CHUNK_ROWS);
-    rows.saturating_add(of_chunks).saturating_mul(of_form(&point.method))
+    rows.saturating_add(of_chunks).saturating_mul(of_form(point.method))
 }
 
 /// Returns the cost of a row in this form of blocks, in rows of the native form
 /// (results/2026-11-22-grid).
-fn of_form(method: &str) -> u64 {
-    match method.parse() {
-        Ok(BlockForm::Dense) => 8,
-        Ok(BlockForm::ConvertedCsr) => 4,
-        Ok(_) | Err(_) => 1,
+fn of_form(method: BlockForm) -> u64 {
+    match method {
+        BlockForm::Dense => 8,
+        BlockForm::ConvertedCsr => 4,
+        _ => 1,
     }
 }
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     fn point(method: &str, chunks_per_block: u64, chunk_rows: u64) -> Point {
-        Point { method: method.to_owned(), chunks_per_block, chunk_rows, ..Point::default() }
+        Point { method: method.parse().unwrap(), chunks_per_block, chunk_rows, ..Point::default() }
     }
 
     #[test]

@@ -53,8 +53,10 @@ impl KeptRows {
         record.data = self.data.clone();
         record.measured.repeat = Some(run.repeat);
         record.measured.conditions = Some(run.conditions.to_owned());
-        record.point.point_memory_limit = limit.map(MemoryLimit::bytes);
-        record.point.point_memory_limit_by = limit.map(|limit| limit.by().to_owned());
+        let settings = std::mem::take(&mut record.point.settings);
+        record.point.settings = settings
+            .with_bytes("point_memory_limit", limit.map(MemoryLimit::bytes))
+            .with_some("point_memory_limit_by", limit.map(MemoryLimit::by));
         let line = format_row(&record, self.n_repeats);
         let is_new = if self.resume && record.measured.status == Status::Ok {
             self.rows.keep_unless_there(&mut record)?

@@ -173,8 +173,8 @@ impl RanksArgs {
         let data = Data { reader, entropy_of: Some(Vec::new()), ..data };
         let point = Point {
             batch_rows: self.batch_size,
-            method: self.chunk_method.name().to_owned(),
-            form: form.name().to_owned(),
+            method: self.chunk_method,
+            form,
             seed: self.seed,
             prefetch_blocks: self.prefetch_blocks,
             prefetch_batches: self.prefetch_batches,

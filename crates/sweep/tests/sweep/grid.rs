@@ -39,7 +39,7 @@ fn a_grid_is_measured_row_by_row() {
             (record.point.cache.as_str(), record.run.metadata["disk"].as_str()),
             ("warm", "fast")
         );
-        assert_eq!(record.point.soma_buffer_size, Some(1_000_000));
+        assert_eq!(record.point.settings.number("soma_buffer_size"), Some(1_000_000));
         assert_eq!(record.run.run_id, records[0].run.run_id);
         assert!(
             record.run.command.starts_with("sweep sweep --uri experiment"),
@@ -171,9 +171,9 @@ fn filters_and_transforms_are_taken_and_noted() {
     let [record] = &bed.sweep("chosen", &arguments.concat())[..] else { panic!("one point") };
     assert_eq!((record.data.total_rows, record.data.n_cols), (88, 200));
     assert_eq!(record.measured.n_rows, Some(88));
-    assert_eq!(record.data.obs_filter.as_deref(), Some(filtered[1]));
-    assert_eq!(record.data.var_filter.as_deref(), Some(filtered[3]));
-    let done = record.point.transform.as_deref();
+    assert_eq!(record.point.settings.get("obs_filter"), Some(filtered[1].as_ref()));
+    assert_eq!(record.point.settings.get("var_filter"), Some(filtered[3].as_ref()));
+    let done = record.point.settings.get("transform");
     assert_eq!(done, Some("per 10000 of raw_sum, log1p, clipped to 0..10"));
     assert_eq!(record.point.form, "f16");
 }
@@ -418,13 +418,19 @@ fn growing_blocks_are_recorded_with_the_entropy_of_their_first_batches() {
     let bed = Bed::new();
     let settings = ["-b", "32x4", "-m", "native", "-B", "10", "--ramp-blocks", "2"];
     let [row] = &bed.sweep("out", &settings)[..] else { panic!("one point") };
-    assert_eq!((row.point.ramp_blocks, row.measured.n_rows), (Some(2), Some(N_CELLS)));
+    assert_eq!(
+        (row.point.settings.number("ramp_blocks"), row.measured.n_rows),
+        (Some(2), Some(N_CELLS))
+    );
     let [entropy] = &row.measured.order_entropy[..] else { panic!("one label") };
     let (found, expected) = (entropy.first_mean.unwrap(), entropy.first_expected.unwrap());
     // Three batches of one epoch.
     assert!((found - expected).abs() < 1.0, "{entropy:?}");
     assert_eq!(entropy.expected_by.as_deref(), Some("simulation"));
     let [even] = &bed.sweep("even", &settings[..6])[..] else { panic!("one point") };
-    assert_eq!((even.point.ramp_blocks, even.measured.order_entropy[0].first_mean), (None, None));
+    assert_eq!(
+        (even.point.settings.number("ramp_blocks"), even.measured.order_entropy[0].first_mean),
+        (None, None)
+    );
     assert_ne!(even.point.id(), row.point.id());
 }

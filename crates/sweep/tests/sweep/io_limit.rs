@@ -48,7 +48,10 @@ fn a_rate_is_held_and_told_with_each_row() {
     let rows = rows(folder.path());
     assert_eq!(rows.len(), 4);
     for EpochRecord { point, measured, .. } in &rows {
-        assert_eq!((point.io_limit, point.io_limit_by.as_deref()), (Some(RATE), Some("bucket")));
+        assert_eq!(
+            (point.settings.number("io_limit"), point.settings.get("io_limit_by")),
+            (Some(RATE), Some("bucket"))
+        );
         assert_eq!((measured.status, &measured.message), (Status::Ok, &None));
         let bytes = measured.io_bytes.unwrap();
         // Enough bytes for several bursts, and no fewer than the loader reports; footers and
@@ -70,7 +73,7 @@ fn without_a_limit_nothing_is_noted() {
     assert!(output.status.success(), "{}", stderr(&output));
     let rows = rows(folder.path());
     let EpochRecord { point, measured, .. } = &rows[0];
-    assert_eq!((point.io_limit, &point.io_limit_by), (None, &None));
+    assert_eq!((point.settings.get("io_limit"), point.settings.get("io_limit_by")), (None, None));
     assert_eq!(
         (measured.io_bytes, measured.io_secs, measured.io_bytes_per_sec),
         (None, None, None)
@@ -120,7 +123,7 @@ fn libtiledb_is_held_by_the_kernel_or_not_at_all() {
     if output.status.success() {
         assert!(told.contains("reading is held to 20.0 MB/s by kernel"), "{told}");
         let EpochRecord { point, measured, .. } = &rows[0];
-        let held = (point.reader.as_str(), point.io_limit_by.as_deref(), point.cache.as_str());
+        let held = (point.reader.as_str(), point.settings.get("io_limit_by"), point.cache.as_str());
         assert_eq!(held, ("libtiledb", Some("kernel"), "unknown"));
         assert!(measured.io_bytes.is_some() && measured.io_secs == measured.elapsed);
         assert!(!groups_left(), "a control group is left behind");

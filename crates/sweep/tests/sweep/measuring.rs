@@ -191,8 +191,8 @@ fn a_point_over_its_memory_is_a_row_and_the_sweep_goes_on() {
     assert_eq!(large.measured.message.as_ref().unwrap().lines().count(), 1);
     for record in &records {
         assert_eq!(record.point.reader, "native");
-        assert_eq!(record.point.point_memory_limit, Some(600 << 20));
-        let by = record.point.point_memory_limit_by.as_deref().unwrap();
+        assert_eq!(record.point.settings.number("point_memory_limit"), Some(600 << 20));
+        let by = record.point.settings.get("point_memory_limit_by").unwrap();
         assert!(told.contains(&format!("memory of a point: 600.0 MiB at most, by {by}")), "{told}");
     }
 }

@@ -18,7 +18,7 @@ fn a_sweep_over_a_link_tells_what_it_asked_of_it() {
     for row in &rows {
         let measured = &row.measured;
         assert_eq!((measured.status, measured.n_rows), (Status::Ok, Some(N_CELLS)), "{row:?}");
-        assert_eq!(row.point.link.as_deref(), Some(LINK));
+        assert_eq!(row.point.settings.get("link"), Some(LINK));
         assert!(row.data.uri.ends_with("experiment"), "{}", row.data.uri);
         let requests = measured.link_requests.unwrap();
         let under_way = measured.link_most_under_way.unwrap();
@@ -99,7 +99,7 @@ fn faults_of_the_link_are_in_the_row() {
     let arguments = ["--link", "1ms", "--link-faults", faults, "-b", "4x16", "-m", "native"];
     let rows = bed.sweep("out", &arguments);
     let [row] = rows.as_slice() else { panic!("{rows:?}") };
-    assert_eq!(row.point.link_faults.as_deref(), Some(faults));
+    assert_eq!(row.point.settings.get("link_faults"), Some(faults));
     assert_eq!((row.measured.status, row.measured.n_rows), (Status::Ok, Some(N_CELLS)), "{row:?}");
     // Whether any of so few requests is refused or cut depends on the names of the files; but after
     // every three the next two are answered by 503.

@@ -161,7 +161,7 @@ fn a_sweep_keeps_secrets_and_says_what_else_it_was_given() {
     assert!(row.run.command.contains("http://127.0.0.1:1"), "{}", row.run.command);
     assert_eq!(row.run.metadata["source"], "s3://bucket/x");
     assert_eq!(row.run.metadata["signed"], "s3://bucket/x");
-    assert_eq!(row.point.soma_buffer_size, Some(1_000_000));
+    assert_eq!(row.point.settings.number("soma_buffer_size"), Some(1_000_000));
 
     let report = run(bed.command(&["report", "out"]));
     assert!(report.output.status.success(), "{}", stderr(&report.output));

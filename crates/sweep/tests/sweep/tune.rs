@@ -76,7 +76,10 @@ fn a_proposal_keeps_to_memory_and_entropy_and_is_run() {
     let verified = rows.last().unwrap();
     assert_eq!(verified.run.metadata["tune"], "verification");
     assert_eq!(verified.point.chunk_size, settings["chunk_rows"].as_u64().unwrap());
-    assert_eq!(verified.point.prefetch_blocks, settings["prefetch_blocks"].as_u64().unwrap());
+    assert_eq!(
+        verified.point.settings.number("prefetch_blocks"),
+        settings["prefetch_blocks"].as_u64()
+    );
     let of = |what: &str| {
         rows.iter().filter(|row| row.run.metadata["tune"].starts_with(what)).collect::<Vec<_>>()
     };
@@ -134,8 +137,8 @@ fn a_proposal_over_a_link_was_measured_over_it() {
     assert!(output.status.success(), "{}", stderr(&output));
     let rows = read(&folder.join("out")).unwrap();
     for row in &rows {
-        assert_eq!(row.point.link.as_deref(), Some(link[1]), "{row:?}");
-        assert_eq!(row.point.link_faults.as_deref(), Some(link[3]), "{row:?}");
+        assert_eq!(row.point.settings.get("link"), Some(link[1]), "{row:?}");
+        assert_eq!(row.point.settings.get("link_faults"), Some(link[3]), "{row:?}");
         assert!(Some(0) < row.measured.link_requests, "{row:?}");
     }
     assert!(rows.iter().any(|row| row.run.metadata["tune"] == "verification"));

@@ -15,7 +15,7 @@ fn peers_read_over_the_link_too() {
     assert_eq!(rows.iter().map(loader).collect::<Vec<_>>(), ["somafeed", "fake"]);
     for row in &rows {
         assert_eq!(row.measured.status, Status::Ok, "{row:?}");
-        assert_eq!(row.point.link.as_deref(), Some("1ms,90MB/s,1GB/s"));
+        assert_eq!(row.point.settings.get("link"), Some("1ms,90MB/s,1GB/s"));
         assert!(row.data.uri.ends_with("experiment"), "{}", row.data.uri);
         let [requests, opening, bytes] =
             [row.measured.link_requests, row.measured.link_open_requests, row.measured.link_bytes];
@@ -41,7 +41,7 @@ fn copies_are_made_here_and_read_over_the_link() {
     assert!(needed[0].is_some() && needed[1].is_some() && needed[0] != needed[1], "{needed:?}");
     assert_eq!(needed[2..], [Some(12_345_000), None]);
     assert!(bed.readme().contains("(12.3"), "{}", bed.readme());
-    assert!(rows.iter().all(|row| row.point.link.is_some()), "{rows:?}");
+    assert!(rows.iter().all(|row| row.point.settings.get("link").is_some()), "{rows:?}");
 }
 
 #[test]

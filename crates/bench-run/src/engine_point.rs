@@ -1,0 +1,26 @@
+//! The engine's settings as those of a row, for every kind of samples.
+
+use bench_report::{GridPoint, OWN_LOADER, Settings};
+use pipeline::PipelineSpec;
+use shuffle::Remainder;
+
+/// The settings of a row that the engine decides. The caller adds what it alone knows: the kind of
+/// samples, their forms, who reads them, and the page cache.
+pub fn engine_point(spec: &PipelineSpec) -> GridPoint {
+    GridPoint {
+        loader: Some(OWN_LOADER.to_owned()),
+        batch_size: spec.batch_rows,
+        chunk_size: spec.chunk_rows,
+        chunks_per_block: spec.chunks_per_block,
+        block_size: spec.chunk_rows * spec.chunks_per_block,
+        order: spec.order.name().to_owned(),
+        seed: spec.seed,
+        settings: Settings::default()
+            .with("prefetch_blocks", spec.prefetch_blocks)
+            .with("read_threads", spec.read_threads)
+            .with("prefetch_batches", spec.prefetch_batches)
+            .with_some("ramp_blocks", Some(spec.ramp_blocks).filter(|n| *n != 0))
+            .with_some("drop_last", (spec.remainder == Remainder::Drop).then_some(true)),
+        ..GridPoint::default()
+    }
+}
