@@ -122,8 +122,8 @@ column_group! {
         pub order: String,
         /// Form of a batch's X: `dense`, `f16`, `csr` or `coo`.
         pub form: String,
-        /// Form of the files of cubes: `dat`, `raw32`, `raw16`, `packed16` or `zarr`; null
-        /// elsewhere.
+        /// Form of the files of cubes: `dat`, `raw32`, `raw16` or `zarr`, in rows of 0.1.0 up
+        /// to commit 8a93f6aa also `packed16`; null elsewhere.
         pub stored_form: Option<String>,
         /// The place of random augmentation: `none`, `cpu` or `device`; null elsewhere.
         pub augmentation: Option<String>,
