@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn every_setting_of_a_sweep_has_a_flag() {
-        let all = "cubes sweep x --strategies original,codec --form raw16,zarr --augment none,cpu \
+        let all = "cubes sweep x --strategies original,event-ring --form raw16,zarr --augment none,cpu \
                    --memory ring --release sync,event --copies beside --gapless true,false \
                    --mode collaborative -w 1,2 -t 0,4 --prefetch 1 --slots 9 --element f32 \
                    --io-limit none,1000MiB/s --consumer none --warm --published";

@@ -9,7 +9,7 @@ pub(crate) use curve_chart::{NamedCurve, draw_curves};
 
 use crate::bench::Strategy;
 
-/// The color of a strategy: htc's for its five, two more for ours.
+/// The color of a strategy: htc's for its five, one more for ours.
 pub(crate) fn color(strategy: Strategy) -> [u8; 3] {
     match strategy {
         Strategy::Original => [0x7F, 0x7F, 0x7F],
@@ -18,7 +18,6 @@ pub(crate) fn color(strategy: Strategy) -> [u8; 3] {
         Strategy::GpuAug => [0x94, 0x67, 0xBD],
         Strategy::RingBuffer => [0x2C, 0xA0, 0x2C],
         Strategy::EventRing => [0x1F, 0x77, 0xB4],
-        Strategy::Codec => [0xD6, 0x27, 0x28],
     }
 }
 

@@ -7,7 +7,7 @@ use arrays::ElementType;
 use clap::ValueEnum as _;
 use half::f16;
 use half::slice::HalfFloatSliceExt as _;
-use images::files::{StoredArray, blosc, packed, tivita};
+use images::files::{StoredArray, blosc, tivita};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -76,7 +76,6 @@ impl FormSpec {
         let (normalization, codec) = match form {
             Form::Dat => (Normalization::None, "none".to_owned()),
             Form::Raw32 | Form::Raw16 => (self.normalization, blosc()),
-            Form::Packed16 => (self.normalization, "packed".to_owned()),
             Form::Zarr if self.zarr_codec == ZarrCodec::Blosc => (self.normalization, blosc()),
             Form::Zarr => (self.normalization, self.zarr_codec.to_string()),
         };
@@ -204,7 +203,7 @@ impl<'a> CubeWriter<'a> {
             let file = blosc::write_array(&array(ElementType::F32), bytes, level);
             written.n_bytes += self.write_file(image, Form::Raw32, file)?;
         }
-        if ![Form::Raw16, Form::Packed16, Form::Zarr].into_iter().any(wants) {
+        if ![Form::Raw16, Form::Zarr].into_iter().any(wants) {
             return Ok(written);
         }
         let mut halves = std::mem::take(&mut self.halves);
@@ -214,14 +213,10 @@ impl<'a> CubeWriter<'a> {
             return Err(Error::bad_file(image.path, "it has a value that exceeds 16 bits, 65,504"));
         }
         written.precision = Some(precision);
-        let bytes = bytemuck::must_cast_slice(&halves);
         if wants(Form::Raw16) {
+            let bytes = bytemuck::must_cast_slice(&halves);
             let file = blosc::write_array(&array(ElementType::F16), bytes, level);
             written.n_bytes += self.write_file(image, Form::Raw16, file)?;
-        }
-        if wants(Form::Packed16) {
-            let file = packed::write(bytes, &shape, ElementType::F16);
-            written.n_bytes += self.write_file(image, Form::Packed16, file)?;
         }
         if wants(Form::Zarr)
             && let Some(store) = &self.forms.zarr

@@ -38,12 +38,12 @@ pub(crate) struct GenerateArgs {
     /// Seed of the data
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Forms to write: dat, raw32, raw16, packed16, zarr
+    /// Forms to write: dat, raw32, raw16, zarr
     #[arg(
         long,
         value_name = "LIST",
         value_delimiter = ',',
-        default_value = "dat,raw32,raw16,packed16,zarr"
+        default_value = "dat,raw32,raw16,zarr"
     )]
     formats: Vec<Form>,
     #[command(flatten)]

@@ -77,9 +77,8 @@ fn workers(text: &str) -> Result<usize, String> {
 impl PeersArgs {
     /// Our loader in the way of a strategy, into nothing.
     fn point(&self, name: &str, strategy: Strategy) -> Point {
-        let form = if strategy == Strategy::Codec { Form::Packed16 } else { self.form };
         let settings = Settings {
-            form,
+            form: self.form,
             augment: if self.augment { Augment::Cpu } else { Augment::None },
             workers: self.workers,
             // Each epoch is cold by itself, as the readers' epochs are.
@@ -102,17 +101,12 @@ impl PeersArgs {
         }
     }
 
-    /// Our loader with its ring, with collated batches and, if there are files of it, with our
-    /// codec.
-    fn own_points(&self, data: &CubeData) -> Vec<Point> {
+    /// Our loader with its ring, and with collated batches.
+    fn own_points(&self) -> Vec<Point> {
         let ring = self.point("ours", Strategy::EventRing);
         let mut collated = self.point("ours, collated", Strategy::EventRing);
         collated.settings.memory = Memory::Collated;
-        let mut points = vec![ring, collated];
-        if data.folders(Form::Packed16).first().is_some_and(|folder| folder.is_dir()) {
-            points.push(self.point("ours, packed16", Strategy::Codec));
-        }
-        points
+        vec![ring, collated]
     }
 }
 
@@ -129,7 +123,7 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         return Err(UsageError::new(text).into());
     }
     let data = args.data.data();
-    let own = args.own_points(&data);
+    let own = args.own_points();
     let n_runs = args.repetitions * (args.readers.len() + own.len()) as u64;
     let forms: Vec<Form> = own.iter().map(|point| point.settings.form).collect();
     let mut measuring = CubeMeasuring::begin(&args.data, &forms, (n_runs, "runs"), arguments)?;

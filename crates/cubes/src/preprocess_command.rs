@@ -19,7 +19,7 @@ use images::Form;
 pub(crate) struct PreprocessArgs {
     /// Folder of the data set: with *_SpecCube.dat in its folder dat, or anywhere below it
     data: PathBuf,
-    /// Forms to write: raw32, raw16, packed16, zarr
+    /// Forms to write: raw32, raw16, zarr
     #[arg(long, value_name = "LIST", value_delimiter = ',', required = true)]
     to: Vec<Form>,
     #[command(flatten)]

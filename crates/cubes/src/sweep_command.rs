@@ -24,13 +24,13 @@ pub(crate) struct SweepArgs {
     #[command(flatten)]
     data: DataFlags,
     /// Strategies to begin with, each with all settings of the one before and one change: original,
-    /// blosc, fp16, gpu-aug, ring-buffer, event-ring, codec
+    /// blosc, fp16, gpu-aug, ring-buffer, event-ring
     #[arg(
         long,
         value_name = "STRATEGIES",
         value_delimiter = ',',
         hide_possible_values = true,
-        default_value = "original,blosc,fp16,gpu-aug,ring-buffer,event-ring,codec"
+        default_value = "original,blosc,fp16,gpu-aug,ring-buffer,event-ring"
     )]
     strategies: Vec<Strategy>,
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub(crate) struct SweepArgs {
 /// Settings that differ from the strategies': lists of values, each of which is measured.
 #[derive(Debug, Default, Args)]
 struct Changes {
-    /// Forms of the files: dat, raw32, raw16, packed16, zarr
+    /// Forms of the files: dat, raw32, raw16, zarr
     #[arg(long, value_name = "FORMS", value_delimiter = ',')]
     form: Vec<Form>,
     /// Place of augmentation: none, cpu, device
@@ -372,17 +372,17 @@ mod tests {
     #[test]
     fn changes_are_combined_and_named_if_there_are_several() {
         let changes = Changes {
-            form: vec![Form::Raw16],
+            form: vec![Form::Zarr],
             workers: vec![1, 4],
             mode: vec![Mode::Single, Mode::Collaborative],
             ..Changes::default()
         };
-        let all = changes.of(&[Strategy::RingBuffer, Strategy::Codec]);
+        let all = changes.of(&[Strategy::RingBuffer, Strategy::EventRing]);
         assert_eq!(all.len(), 8);
-        assert!(all.iter().all(|of| of.2.form == Form::Raw16));
+        assert!(all.iter().all(|of| of.2.form == Form::Zarr));
         let labels: Vec<&str> = all.iter().map(|of| of.1.as_str()).collect();
         assert_eq!(labels[0], "+ring-buffer, mode single, workers 1");
-        assert_eq!(labels[7], "+codec, mode collaborative, workers 4");
+        assert_eq!(labels[7], "+event-ring, mode collaborative, workers 4");
         assert_eq!((all[7].2.mode, all[7].2.workers), (Mode::Collaborative, 4));
         let plain = Changes::default().of(&Strategy::ALL);
         assert!(plain.iter().all(|(strategy, label, settings)| {

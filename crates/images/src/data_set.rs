@@ -19,6 +19,10 @@ pub const LIST_VERSION: u32 = 1;
 /// End of the names of Tivita's files.
 pub const DAT_SUFFIX: &str = "_SpecCube.dat";
 
+/// Why the form `packed16` of earlier data sets is not read, and what to do.
+const PACKED16: &str = "files of packed16 were written and read by somafeed 0.1.0 up to commit \
+     8a93f6aa alone; `cubes preprocess --to raw16` writes the same values from the files of dat";
+
 /// Largest list that is read: 1 GiB, some 10 million images.
 const MOST_LIST_BYTES: u64 = 1 << 30;
 
@@ -65,15 +69,13 @@ pub enum Form {
     Raw32,
     /// f16 in blosc files.
     Raw16,
-    /// f16 in packed files.
-    Packed16,
     /// Zarr arrays, one chunk a cube.
     Zarr,
 }
 
 impl Form {
     /// All forms.
-    pub const ALL: [Self; 5] = [Self::Dat, Self::Raw32, Self::Raw16, Self::Packed16, Self::Zarr];
+    pub const ALL: [Self; 4] = [Self::Dat, Self::Raw32, Self::Raw16, Self::Zarr];
 
     /// Name of the form: its folder's, except that Zarr's is `cubes.zarr`.
     pub fn name(self) -> &'static str {
@@ -81,7 +83,6 @@ impl Form {
             Self::Dat => "dat",
             Self::Raw32 => "raw32",
             Self::Raw16 => "raw16",
-            Self::Packed16 => "packed16",
             Self::Zarr => "zarr",
         }
     }
@@ -99,7 +100,6 @@ impl Form {
         match self {
             Self::Dat => Some(FileFormat::Tivita),
             Self::Raw32 | Self::Raw16 => Some(FileFormat::Blosc),
-            Self::Packed16 => Some(FileFormat::Packed),
             Self::Zarr => None,
         }
     }
@@ -109,7 +109,6 @@ impl Form {
         match self {
             Self::Dat => Some(format!("{image}{DAT_SUFFIX}")),
             Self::Raw32 | Self::Raw16 => Some(format!("{image}.blosc")),
-            Self::Packed16 => Some(format!("{image}.cube")),
             Self::Zarr => None,
         }
     }
@@ -125,6 +124,9 @@ impl FromStr for Form {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
+        if name == "packed16" {
+            return Err(PACKED16.to_owned());
+        }
         Self::ALL.into_iter().find(|form| form.name() == name).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.into_iter().map(Self::name).collect();
             format!("expected one of {}", names.join(", "))

@@ -1,4 +1,4 @@
-//! Files of cubes: Tivita, blosc with a pickle header, and packed.
+//! Files of cubes: Tivita, and blosc with a pickle header.
 //!
 //! Everything here is a function of bytes: no file is opened and no thread started. A [`CubeFile`]
 //! borrows the bytes of a file, lists its arrays, and decodes one of them into memory of the
@@ -7,7 +7,6 @@
 pub mod blosc;
 mod error;
 mod normalize;
-pub mod packed;
 mod scratch;
 pub mod tivita;
 
@@ -24,8 +23,6 @@ pub enum FileFormat {
     Tivita,
     /// A pickle of shapes and types, then buffers of c-blosc: module [`blosc`].
     Blosc,
-    /// Our own format: module [`packed`].
-    Packed,
 }
 
 /// An array in a file: what is known before its values are decoded.
@@ -72,7 +69,6 @@ pub struct CubeFile<'a> {
 enum Content<'a> {
     Tivita(tivita::Cube<'a>),
     Blosc(Vec<blosc::Stored<'a>>),
-    Packed(packed::Packed<'a>),
 }
 
 impl<'a> CubeFile<'a> {
@@ -87,10 +83,6 @@ impl<'a> CubeFile<'a> {
             FileFormat::Blosc => {
                 let (arrays, stored) = blosc::parse(bytes)?;
                 (arrays, Content::Blosc(stored))
-            }
-            FileFormat::Packed => {
-                let (arrays, packed) = packed::parse(bytes)?;
-                (arrays, Content::Packed(packed))
             }
         };
         let count = |array: &StoredArray| {
@@ -138,7 +130,6 @@ impl<'a> CubeFile<'a> {
         let piece_bytes = match &self.content {
             Content::Tivita(cube) => cube.piece_bytes(),
             Content::Blosc(stored) => stored.get(idx).map_or(1, blosc::Stored::piece_bytes),
-            Content::Packed(packed) => packed.piece_bytes(),
         };
         Ok(piece_bytes.max(1))
     }
@@ -168,7 +159,6 @@ impl<'a> CubeFile<'a> {
                 Some(stored) => stored.decode_piece(piece, into, scratch),
                 None => Err(FileError::Absent { what: "array", index: idx, count: stored.len() }),
             },
-            Content::Packed(packed) => packed.decode_piece(piece, into, scratch),
         }
     }
 

@@ -86,7 +86,7 @@ fn first_array(data: &DataSet, form: Form, key: &Key) -> Result<(Vec<usize>, Ele
         // What every file of the form has; files are compared with it when they are read.
         let element = match form {
             Form::Dat | Form::Raw32 => ElementType::F32,
-            Form::Raw16 | Form::Packed16 | Form::Zarr => ElementType::F16,
+            Form::Raw16 | Form::Zarr => ElementType::F16,
         };
         return Ok((data.shape().to_vec(), element));
     }

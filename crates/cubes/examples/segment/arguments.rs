@@ -12,7 +12,7 @@ use torch_feed::DeviceChoice;
 pub(crate) struct Arguments {
     /// The data set, a folder. `cargo xtask cubes generate <path>` makes one
     pub(crate) data: String,
-    /// The stored form to read: dat, raw32, raw16, packed16 or zarr
+    /// The stored form to read: dat, raw32, raw16 or zarr
     #[arg(long, default_value = "raw16")]
     pub(crate) form: Form,
     /// Number of times that each training image is seen

@@ -23,21 +23,12 @@ pub(crate) enum Strategy {
     /// The same, but a slot is free after its copy, copies run beside the compute, and the next
     /// epoch is read ahead
     EventRing,
-    /// The same from files of our codec
-    Codec,
 }
 
 impl Strategy {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Original,
-        Self::Blosc,
-        Self::Fp16,
-        Self::GpuAug,
-        Self::RingBuffer,
-        Self::EventRing,
-        Self::Codec,
-    ];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Original, Self::Blosc, Self::Fp16, Self::GpuAug, Self::RingBuffer, Self::EventRing];
 
     /// Name on the command line and in rows.
     pub(crate) fn name(self) -> &'static str {
@@ -48,7 +39,6 @@ impl Strategy {
             Self::GpuAug => "gpu-aug",
             Self::RingBuffer => "ring-buffer",
             Self::EventRing => "event-ring",
-            Self::Codec => "codec",
         }
     }
 
@@ -86,7 +76,6 @@ impl Strategy {
                 gapless: true,
                 ..Self::RingBuffer.settings()
             },
-            Self::Codec => Settings { form: Form::Packed16, ..Self::EventRing.settings() },
         }
     }
 }
@@ -223,11 +212,10 @@ mod tests {
                 &["augment"],
                 &["memory", "workers"],
                 &["copies", "gapless", "release"],
-                &["form"],
             ]
         );
-        let last = Strategy::Codec.settings();
-        assert_eq!((last.form, last.augment), (Form::Packed16, Augment::Device));
+        let last = Strategy::EventRing.settings();
+        assert_eq!((last.form, last.augment), (Form::Raw16, Augment::Device));
         assert!(!Strategy::ALL[..5].iter().any(|strategy| strategy.settings().gapless));
     }
 

@@ -63,7 +63,5 @@ fn all_forms_load_the_same_values() {
     // f32 is interpolated before it is rounded, so only forms of 16 bits agree to the bit.
     let mapped = batches(&data, Form::Raw16, (true, true));
     assert!(mapped != expected);
-    for form in [Form::Packed16, Form::Zarr] {
-        assert!(batches(&data, form, (true, true)) == mapped, "{form}");
-    }
+    assert!(batches(&data, Form::Zarr, (true, true)) == mapped);
 }

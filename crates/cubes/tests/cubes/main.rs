@@ -97,7 +97,6 @@ fn read_array(path: &Path, format: FileFormat, name: &str) -> (Vec<usize>, Vec<f
 fn read_cube(folder: &Path, form: Form, image: &str) -> Vec<f32> {
     let (file, format) = match form {
         Form::Dat => (format!("{image}_SpecCube.dat"), FileFormat::Tivita),
-        Form::Packed16 => (format!("{image}.cube"), FileFormat::Packed),
         _ => (format!("{image}.blosc"), FileFormat::Blosc),
     };
     let (shape, values) = read_array(&folder.join(form.folder()).join(file), format, "");

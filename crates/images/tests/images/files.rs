@@ -3,7 +3,6 @@
 
 mod blosc;
 mod damage;
-mod packed;
 mod python;
 mod tivita;
 

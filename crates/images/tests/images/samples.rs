@@ -257,13 +257,23 @@ fn missing_files_are_found_before_the_first_read() {
     let error = ImageSamples::open(&data, &ImageSpec::new(Form::Raw16)).unwrap_err();
     assert!(error.to_string().contains("raw16/image_002.blosc"), "{error}");
     assert!(matches!(error, Error::Missing { n_missing: 1, n_images: 4, .. }));
-    let error = ImageSamples::open(&data, &ImageSpec::new(Form::Packed16)).unwrap_err();
+    for entry in std::fs::read_dir(folder.path().join("dat")).unwrap() {
+        std::fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    let error = ImageSamples::open(&data, &ImageSpec::new(Form::Dat)).unwrap_err();
     assert!(matches!(error, Error::Missing { n_missing: 4, .. }), "{error}");
     // Skipped when they are read.
     let spec = ImageSpec { when_damaged: WhenDamaged::Skip, ..ImageSpec::new(Form::Raw16) };
     let samples = ImageSamples::open(&data, &spec).unwrap();
     let delivered = read(samples, engine(2, 1, Order::InOrder), 0).unwrap();
     assert_eq!(delivered.keys().copied().collect::<Vec<u64>>(), [0, 1, 3]);
+}
+
+#[test]
+fn the_form_of_earlier_versions_is_named_with_the_version_that_reads_it() {
+    let error = "packed16".parse::<Form>().unwrap_err();
+    assert!(error.contains("somafeed 0.1.0 up to commit 8a93f6aa"), "{error}");
+    assert_eq!("raw".parse::<Form>().unwrap_err(), "expected one of dat, raw32, raw16, zarr");
 }
 
 #[test]

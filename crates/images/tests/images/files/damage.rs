@@ -1,13 +1,12 @@
 //! Damaged files: an error or other values, and nothing else.
 
 use arrays::ElementType;
-use images::files::{CubeFile, FileFormat, blosc, packed, tivita};
+use images::files::{CubeFile, FileFormat, blosc, tivita};
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, any, proptest};
 use proptest::sample::Index;
 
 use super::blosc::OF_PYTHON;
-use super::packed::cube as packed_cube;
 use super::{decode, stored, values};
 
 /// More than any array that is decoded here: a larger one is that of a damaged header.
@@ -20,26 +19,12 @@ fn files() -> Vec<(FileFormat, Vec<u8>)> {
     let one = blosc::write_array(&array, &ours, 1).unwrap();
     let small = stored("b", &[100], ElementType::Bool);
     let several = blosc::write_dictionary(&[(&array, &ours), (&small, &copied)], 2).unwrap();
-    let shape = [3, 40, 9];
-    let [f16, f32] = [(false, ElementType::F16), (true, ElementType::F32)]
-        .map(|(is_wide, element)| packed::write(&packed_cube(shape, is_wide), &shape, element));
     vec![
-        (FileFormat::Packed, f16.unwrap()),
-        (FileFormat::Packed, f32.unwrap()),
         (FileFormat::Tivita, cube),
         (FileFormat::Blosc, one),
         (FileFormat::Blosc, several),
         (FileFormat::Blosc, OF_PYTHON.to_vec()),
     ]
-}
-
-/// Gives a packed file of one block and three dimensions the checksums of its bytes.
-fn seal(bytes: &mut [u8]) {
-    let Some((header, block)) = bytes.split_at_mut_checked(56) else { return };
-    let checksum = crc32fast::hash(block);
-    header[48..52].copy_from_slice(&checksum.to_le_bytes());
-    let checksum = crc32fast::hash(&header[..52]);
-    header[52..].copy_from_slice(&checksum.to_le_bytes());
 }
 
 /// Reads all arrays of a file that may be damaged.
@@ -66,26 +51,18 @@ proptest! {
                 changed[at.index(bytes.len())] ^= byte;
             }
             read(format, &changed);
-            if format == FileFormat::Packed {
-                seal(&mut changed);
-                read(format, &changed);
-            }
             // Mostly headers.
             let mut changed = bytes.clone();
             for (at, byte) in &changes {
                 changed[at.index(160)] = *byte;
             }
             read(format, &changed);
-            if format == FileFormat::Packed {
-                seal(&mut changed);
-                read(format, &changed);
-            }
         }
     }
 
     #[test]
     fn bytes_of_any_kind_do_no_harm(bytes in vec(any::<u8>(), 0..300)) {
-        for format in [FileFormat::Tivita, FileFormat::Blosc, FileFormat::Packed] {
+        for format in [FileFormat::Tivita, FileFormat::Blosc] {
             read(format, &bytes);
             read(format, &[b"\x80\x04", &bytes[..]].concat());
         }
