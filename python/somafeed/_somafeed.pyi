@@ -83,9 +83,14 @@ class Experiment:
     def config(self) -> dict[str, str]: ...
     @property
     def timestamp(self) -> int | None: ...
-    @property
-    def default_layer(self) -> str:
-        """The layer of X that is meant if none is named: `raw`, and `X` of an AnnData."""
+    def names(
+        self, measurement: str | None = None, layer: str | None = None
+    ) -> tuple[str, str]:
+        """The names of a measurement and of a layer of its X. One that is None is chosen.
+
+        The measurement is `RNA`, the layer `raw` or `data`, or `X` of an AnnData; or else the only
+        one. Raises ValueError, with the names that exist, if there are several others.
+        """
     def measurements(self) -> list[str]: ...
     def layers(self, measurement: str) -> list[str]: ...
     def obsm_names(self, measurement: str) -> list[str]: ...
@@ -124,7 +129,7 @@ class Dataset:
     def from_experiment(
         experiment: Experiment,
         *,
-        measurement: str = "RNA",
+        measurement: str | None = None,
         layer: str | None = None,
         obs_joinids: Rows | None = None,
         obs_filter: str | None = None,
@@ -147,7 +152,8 @@ class Dataset:
         (`n_unknown`). It warns if fewer than half are there, and raises ValueError if none is.
         `totals` is the obs column that `Loader(totals="obs")` scales by. `layers` are further
         layers, of the same genes, and `obsm` arrays of obsm, for example `X_pca`: each batch has
-        their rows beside X. `layer` None means `raw`, and `X` of an AnnData.
+        their rows beside X. `measurement` and `layer` that are None are chosen
+        (`Experiment.names`).
         """
     @staticmethod
     def from_anndata(

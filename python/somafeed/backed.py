@@ -115,12 +115,18 @@ class _Backed:
         genes = _used(options, "var_columns", "gene_column", "var_filter")
         self._check_table("obs", self._anndata.obs, cells, self._cells)
         self._check_table("raw/var" if self._raw else "var", whole.var, genes, self._genes)
-        layers = [options.get("layer"), *(options.get("layers") or ())]
+        layers = [options.get("layer") or self._only_layer(), *(options.get("layers") or ())]
         for name in dict.fromkeys(layers):
             if name not in (None, "X"):
                 self._check_matrix("layers", name, self._genes)
         for name in options.get("obsm") or ():
             self._check_matrix("obsm", name, None)
+
+    def _only_layer(self) -> str | None:
+        """The layer that is read if none is named, and the file has no X."""
+        file = self._anndata.file
+        names = list(file["layers"]) if "layers" in file and "X" not in file else []
+        return names[0] if len(names) == 1 and not self._raw else None
 
     def _check_table(
         self, path: str, rows: Any, used: tuple[tuple[str, ...], str], places: Places | None

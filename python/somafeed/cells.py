@@ -190,10 +190,11 @@ class Selected:
             source = source.whole
         if not isinstance(source, Selection):
             raise AttributeError("this data set is not of one experiment, so it has no x_locator")
+        measurement, layer = source.names()
         return XLocator(
             uri=source.uri,
-            measurement_name=source.measurement,
-            layer_name=source.layer or source.experiment().default_layer,
+            measurement_name=measurement,
+            layer_name=layer,
             tiledb_timestamp_ms=source.timestamp,
             tiledb_config=dict(source.config),
         )

@@ -88,7 +88,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         use_eager_fetch: bool = True,
         *,
         uri: str | os.PathLike[str] | None = None,
-        measurement_name: str = "RNA",
+        measurement_name: str | None = None,
         obs_filter: str | None = None,
         var_filter: str | None = None,
         obs_joinids: Any | None = None,
@@ -121,7 +121,8 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
             query: A `tiledbsoma.ExperimentAxisQuery`, or an object with its `experiment` (`uri`,
                 `tiledb_timestamp_ms`, `context`), `measurement_name`, `obs_joinids()` and
                 `var_joinids()`. tiledbsoma need not be installed.
-            layer_name: The layer of X; with `uri`, None means `raw`, or `X` of an AnnData.
+            layer_name: The layer of X; with `uri`, None means `raw` or `data`, `X` of an AnnData,
+                or else the only layer.
             x_locator: With `query_ids`, an alternative to query and layer: an `XLocator`.
             query_ids: Its `obs_joinids` and `var_joinids`.
             obs_column_names: The columns of obs in each batch, in this order; at least one.
@@ -136,7 +137,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
             use_eager_fetch: Whether blocks and batches are made ahead, in threads.
             uri: A path, an address in an object store or `census://...`, instead of a query; of
                 an experiment, or of an AnnData in Zarr or HDF5.
-            measurement_name: The measurement in `uri`.
+            measurement_name: The measurement in `uri`; None means `RNA`, or else the only one.
             obs_filter: A value filter of cells in `uri`, like `"tissue == 'lung'"`.
             var_filter: A value filter of genes in `uri`.
             obs_joinids: Cells in `uri`: integers, in any order.

@@ -70,9 +70,9 @@ class Selection:
     """Cells and genes of one experiment. None selects all."""
 
     uri: str
-    measurement: str = "RNA"
+    measurement: str | None = None
     layer: str | None = None
-    """None means `raw`, and `X` of an AnnData."""
+    """None is chosen, as of the measurement: `names`."""
     config: Mapping[str, str] = field(default_factory=dict)
     timestamp: int | None = None
     obs_joinids: Joinids | None = None
@@ -105,6 +105,12 @@ class Selection:
         return native.Experiment(
             self.uri, config=dict(self.config) or None, timestamp=self.timestamp
         )
+
+    def names(self) -> tuple[str, str]:
+        """The names of the measurement and of the layer."""
+        if self.measurement is not None and self.layer is not None:
+            return self.measurement, self.layer
+        return self.experiment().names(self.measurement, self.layer)
 
     def open(self, columns: Sequence[str], totals: str | None = None) -> native.Dataset:
         """Opens the cells with these obs columns."""
@@ -239,7 +245,7 @@ def genes_of(source: Source) -> Genes | None:
         return None
     if source.genes is not None:
         return source.genes[1]
-    return source.uri, source.measurement
+    return source.uri, source.measurement or "RNA"
 
 
 def whole_of(source: Source) -> Source:
@@ -421,7 +427,7 @@ def source_of(
     if uri is not None:
         return Selection(uri=checked_address(uri), layer=layer_name, **selected)
     of_all = {name: selected.pop(name) for name in ("layers", "obsm", "reader", "var_columns")}
-    given = [name for name, value in selected.items() if value not in (None, {}, "RNA")]
+    given = [name for name, value in selected.items() if value not in (None, {})]
     if given:
         raise ValueError(f"{given[0]}= is for uri=, and there is none; {_WAYS}")
     if dataset is not None:

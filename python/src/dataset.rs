@@ -117,7 +117,7 @@ impl Dataset {
 impl Dataset {
     #[staticmethod]
     #[pyo3(signature = (
-        experiment, *, measurement = "RNA".to_owned(), layer = None,
+        experiment, *, measurement = None, layer = None,
         obs_joinids = None, obs_filter = None, var_joinids = None, var_filter = None,
         gene_column = None, gene_names = None, obs_columns = Vec::new(), var_columns = Vec::new(),
         totals = None, layers = Vec::new(), obsm = Vec::new(), reader = "auto"
@@ -125,7 +125,7 @@ impl Dataset {
     fn from_experiment(
         py: Python<'_>,
         experiment: &Experiment,
-        measurement: String,
+        measurement: Option<String>,
         layer: Option<String>,
         obs_joinids: Option<Rows>,
         obs_filter: Option<&str>,
@@ -142,12 +142,12 @@ impl Dataset {
     ) -> PyResult<Self> {
         let reader: ReaderChoice = reader.parse::<ReaderChoice>().or_exception()?;
         let opened = experiment.here(py)?;
-        let layer = layer.unwrap_or_else(|| opened.default_layer().to_owned());
+        let (measurement, layer) = experiment.names(py, measurement, layer)?;
         let spec = DatasetSpec {
             cells: query(obs_joinids, obs_filter)?,
             genes: genes(query(var_joinids, var_filter)?, gene_column, gene_names)?,
-            measurement,
-            layer,
+            measurement: Some(measurement.clone()),
+            layer: Some(layer.clone()),
             layers,
             obsm,
             obs_columns,
@@ -157,8 +157,8 @@ impl Dataset {
         };
         let origin = Origin {
             address: Arc::clone(experiment.address()),
-            measurement: spec.measurement.clone(),
-            layer: spec.layer.clone(),
+            measurement,
+            layer,
             layers: spec.layers.clone(),
             obsm: spec.obsm.clone(),
             reader,

@@ -190,6 +190,7 @@ fn of_soma(error: &soma_io::Error) -> Kind {
         E::Missing { .. } => Kind::NotFound,
         E::NotA { .. }
         | E::NoMember { .. }
+        | E::Unnamed { .. }
         | E::NoColumn { .. }
         | E::ValueFilter { .. }
         | E::Joinid { .. }

@@ -114,9 +114,14 @@ impl Experiment {
         self.address.timestamp
     }
 
-    #[getter]
-    fn default_layer(&self, py: Python<'_>) -> PyResult<&'static str> {
-        Ok(self.here(py)?.default_layer())
+    #[pyo3(signature = (measurement = None, layer = None))]
+    pub(crate) fn names(
+        &self,
+        py: Python<'_>,
+        measurement: Option<String>,
+        layer: Option<String>,
+    ) -> PyResult<(String, String)> {
+        self.with(py, move |experiment| experiment.names(measurement.as_deref(), layer.as_deref()))
     }
 
     fn measurements(&self, py: Python<'_>) -> PyResult<Vec<String>> {

@@ -115,7 +115,7 @@ def test_what_can_be_named(tmp_path, experiment):
         Dataset.from_anndata(STORES / "v3", layer="by_columns")
     opened = somafeed.Experiment(str(STORES / "v3"))
     assert opened.measurements() == ["RNA", "raw"]
-    assert opened.default_layer == "X"
+    assert opened.names() == ("RNA", "X")
 
 
 def test_values_have_their_stored_type():

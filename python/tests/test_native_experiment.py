@@ -1,11 +1,15 @@
 """Experiments: what is in them, obs and var by column, joinid and filter, and every error."""
 
 import os
+import shutil
+import subprocess
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from conftest import tiledbsoma_python
 from native_examples import N_CELLS, N_GENES, dataset, experiment_uri
+from somafeed import ExperimentDataset
 from somafeed import _somafeed as native
 
 
@@ -22,6 +26,43 @@ def test_it_lists_what_is_there(experiment):
     assert experiment.shape("RNA", "raw") == (N_CELLS, N_GENES)
     assert experiment.obs_columns()[0] == "soma_joinid"
     assert "feature_id" in experiment.var_columns("RNA")
+
+
+RENAME = """
+import sys
+import tiledbsoma
+
+uri, measurement, *layers = sys.argv[1:]
+with tiledbsoma.open(f"{uri}/ms", "w") as ms:
+    ms.set(measurement, tiledbsoma.open(f"{uri}/ms/RNA"), use_relative_uri=True)
+    del ms["RNA"]
+with tiledbsoma.open(f"{uri}/ms/RNA/X", "w") as x:
+    for layer in layers:
+        x.set(layer, tiledbsoma.open(f"{uri}/ms/RNA/X/raw"), use_relative_uri=True)
+    for layer in ["raw", "squared"]:
+        del x[layer]
+"""
+
+
+@pytest.mark.parametrize("layers", [["counts"], ["data", "counts"], ["counts", "log"]])
+def test_what_is_there_alone_needs_no_name(make_board, tmp_path, layers):
+    board = make_board(0, 20, 1, 4)
+    uri = str(tmp_path / "experiment")
+    shutil.copytree(board.uri, uri)
+    subprocess.run([tiledbsoma_python(), "-c", RENAME, uri, "ATAC", *layers], check=True)
+    opened = native.Experiment(uri)
+    if layers == ["counts", "log"]:
+        with pytest.raises(ValueError, match=r"name one of counts, log \(.*layer_name="):
+            opened.names()
+        with pytest.raises(ValueError, match="name one of counts, log"):
+            ExperimentDataset(uri=uri).dataset  # noqa: B018
+        assert opened.names(layer="log") == ("ATAC", "log")
+        return
+    assert opened.names() == ("ATAC", layers[0])
+    of_names = ExperimentDataset(uri=uri, batch_size=20, shuffle=False)
+    assert (of_names.measurement_name, of_names.layer_name) == ("ATAC", layers[0])
+    X, _ = next(iter(of_names))
+    assert X.tolist() == board.values(board.joinids).tolist()
 
 
 def test_obs_is_selected_by_column_joinid_and_filter(experiment):

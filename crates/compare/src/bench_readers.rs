@@ -64,7 +64,7 @@ pub fn run(args: &BenchReadersArgs) -> anyhow::Result<ExitCode> {
     }
     let host = HostInfo::gather();
     let mut servers = args.link.servers(&host)?;
-    let mut data = args.data.data()?.or_example(args.quiet)?;
+    let mut data = args.data.data()?.or_example(args.quiet)?.with_names()?;
     if let Some(servers) = &mut servers {
         data = data.over(servers)?;
     }

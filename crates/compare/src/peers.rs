@@ -272,7 +272,7 @@ fn jobs(
     session: &Session,
     servers: Option<&mut LinkServers>,
 ) -> anyhow::Result<Vec<WorkJob>> {
-    let mut all = args.data.data().map_err(|error| UsageError::of(&error))?;
+    let mut all = args.data.data().map_err(|error| UsageError::of(&error))?.with_names()?;
     if let Some(servers) = servers {
         all = all.over(servers)?;
     }

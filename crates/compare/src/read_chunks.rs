@@ -122,7 +122,7 @@ fn data(args: &ReadChunksArgs) -> anyhow::Result<Data> {
             data.config.insert(key.to_owned(), size.as_u64().to_string());
         }
     }
-    data.or_example(args.quiet)
+    data.or_example(args.quiet)?.with_names()
 }
 
 /// Returns X and the joinids of obs.

@@ -16,6 +16,7 @@ use bench_run::{
     shown_uri,
 };
 use serde::{Deserialize, Serialize};
+use soma_io::{Experiment, OpenOptions};
 
 pub use example::{format_leftover, write_example};
 pub use flags::{DataFlags, FormFlag, ReaderFlag, SelectionFlags, names_anndata};
@@ -30,9 +31,9 @@ pub struct Data {
     pub uri: Address,
     /// Settings of TileDB.
     pub config: BTreeMap<String, String>,
-    /// Measurement of the experiment.
+    /// Measurement of the experiment; empty until it is chosen.
     pub measurement: String,
-    /// Layer of the measurement's X.
+    /// Layer of the measurement's X; empty until it is chosen.
     pub layer: String,
     /// Name of a `loader::ReaderChoice`.
     pub reader: String,
@@ -101,6 +102,20 @@ impl Data {
         if self.uri.is_empty() {
             let example = example::ensure(quiet)?;
             self.uri = example.to_str().context("the path of the cache is not UTF-8")?.into();
+        }
+        Ok(self)
+    }
+
+    /// Returns the data with the measurement and the layer that are meant if none was named. Fails
+    /// if the experiment cannot be opened, or if it is not clear which are meant.
+    pub fn with_names(mut self) -> anyhow::Result<Self> {
+        if self.measurement.is_empty() || self.layer.is_empty() {
+            let options = OpenOptions { config: self.config.clone(), ..OpenOptions::default() };
+            let experiment = Experiment::open(self.uri.full(), &options)?;
+            let name = |name: String| Some(name).filter(|name| !name.is_empty());
+            let (measurement, layer) = (name(self.measurement), name(self.layer));
+            (self.measurement, self.layer) =
+                experiment.names(measurement.as_deref(), layer.as_deref())?;
         }
         Ok(self)
     }

@@ -86,8 +86,8 @@ fn open(
         }
     }
     let spec = DatasetSpec {
-        measurement: data.measurement.clone(),
-        layer: data.layer.clone(),
+        measurement: Some(data.measurement.clone()),
+        layer: Some(data.layer.clone()),
         obs_columns,
         cells: query(
             data.cells.clone().map(|cells| within(cells, x.shape().0)).transpose()?,

@@ -6,7 +6,7 @@ use arrow_array::{RecordBatch, UInt32Array};
 use soma_io::Experiment;
 
 use crate::dataset::Dataset;
-use crate::error::{Error, open_error};
+use crate::error::Error;
 use crate::selection::{DatasetSpec, SelectedGenes, project, select_genes, take_or_null, texts};
 
 /// The genes of a data set of several experiments.
@@ -74,9 +74,7 @@ impl Dataset {
 
 impl ExperimentGenes {
     fn new(experiment: &Experiment, spec: &DatasetSpec, gene_column: &str) -> Result<Self, Error> {
-        let measurement = experiment
-            .measurement(&spec.measurement)
-            .map_err(open_error(format!("measurement {:?}", spec.measurement)))?;
+        let measurement = spec.open_measurement(experiment)?;
         let requested: Vec<&str> = spec.var_columns.iter().map(String::as_str).collect();
         let mut columns = requested.clone();
         if !columns.contains(&gene_column) {

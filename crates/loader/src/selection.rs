@@ -20,10 +20,12 @@ use crate::selected::{ColumnPlaces, Selected};
 /// obs or var columns, and without other matrices beside X.
 #[derive(Clone, Debug)]
 pub struct DatasetSpec {
-    /// The measurement, for example `RNA`.
-    pub measurement: String,
-    /// The layer of X, for example `raw`.
-    pub layer: String,
+    /// The measurement; `None` is `RNA`, or else the only one
+    /// ([`Experiment::default_measurement`]).
+    pub measurement: Option<String>,
+    /// The layer of X; `None` is `raw` or `data`, or `X` of an AnnData, or else the only one
+    /// ([`Measurement::default_layer`]).
+    pub layer: Option<String>,
     /// Further layers that come beside X ([`Batch::layers`](crate::Batch::layers)), with the same
     /// genes. May include `layer`, whose values then come once transformed and once as stored.
     pub layers: Vec<String>,
@@ -49,8 +51,8 @@ pub struct DatasetSpec {
 impl Default for DatasetSpec {
     fn default() -> Self {
         Self {
-            measurement: "RNA".to_owned(),
-            layer: "raw".to_owned(),
+            measurement: None,
+            layer: None,
             layers: Vec::new(),
             obsm: Vec::new(),
             cells: AxisQuery::default(),
@@ -60,6 +62,15 @@ impl Default for DatasetSpec {
             totals: None,
             reader: ReaderChoice::Auto,
         }
+    }
+}
+
+impl DatasetSpec {
+    /// Opens the measurement.
+    pub(crate) fn open_measurement(&self, experiment: &Experiment) -> Result<Measurement, Error> {
+        let name = self.measurement.clone().map_or_else(|| experiment.default_measurement(), Ok);
+        let name = name.map_err(open_error("the measurement".to_owned()))?;
+        experiment.measurement(&name).map_err(open_error(format!("measurement {name:?}")))
     }
 }
 
@@ -107,10 +118,10 @@ impl Dataset {
         spec: &DatasetSpec,
         choose: impl FnOnce(&Measurement) -> Result<SelectedGenes, Error>,
     ) -> Result<Self, Error> {
-        let measurement = experiment
-            .measurement(&spec.measurement)
-            .map_err(open_error(format!("measurement {:?}", spec.measurement)))?;
-        let x = open_layer(&measurement, &spec.layer, spec.reader)?;
+        let measurement = spec.open_measurement(experiment)?;
+        let main = spec.layer.clone().map_or_else(|| measurement.default_layer(), Ok);
+        let main = main.map_err(open_error("the layer of X".to_owned()))?;
+        let x = open_layer(&measurement, &main, spec.reader)?;
 
         let requested: Vec<&str> = spec.obs_columns.iter().map(String::as_str).collect();
         let mut needed = requested.clone();
@@ -137,7 +148,7 @@ impl Dataset {
         let mut dataset = Self::of_source(selected, obs, var)?;
         dataset.gene_warning = warning.map(Into::into);
         for layer in &spec.layers {
-            let reader = if *layer == spec.layer {
+            let reader = if *layer == main {
                 Arc::clone(&x)
             } else {
                 open_layer(&measurement, layer, spec.reader)?

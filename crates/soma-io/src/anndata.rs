@@ -137,10 +137,6 @@ impl StoredExperiment for AnnDataExperiment {
         Ok(Measurement::new(AnnDataMeasurement { experiment: self.clone(), part, uri }))
     }
 
-    fn default_layer(&self) -> &'static str {
-        X
-    }
-
     fn with_read_limit(&self, limit: Arc<ReadLimit>) -> Arc<dyn StoredExperiment> {
         let mut limited = Self { matrices: Arc::default(), ..self.clone() };
         limited.place.read_limit = Some(limit);
@@ -211,6 +207,10 @@ impl StoredMeasurement for AnnDataMeasurement {
             }
             Part::Raw => Ok(vec![x]),
         }
+    }
+
+    fn usual_layers(&self) -> &'static [&'static str] {
+        &[X]
     }
 
     fn x(&self, layer: &str) -> Result<crate::Matrix, Error> {

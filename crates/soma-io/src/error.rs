@@ -61,6 +61,18 @@ pub enum Error {
         /// The names of the existing members.
         existing: Vec<String>,
     },
+    /// None was named, and several could be meant, or there is none.
+    #[error("{}", unnamed(.uri, *.what, .usual, .existing))]
+    Unnamed {
+        /// The collection.
+        uri: String,
+        /// What was not named.
+        what: Unnamed,
+        /// The names that are taken without being named.
+        usual: &'static [&'static str],
+        /// The names of the existing members.
+        existing: Vec<String>,
+    },
     /// The array's schema breaks SOMA's rules, or is not supported.
     #[error("array {uri} cannot be read: {problem}")]
     Schema {
@@ -307,6 +319,30 @@ pub enum Error {
         /// Its message.
         message: String,
     },
+}
+
+/// What is chosen if its name is not given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unnamed {
+    /// The measurement of an experiment.
+    Measurement,
+    /// The layer of a measurement's X.
+    Layer,
+}
+
+/// The message for a measurement or layer that must be named.
+fn unnamed(uri: &str, what: Unnamed, usual: &[&str], existing: &[String]) -> String {
+    let (kind, settings) = match what {
+        Unnamed::Measurement => {
+            ("measurement", "--measurement, in Python measurement_name= or measurement=")
+        }
+        Unnamed::Layer => ("layer of X", "--layer or --layers, in Python layer_name= or layer="),
+    };
+    if existing.is_empty() {
+        return format!("{uri} has no {kind}");
+    }
+    let (existing, usual) = (existing.join(", "), usual.join(" or "));
+    format!("{uri} has no {kind} {usual} and several others: name one of {existing} ({settings})")
 }
 
 impl Error {

@@ -7,8 +7,9 @@ use storage::{Config, ReadLimit};
 
 #[cfg(feature = "anndata")]
 use crate::anndata::find_anndata;
+use crate::error::Unnamed;
 use crate::soma_object::{Collection, Place, gather, trimmed};
-use crate::{DataFrame, Error, Matrix, ReaderChoice, SparseNdArray, Uns, census};
+use crate::{DataFrame, Error, Matrix, SparseNdArray, ReaderChoice, Uns, census};
 
 /// Options for opening an experiment.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +64,6 @@ pub(crate) trait StoredExperiment: Debug + Send + Sync {
     fn obs(&self) -> Result<DataFrame, Error>;
     fn measurements(&self) -> Result<Vec<String>, Error>;
     fn measurement(&self, name: &str) -> Result<Measurement, Error>;
-    fn default_layer(&self) -> &'static str;
     /// The same, whose matrices are read with a limit on the rate.
     fn with_read_limit(&self, limit: Arc<ReadLimit>) -> Arc<dyn StoredExperiment>;
     fn is_anndata(&self) -> bool {
@@ -82,6 +82,8 @@ pub(crate) trait StoredMeasurement: Debug + Send + Sync {
     fn uri(&self) -> &str;
     fn var(&self) -> Result<DataFrame, Error>;
     fn layers(&self) -> Result<Vec<String>, Error>;
+    /// The layers that are meant if none is named, as far as they exist; the first comes first.
+    fn usual_layers(&self) -> &'static [&'static str];
     fn x(&self, layer: &str) -> Result<Matrix, Error>;
     fn obsm_names(&self) -> Result<Vec<String>, Error>;
     fn obsm(&self, name: &str) -> Result<Matrix, Error>;
@@ -176,12 +178,6 @@ impl Experiment {
         self.stored.unread_elements()
     }
 
-    /// The layer of X that is meant if none is named: `raw`, as in the Census, and `X` of an
-    /// AnnData.
-    pub fn default_layer(&self) -> &'static str {
-        self.stored.default_layer()
-    }
-
     /// The cells.
     pub fn obs(&self) -> Result<DataFrame, Error> {
         self.stored.obs()
@@ -195,6 +191,50 @@ impl Experiment {
     /// Opens a measurement, for example `RNA`.
     pub fn measurement(&self, name: &str) -> Result<Measurement, Error> {
         self.stored.measurement(name)
+    }
+
+    /// The name of the measurement that is meant if none is named: `RNA`, or else the only one.
+    ///
+    /// # Errors
+    /// [`Error::Unnamed`] if there are several others, or none; those of
+    /// [`measurements`](Self::measurements).
+    pub fn default_measurement(&self) -> Result<String, Error> {
+        meant(self.uri(), Unnamed::Measurement, &["RNA"], self.measurements()?)
+    }
+
+    /// The names of a measurement and of a layer of its X. One that is `None` is
+    /// [`default_measurement`](Self::default_measurement) or
+    /// [`default_layer`](Measurement::default_layer); those that are given need not exist.
+    ///
+    /// # Errors
+    /// Those of the two.
+    pub fn names(
+        &self,
+        measurement: Option<&str>,
+        layer: Option<&str>,
+    ) -> Result<(String, String), Error> {
+        let measurement =
+            measurement.map_or_else(|| self.default_measurement(), |name| Ok(name.to_owned()))?;
+        let layer = match layer {
+            Some(name) => name.to_owned(),
+            None => self.measurement(&measurement)?.default_layer()?,
+        };
+        Ok((measurement, layer))
+    }
+}
+
+/// The name that is meant if none is given: the first of `usual` that exists, or the only one.
+fn meant(
+    uri: &str,
+    what: Unnamed,
+    usual: &'static [&'static str],
+    existing: Vec<String>,
+) -> Result<String, Error> {
+    let is_there = |name: &&&str| existing.iter().any(|other| other == **name);
+    match (usual.iter().find(is_there), existing.as_slice()) {
+        (Some(name), _) => Ok((*name).to_owned()),
+        (None, [only]) => Ok(only.clone()),
+        (None, _) => Err(Error::Unnamed { uri: uri.to_owned(), what, usual, existing }),
     }
 }
 
@@ -230,6 +270,15 @@ impl Measurement {
     /// The names of the layers of X.
     pub fn layers(&self) -> Result<Vec<String>, Error> {
         self.stored.layers()
+    }
+
+    /// The name of the layer that is meant if none is named: `raw`, as in the Census, or else
+    /// `data`, as tiledbsoma writes an AnnData's X; `X` of an AnnData; or else the only layer.
+    ///
+    /// # Errors
+    /// [`Error::Unnamed`] if there are several others, or none; those of [`layers`](Self::layers).
+    pub fn default_layer(&self) -> Result<String, Error> {
+        meant(self.uri(), Unnamed::Layer, self.stored.usual_layers(), self.layers()?)
     }
 
     /// Opens a layer of X, for example `raw`.
@@ -274,10 +323,6 @@ impl StoredExperiment for Collection {
         Self::open(place, &["SOMAMeasurement"]).map(Measurement::new)
     }
 
-    fn default_layer(&self) -> &'static str {
-        "raw"
-    }
-
     fn with_read_limit(&self, limit: Arc<ReadLimit>) -> Arc<dyn StoredExperiment> {
         let mut limited = self.clone();
         limited.place.read_limit = Some(limit);
@@ -296,6 +341,10 @@ impl StoredMeasurement for Collection {
 
     fn layers(&self) -> Result<Vec<String>, Error> {
         Ok(self.collection(LAYERS)?.names())
+    }
+
+    fn usual_layers(&self) -> &'static [&'static str] {
+        &["raw", "data"]
     }
 
     fn x(&self, layer: &str) -> Result<Matrix, Error> {

@@ -91,7 +91,7 @@ pub use ::row_cache::{RowCacheSpec, RowCacheStats, RowCacheUse};
 pub use axis_query::{AxisQuery, Joinids};
 pub use csr::{CsrBuffers, PackedCsr, PackedValues};
 pub use dataframe::DataFrame;
-pub use error::Error;
+pub use error::{Error, Unnamed};
 pub use exact::is_within_f32;
 pub use experiment::{Experiment, Measurement, OpenOptions};
 pub use frame_copy::{ColumnChoice, FrameCopy};

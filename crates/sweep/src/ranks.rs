@@ -45,12 +45,12 @@ pub(crate) fn run(args: &RanksArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     if let Ranks::Launched(world) = ranks
         && world.rank != 0
     {
-        return launched::run(args, world, &data, &point);
+        return launched::run(args, world, &data.with_names()?, &point);
     }
     let host = HostInfo::gather();
     let name = format!("{}-ranks", data.name());
     let folder = args.results_flags.folder(args.results.as_deref(), &host, &name)?;
-    data = data.or_example(args.quiet)?;
+    data = data.or_example(args.quiet)?.with_names()?;
     let mut servers = args.link.servers(&host)?;
     if let Some(servers) = &mut servers {
         data = data.over(servers)?;

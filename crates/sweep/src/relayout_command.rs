@@ -40,10 +40,10 @@ pub(crate) struct RelayoutArgs {
     /// favors small files
     #[arg(long, value_name = "SIZE", default_value = "2GB", conflicts_with = "codec")]
     pub(crate) storage_rate: ByteSize,
-    /// Measurement of the experiment
-    #[arg(long, default_value = "RNA")]
-    pub(crate) measurement: String,
-    /// Layer of the measurement's X [default: raw; X of an AnnData]
+    /// Measurement of the experiment [default: RNA, or else the only one]
+    #[arg(long)]
+    pub(crate) measurement: Option<String>,
+    /// Layer of the measurement's X [default: raw or data, X of an AnnData, or else the only one]
     #[arg(long)]
     pub(crate) layer: Option<String>,
     /// obs column that keeps the joinids of the source, if they change
@@ -91,7 +91,6 @@ impl RelayoutArgs {
             Some(text) => CodecChoice::Named(codecs(text)?),
         };
         Ok(RelayoutSpec {
-            measurement: self.measurement.clone(),
             chunk_rows: self.chunk_rows,
             codec,
             shuffle_seed: self.shuffle,
@@ -130,7 +129,8 @@ pub(crate) fn run(args: &RelayoutArgs) -> anyhow::Result<ExitCode> {
     let mut spec = args.spec()?;
     let options = OpenOptions { config: spec.config.clone(), ..OpenOptions::default() };
     let source = Experiment::open(args.source.full(), &options)?;
-    spec.layer = args.layer.clone().unwrap_or_else(|| source.default_layer().to_owned());
+    (spec.measurement, spec.layer) =
+        source.names(args.measurement.as_deref(), args.layer.as_deref())?;
     let mut progress = Progress::new(args);
     let outcome = relayout::relayout(&source, args.target.full(), &spec, &mut |event| {
         progress.tell(event);

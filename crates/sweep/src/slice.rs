@@ -31,8 +31,11 @@ pub(crate) fn run(args: &SliceArgs) -> anyhow::Result<ExitCode> {
     let (mut spec, config) = (args.spec()?, args.reading_config()?);
     let source =
         Experiment::open(args.source.full(), &OpenOptions { config, ..OpenOptions::default() })?;
+    let named = spec.layers.first().map(String::as_str);
+    let (measurement, layer) = source.names(args.measurement.as_deref(), named)?;
+    spec.measurement = measurement;
     if spec.layers.is_empty() {
-        spec.layers.push(source.default_layer().to_owned());
+        spec.layers.push(layer);
     }
     let telling = Telling { json: args.json, quiet: args.quiet };
     Ok(exit_code(copy(&source, &args.target, &spec, telling)?.as_ref()))

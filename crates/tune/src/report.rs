@@ -137,14 +137,7 @@ impl Proposal<'_> {
         if args.data.address().is_some() {
             flag("--uri", &self.data.uri.to_string());
         }
-        for (name, value, default) in [
-            ("--measurement", &self.data.measurement, "RNA"),
-            ("--layer", &self.data.layer, args.data.default_layer()),
-        ] {
-            if value != default {
-                flag(name, value);
-            }
-        }
+        args.data.names().for_each(|(name, value)| flag(name, value));
         flag("-b", &self.chosen.spec.to_string());
         flag("-m", "native");
         flag("-B", &args.batch_size.to_string());

@@ -37,7 +37,7 @@ impl Runs {
         let host = HostInfo::gather();
         let mut servers = args.link.servers(&host)?;
         let name = format!("tune-{}", data.name());
-        let mut data = data.or_example(args.quiet)?;
+        let mut data = data.or_example(args.quiet)?.with_names()?;
         if let Some(servers) = &mut servers {
             data = data.over(servers)?;
         }

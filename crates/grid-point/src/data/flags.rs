@@ -21,10 +21,10 @@ pub struct DataFlags {
     /// cache when needed]
     #[arg(long)]
     uri: Option<Address>,
-    /// Measurement of the experiment
-    #[arg(long, default_value = "RNA")]
-    measurement: String,
-    /// Layer of the measurement's X [default: raw; X if the address ends with .zarr or .h5ad]
+    /// Measurement of the experiment [default: RNA, or else the only one]
+    #[arg(long)]
+    measurement: Option<String>,
+    /// Layer of the measurement's X [default: raw or data, X of an AnnData, or else the only one]
     #[arg(long)]
     layer: Option<String>,
     /// A setting of TileDB, may be given several times
@@ -65,15 +65,16 @@ impl DataFlags {
         Ok(Data {
             uri: self.address().cloned().unwrap_or_default(),
             config: pairs("--config", &settings)?,
-            measurement: self.measurement.clone(),
-            layer: self.layer.clone().unwrap_or_else(|| self.default_layer().to_owned()),
+            measurement: self.measurement.clone().unwrap_or_default(),
+            layer: self.layer.clone().unwrap_or_default(),
             ..Data::default()
         })
     }
 
-    /// Returns the layer that is read if none is named: as addresses of AnnData end.
-    pub fn default_layer(&self) -> &'static str {
-        if self.address().is_some_and(names_anndata) { "X" } else { "raw" }
+    /// Returns the flags that name the measurement and the layer, as typed.
+    pub fn names(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let names = [("--measurement", &self.measurement), ("--layer", &self.layer)];
+        names.into_iter().filter_map(|(flag, name)| Some((flag, name.as_deref()?)))
     }
 }
 

@@ -62,7 +62,7 @@ fn an_experiment_of_tiledbsomas_defaults() {
 fn what_is_not_there_is_refused(experiment: &Experiment) {
     let spec = || selection::of_defaults()[0].spec(ReaderChoice::Auto);
     let mut dense = spec();
-    dense.layer = "dense".into();
+    dense.layer = Some("dense".into());
     let mut obs = spec();
     obs.obs_columns.push("age".into());
     let mut var = spec();

@@ -132,6 +132,36 @@ fn it_is_what_tiledbsoma_makes_of_the_same_anndata() {
 }
 
 #[test]
+fn a_modality_of_mudata_is_an_anndata_at_its_address() {
+    let stores = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anndata/tests/data");
+    for (store, of_root) in [("v2", [".zgroup", ".zattrs"].as_slice()), ("v3", &["zarr.json"])] {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("mdata.zarr");
+        std::fs::create_dir_all(root.join("mod")).unwrap();
+        for name in of_root {
+            let attributes = r#"{"encoding-type": "MuData", "encoding-version": "0.1.0"}"#;
+            let text = match *name {
+                ".zgroup" => r#"{"zarr_format": 2}"#.to_owned(),
+                ".zattrs" => attributes.to_owned(),
+                _ => format!(
+                    r#"{{"zarr_format": 3, "node_type": "group", "attributes": {attributes}}}"#
+                ),
+            };
+            std::fs::write(root.join(name), text).unwrap();
+        }
+        let (whole, part) = (stores.join(store), root.join("mod/rna"));
+        let copied = std::process::Command::new("cp").arg("-r").args([&whole, &part]).status();
+        assert!(copied.unwrap().success());
+        let x = |path: &Path| rows(&open(path).measurement("RNA").unwrap().x("X").unwrap());
+        assert_eq!(x(&part), x(&whole));
+        let obs = |path: &Path| open(path).obs().unwrap().read(None, None).unwrap();
+        assert_eq!(obs(&part), obs(&whole));
+        // The root has several, and is none.
+        Experiment::open(root.to_str().unwrap(), &OpenOptions::default()).unwrap_err();
+    }
+}
+
+#[test]
 fn cells_that_others_wrote_are_what_tiledbsoma_makes_of_them() {
     let Some(python) = python::interpreter() else { return };
     let folder = tempfile::tempdir().unwrap();

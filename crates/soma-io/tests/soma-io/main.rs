@@ -25,6 +25,7 @@ mod frame_copy;
 #[path = "../support/frame_of_kinds.rs"]
 mod frame_of_kinds;
 mod interop;
+mod names;
 #[path = "../support/python.rs"]
 mod python;
 mod random_anndata;

@@ -189,7 +189,7 @@ mod tests {
         let args = sweep(&[]);
         assert_eq!((args.batch_size, args.max_batches, args.num_epochs), (1024, 0, 1));
         let data = data(&args);
-        assert_eq!((data.measurement.as_str(), data.layer.as_str()), ("RNA", "raw"));
+        assert_eq!((data.measurement.as_str(), data.layer.as_str()), ("", ""));
         assert_eq!((data.n_genes, data.uri.is_empty()), (None, true));
         assert_eq!((args.order, args.batch_form), (Order::Shuffled, FormFlag::Dense));
         assert!(

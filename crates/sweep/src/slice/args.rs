@@ -53,10 +53,11 @@ pub(crate) struct SliceArgs {
     /// Skip names that var does not have
     #[arg(long, requires = "genes")]
     pub(crate) skip_absent_genes: bool,
-    /// Measurement of the experiment
-    #[arg(long, default_value = "RNA")]
-    pub(crate) measurement: String,
-    /// Layers of the measurement's X, separated by commas [default: raw; X of an AnnData]
+    /// Measurement of the experiment [default: RNA, or else the only one]
+    #[arg(long)]
+    pub(crate) measurement: Option<String>,
+    /// Layers of the measurement's X, separated by commas [default: raw or data, X of an AnnData,
+    /// or else the only one]
     #[arg(long, value_name = "LAYERS", value_delimiter = ',')]
     pub(crate) layers: Vec<String>,
     /// Arrays of the measurement's obsm, separated by commas, written as 32-bit floats
@@ -124,11 +125,11 @@ impl SliceArgs {
         pairs("--config", &self.config).map_err(|error| usage(&error))
     }
 
-    /// Returns the specification of the slice, with no layers if none are named. Fails if flags
+    /// Returns the specification of the slice, with the default measurement, and with no layers if
+    /// none are named. Fails if flags
     /// contradict each other or cannot be parsed.
     pub(crate) fn spec(&self) -> anyhow::Result<SliceSpec> {
         Ok(SliceSpec {
-            measurement: self.measurement.clone(),
             layers: once("--layers", &self.layers)?,
             obsm: once("--obsm", &self.obsm)?,
             joinids: self.joinids()?,

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use soma_io::{
     CsrBuffers, Experiment, GeneSelection, Matrix, OpenOptions, ReaderChoice, RowRanges,
@@ -113,4 +113,52 @@ fn an_anndata_is_read_in_place_without_naming_its_layer() {
     let twice = run(folder, &["slice", "x.h5ad", "twice", "--obsm", "X_pca,X_pca"]);
     assert_eq!(twice.status.code(), Some(2));
     assert!(stderr(&twice).contains("--obsm names X_pca twice"), "{}", stderr(&twice));
+}
+
+#[test]
+fn the_only_layer_is_read_without_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    copy_without_x(folder, "several.zarr", &["by_columns"]);
+    copy_without_x(folder, "one.zarr", &["by_columns", "dense"]);
+    // What is imported has the layer `counts` alone, too.
+    let done = run(folder, &["import", "one.zarr", "one", "-q"]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    assert_eq!(rows(&folder.join("one"), "counts"), rows(&folder.join("one.zarr"), "counts"));
+    for source in ["one.zarr", "one"] {
+        let copies = ["relaid", "part"].map(|name| format!("{source}-{name}"));
+        let commands = [
+            vec!["sweep", source, "-b", "2x2", "-m", "native", "-B", "3", "-d", "out"],
+            vec!["relayout", source, &copies[0], "-q", "--codec", "zstd,zstd"],
+            vec!["slice", source, &copies[1], "-q"],
+        ];
+        for command in commands {
+            let done = run(folder, &command);
+            assert!(done.status.success(), "{command:?}: {}", stderr(&done));
+        }
+        for copy in copies {
+            assert_eq!(rows(&folder.join(copy), "counts"), rows(&folder.join("one"), "counts"));
+        }
+    }
+    let sweep = ["sweep", "several.zarr", "-b", "2x2", "-m", "native", "-B", "3", "-d", "out"];
+    for command in [&sweep[..], &["relayout", "several.zarr", "x"], &["slice", "several.zarr", "x"]]
+    {
+        let refused = run(folder, command);
+        assert_eq!(refused.status.code(), Some(1), "{command:?}");
+        let told = stderr(&refused);
+        assert!(told.contains("name one of counts, dense (--layer"), "{command:?}: {told}");
+    }
+}
+
+/// Copies an AnnData without its X, without these layers, and without lists of its elements.
+fn copy_without_x(folder: &Path, name: &str, layers: &[&str]) {
+    let store = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anndata/tests/data/v2");
+    let copy = folder.join(name);
+    let copied = Command::new("cp").arg("-r").arg(&store).arg(&copy).status().unwrap();
+    assert!(copied.success());
+    fs::remove_file(copy.join(".zmetadata")).unwrap();
+    fs::remove_dir_all(copy.join("X")).unwrap();
+    for layer in layers {
+        fs::remove_dir_all(copy.join("layers").join(layer)).unwrap();
+    }
 }

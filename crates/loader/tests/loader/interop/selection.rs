@@ -54,7 +54,7 @@ impl Selection {
     pub(crate) fn spec(&self, reader: ReaderChoice) -> DatasetSpec {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         DatasetSpec {
-            layer: self.layer.into(),
+            layer: Some(self.layer.into()),
             layers: owned(&self.layers),
             obsm: owned(&self.obsm),
             cells: self.cells.clone(),

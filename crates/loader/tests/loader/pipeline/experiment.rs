@@ -140,8 +140,8 @@ fn what_an_experiment_lacks_is_named() {
         let error = causes(&Dataset::from_experiment(&experiment, &spec).unwrap_err());
         assert!(expect.iter().all(|expect| error.contains(expect)), "{error}");
     };
-    check(DatasetSpec { measurement: "ATAC".into(), ..selection() }, &["ATAC", "RNA"]);
-    check(DatasetSpec { layer: "normalized".into(), ..selection() }, &["normalized", "raw"]);
+    check(DatasetSpec { measurement: Some("ATAC".into()), ..selection() }, &["ATAC", "RNA"]);
+    check(DatasetSpec { layer: Some("normalized".into()), ..selection() }, &["normalized", "raw"]);
     check(
         DatasetSpec { obs_columns: vec!["age".into()], ..selection() },
         &["age", "label, doubled"],
