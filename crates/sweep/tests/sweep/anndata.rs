@@ -1,6 +1,7 @@
 //! AnnData on the command line: `import`, `relayout`, and commands that read it in place.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Output;
 
@@ -91,6 +92,34 @@ fn an_anndata_is_imported_and_laid_out_anew() {
         assert!(told.contains(words) && told.lines().count() == 1, "{told}");
         assert!(!folder.join("other").exists());
     }
+}
+
+#[test]
+fn layers_whose_names_have_slashes_are_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let v3 = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anndata/tests/data/v3");
+    let store = folder.join("x.zarr");
+    fs::create_dir_all(store.join("layers/a")).unwrap();
+    let group = |attributes| {
+        format!(
+            "{{\"zarr_format\": 3, \"node_type\": \"group\", \"attributes\": {{{attributes}}}}}"
+        )
+    };
+    for (name, attributes) in
+        [("", "\"encoding-type\": \"anndata\""), ("layers", ""), ("layers/a", "")]
+    {
+        fs::write(store.join(name).join("zarr.json"), group(attributes)).unwrap();
+    }
+    for (name, of) in [("X", "X"), ("obs", "obs"), ("var", "var"), ("layers/a/b", "layers/counts")]
+    {
+        symlink(v3.join(of).canonicalize().unwrap(), store.join(name)).unwrap();
+    }
+    let done = run(folder, &["import", "x.zarr", "to"]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let copy = open(&folder.join("to")).measurement("RNA").unwrap();
+    assert_eq!(copy.layers().unwrap(), ["X", "a/b"]);
+    assert_eq!(rows(&folder.join("to"), "a/b"), rows(&v3, "counts"));
 }
 
 #[test]
