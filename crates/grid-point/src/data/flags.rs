@@ -24,7 +24,7 @@ pub struct DataFlags {
     /// Measurement of the experiment
     #[arg(long, default_value = "RNA")]
     measurement: String,
-    /// Layer of the measurement's X [default: raw; X if the address ends with .zarr or .h5ad]
+    /// Layer of the measurement's X [default: raw; X if the address ends with .zarr, .h5ad or .h5]
     #[arg(long)]
     layer: Option<String>,
     /// A setting of TileDB, may be given several times
@@ -81,7 +81,7 @@ impl DataFlags {
 pub fn names_anndata(address: &Address) -> bool {
     let name = address.full().trim_end_matches('/');
     let extension = Path::new(name).extension();
-    extension.is_some_and(|kind| kind == "h5ad" || kind == "zarr")
+    extension.is_some_and(|kind| ["h5ad", "h5", "zarr"].iter().any(|of| kind == *of))
 }
 
 /// Which cells and genes are read.

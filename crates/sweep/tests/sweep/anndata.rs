@@ -123,6 +123,33 @@ fn layers_whose_names_have_slashes_are_imported() {
 }
 
 #[test]
+fn a_matrix_of_10x_genomics_is_measured_and_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let h5 = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hdf5/tests/data/ten_x.h5");
+    fs::copy(h5, folder.join("x.h5")).unwrap();
+    let sweep = ["sweep", "--uri", "x.h5", "-b", "2x2", "-m", "native", "-B", "2", "-d", "out"];
+    for arguments in [&sweep[..], &["import", "x.h5", "to"]] {
+        let done = run(folder, arguments);
+        assert!(done.status.success(), "{}", stderr(&done));
+    }
+    let genes = [folder.join("to"), folder.join("x.h5")].map(|path| {
+        let measurement = open(&path).measurement("RNA").unwrap();
+        let columns = ["var_id", "gene_ids", "feature_types", "genome"];
+        measurement.var().unwrap().read(Some(&columns), None).unwrap()
+    });
+    assert_eq!(genes[0], genes[1]);
+    let values = |path: &Path| {
+        let x = open(path).measurement("RNA").unwrap().x("X").unwrap();
+        let (all, mut out) = (RowRanges::new(vec![0..5]).unwrap(), CsrBuffers::default());
+        let reader = x.reader(ReaderChoice::Auto).unwrap();
+        reader.read_csr(&all, &GeneSelection::All, &mut out).unwrap();
+        out
+    };
+    assert_eq!(values(&folder.join("to")), values(&folder.join("x.h5")));
+}
+
+#[test]
 fn an_anndata_is_read_in_place_without_naming_its_layer() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
