@@ -124,6 +124,21 @@ def test_values_have_their_stored_type():
     assert X.dtype == np.float64 and X.tolist() == EXPECTED["layers"]["dense"]
 
 
+def test_a_matrix_of_10x_genomics_is_read_like_an_anndata():
+    path = STORES.parents[2] / "hdf5/tests/data/ten_x.h5"
+    x = [[0, 1, 0, 0, 3], [0, 1, 0, 70000, 1], [0, 1, 3, 3, 0], [1, 3, 0, 3, 3], [70000, 0, 70000, 0, 1]]
+    ds = ExperimentDataset(
+        uri=path, obs_column_names=["obs_id"], batch_size=5, shuffle=False,
+        genes=("feature_types", ["Gene Expression"]),
+    )
+    X, obs = next(iter(ds))
+    assert obs["obs_id"].tolist() == [f"ACGT{cell}-1" for cell in range(5)]
+    assert sorted(map(sum, X.tolist())) == sorted(row[0] + row[1] + row[3] for row in x)
+    assert Dataset.from_anndata(path).shape == (5, 5)
+    with pytest.raises(ValueError, match="one matrix for all genomes"):
+        ExperimentDataset(uri=path, config={"soma.genome": "GRCh38"})
+
+
 def test_parts_and_changes_of_an_anndata_in_memory(tmp_path):
     script = [tiledbsoma_python(), Path(__file__).parent / "backed_anndata.py", tmp_path]
     ran = subprocess.run(script, capture_output=True, text=True)

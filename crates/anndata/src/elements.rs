@@ -19,6 +19,8 @@ const COLLECTION: &str = "annbatch-preshuffled";
 const DATASET: &str = "dataset_";
 /// The attribute by which crate `hdf5` says why an object of a file is not read.
 const UNREADABLE: &str = "hdf5.unreadable";
+/// The most groups in which names with slashes are looked for: links may lead back to a group.
+const MOST_NESTED: usize = 1 << 8;
 
 /// Files with metadata, by the version of Zarr.
 const V3_FILE: &str = "zarr.json";
@@ -41,6 +43,11 @@ impl Node {
     /// The attribute `encoding-type`; empty if there is none.
     pub(crate) fn encoding(&self) -> &str {
         self.text("encoding-type").unwrap_or_default()
+    }
+
+    /// Whether it is only a part of its members' names: h5py makes such a group for each slash.
+    fn is_part_of_names(&self) -> bool {
+        self.array.is_none() && (self.encoding() == "dict" || self.attributes.is_empty())
     }
 }
 
@@ -226,6 +233,36 @@ impl Elements {
         Ok(names)
     }
 
+    /// The names of the elements in the group at `path`, sorted. A name has slashes if the element
+    /// lies in groups that only its name made, as h5py does for a layer `a/b`.
+    pub(crate) fn nested_children(&self, path: &str) -> Result<Vec<String>, Error> {
+        let (mut names, mut n_groups) = (Vec::new(), 0);
+        let mut level = self.children(path)?;
+        while !level.is_empty() {
+            let paths: Vec<String> = level.iter().map(|name| joined(path, name)).collect();
+            // What fails here is an error when it is opened.
+            drop(self.gather(&paths));
+            let mut next = Vec::new();
+            for (name, path) in level.into_iter().zip(paths) {
+                let node = self.find(&path).ok().flatten();
+                let is_part = node.is_some_and(|node| node.is_part_of_names());
+                n_groups += usize::from(is_part);
+                let within = if is_part && n_groups <= MOST_NESTED {
+                    self.children(&path).unwrap_or_default()
+                } else {
+                    Vec::new()
+                };
+                match within.is_empty() {
+                    true => names.push(name),
+                    false => next.extend(within.iter().map(|child| joined(&name, child))),
+                }
+            }
+            level = next;
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
     /// The folders in the group at `path` that are groups or arrays, or whose metadata cannot be
     /// read.
     fn listed(&self, path: &str) -> Result<Vec<String>, Error> {
@@ -249,7 +286,7 @@ impl Elements {
     pub(crate) fn members(&self, name: &str) -> Result<Vec<(String, bool)>, Error> {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for path in self.paths(name) {
-            for child in self.children(&path)? {
+            for child in self.nested_children(&path)? {
                 *counts.entry(child).or_default() += 1;
             }
         }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use storage::Storage;
 use storage::fuzz::Served;
 
-use crate::{AnnData, Error, Frame, Matrix};
+use crate::{AnnData, Error, Frame, Matrix, TenX};
 
 /// A target's name, which is also that of its corpus, and the function.
 pub type Target = (&'static str, fn(&[u8]));
@@ -32,12 +32,19 @@ fn anndata(input: &[u8]) {
     read(Arc::new(stores[usize::from(choice) % stores.len()].changed(changes)));
 }
 
-/// Opens the AnnData of a storage and reads some rows of each element. Errors are acceptable
-/// results, of one element and not of the others.
+/// Opens the AnnData of a storage, or the matrix of 10x Genomics, and reads some rows of each
+/// element. Errors are acceptable results, of one element and not of the others.
 ///
 /// # Panics
 /// A promise is broken.
 pub fn read(storage: Arc<dyn Storage>) {
+    if let Ok(Some(ten_x)) = TenX::find(Arc::clone(&storage), pool(), None) {
+        read_elements(Arc::new(ten_x).anndata(Arc::clone(&storage)));
+    }
+    read_elements(storage);
+}
+
+fn read_elements(storage: Arc<dyn Storage>) {
     let Ok(anndata) = AnnData::open(storage, pool()) else { return };
     for frame in [anndata.obs(), anndata.var()].into_iter().flatten() {
         read_frame(&frame);

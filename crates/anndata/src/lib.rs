@@ -49,6 +49,10 @@
 //! then, chunks that are all zeros in `data` or all the first column in `indices`: write such a
 //! matrix with its stored zeros removed (`matrix.eliminate_zeros()` of scipy), or in shards.
 //!
+//! # Matrices of 10x Genomics
+//!
+//! [`TenX`] presents a feature-barcode matrix as Cell Ranger writes it to HDF5 as an AnnData.
+//!
 //! # Not read
 //!
 //! Matrices by columns (`csc_matrix`), tables in obsm, obsp, varm and varp; of uns, numbers with
@@ -67,6 +71,7 @@ pub mod fuzz;
 mod matrix;
 mod open;
 mod parts;
+mod ten_x;
 mod uns;
 mod walk;
 
@@ -75,4 +80,5 @@ pub use error::Error;
 pub use frame::Frame;
 pub use matrix::{Matrix, MatrixKind, ReadCounts};
 pub use open::{AnnData, Raw};
+pub use ten_x::TenX;
 pub use uns::{Uns, UnsValue};

@@ -84,7 +84,8 @@ fn names_within(elements: &Elements, place: &Place) -> Result<Vec<String>, Error
         // Each data set of a collection has its own, which are not read.
         ["uns", ..] if elements.is_collection() || MOST_LEVELS < names.len() => Ok(Vec::new()),
         ["uns", ..] => Ok(elements.children(&place.path()).unwrap_or_default()),
-        ["layers" | "obsm" | "obs" | "var"]
+        ["layers" | "obsm"] => elements.nested_children(&place.path()),
+        ["obs" | "var"]
         | ["raw", "var"]
         | ["obs" | "var", "__categories"]
         | ["raw", "var", "__categories"] => elements.children(&place.path()),

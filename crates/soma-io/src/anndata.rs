@@ -16,11 +16,12 @@ use std::sync::{Arc, OnceLock};
 use ::anndata::{AnnData, Frame, Matrix};
 use storage::{CachedStorage, ReadLimit};
 
-use self::h5ad::H5ad;
+use self::h5ad::{H5ad, may_be_10x};
 use self::matrix::AnnDataMatrix;
 use self::reader::AnnDataReader;
 use self::table::AnnDataTable;
 use crate::experiment::{StoredExperiment, StoredMeasurement};
+use crate::file_kind::file_kind;
 use crate::native::NotNative;
 use crate::soma_object::Place;
 use crate::{DataFrame, Error, Measurement, Uns};
@@ -103,6 +104,10 @@ pub(crate) fn find_anndata(place: &Place) -> Result<Option<Arc<dyn StoredExperim
             Ok(Some(Arc::new(AnnDataExperiment { place, h5ad, tables, matrices })))
         }
         Err(::anndata::Error::NotAnnData { .. }) if h5ad.is_none() => Ok(None),
+        Err(::anndata::Error::NotAnnData { .. }) if may_be_10x(&place.uri) => {
+            let found = file_kind(&place.uri).to_owned();
+            Err(Error::NotA { uri: place.uri.clone(), wanted: "AnnData", found })
+        }
         Err(error) => Err(error.into()),
     }
 }

@@ -37,7 +37,9 @@ pub struct OpenOptions {
     /// - `soma.row_cache_folder`: folder in which decoded rows of X and of the matrices beside it
     ///   are kept as they are read back fast, if the native reader reads them
     ///   ([`RowCacheReader`](crate::RowCacheReader); no cache by default);
-    /// - `soma.row_cache_limit_bytes`: size limit of that cache (32 GiB).
+    /// - `soma.row_cache_limit_bytes`: size limit of that cache (32 GiB);
+    /// - `soma.genome`: genome that is read of a `.h5` file that Cell Ranger wrote before version 3,
+    ///   if it has several.
     pub config: Config,
     /// The time as of which everything is read, in milliseconds since 1970; `None` means now.
     pub timestamp: Option<u64>,
@@ -103,6 +105,8 @@ impl Experiment {
     /// An AnnData may also be at `http://` and `https://`, as `.h5ad`, or as Zarr with consolidated
     /// metadata: such a server lists no files.
     ///
+    /// A matrix of 10x Genomics in HDF5, `.h5`, is opened like an AnnData.
+    ///
     /// In an object store, schemas, metadata and lists of files are requested together and
     /// remembered: the experiment stays as it was when it, or the part in question, was opened. If
     /// another program has removed files since, for example by vacuuming consolidated fragments,
@@ -119,7 +123,7 @@ impl Experiment {
         let place = Place::of_root(&uri, &config, options)?;
         // A single file, or a server without listings, can only hold AnnData.
         let is_web = place.is_on_the_web();
-        if (place.names_h5ad() || is_web)
+        if (place.names_hdf5() || is_web)
             && let Some(stored) = find_anndata(&place)?
         {
             return Ok(Self { stored });
@@ -381,7 +385,7 @@ fn find_anndata(place: &Place) -> Result<Option<Arc<dyn StoredExperiment>>, Erro
     let has_mark = place
         .files()
         .is_ok_and(|files| files.read_files(&marks).into_iter().flatten().any(is_marked));
-    if place.names_h5ad() || has_mark {
+    if place.names_hdf5() || has_mark {
         return Err(Error::NeedsAnnData { uri: place.uri.clone() });
     }
     Ok(None)

@@ -1,7 +1,7 @@
 //! What a file is that holds no experiment, by its name, and what to do with it.
 
 /// Endings of names, each with what such a file is and what to do. The first that fits counts.
-const KINDS: [(&str, &str); 11] = [
+const KINDS: [(&str, &str); 12] = [
     (".gz", "a compressed file (unpack it with gunzip)"),
     (".bz2", "a compressed file (unpack it with bunzip2)"),
     (".xz", "a compressed file (unpack it with unxz)"),
@@ -15,9 +15,13 @@ const KINDS: [(&str, &str); 11] = [
     ),
     (".loom", "a Loom file (write it as AnnData: anndata.io.read_loom(...).write_h5ad(...))"),
     (
+        "molecule_info.h5",
+        "a list of molecules of 10x Genomics (open filtered_feature_bc_matrix.h5 of the same run)",
+    ),
+    (
         ".h5",
-        "an HDF5 file (give an AnnData the ending .h5ad; write a matrix of 10x Genomics as one: \
-         scanpy.read_10x_h5(...).write_h5ad(...))",
+        "an HDF5 file with neither an AnnData nor a feature-barcode matrix of 10x Genomics (write \
+         its data as an AnnData: adata.write_h5ad(...))",
     ),
     (".hdf5", "an HDF5 file (give an AnnData the ending .h5ad)"),
     (".rds", "a file of R (write it as AnnData, for example with zellkonverter::writeH5AD)"),
@@ -35,6 +39,24 @@ mod tests {
     use crate::{Error, Experiment, OpenOptions};
 
     #[test]
+    fn an_hdf5_file_of_another_kind_is_named_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let small = concat!(env!("CARGO_MANIFEST_DIR"), "/../hdf5/tests/data/small.h5");
+        for (name, advice) in
+            [("molecule_info.h5", "filtered_feature_bc_matrix.h5"), ("x.h5", "write_h5ad")]
+        {
+            let path = folder.path().join(name);
+            std::fs::copy(small, &path).unwrap();
+            let opened = Experiment::open(path.to_str().unwrap(), &OpenOptions::default());
+            let error = opened.unwrap_err();
+            assert!(matches!(error, Error::NotA { .. }), "{name}: {error}");
+            assert!(error.to_string().contains(advice), "{error}");
+        }
+        let error = Experiment::open("absent.h5", &OpenOptions::default()).unwrap_err();
+        assert!(matches!(error, Error::Missing { .. }), "{error}");
+    }
+
+    #[test]
     fn a_file_that_is_no_experiment_is_named_with_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
         for (name, advice) in [
@@ -42,7 +64,6 @@ mod tests {
             ("x.zarr.zip", "unpack it"),
             ("x.H5MU", "mdata.mod[\"rna\"].write_h5ad"),
             ("x.loom", "read_loom"),
-            ("filtered_feature_bc_matrix.h5", "read_10x_h5"),
             ("x.rds", "writeH5AD"),
             ("x", "a folder"),
         ] {

@@ -126,7 +126,7 @@ impl ExperimentWriter {
         let uri = crate::soma_object::trimmed(uri)?;
         check::check(&spec, &uri)?;
         let store = Store::open(&uri, &spec, resumes)?;
-        let measurement = format!("{uri}/ms/{}", spec.measurement);
+        let measurement = format!("{uri}/ms/{}", check::folder_of(&spec.measurement));
         store.create_folders(
             &uri,
             &[&format!("{uri}/ms"), &measurement, &format!("{measurement}/X")],
@@ -162,7 +162,7 @@ impl ExperimentWriter {
             uri: self.uri.clone(),
             problem,
         })?;
-        let uri = format!("{}/ms/{name}", self.uri);
+        let uri = format!("{}/ms/{}", self.uri, check::folder_of(name));
         self.store.create_folders(&uri, &[&format!("{uri}/X")])?;
         let added = MeasurementWriter::create(&self.store, &self.uri, &parts, &self.spec)?;
         Ok(self.others.push_mut(added))

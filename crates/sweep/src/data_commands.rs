@@ -54,7 +54,7 @@ pub(crate) struct GenerateArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// Folder with matrix.mtx, barcodes.tsv and features.tsv, each plain or .gz; or an AnnData, in
-    /// Zarr or as .h5ad
+    /// Zarr or as .h5ad; or a matrix of 10x Genomics as .h5
     pub(crate) source: Address,
     /// Path of the new experiment; must not exist
     pub(crate) uri: Address,

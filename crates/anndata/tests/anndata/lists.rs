@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anndata::UnsValue;
 
-use crate::{copied, copy, forget_consolidated, open, rows};
+use crate::{copied, copy, fixtures, forget_consolidated, open, rows};
 
 /// The stores in both versions of Zarr without consolidated metadata, changed.
 fn on_each(change: impl Fn(&Path), check: impl Fn(&Path)) {
@@ -52,6 +52,52 @@ fn linked_layers_are_listed_and_read() {
         let anndata = open(store).unwrap();
         assert_eq!(anndata.layers().unwrap(), ["by_columns", "counts", "dense", "linked"]);
         assert_eq!(rows(&anndata.layer("linked").unwrap(), &[0..7]).unwrap().nnz(), 11);
+    });
+}
+
+/// Moves an element of a store without consolidated metadata to where h5py puts one whose name has
+/// slashes: groups in each other, which have no attributes.
+fn move_into_groups(store: &Path, from: &str, to: &str) {
+    let mut above = store.to_owned();
+    let (groups, _) = to.rsplit_once('/').unwrap();
+    for name in groups.split('/') {
+        above.push(name);
+        fs::create_dir_all(&above).unwrap();
+        let (file, metadata) = if store.join("zarr.json").exists() {
+            ("zarr.json", "{\"zarr_format\": 3, \"node_type\": \"group\", \"attributes\": {}}")
+        } else {
+            (".zgroup", "{\"zarr_format\": 2}")
+        };
+        if !above.join(file).exists() {
+            fs::write(above.join(file), metadata).unwrap();
+        }
+    }
+    fs::rename(store.join(from), store.join(to)).unwrap();
+}
+
+#[test]
+fn names_with_slashes_are_listed_and_read() {
+    let nest = |store: &Path| {
+        for (from, to) in [
+            ("layers/counts", "layers/a/b/counts"),
+            ("layers/dense", "layers/a/dense"),
+            ("obsm/X_pca", "obsm/pca/scaled"),
+        ] {
+            move_into_groups(store, from, to);
+        }
+        move_into_groups(store, "uns/title", "obsp/some/title");
+    };
+    on_each(nest, |store| {
+        let anndata = open(store).unwrap();
+        assert_eq!(anndata.layers().unwrap(), ["a/b/counts", "a/dense", "by_columns"]);
+        assert_eq!(anndata.obsm_names().unwrap(), ["pca/scaled"]);
+        for (name, of) in [("a/b/counts", "counts"), ("a/dense", "dense")] {
+            let original = open(&fixtures().join("v3")).unwrap().layer(of).unwrap();
+            let moved = anndata.layer(name).unwrap();
+            assert_eq!(rows(&moved, &[0..7]).unwrap(), rows(&original, &[0..7]).unwrap());
+        }
+        assert_eq!(anndata.unread().unwrap()[0].0, "obsp/some/title");
+        assert!(anndata.version().unwrap().contains("layers/a/b/counts/indptr"));
     });
 }
 

@@ -82,7 +82,7 @@ impl DataFlags {
 pub fn names_anndata(address: &Address) -> bool {
     let name = address.full().trim_end_matches('/');
     let extension = Path::new(name).extension();
-    extension.is_some_and(|kind| kind == "h5ad" || kind == "zarr")
+    extension.is_some_and(|kind| ["h5ad", "h5", "zarr"].iter().any(|of| kind == *of))
 }
 
 /// Which cells and genes are read.

@@ -71,7 +71,8 @@ fn child_reads_changed_files() {
     let most = env::var("SOMAFEED_EXTREMES").ok().and_then(|text| text.parse().ok());
     let mut failures = Vec::new();
     let anndata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anndata/tests/data/x.h5ad");
-    for path in [anndata, data().join("small.h5"), data().join("small_latest.h5")] {
+    let files = ["small.h5", "small_latest.h5", "ten_x.h5"].map(|name| data().join(name));
+    for path in files.into_iter().chain([anndata]) {
         let bytes = fs::read(&path).unwrap();
         let blocks = checked_blocks(&bytes);
         for (place, value, n_bytes) in changes(&bytes, most.unwrap_or(300)) {

@@ -1,7 +1,8 @@
-//! An AnnData in an HDF5 file, `.h5ad`.
+//! An AnnData in an HDF5 file, `.h5ad`, or a matrix of 10x Genomics, `.h5`.
 
 use std::sync::Arc;
 
+use ::anndata::TenX;
 use hdf5::Hdf5Storage;
 use storage::{Client, OpenedStorage, Storage};
 
@@ -14,12 +15,17 @@ pub(super) struct H5ad {
     /// The folder that has the file.
     folder: Client,
     hdf5: Hdf5Storage,
+    /// Where the elements lie in a matrix of 10x Genomics.
+    ten_x: Option<Arc<TenX>>,
 }
 
+/// The setting that chooses one of the genomes in a file of 10x Genomics.
+const GENOME: &str = "soma.genome";
+
 impl H5ad {
-    /// Opens the file at `place`; `None` if its name does not end with `.h5ad`.
+    /// Opens the file at `place`; `None` if its name does not end with `.h5ad` or `.h5`.
     pub(super) fn at(place: &Place) -> Result<Option<Self>, Error> {
-        if !place.names_h5ad() {
+        if !place.names_hdf5() {
             return Ok(None);
         }
         let (folder, name) = place.uri.rsplit_once('/').unwrap_or((".", &place.uri));
@@ -32,18 +38,37 @@ impl H5ad {
             }
             Error::Hdf5(error)
         })?;
-        Ok(Some(Self { folder, hdf5 }))
+        let ten_x = if may_be_10x(&place.uri) {
+            let (files, pool) = (Arc::new(hdf5.clone()), place.threads()?.pool()?);
+            let genome = place.config().get(GENOME).map(String::as_str);
+            TenX::find(files, pool, genome)?.map(Arc::new)
+        } else {
+            None
+        };
+        Ok(Some(Self { folder, hdf5, ten_x }))
     }
 
     /// The file as a store of Zarr.
     pub(super) fn files(&self) -> Arc<dyn Storage> {
-        Arc::new(self.hdf5.clone())
+        self.anndata(Arc::new(self.hdf5.clone()))
     }
 
     /// The same, read with the limit on the rate and with the cache of X.
     pub(super) fn open_x(&self, place: &Place) -> Result<OpenedStorage, storage::Error> {
         let opened = self.folder.storage("", place.read_limit.as_ref(), None)?;
-        let storage = Arc::new(self.hdf5.reading(opened.storage));
+        let storage = self.anndata(Arc::new(self.hdf5.reading(opened.storage)));
         Ok(OpenedStorage { storage, ..opened })
     }
+
+    fn anndata(&self, file: Arc<dyn Storage>) -> Arc<dyn Storage> {
+        match &self.ten_x {
+            Some(ten_x) => ten_x.anndata(file),
+            None => file,
+        }
+    }
+}
+
+/// Whether a file of this name may have a matrix of 10x Genomics.
+pub(super) fn may_be_10x(uri: &str) -> bool {
+    uri.to_ascii_lowercase().ends_with(".h5")
 }

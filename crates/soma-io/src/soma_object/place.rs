@@ -64,9 +64,11 @@ impl RootFiles {
 }
 
 impl Place {
-    /// Whether the address is one of AnnData in HDF5, by its name. A folder of such a name is not.
-    pub(crate) fn names_h5ad(&self) -> bool {
-        self.uri.to_ascii_lowercase().ends_with(".h5ad")
+    /// Whether the address is one of AnnData or of a matrix of 10x Genomics in HDF5, by its name. A
+    /// folder of such a name is not.
+    pub(crate) fn names_hdf5(&self) -> bool {
+        let name = self.uri.to_ascii_lowercase();
+        [".h5ad", ".h5"].iter().any(|ending| name.ends_with(ending))
             && !storage::local_path(&self.uri).is_some_and(std::path::Path::is_dir)
     }
 

@@ -93,13 +93,18 @@ pub(super) fn member(what: &str, name: &str) -> Result<(), String> {
     let bad = name.is_empty()
         || name.starts_with("__")
         || [".", ".."].contains(&name)
-        || name.contains(|letter: char| "/\\".contains(letter) || letter.is_control());
+        || name.contains(|letter: char| letter == '\\' || letter.is_control());
     if bad {
         return Err(format!(
-            "{name:?} cannot be the name of a {what}: it must not be empty, contain slashes, or begin with \"__\""
+            "{name:?} cannot be the name of a {what}: it must not be empty, contain backslashes, or begin with \"__\""
         ));
     }
     Ok(())
+}
+
+/// The folder of a member: its name, with slashes escaped as tiledbsoma does.
+pub(super) fn folder_of(name: &str) -> String {
+    name.replace('%', "%25").replace('/', "%2F")
 }
 
 fn columns(frame: &str, columns: &[ColumnSpec]) -> Result<(), String> {

@@ -3,6 +3,7 @@
 use arrow_array::RecordBatch;
 use tiledb_schema::ObjectType;
 
+use super::check::folder_of;
 use super::frame::FrameWriter;
 use super::matrix::MatrixWriter;
 use super::store::Store;
@@ -36,11 +37,11 @@ impl MeasurementWriter {
         parts: &Parts<'_>,
         spec: &ExperimentSpec,
     ) -> Result<Self, Error> {
-        let uri = format!("{uri}/ms/{}", parts.name);
+        let uri = format!("{uri}/ms/{}", folder_of(parts.name));
         let place = format!("{uri}/var");
         let var = FrameWriter::create(store, place, parts.var, parts.n_var, spec.extent)?;
         let layer = |name: &String| {
-            let place = format!("{uri}/X/{name}");
+            let place = format!("{uri}/X/{}", folder_of(name));
             Ok((name.clone(), MatrixWriter::create(store, place, parts.n_var, spec)?))
         };
         let layers = parts.layers.iter().map(layer).collect::<Result<_, Error>>()?;
@@ -65,7 +66,7 @@ impl MeasurementWriter {
         if self.obsm.is_empty() {
             store.create_folders(&format!("{}/obsm", self.uri), &[])?;
         }
-        let place = format!("{}/obsm/{name}", self.uri);
+        let place = format!("{}/obsm/{}", self.uri, folder_of(name));
         self.obsm.push((name.to_owned(), MatrixWriter::create(store, place, n_columns, spec)?));
         Ok(())
     }

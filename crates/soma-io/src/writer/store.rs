@@ -9,6 +9,7 @@ use storage::Config;
 use tiledb_native::{GroupMember, Threads, WriteOptions};
 use tiledb_schema::{MetadataValue, ObjectType, Schema};
 
+use super::check::folder_of;
 #[cfg(feature = "libtiledb")]
 use super::through_libtiledb;
 use super::{ExperimentSpec, unfinished};
@@ -146,8 +147,12 @@ impl Store {
         }
         match self {
             Self::Folder { .. } => {
-                let members = members.iter().map(|(name, kind)| GroupMember::inside(name, *kind));
-                let members: Vec<_> = members.collect();
+                let member = |(name, kind): &(&str, ObjectType)| {
+                    let mut member = GroupMember::inside(name, *kind);
+                    member.uri = folder_of(name);
+                    member
+                };
+                let members: Vec<_> = members.iter().map(member).collect();
                 Ok(tiledb_native::write_group(folder(uri)?, &members, &metadata, now())?)
             }
             #[cfg(feature = "libtiledb")]

@@ -6,6 +6,7 @@ use storage::Config;
 use tiledb::{Array, Context, Group, WriteOrder, WriteQuery};
 use tiledb_schema::{MetadataValue, ObjectType};
 
+use super::check::folder_of;
 use crate::Error;
 
 /// Size limits of one enumeration, and of all enumerations of an array, unless the config sets
@@ -60,7 +61,7 @@ pub(super) fn create_group(
     Group::create(context, uri)?;
     let group = Group::open_for_writing(context, uri)?;
     for (member, _) in members {
-        group.add_relative(member)?;
+        group.add_member(&folder_of(member), true, Some(member))?;
     }
     group.close()?;
     let group = Group::open_for_writing(context, uri)?;

@@ -61,11 +61,15 @@ impl UnsWriter<'_> {
             match value {
                 UnsValue::Single(value) => metadata.push((name.as_str(), value.clone())),
                 UnsValue::Texts(texts) => {
-                    self.texts(&format!("{uri}/{name}"), texts)?;
+                    self.texts(&format!("{uri}/{}", check::folder_of(name)), texts)?;
                     members.push((name.as_str(), ObjectType::Array));
                 }
                 UnsValue::Group(within) => {
-                    self.collection(&format!("{uri}/{name}"), within, &format!("{whole}/"))?;
+                    self.collection(
+                        &format!("{uri}/{}", check::folder_of(name)),
+                        within,
+                        &format!("{whole}/"),
+                    )?;
                     members.push((name.as_str(), ObjectType::Group));
                 }
             }

@@ -21,6 +21,7 @@ warnings.simplefilter("ignore")
 anndata.settings.allow_write_nullable_strings = True
 
 DTYPES = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "?"]
+NESTED = ["layers/nested/x", "layers/nested/more/x", "obsm/nested/x"]
 NAMES = ["counts", ".hidden", "a b", "zählt", "..x", "raw"]
 
 
@@ -96,9 +97,30 @@ def categories(root):
             if dict(group.attrs).get("encoding-type") == "categorical" and group["categories"].shape[0] > 1]
 
 
+def nest(root):
+    """Copies X to elements whose names have slashes."""
+    for name in NESTED:
+        parent = root
+        *groups, last = name.split("/")
+        for group in groups:
+            parent = parent.require_group(group)
+        copy(root["X"], parent, last)
+
+
+def copy(source, parent, name):
+    """Copies a group or an array of h5py or zarr."""
+    if hasattr(source, "shape") and hasattr(source, "dtype"):
+        to = parent.create_array(name, data=source[...]) if hasattr(parent, "create_array") else parent.create_dataset(name, data=source[...])
+    else:
+        to = parent.create_group(name)
+        for member in source:
+            copy(source[member], to, member)
+    to.attrs.update(dict(source.attrs))
+
+
 def change(rng, path):
     """Changes a store in a way that anndata does not write. Returns what was changed."""
-    kind = rng.choice(["", "", "doubled", "link", "circle", "missing"])
+    kind = rng.choice(["", "", "doubled", "link", "circle", "missing", "slash"])
     is_h5 = path.suffix == ".h5ad"
     if kind == "circle" and not is_h5:
         kind = ""
@@ -115,6 +137,8 @@ def change(rng, path):
                     root["uns"][f"loop{number}"] = root["uns"]
             elif kind == "missing":
                 del root["var"][root["var"].attrs["_index"]]
+            elif kind == "slash":
+                nest(root)
         return kind
     forget_consolidated(path)
     root = zarr.open_group(path, mode="r+", use_consolidated=False)
@@ -125,6 +149,8 @@ def change(rng, path):
         (path / "layers" / "linked").symlink_to("../X")
     elif kind == "missing":
         del root["var"][root["var"].attrs["_index"]]
+    elif kind == "slash":
+        nest(root)
     if rng.random() < 0.5:
         zarr.consolidate_metadata(str(path))
     return kind
@@ -170,6 +196,15 @@ def read(path):
     }
 
 
+def with_nested(before):
+    """What a store has once X was copied by `nest`."""
+    if "error" not in before:
+        for name in NESTED:
+            kind, of = name.split("/", 1)
+            before[kind][of] = before["layers"]["X"]
+    return before
+
+
 def main():
     folder, seed, n = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     found = []
@@ -183,8 +218,11 @@ def main():
         else:
             anndata.settings.zarr_write_format = int(form)
             data.write_zarr(path, convert_strings_to_categoricals=False)
+        before = read(path)
         changed = change(rng, path)
-        found.append({"name": path.name, "changed": changed, "read": read(path)})
+        # anndata cannot open a layer whose name has a slash, although it writes one to HDF5.
+        after = with_nested(before) if changed == "slash" else read(path)
+        found.append({"name": path.name, "changed": changed, "read": after})
     print(json.dumps(found))
 
 

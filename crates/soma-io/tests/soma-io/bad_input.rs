@@ -293,7 +293,7 @@ fn specifications_that_cannot_be() {
     check_spec(&|spec| spec.n_var = 1 << 33, &["genes"]);
     check_spec(&|spec| spec.n_obs = u64::MAX, &["cells"]);
     check_spec(&|spec| spec.measurement = String::new(), &["\"\""]);
-    check_spec(&|spec| spec.measurement = "a/b".into(), &["\"a/b\""]);
+    check_spec(&|spec| spec.measurement = "a\\b".into(), &["\"a\\\\b\""]);
     check_spec(&|spec| spec.layers = vec!["..".into()], &["\"..\""]);
     check_spec(&|spec| spec.layers = vec!["raw".into(), "raw".into()], &["\"raw\"", "twice"]);
     check_spec(&|spec| spec.fragment_rows = Some(0), &["fragment"]);

@@ -1,5 +1,6 @@
-//! Random AnnData that Python wrote, some of which were then changed by hand: what we read is what
-//! Python's anndata reads, and where it has an error, we have one or name what is left out.
+//! Random AnnData that Python wrote, some of which were then changed by hand, and random matrices of
+//! 10x Genomics: what we read is what Python's anndata or scanpy read, and where these have an
+//! error, we have one or name what is left out.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +16,7 @@ use soma_io::{
 
 use crate::python;
 
-/// Stores in each run; `SOMAFEED_RANDOM_ANNDATA` sets another number.
+/// Stores in each run; `SOMAFEED_RANDOM_ANNDATA` and `SOMAFEED_RANDOM_10X` set other numbers.
 const N_STORES: usize = 40;
 
 /// What is read of a store.
@@ -94,8 +95,14 @@ fn matrix(array: &soma_io::Matrix) -> Result<Value, Error> {
     Ok(json!((0..n_rows as usize).map(of_row).collect::<Vec<_>>()))
 }
 
-fn contents(path: &Path, expected: &Value) -> Result<Contents, Error> {
-    let experiment = Experiment::open(path.to_str().unwrap(), &OpenOptions::default())?;
+/// Opens a store, with the setting that chooses the genome if one is named.
+fn open(path: &Path, genome: &Value) -> Result<Experiment, Error> {
+    let genome = genome.as_str().map(|name| ("soma.genome".to_owned(), name.to_owned()));
+    let config = genome.into_iter().collect();
+    Experiment::open(path.to_str().unwrap(), &OpenOptions { config, ..OpenOptions::default() })
+}
+
+fn contents(experiment: &Experiment, expected: &Value) -> Result<Contents, Error> {
     let main = experiment.measurement("RNA")?;
     let (mut layers, mut obsm) = (Map::new(), Map::new());
     for name in main.layers()? {
@@ -128,7 +135,7 @@ fn expected(read: &Value) -> Contents {
 /// Reads everything of a store in which anndata found an error. Returns whether we find one, too.
 fn is_refused_or_named(path: &Path) -> bool {
     let whole = || {
-        let experiment = Experiment::open(path.to_str().unwrap(), &OpenOptions::default())?;
+        let experiment = open(path, &Value::Null)?;
         let main = experiment.measurement("RNA")?;
         for frame in [experiment.obs()?, main.var()?] {
             frame.read(None, None)?;
@@ -141,14 +148,14 @@ fn is_refused_or_named(path: &Path) -> bool {
     whole().map_or(true, |left_out| !left_out.is_empty())
 }
 
-#[test]
-fn random_anndata_is_read_as_by_python() {
+/// Compares stores that a script writes: as many as the variable says.
+fn check(script: &str, variable: &str) {
     let Some(python) = python::interpreter() else { return };
-    let number = std::env::var("SOMAFEED_RANDOM_ANNDATA").ok();
+    let number = std::env::var(variable).ok();
     let n_stores = number.map_or(N_STORES, |number| number.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
     let arguments = [folder.path().to_str().unwrap(), "0", &n_stores.to_string()];
-    let found = python::run(&python, "write_random_anndata.py", &arguments);
+    let found = python::run(&python, script, &arguments);
     for store in found.as_array().unwrap() {
         let (name, changed) = (store["name"].as_str().unwrap(), &store["changed"]);
         let (path, read) = (folder.path().join(name), &store["read"]);
@@ -156,8 +163,19 @@ fn random_anndata_is_read_as_by_python() {
             assert!(is_refused_or_named(&path), "{name}, {changed}: {read}");
             continue;
         }
-        let ours = contents(&path, read);
+        let opened = open(&path, &store["genome"]);
+        let ours = opened.and_then(|experiment| contents(&experiment, read));
         let ours = ours.unwrap_or_else(|error| panic!("{name}, {changed}: {error:?}"));
         assert_eq!(ours, expected(read), "{name}, {changed}");
     }
+}
+
+#[test]
+fn random_anndata_is_read_as_by_python() {
+    check("write_random_anndata.py", "SOMAFEED_RANDOM_ANNDATA");
+}
+
+#[test]
+fn random_matrices_of_10x_genomics_are_read_as_by_scanpy() {
+    check("write_random_10x.py", "SOMAFEED_RANDOM_10X");
 }

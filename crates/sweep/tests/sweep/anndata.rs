@@ -1,6 +1,7 @@
 //! AnnData on the command line: `import`, `relayout`, and commands that read it in place.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -91,6 +92,61 @@ fn an_anndata_is_imported_and_laid_out_anew() {
         assert!(told.contains(words) && told.lines().count() == 1, "{told}");
         assert!(!folder.join("other").exists());
     }
+}
+
+#[test]
+fn layers_whose_names_have_slashes_are_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let v3 = Path::new(env!("CARGO_MANIFEST_DIR")).join("../anndata/tests/data/v3");
+    let store = folder.join("x.zarr");
+    fs::create_dir_all(store.join("layers/a")).unwrap();
+    let group = |attributes| {
+        format!(
+            "{{\"zarr_format\": 3, \"node_type\": \"group\", \"attributes\": {{{attributes}}}}}"
+        )
+    };
+    for (name, attributes) in
+        [("", "\"encoding-type\": \"anndata\""), ("layers", ""), ("layers/a", "")]
+    {
+        fs::write(store.join(name).join("zarr.json"), group(attributes)).unwrap();
+    }
+    for (name, of) in [("X", "X"), ("obs", "obs"), ("var", "var"), ("layers/a/b", "layers/counts")]
+    {
+        symlink(v3.join(of).canonicalize().unwrap(), store.join(name)).unwrap();
+    }
+    let done = run(folder, &["import", "x.zarr", "to"]);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let copy = open(&folder.join("to")).measurement("RNA").unwrap();
+    assert_eq!(copy.layers().unwrap(), ["X", "a/b"]);
+    assert_eq!(rows(&folder.join("to"), "a/b"), rows(&v3, "counts"));
+}
+
+#[test]
+fn a_matrix_of_10x_genomics_is_measured_and_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let h5 = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hdf5/tests/data/ten_x.h5");
+    fs::copy(h5, folder.join("x.h5")).unwrap();
+    let sweep = ["sweep", "--uri", "x.h5", "-b", "2x2", "-m", "native", "-B", "2", "-d", "out"];
+    for arguments in [&sweep[..], &["import", "x.h5", "to"]] {
+        let done = run(folder, arguments);
+        assert!(done.status.success(), "{}", stderr(&done));
+    }
+    let genes = [folder.join("to"), folder.join("x.h5")].map(|path| {
+        let measurement = open(&path).measurement("RNA").unwrap();
+        let columns = ["var_id", "gene_ids", "feature_types", "genome"];
+        measurement.var().unwrap().read(Some(&columns), None).unwrap()
+    });
+    assert_eq!(genes[0], genes[1]);
+    let values = |path: &Path| {
+        let x = open(path).measurement("RNA").unwrap().x("X").unwrap();
+        let (all, mut out) = (RowRanges::new(vec![0..5]).unwrap(), CsrBuffers::default());
+        let reader = x.reader(ReaderChoice::Auto).unwrap();
+        reader.read_csr(&all, &GeneSelection::All, &mut out).unwrap();
+        out
+    };
+    assert_eq!(values(&folder.join("to")), values(&folder.join("x.h5")));
 }
 
 #[test]
