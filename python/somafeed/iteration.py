@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Never
 
@@ -158,7 +159,7 @@ class ExperimentIterator(Iterator[MiniBatch]):
         self._worker = (0, 1)
         self._stats: dict[str, Any] = {}
         self._make: Callable[[native.Batch], MiniBatch] | None = None
-        self._lock, self._pid = threading.Lock(), os.getpid()
+        self._lock, self._pid = threading.RLock(), os.getpid()
 
     def __iter__(self) -> ExperimentIterator:
         return self
@@ -166,24 +167,31 @@ class ExperimentIterator(Iterator[MiniBatch]):
     def __next__(self) -> MiniBatch:
         if self._pid != os.getpid():
             # A fork copies a lock as it is, and no thread that would release it.
-            self._lock, self._pid = threading.Lock(), os.getpid()
-        batch_idx = None
+            self._lock, self._pid = threading.RLock(), os.getpid()
+        taken = None
         try:
             with self._lock:
-                if self._make is None:
-                    self._make = self._start()
-                make, progress = self._make, self._progress
-                if progress is not None:
-                    batch_idx = progress.delivered
-                batch = self._next_of_worker()
-                if batch is None or progress is None:
-                    self._finish()
-                else:
-                    made = make(batch)
-                    progress.deliver(batch.batch_idx)
-                    return made
+                first = None
+                try:
+                    if self._make is None:
+                        self._make = self._start()
+                    make, progress = self._make, self._progress
+                    if progress is not None:
+                        first = progress.delivered
+                    batch = self._next_of_worker()
+                    if batch is None or progress is None:
+                        self._finish()
+                    else:
+                        made = make(batch)
+                        taken = (first, batch.batch_idx + 1)
+                        progress.deliver(batch.batch_idx)
+                        return made
+                except BaseException:
+                    # Before another thread takes the next batch.
+                    self._fail_at(first)
+                    raise
         except BaseException:
-            self._fail_at(batch_idx)
+            self._fail_after(taken)
             raise
         raise StopIteration
 
@@ -195,8 +203,17 @@ class ExperimentIterator(Iterator[MiniBatch]):
             self._make = self._make or _closed
         # Its threads end when it is dropped.
         self._batches, self._epoch = iter(()), None
+
+    def _fail_after(self, taken: tuple[int | None, int] | None) -> None:
+        """Ends a call that failed on its way out of the lock, with a batch or without one. If
+        another thread has begun with the next batch, this one counts as delivered."""
+        if taken is not None and self._lock.acquire(blocking=False):
+            if self._progress is not None and self._progress.delivered == taken[1]:
+                self._fail_at(taken[0])
+            self._lock.release()
         # A debugger can end a call between the lock's block and its release.
-        self._lock = threading.Lock()
+        with suppress(RuntimeError):
+            self._lock.release()
 
     def _next_of_worker(self) -> native.Batch | None:
         """The next batch of this worker's share; None at the end."""

@@ -3,6 +3,8 @@
 import random
 import signal
 import sys
+import threading
+import time
 from itertools import count
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 import somafeed
 from somafeed import ExperimentDataset, experiment_dataloader
+from somafeed.iteration import ExperimentIterator
 
 OPTIONS = {"batch_size": 6, "shuffle_chunk_size": 2, "io_batch_size": 12, "seed": 11}
 N_BATCHES = 17
@@ -125,6 +128,85 @@ def test_a_batch_that_cannot_be_made_comes_again(cells, error, monkeypatch):
             seen.append(ids_of(next(iterator)))
     assert len(seen) == 3
     assert seen + rest_of(cells, ds.state_dict()) == expected
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_threads_that_share_an_iterator_lose_and_double_nothing(cells, seed, monkeypatch):
+    """Threads share each piece of an epoch, in which batches fail in one of them at moments of a
+    seed; then it is resumed."""
+    def slow_fail_at(iterator, batch_idx):
+        # Other threads would take the next batches meanwhile.
+        time.sleep(0.005)
+        fail_at(iterator, batch_idx)
+
+    fail_at = ExperimentIterator._fail_at
+    monkeypatch.setattr(ExperimentIterator, "_fail_at", slow_fail_at)
+    moments = random.Random(seed)
+    expected = sorted(cell for batch in dataset(cells) for cell in ids_of(batch))
+    found, state, n_failures = [], None, 0
+    while state is None or state["epoch"] == 0:
+        ds = dataset(cells)
+        if state is not None:
+            ds.load_state_dict(state)
+        make, n_made, fails_at = ds._loaders.batch_maker(ds), count(), moments.randrange(12)
+
+        def maker(batch, make=make, n_made=n_made, fails_at=fails_at):
+            # In the middle of it, other threads wait for the lock.
+            time.sleep(0.0005)
+            if next(n_made) == fails_at:
+                raise MemoryError
+            return make(batch)
+
+        monkeypatch.setattr(ds._loaders, "_make_batch", maker)
+        iterator, kept, failed = iter(ds), [], []
+
+        def consume(iterator=iterator, kept=kept, failed=failed):
+            try:
+                for batch in iterator:
+                    kept.extend(ids_of(batch))
+            except MemoryError as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=consume) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(failed) <= 1
+        n_failures += len(failed)
+        found += kept
+        state = ds.state_dict()
+    assert sorted(found) == expected
+    assert n_failures > 0
+
+
+def test_an_interrupt_of_a_thread_that_waits_for_the_lock_changes_nothing(cells, monkeypatch):
+    expected = sorted(cell for batch in dataset(cells) for cell in ids_of(batch))
+    ds = dataset(cells)
+    make, is_making, may_go_on = ds._loaders.batch_maker(ds), threading.Event(), threading.Event()
+
+    def maker(batch):
+        is_making.set()
+        may_go_on.wait()
+        return make(batch)
+
+    monkeypatch.setattr(ds._loaders, "_make_batch", maker)
+    iterator, kept = iter(ds), []
+    other = threading.Thread(target=lambda: kept.extend(ids_of(next(iterator))))
+    other.start()
+    is_making.wait()
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(KeyboardInterrupt):
+            next(iterator)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    may_go_on.set()
+    other.join()
+    assert len(kept) == OPTIONS["batch_size"]
+    kept.extend(cell for batch in iterator for cell in ids_of(batch))
+    assert sorted(kept) == expected
 
 
 def test_what_a_collate_function_refuses_comes_again(cells):
