@@ -1,7 +1,7 @@
 //! The reader of X that reads the array's files itself, without libtiledb.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
@@ -22,6 +22,8 @@ pub struct NativeReader {
     is_exact: bool,
     uri: String,
     shape: (u64, u64),
+    /// Number of values, once counted.
+    nnz: OnceLock<u64>,
     data_type: DataType,
     is_far: bool,
     /// The cache in front of an object store, if the config sets one.
@@ -68,6 +70,7 @@ impl OpenArray<'_> {
             is_exact: false,
             uri: self.uri.to_owned(),
             shape,
+            nnz: OnceLock::new(),
             data_type,
             is_far,
             cache,
@@ -203,7 +206,15 @@ impl XReader for NativeReader {
     }
 
     fn nnz(&self) -> Result<Option<u64>, Error> {
-        Ok(Some(self.array.n_cells()))
+        // Possibly nearly all cells were deleted.
+        if !self.array.has_deletes() {
+            return Ok(Some(self.array.n_cells()));
+        }
+        if let Some(nnz) = self.nnz.get() {
+            return Ok(Some(*nnz));
+        }
+        let nnz = self.array.n_values()?;
+        Ok(Some(*self.nnz.get_or_init(|| nnz)))
     }
 
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
@@ -245,6 +256,7 @@ impl XReader for NativeReader {
             is_exact: !is_within_f32(&self.data_type),
             uri: self.uri.clone(),
             shape: self.shape,
+            nnz: self.nnz.clone(),
             data_type: self.data_type.clone(),
             is_far: self.is_far,
             cache: self.cache.clone(),

@@ -81,7 +81,7 @@ pub trait XReader: Send + Sync + Debug {
     fn data_type(&self) -> &DataType;
 
     /// The number of values of X, if known without reading them. It may be slightly too high, never
-    /// too low.
+    /// too low. If cells were deleted by condition, possibly nearly all, they are read and counted.
     fn nnz(&self) -> Result<Option<u64>, Error> {
         Ok(None)
     }

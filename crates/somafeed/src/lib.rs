@@ -66,9 +66,8 @@
 //! | `servers` | sequences in a cluster of Redis or Valkey servers |
 //!
 //! None is on by default. Experiments are read natively. With the feature `libtiledb`, what the
-//! native reader does not support (dense arrays, cells deleted by condition, encryption) is read
-//! through libtiledb, which is loaded from the file in `SOMAFEED_LIBTILEDB`, otherwise from the
-//! user's cache.
+//! native reader does not support (dense arrays, encryption) is read through libtiledb, which is
+//! loaded from the file in `SOMAFEED_LIBTILEDB`, otherwise from the user's cache.
 //!
 //! [tch](https://docs.rs/tch) finds libtorch through `LIBTORCH` when it is built, and programs that
 //! `cargo run` and `cargo test` start find it again. A program that is started in another way needs

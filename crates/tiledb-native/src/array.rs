@@ -12,11 +12,12 @@ use storage::{LocalStorage, Storage};
 
 use crate::datatype::Datatype;
 use crate::decoded_cache::DecodedCache;
+use crate::deletes::{Deleted, Deletes};
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::fragment::{Fragment, RawFooter};
 use crate::index_cache::IndexCache;
-use crate::read::{Output, ReadStats, Reader};
+use crate::read::{Output, ROWS, ReadStats, Reader};
 use crate::request::ColumnSelection;
 use crate::schema::{Layout, Schema, Schemas};
 use crate::unsupported::Unsupported;
@@ -106,10 +107,12 @@ impl Array {
     pub fn open(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self, Error> {
         let files = Files::new(storage);
         let timestamp = options.timestamp.unwrap_or(u64::MAX);
-        let (layout, fragments) = load(&files, timestamp)?;
+        let (layout, fragments, deletes) = load(&files, timestamp)?;
         let pool = options.threads.pool()?;
         let indices = Arc::new(IndexCache::new(options.index_bytes));
         let crop = crop(&layout, &fragments);
+        let concerning = fragments.iter().map(|fragment| &fragment.deletes);
+        let deleted = Deleted::from_fragments(concerning, ROWS);
         let counted = files.storage().request_counts().unwrap_or_default();
         let reader = Reader {
             files,
@@ -117,6 +120,8 @@ impl Array {
             fragments: fragments.into(),
             indices,
             decoded: DecodedCache::default(),
+            deletes: Arc::new(deletes),
+            deleted,
             timestamp,
             narrowing: Narrowing::Nearest,
             crop,
@@ -134,7 +139,7 @@ impl Array {
     /// one, but no decoded cells.
     #[must_use]
     pub fn exact(&self) -> Self {
-        let Reader { files, layout, fragments, indices, timestamp, crop, counted, .. } =
+        let Reader { files, layout, fragments, indices, deletes, timestamp, crop, counted, .. } =
             &self.reader;
         let reader = Reader {
             files: files.clone(),
@@ -142,6 +147,8 @@ impl Array {
             fragments: Arc::clone(fragments),
             indices: Arc::clone(indices),
             decoded: DecodedCache::default(),
+            deletes: Arc::clone(deletes),
+            deleted: self.reader.deleted,
             timestamp: *timestamp,
             narrowing: Narrowing::Exact,
             crop: crop.clone(),
@@ -238,9 +245,14 @@ impl Array {
         self.reader.n_cells()
     }
 
+    /// Whether any cell may have been deleted at the opening time.
+    pub fn has_deletes(&self) -> bool {
+        self.reader.has_deletes()
+    }
+
     /// Number of values as of the opening time. Reads cells only if later ones may replace earlier
-    /// ones, if cells may be later than the opening time, or if cells may lie outside the current
-    /// domain; then as many at a time as take about 64 MB.
+    /// ones, if cells may be later than the opening time or may have been deleted, or if cells may
+    /// lie outside the current domain; then as many at a time as take about 64 MB.
     ///
     /// # Errors
     /// [`Error::Storage`], [`Error::Damaged`] if cells cannot be read.
@@ -268,18 +280,21 @@ impl Array {
     }
 
     /// Identifies the cells that reads return among all states of this array: its shape, the
-    /// fragments that count at the opening time, and this time if it decides between their cells.
+    /// fragments and deletes that count at the opening time, and this time if it decides between
+    /// their cells.
     /// TileDB gives each fragment a name that no other has.
     pub fn version(&self) -> String {
-        let Reader { layout, fragments, timestamp, .. } = &self.reader;
+        let Reader { layout, fragments, deletes, timestamp, .. } = &self.reader;
         let [(_, n_rows), (_, n_columns)] = layout.shape;
         let mut version = format!("{n_rows} x {n_columns}");
-        if self.reader.is_by_time() {
+        let has_delete_times = fragments.iter().any(|fragment| fragment.footer.has_delete_times);
+        if self.reader.is_by_time() || has_delete_times {
             version = format!("{version} as of {timestamp}");
         }
-        for fragment in &**fragments {
+        let names = fragments.iter().map(|fragment| fragment.folder.name.as_str());
+        for name in names.chain(deletes.names()) {
             version.push('\n');
-            version.push_str(&fragment.folder.name);
+            version.push_str(name);
         }
         version
     }
@@ -299,7 +314,9 @@ impl Array {
     /// them. They take about 2 bytes a cell for counts, otherwise 5 to 6. Nothing is evicted for
     /// new cells; lowering the limit evicts. The initial limit is 0. [`Array::read_packed`] resets
     /// it to 0 when it first meets a value that is not a count, since its rows become larger then.
+    /// It stays 0 if cells were deleted by their values.
     pub fn keep_decoded(&self, limit_bytes: u64) {
+        let limit_bytes = if self.reader.has_deletes_by_value() { 0 } else { limit_bytes };
         self.reader.decoded.set_limit_bytes(limit_bytes);
     }
 
@@ -345,7 +362,7 @@ fn crop(layout: &Layout, fragments: &[Fragment]) -> Option<[Range<u64>; 2]> {
     (!fragments.iter().all(lies_within)).then_some(within)
 }
 
-fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>), Error> {
+fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>, Deletes), Error> {
     let unsupported = |reason| Error::Unsupported { place: files.place(), reason };
     let directory = Directory::load(files, timestamp)?;
     let mut schemas = Schemas::new(files, &directory.schemas);
@@ -354,6 +371,7 @@ fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>), E
     if let Some(reason) = directory.obstacle {
         return Err(unsupported(reason));
     }
+    let deletes = Deletes::load(files, &directory.deletes, &latest)?;
     let mut fragments = Vec::new();
     let mut layouts: Vec<((usize, u32), Arc<Layout>)> = Vec::new();
     let oldest = schemas.unnamed()?;
@@ -376,18 +394,20 @@ fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>), E
         if let Some(what) = layout.differs(&of_fragment) {
             return Err(unsupported(Unsupported::SchemaEvolution { fragment: folder.name, what }));
         }
-        let footer = raw.parse_matrix(files, &folder, &schema, of_fragment.attribute_idx)?;
+        let fields = raw.parse(files, &folder, &schema)?;
+        let footer = raw.matrix(files, &folder, &fields, of_fragment.attribute_idx)?;
         if let Some([_, (_, last)]) =
             footer.bounds.filter(|[_, (_, last)]| *last >= u64::from(u32::MAX))
         {
             return Err(unsupported(Unsupported::ColumnsTooWide { last }));
         }
-        fragments.push(Fragment::new(folder, footer, of_fragment));
+        let concerning = deletes.concerning(files, &folder, &fields)?;
+        fragments.push(Fragment::new(folder, footer, of_fragment, concerning));
     }
     if let Some(time) = tied(&fragments).filter(|_| !layout.allows_duplicates) {
         return Err(unsupported(Unsupported::TiedFragments { time }));
     }
-    Ok((layout, fragments))
+    Ok((layout, fragments, deletes))
 }
 
 /// A fragment whose schema lacks the attribute belongs to an evolved array; other reasons are

@@ -13,6 +13,8 @@
 //!   fragment may store the time of each cell: it counts as soon as it begins before the opening
 //!   time, and reads select its cells by time.
 //! - The schema is the latest one not after the opening time, or the first one if all are later.
+//! - A delete counts if its commit (`.del`, alone or in a `.con` file) is not after the opening
+//!   time. An ignore file does not revoke it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -59,8 +61,24 @@ pub(crate) struct Directory {
     pub(crate) latest_schema: usize,
     /// The fragments that count, oldest first.
     pub(crate) fragments: Vec<FragmentFolder>,
+    /// The deletes that count, by name.
+    pub(crate) deletes: Vec<DeleteCommit>,
     /// A commit that this crate does not support.
     pub(crate) obstacle: Option<Unsupported>,
+}
+
+/// A commit of a delete, and the place of its condition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DeleteCommit {
+    /// The last part of its path.
+    pub(crate) name: String,
+    pub(crate) time: u64,
+    /// The file with the condition, relative to the array: the commit, or a list of commits.
+    pub(crate) file: String,
+    /// Offset of the condition in that file.
+    pub(crate) offset: u64,
+    /// The condition's tile, if it was read with a list.
+    pub(crate) tile: Option<Vec<u8>>,
 }
 
 impl Directory {
@@ -88,7 +106,7 @@ impl Directory {
             } else if suffix(&entry.name) == "vac" {
                 found.vacuums.push(path);
             } else {
-                found.note_condition(&path, timestamp);
+                found.note_condition((&path, None), files, timestamp)?;
             }
         }
         for entry in &root {
@@ -104,7 +122,13 @@ impl Directory {
             }
         }
         let fragments = found.fragments(files, timestamp, cell_times)?;
-        Ok(Self { schemas, latest_schema, fragments, obstacle: found.obstacle })
+        let (mut deletes, obstacle) = (found.deletes, found.obstacle);
+        if fragments.is_empty() {
+            // Like libtiledb, which then does not even parse the conditions.
+            deletes.clear();
+        }
+        let deletes = deletes.into_values().collect();
+        Ok(Self { schemas, latest_schema, fragments, deletes, obstacle })
     }
 }
 
@@ -120,9 +144,9 @@ pub fn has_conditions(storage: Arc<dyn Storage>, timestamp: Option<u64>) -> Resu
     let mut found = Commits::default();
     found.load_consolidated(&files, &commits, timestamp)?;
     for entry in &commits {
-        found.note_condition(&entry.name, timestamp);
+        found.note_condition((&entry.name, None), &files, timestamp)?;
     }
-    Ok(found.obstacle.is_some())
+    Ok(found.obstacle.is_some() || !found.deletes.is_empty())
 }
 
 /// Whether a folder beside the schema is a fragment of formats 1 to 4, which needed no commit file.
@@ -190,7 +214,16 @@ struct Commits {
     /// Paths of committed fragments.
     committed: BTreeMap<String, (Source, Times)>,
     vacuums: Vec<String>,
+    /// By name.
+    deletes: BTreeMap<String, DeleteCommit>,
     obstacle: Option<Unsupported>,
+}
+
+/// A line of a list of commits.
+struct CommitLine<'a> {
+    text: String,
+    /// The condition that follows it, and its offset in the list.
+    condition: Option<(u64, &'a [u8])>,
 }
 
 impl Commits {
@@ -202,16 +235,38 @@ impl Commits {
         }
     }
 
-    fn note_condition(&mut self, path: &str, timestamp: u64) {
-        let counts =
-            timestamped_name::parse(last_part(path)).is_none_or(|times| times.end <= timestamp);
-        if counts && suffix(path) == "del" {
-            self.obstacle
-                .get_or_insert_with(|| Unsupported::DeleteConditions { commit: path.to_owned() });
-        } else if counts && suffix(path) == "upd" {
-            self.obstacle
-                .get_or_insert_with(|| Unsupported::UpdateConditions { commit: path.to_owned() });
+    /// Adds the commit of a delete or an update at `path`, whose condition is in a file of its own,
+    /// or in a list of commits.
+    fn note_condition(
+        &mut self,
+        (path, list): (&str, Option<(&str, (u64, &[u8]))>),
+        files: &Files,
+        timestamp: u64,
+    ) -> Result<(), Error> {
+        let (name, kind) = (last_part(path), suffix(path));
+        if kind != "del" && kind != "upd" {
+            return Ok(());
         }
+        let times = timestamped_name::parse(name).ok_or_else(|| {
+            crate::error::Fault::new("the name of a commit has no time")
+                .in_file(files.name(path), 0)
+        })?;
+        if times.end > timestamp {
+            return Ok(());
+        }
+        if kind == "upd" {
+            let commit = path.to_owned();
+            self.obstacle.get_or_insert(Unsupported::UpdateConditions { commit });
+            return Ok(());
+        }
+        let (file, offset, tile) = match list {
+            Some((list, (offset, tile))) => (list, offset, Some(tile.to_vec())),
+            None => (path, 0, None),
+        };
+        let (name, file) = (name.to_owned(), file.to_owned());
+        let commit = DeleteCommit { name: name.clone(), time: times.start, file, offset, tile };
+        self.deletes.entry(name).or_insert(commit);
+        Ok(())
     }
 
     fn load_consolidated(
@@ -228,19 +283,18 @@ impl Commits {
         for entry in commits.iter().filter(|entry| suffix(&entry.name) == "con") {
             let path = format!("__commits/{}", entry.name);
             let bytes = read_list(files, &path)?;
-            for line in
+            for CommitLine { text, condition } in
                 consolidated_lines(&bytes).map_err(|fault| fault.in_file(files.name(&path), 0))?
             {
-                let line = relative(&line);
-                if ignored.contains(&line) {
+                let line = relative(&text);
+                if let Some(condition) = condition {
+                    self.note_condition((&line, Some((&path, condition))), files, timestamp)?;
+                } else if ignored.contains(&line) {
                     continue;
-                }
-                if let Some(name) = line.strip_suffix(".wrt") {
+                } else if let Some(name) = line.strip_suffix(".wrt") {
                     self.add(Source::Consolidated, format!("__fragments/{}", last_part(name)));
                 } else if let Some(name) = line.strip_suffix(".ok") {
                     self.add(Source::Root, last_part(name).to_owned());
-                } else {
-                    self.note_condition(&line, timestamp);
                 }
             }
         }
@@ -343,22 +397,25 @@ pub(crate) fn lines(files: &Files, path: &str) -> Result<Vec<String>, Error> {
 
 /// Splits a consolidated commits file into lines; the length of a condition and the condition
 /// follow a `.del` or `.upd` line.
-fn consolidated_lines(bytes: &[u8]) -> Result<Vec<String>, crate::error::Fault> {
+fn consolidated_lines(bytes: &[u8]) -> Result<Vec<CommitLine<'_>>, crate::error::Fault> {
     let mut out = Vec::new();
     let mut cursor = crate::cursor::Cursor::new(bytes);
     while !cursor.remaining().is_empty() {
         let rest = cursor.remaining();
         let len = rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
-        let line = cursor.text(len, "a commit's name")?;
+        let text = cursor.text(len, "a commit's name")?;
         if len < rest.len() {
             cursor.take(1, "the end of a line")?;
         }
-        if suffix(&line) == "del" || suffix(&line) == "upd" {
+        let mut condition = None;
+        if suffix(&text) == "del" || suffix(&text) == "upd" {
             let len = cursor.u64("the length of a condition")?;
-            cursor.take(usize::try_from(len).unwrap_or(usize::MAX), "a condition")?;
+            let at = cursor.at() as u64;
+            let len = usize::try_from(len).unwrap_or(usize::MAX);
+            condition = Some((at, cursor.take(len, "a condition")?));
         }
-        if !line.is_empty() {
-            out.push(line);
+        if !text.is_empty() {
+            out.push(CommitLine { text, condition });
         }
     }
     Ok(out)

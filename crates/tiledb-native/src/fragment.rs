@@ -14,16 +14,17 @@ use std::sync::{Arc, OnceLock};
 
 use storage::Files;
 
+use crate::deletes::Concerning;
 use crate::directory::FragmentFolder;
 use crate::error::{Error, Fault};
 use crate::schema::Layout;
 pub(crate) use field::Field;
-pub(crate) use footer::{
-    Footer, FooterFields, RawFooter, metadata_file, n_cells, position_range,
-    without_delete_metadata,
-};
+pub(crate) use footer::{Footer, FooterFields, RawFooter, metadata_file, n_cells, position_range};
 pub(crate) use tiles::{Tiles, last_level, tile_numbers, var_tile_offsets};
 
+/// The names of the files of times, and of times of deletion, without their ending.
+pub(crate) const TIMES_STEM: &str = "t";
+pub(crate) const DELETE_TIMES_STEM: &str = "dt";
 /// Fragments whose tiles are read together.
 const AT_ONCE: usize = 32;
 
@@ -34,14 +35,21 @@ pub(crate) struct Fragment {
     pub(crate) footer: Footer,
     pub(crate) layout: Arc<Layout>,
     /// Paths of the files of [`Field::ALL`], from the array.
-    pub(crate) files: [String; 4],
+    pub(crate) files: [String; Field::N],
+    /// The deletes that concern its cells.
+    pub(crate) deletes: Concerning,
     tiles: OnceLock<Tiles>,
 }
 
 impl Fragment {
-    pub(crate) fn new(folder: FragmentFolder, footer: Footer, layout: Arc<Layout>) -> Self {
+    pub(crate) fn new(
+        folder: FragmentFolder,
+        footer: Footer,
+        layout: Arc<Layout>,
+        deletes: Concerning,
+    ) -> Self {
         let files = file_paths(&folder.path, footer.version, &layout);
-        Self { folder, footer, layout, files, tiles: OnceLock::new() }
+        Self { folder, footer, layout, files, deletes, tiles: OnceLock::new() }
     }
 
     /// Cells in tile `tile`.
@@ -97,7 +105,7 @@ impl Fragment {
     }
 }
 
-fn file_paths(folder: &str, version: u32, layout: &Layout) -> [String; 4] {
+fn file_paths(folder: &str, version: u32, layout: &Layout) -> [String; Field::N] {
     let path = |name: String| format!("{folder}/{name}.tdb");
     let [row, column] = layout.dimensions();
     let attribute = format!("a{}", layout.attribute_idx);
@@ -105,7 +113,8 @@ fn file_paths(folder: &str, version: u32, layout: &Layout) -> [String; 4] {
         path(file_stem(version, "d0", &row.name)),
         path(file_stem(version, "d1", &column.name)),
         path(file_stem(version, &attribute, &layout.attribute.0)),
-        path("t".into()),
+        path(TIMES_STEM.into()),
+        path(DELETE_TIMES_STEM.into()),
     ]
 }
 

@@ -6,6 +6,7 @@
 //! in a panic. The fuzzer checks memory use, since it counts all allocations of the process.
 
 mod array;
+mod condition;
 mod directory;
 mod fragment;
 mod group;
@@ -17,7 +18,7 @@ mod tile;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets of this crate.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     ("schema", schema::schema),
     ("generic_tile", schema::generic_tile),
     ("fragment", fragment::fragment),
@@ -28,6 +29,7 @@ pub const TARGETS: [Target; 10] = [
     ("group", group::group),
     ("metadata", group::metadata),
     ("enumeration", group::enumeration),
+    ("condition", condition::condition),
 ];
 
 /// Splits off the first byte; 0 if there is none.

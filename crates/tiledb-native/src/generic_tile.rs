@@ -20,6 +20,8 @@ const HEADER_BYTES: u64 = 4 + 8 + 8 + 1 + 8 + 1 + 4;
 pub(crate) const MAX_BYTES: u64 = 1 << 30;
 /// The largest filtered generic tile: filters add some bytes where they cannot save any.
 const MAX_FILTERED_BYTES: u64 = 2 * MAX_BYTES;
+/// Files that are read together.
+const AT_ONCE: usize = 64;
 /// The largest pipeline in a header; a filter takes about ten bytes.
 const MAX_PIPELINE_BYTES: u32 = 1 << 16;
 
@@ -62,15 +64,27 @@ impl<'a> Source<'a> {
 
 /// Reads and unfilters the only generic tile of `file`, which is fetched at once.
 pub(crate) fn read_file(files: &Files, file: &str) -> Result<Vec<u8>, Error> {
-    let size = files.size(file)?;
-    if size > MAX_FILTERED_BYTES + HEADER_BYTES + u64::from(MAX_PIPELINE_BYTES) {
-        let fault = crate::error::Fault::new(format!(
-            "the file has {size} bytes, more than the largest tile that is read"
-        ));
-        return Err(fault.in_file(files.name(file), 0));
+    Ok(read_files(files, &[file])?.pop().unwrap_or_default())
+}
+
+/// Reads and unfilters the only generic tile of each of `names`, many with one call of the storage.
+pub(crate) fn read_files(files: &Files, names: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
+    let mut tiles = Vec::with_capacity(names.len());
+    for names in names.chunks(AT_ONCE) {
+        for (file, size) in names.iter().zip(files.sizes(names)?) {
+            if size > MAX_FILTERED_BYTES + HEADER_BYTES + u64::from(MAX_PIPELINE_BYTES) {
+                let fault = crate::error::Fault::new(format!(
+                    "the file has {size} bytes, more than the largest tile that is read"
+                ));
+                return Err(fault.in_file(files.name(file), 0));
+            }
+        }
+        for (file, stored) in names.iter().zip(files.read_files(names)?) {
+            let source = Source::new(files, file, stored.len() as u64);
+            tiles.push(source.with_loaded(0, &stored).read(0)?);
+        }
     }
-    let stored = files.read_whole(file)?;
-    Source::new(files, file, stored.len() as u64).with_loaded(0, &stored).read(0)
+    Ok(tiles)
 }
 
 fn read(source: &Source<'_>, offset: u64) -> Result<Vec<u8>, Error> {

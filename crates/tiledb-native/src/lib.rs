@@ -29,9 +29,11 @@
 //! are row-major. The filters zstd, gzip, LZ4, bzip2, RLE, byteshuffle, bitshuffle, bit-width
 //! reduction, positive delta, delta, double delta, float scale, XOR, MD5 and SHA-256 (verified).
 //!
-//! Not supported: dense arrays, other dimensions, several or variable attributes, deletes and
-//! updates by condition, encryption, dictionaries, WebP, and more than 16 fragments of which some
-//! with equal times overlap in an array without duplicates.
+//! Cells that were deleted by condition are left out from the time of their deletion on.
+//!
+//! Not supported: dense arrays, other dimensions, several or variable attributes, updates by
+//! condition, encryption, dictionaries, WebP, and more than 16 fragments of which some with equal
+//! times overlap in an array without duplicates.
 //!
 //! Beside such a matrix ([`Array`]) this crate reads what else a collection of arrays is made of:
 //!
@@ -53,7 +55,7 @@
 //! 3. Now the number of values of each row is known, and with it the place of each value in the
 //!    caller's buffers. Chunks with wanted cells are fetched, neighbours in one read, decoded once
 //!    each, and copied to their places (`read::direct`). With a selection of columns, or if the
-//!    times of cells decide which count, tasks collect cells until everything is known
+//!    times of cells or deletes decide which count, tasks collect cells until everything is known
 //!    (`read::staged`).
 //! 4. Rows whose columns do not ascend (several fragments, other orders) are sorted. In an array
 //!    without duplicates, a repeated place repeats the read through the staged path, where the
@@ -113,6 +115,9 @@
 //! | XOR outputs integers of the size of its input | `filter/xor_filter.cc` |
 //! | Cells outside the current domain of the opening time do not belong to the array | `query/query.cc` |
 //! | Fragments store the times of cells from format 15 on | `misc/constants.cc` |
+//! | A delete stores the negated condition, with codes for enumerated values | `delete_commit_file.md`, `query/deletes_and_updates/deletes_and_updates.cc` |
+//! | Which cells a delete concerns; nulls, missing fields and nested conditions | `query/readers/sparse_index_reader_base.cc`, `query/query_condition.cc` |
+//! | Times of deletion (`dt.tdb`), and the names of considered deletes | `fragment.md` |
 //! | Metadata are records of key, deletion, type, count and values; the latest record of a key counts | `metadata.md`, `metadata/metadata.cc` |
 //! | Details of a group list all members in version 1, and changes in version 2, which the file's name ends in | `group.md`, `group/group_details_v2.cc` |
 //! | The schema names the file of each enumeration | `enumeration.md` |
@@ -139,6 +144,7 @@ mod cursor;
 mod datatype;
 mod decoded_cache;
 mod decoded_chunk;
+mod deletes;
 mod description;
 mod directory;
 mod enumeration;

@@ -7,10 +7,11 @@
 //!
 //! If all columns are wanted, or a range of them ([`kept`]), the first round already knows the
 //! number of values of each row. The second then writes straight into the caller's buffers, columns
-//! and values of a task separately ([`direct`]). For a list of columns, or if the times of cells
-//! decide which of them count, tasks keep their results, which are merged afterwards ([`staged`]).
-//! A range is also read that way if a row's cells are unordered, and from an object store, to which
-//! reads are announced.
+//! and values of a task separately ([`direct`]). For a list of columns, or if the times of cells or
+//! conditions by which single cells were deleted decide which of them count, tasks keep their
+//! results, which are merged afterwards ([`staged`]). A range is also read that way if a row's
+//! cells are unordered, and from an object store, to which reads are announced. Rows that were
+//! deleted as a whole are left out in the first round.
 
 mod chunks;
 mod count;
@@ -33,6 +34,7 @@ use csr::Narrowing;
 use worktime::ReadTimes;
 
 use crate::decoded_cache::DecodedCache;
+use crate::deletes::{Deleted, Deletes};
 use crate::error::{Error, Fault};
 use crate::filter::Decoder;
 use crate::fragment::{Field, Fragment};
@@ -47,6 +49,11 @@ use storage::{Files, Piece, RequestCounts};
 /// Approximate memory of a thread: fetched bytes, a decoded chunk, the wanted cells of the tiles
 /// being read.
 const THREAD_BYTES: u64 = 16 << 20;
+
+/// Indices of the fields of a matrix in conditions.
+pub(crate) const ROWS: usize = 0;
+const COLUMNS: usize = 1;
+const VALUES: usize = 2;
 
 /// Counts and times of a read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -95,6 +102,8 @@ pub(crate) struct Reader {
     pub(crate) fragments: Arc<[Fragment]>,
     pub(crate) indices: Arc<IndexCache>,
     pub(crate) decoded: DecodedCache,
+    pub(crate) deletes: Arc<Deletes>,
+    pub(crate) deleted: Deleted,
     pub(crate) timestamp: u64,
     /// How values become f32, also the kept ones.
     pub(crate) narrowing: Narrowing,
@@ -124,6 +133,9 @@ pub(crate) struct Scratch {
     narrow: Vec<u16>,
     values: Vec<f32>,
     times: Vec<u64>,
+    delete_times: Vec<u64>,
+    /// Values as stored.
+    stored: Vec<u8>,
 }
 
 /// Working memory for decoding a chunk.
@@ -154,7 +166,9 @@ impl Reader {
         } else {
             let row_cells = n_cells / self.layout.shape[0].1.max(1);
             let task_cells = row_cells.saturating_mul(task::TASK_ROWS).saturating_mul(n_threads);
-            let at_once = nnz.min(task_cells).saturating_mul(staged::COLLECTED_CELL_BYTES);
+            let deletable = if self.deletes_cells() { staged::DELETABLE_CELL_BYTES } else { 0 };
+            let cell_bytes = staged::COLLECTED_CELL_BYTES + deletable;
+            let at_once = nnz.min(task_cells).saturating_mul(cell_bytes);
             nnz.saturating_mul(staged::TASK_CELL_BYTES).saturating_add(at_once)
         };
         [indices, self.files.storage().coalesce().prefetch_bytes]
@@ -169,6 +183,7 @@ impl Reader {
         let is_announced = self.files.storage().coalesce().prefetches();
         (is_all || (is_range && !is_announced))
             && !self.is_by_time()
+            && !self.deletes_cells()
             && self.crop.is_none()
             && !self.is_collected.load(Ordering::Relaxed)
     }
@@ -192,6 +207,22 @@ impl Reader {
     /// Whether the times of cells decide which of them count at the opening time.
     pub(crate) fn is_by_time(&self) -> bool {
         self.fragments.iter().any(|fragment| fragment.is_partly_after(self.timestamp))
+    }
+
+    /// Whether any cell may have been deleted.
+    pub(crate) fn has_deletes(&self) -> bool {
+        self.deleted != Deleted::Nothing
+    }
+
+    /// Whether single cells may have been deleted.
+    fn deletes_cells(&self) -> bool {
+        self.deleted == Deleted::Cells
+    }
+
+    /// Whether cells were deleted by their values. These are then needed as stored, so that no
+    /// converted ones can be kept.
+    pub(crate) fn has_deletes_by_value(&self) -> bool {
+        self.fragments.iter().any(|fragment| fragment.deletes.fields().contains(&VALUES))
     }
 
     /// Reads `rows` into `out`, on the current thread pool. Packed rows must not exceed their limit

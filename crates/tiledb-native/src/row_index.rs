@@ -24,8 +24,8 @@ pub(crate) struct TileIndex {
     runs: Box<[Run]>,
     /// For each run the positions of the first cells of its rows, and the end of the last row.
     starts: Box<[u32]>,
-    /// Chunks of columns, values and times.
-    pub(crate) chunks: [OnceLock<Chunks>; 3],
+    /// Chunks of columns, values, times and times of deletion.
+    pub(crate) chunks: [OnceLock<Chunks>; 4],
 }
 
 /// Rows that ascend.
@@ -45,11 +45,27 @@ pub(crate) struct Found {
     pub(crate) starts_at: u32,
 }
 
+impl Found {
+    /// `n_rows` of the rows, from the one with index `first` on.
+    pub(crate) fn part(self, first: usize, n_rows: usize) -> Self {
+        Self {
+            first_row: self.first_row + first as u64,
+            n_rows: n_rows as u32,
+            starts_at: self.starts_at + first as u32,
+        }
+    }
+}
+
 impl TileIndex {
     /// The positions of the first cells of the rows of `found`, and the end of the last row.
     pub(crate) fn starts(&self, found: Found) -> &[u32] {
         let at = found.starts_at as usize;
         &self.starts[at..=at + found.n_rows as usize]
+    }
+
+    /// The rows of each run.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Range<u64>> {
+        self.runs.iter().map(|run| run.first_row..run.first_row + u64::from(run.n_rows))
     }
 
     /// Calls `each` with the tile's part of every one of the sorted, disjoint `wanted` row ranges,

@@ -6,7 +6,7 @@
 //! 2. The tiles are grouped into windows of coordinates ([`window`]), and windows into batches.
 //! 3. The cells of a batch are selected ([`select`]). Mostly the metadata show that a tile's cells
 //!    all belong to the result; coordinates are decoded only at the edges of the wanted ranges,
-//!    where tiles overlap, and where the times of cells decide.
+//!    where tiles overlap, and where the times of cells or deletes decide.
 //! 4. All columns of the batch's tiles are fetched at once ([`fetched`]), decoded, and appended to
 //!    the result ([`column`]).
 //!
@@ -120,9 +120,9 @@ impl Table {
         Ok(())
     }
 
-    /// Number of rows. Reads coordinates only where the metadata of fragments do not settle it:
-    /// where fragments overlap in an array without duplicates, where cells may be later than the
-    /// opening time, and where they may lie outside the current domain.
+    /// Number of rows. Reads cells only where the metadata of fragments do not settle it: where
+    /// fragments overlap in an array without duplicates, where cells may be later than the opening
+    /// time or may have been deleted, and where they may lie outside the current domain.
     ///
     /// # Errors
     /// [`Error::Storage`], [`Error::Damaged`] if these cannot be read.

@@ -62,20 +62,18 @@ pub enum Unsupported {
     },
     /// The array is encrypted.
     Encrypted,
-    /// Cells were deleted by condition.
-    DeleteConditions {
-        /// The commit file with the condition.
+    /// Cells were deleted by a condition that libtiledb does not evaluate either, or whose result
+    /// it does not define.
+    DeleteCondition {
+        /// The commit with the condition.
         commit: String,
+        /// What is wrong with it.
+        what: String,
     },
     /// Cells were updated by condition.
     UpdateConditions {
         /// The commit file with the condition.
         commit: String,
-    },
-    /// A fragment has delete times of its cells.
-    DeleteMetadata {
-        /// Name of the fragment.
-        fragment: String,
     },
     /// A fragment was written under a schema whose dimensions or attribute differ from the array's.
     SchemaEvolution {
@@ -155,14 +153,14 @@ impl fmt::Display for Unsupported {
             }
             Self::Filter { name, of } => write!(f, "the filters of `{of}` include {name}"),
             Self::Encrypted => write!(f, "it is encrypted"),
-            Self::DeleteConditions { commit } => {
-                write!(f, "cells were deleted by condition ({commit})")
+            Self::DeleteCondition { commit, what } => {
+                write!(
+                    f,
+                    "cells were deleted by a condition ({commit}) that cannot be evaluated: {what}"
+                )
             }
             Self::UpdateConditions { commit } => {
                 write!(f, "cells were updated by condition ({commit})")
-            }
-            Self::DeleteMetadata { fragment } => {
-                write!(f, "fragment {fragment} carries the delete times of its cells")
             }
             Self::SchemaEvolution { fragment, what } => {
                 write!(f, "fragment {fragment} has another schema: {what}")

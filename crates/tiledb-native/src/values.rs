@@ -371,6 +371,31 @@ fn convert(word: u64, Conversion { number, narrowing }: Conversion) -> f32 {
     }
 }
 
+/// Copies the values in `range` of a chunk of `n` cells into `out`, `size` bytes each, as stored.
+pub(crate) fn copy_bytes(
+    chunk: Decoded<'_>,
+    (n, size): (usize, usize),
+    range: Range<usize>,
+    out: &mut [u8],
+) {
+    match chunk {
+        Decoded::Plain(bytes) => out.copy_from_slice(&bytes[range.start * size..range.end * size]),
+        Decoded::LowFour(bytes) => {
+            let words = &bytes.as_chunks::<4>().0[range];
+            out.fill(0);
+            out.chunks_exact_mut(size).zip(words).for_each(|(to, word)| {
+                to[..4].copy_from_slice(word);
+            });
+        }
+        Decoded::Planes(planes) => {
+            for (byte, plane) in planes.chunks_exact(n.max(1)).take(size).enumerate() {
+                let to = out.iter_mut().skip(byte).step_by(size);
+                to.zip(&plane[range.clone()]).for_each(|(to, from)| *to = *from);
+            }
+        }
+    }
+}
+
 /// Copies the times in `range` of a chunk of `n` cells into `out`.
 pub(crate) fn copy_times(chunk: Decoded<'_>, n: usize, range: Range<usize>, out: &mut [u64]) {
     match chunk {

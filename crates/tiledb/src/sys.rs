@@ -254,6 +254,8 @@ functions! {
     tiledb_query_condition_alloc(*mut Ctx, Out<QueryCondition>) -> i32;
     tiledb_query_condition_free(*mut *mut QueryCondition);
     tiledb_query_condition_init(*mut Ctx, *mut QueryCondition, *const c_char, *const c_void, u64, c_int) -> i32;
+    tiledb_query_condition_alloc_set_membership(*mut Ctx, *const c_char, *const c_void, u64, *const c_void, u64, c_int, Out<QueryCondition>) -> i32;
+    tiledb_query_condition_combine(*mut Ctx, *const QueryCondition, *const QueryCondition, c_int, Out<QueryCondition>) -> i32;
 
     tiledb_subarray_alloc(*mut Ctx, *const Array, Out<Subarray>) -> i32;
     tiledb_subarray_free(*mut *mut Subarray);

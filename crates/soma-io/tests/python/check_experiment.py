@@ -53,9 +53,8 @@ def check_query(experiment):
         assert found.shape == (len(rows), experiment.ms["RNA"].var.count), found.shape
 
 
-def main(uri, *options):
-    assert options in ((), ("--frames",)), options
-    with tiledbsoma.open(uri) as experiment:
+def read_experiment(uri, options=(), timestamp=None):
+    with tiledbsoma.open(uri, tiledb_timestamp=timestamp) as experiment:
         assert isinstance(experiment, tiledbsoma.Experiment)
         assert isinstance(experiment.ms, tiledbsoma.Collection)
         assert set(experiment) == {"obs", "ms"}, set(experiment)
@@ -63,12 +62,17 @@ def main(uri, *options):
         assert isinstance(measurement, tiledbsoma.Measurement)
         assert isinstance(measurement.X, tiledbsoma.Collection)
         check_query(experiment)
-        holds = {
+        return {
             "obs": read_frame(experiment.obs),
             "var": read_frame(measurement.var),
             "X": {} if options else {name: read_layer(x) for name, x in measurement.X.items()},
         }
-    json.dump(holds, sys.stdout)
 
 
-main(*sys.argv[1:])
+def main(uri, *options):
+    assert options in ((), ("--frames",)), options
+    json.dump(read_experiment(uri, options), sys.stdout)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

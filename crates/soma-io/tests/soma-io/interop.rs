@@ -185,20 +185,74 @@ fn an_experiment_of_tiledbsoma_is_read() {
         assert_same(&described_x::experiment(&experiment), &holds[state]);
         check_counts_and_rows(&experiment, &holds[state]);
     }
-    // Merged fragments keep the time of each cell.
+    merge(&path);
+    for (timestamp, state) in [(None, "latest"), (between, "earlier")] {
+        let experiment = open(&path, timestamp);
+        assert_same(&described_x::experiment(&experiment), &holds[state]);
+        check_counts_and_rows(&experiment, &holds[state]);
+    }
+}
+
+/// Consolidates obs and two layers of X. Merged fragments keep the time of each cell, and the time
+/// at which it was deleted.
+fn merge(experiment: &Path) {
     let merged = [
         ("sm.consolidation.with_timestamps", "true".to_owned()),
         ("sm.mem.total_budget", (256 << 20).to_string()),
     ];
     let context = tiledb::Context::new(&soma_io::Config::new()).unwrap().with(&merged).unwrap();
     for array in ["obs", "ms/RNA/X/raw", "ms/RNA/X/default"] {
-        let uri = path.join(array);
+        let uri = experiment.join(array);
         tiledb::Array::consolidate(&context, uri.to_str().unwrap()).unwrap();
         tiledb::Array::vacuum(&context, uri.to_str().unwrap()).unwrap();
     }
-    for (timestamp, state) in [(None, "latest"), (between, "earlier")] {
-        let experiment = open(&path, timestamp);
-        assert_same(&described_x::experiment(&experiment), &holds[state]);
-        check_counts_and_rows(&experiment, &holds[state]);
+}
+
+/// Puts the commits of every array into one file each.
+fn merge_commits(experiment: &Path) {
+    let mode = [("sm.consolidation.mode", "commits"), ("sm.vacuum.mode", "commits")];
+    let mode = mode.map(|(name, value)| (name, value.to_owned()));
+    let context = tiledb::Context::new(&soma_io::Config::new()).unwrap().with(&mode).unwrap();
+    for array in ["obs", "ms/RNA/var", "ms/RNA/X/raw", "ms/RNA/X/default", "ms/RNA/X/int8"] {
+        let uri = experiment.join(array);
+        tiledb::Array::consolidate(&context, uri.to_str().unwrap()).unwrap();
+        tiledb::Array::vacuum(&context, uri.to_str().unwrap()).unwrap();
+        let commits = std::fs::read_dir(uri.join("__commits")).unwrap();
+        let names: Vec<_> = commits.map(|entry| entry.unwrap().file_name()).collect();
+        assert!(names.iter().all(|name| !name.to_str().unwrap().ends_with(".del")), "{names:?}");
     }
+}
+
+/// Compares the experiment with what tiledbsoma read after each deletion, without libtiledb.
+#[track_caller]
+fn check_deletions(path: &Path, states: &[Value]) {
+    for (step, state) in states.iter().enumerate() {
+        let experiment = open(path, state["at"].as_u64());
+        assert_same(&described_x::experiment(&experiment), &state["holds"]);
+        check_counts_and_rows(&experiment, &state["holds"]);
+        let measurement = experiment.measurement("RNA").unwrap();
+        assert_eq!(experiment.obs().unwrap().why_not_native(), None, "obs after step {step}");
+        assert_eq!(measurement.var().unwrap().why_not_native(), None, "var after step {step}");
+        for name in measurement.layers().unwrap() {
+            let x = measurement.x(&name).unwrap();
+            assert_eq!(x.why_not_native(), None, "layer {name} after step {step}");
+        }
+    }
+}
+
+#[test]
+fn cells_that_tiledbsoma_deletes_are_gone() {
+    let Some(python) = python::interpreter() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("experiment");
+    python::run(&python, "write_experiment.py", &[path.to_str().unwrap()]);
+    let states = python::run(&python, "delete_cells.py", &[path.to_str().unwrap()]);
+    let states = states.as_array().unwrap();
+    let n_obs = |state: &Value| state["holds"]["obs"][0]["values"].as_array().unwrap().len();
+    assert!(n_obs(&states[states.len() - 1]) + 1000 < n_obs(&states[0]));
+    check_deletions(&path, states);
+    merge(&path);
+    check_deletions(&path, states);
+    merge_commits(&path);
+    check_deletions(&path, states);
 }

@@ -119,16 +119,28 @@ fn vacuum_files_of_the_old_layout() {
 }
 
 #[test]
-fn delete_conditions_are_an_obstacle_from_their_time_on() {
+fn conditions_count_from_their_time_on() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &format!("__schema/__1_1_{UUID}"), b"");
-    write(folder.path(), &format!("__commits/__5_5_{UUID}_22.del"), b"");
+    let (delete, update) = (format!("__5_5_{UUID}_22.del"), format!("__7_7_{UUID}_22.upd"));
     let files = Files::new(Arc::new(LocalStorage::new(folder.path())));
-    assert_eq!(Directory::load(&files, 4).unwrap().obstacle, None);
-    assert!(matches!(
-        Directory::load(&files, 5).unwrap().obstacle,
-        Some(Unsupported::DeleteConditions { .. })
-    ));
+    let load = |time| Directory::load(&files, time).unwrap();
+    write(folder.path(), &format!("__commits/{delete}"), b"");
+    assert_eq!(load(6).deletes, Vec::new(), "there are no cells");
+    write(folder.path(), &format!("__commits/__1_1_{UUID}_22.wrt"), b"");
+    write(folder.path(), &format!("__commits/{update}"), b"");
+    let mut list = format!("__commits/{delete}\n").into_bytes();
+    list.extend(2_u64.to_le_bytes());
+    list.extend(b"\n\n");
+    assert_eq!((load(4).deletes, load(6).obstacle), (Vec::new(), None));
+    assert!(matches!(load(7).obstacle, Some(Unsupported::UpdateConditions { .. })));
+    let alone = load(6).deletes;
+    assert_eq!((alone.len(), alone[0].time, &alone[0].tile), (1, 5, &None));
+    write(folder.path(), &format!("__commits/__5_5_{UUID}_22.con"), &list);
+    let listed = load(6).deletes;
+    assert_eq!((listed.len(), &listed[0].name), (1, &delete));
+    assert_eq!(listed[0].tile.as_deref(), Some(&b"\n\n"[..]));
+    assert_eq!(listed[0].offset, list.len() as u64 - 2);
 }
 
 #[test]
@@ -152,8 +164,9 @@ fn conditions_are_found_wherever_commits_have_them() {
         let text = format!("__commits/__1_1_UUID_22.wrt\n{alone}\n\u{2}\0\0\0\0\0\0\0\n\n");
         let consolidated = ("__commits/__1_5_UUID_22.con", text.as_str());
         assert!(has(&[consolidated], None) && !has(&[consolidated], Some(4)));
+        // Fragments are revoked when they are vacuumed; deletes are not.
         let ignored = ("__commits/__1_5_UUID_22.ign", alone.as_str());
-        assert!(!has(&[consolidated, ignored], None));
+        assert!(has(&[consolidated, ignored], None));
     }
 }
 

@@ -7,10 +7,14 @@ pub(crate) enum Field {
     Columns,
     Values,
     Times,
+    /// The time at which each cell was deleted.
+    DeleteTimes,
 }
 
 impl Field {
-    pub(crate) const ALL: [Self; 4] = [Self::Rows, Self::Columns, Self::Values, Self::Times];
+    pub(crate) const N: usize = 5;
+    pub(crate) const ALL: [Self; Self::N] =
+        [Self::Rows, Self::Columns, Self::Values, Self::Times, Self::DeleteTimes];
 
     pub(crate) fn idx(self) -> usize {
         match self {
@@ -18,6 +22,7 @@ impl Field {
             Self::Columns => 1,
             Self::Values => 2,
             Self::Times => 3,
+            Self::DeleteTimes => 4,
         }
     }
 }

@@ -8,6 +8,7 @@ use storage::Piece;
 use crate::cursor::Cursor;
 use crate::directory::FragmentFolder;
 use crate::error::{Error, Fault};
+use crate::fragment::Field;
 use crate::schema::{self, Schema};
 use crate::unsupported::Unsupported;
 pub(crate) use fields::{FooterFields, n_cells};
@@ -32,10 +33,12 @@ pub(crate) struct Footer {
     pub(crate) n_tiles: u64,
     pub(crate) last_tile_cells: u64,
     pub(crate) has_timestamps: bool,
-    /// Sizes of the files of [`super::Field::ALL`] in bytes; 0 if there are no timestamps.
-    pub(crate) file_bytes: [u64; 4],
-    /// Places of the tile offsets in the metadata file, for [`super::Field::ALL`].
-    pub(crate) tile_offsets_at: [u64; 4],
+    /// Whether cells have a time at which they were deleted.
+    pub(crate) has_delete_times: bool,
+    /// Sizes of the files of [`Field::ALL`] in bytes; 0 for times that cells do not have.
+    pub(crate) file_bytes: [u64; Field::N],
+    /// Places of the tile offsets in the metadata file, for [`Field::ALL`].
+    pub(crate) tile_offsets_at: [u64; Field::N],
     /// Place of the bounding rectangles.
     pub(crate) rtree_at: u64,
     /// Size of the metadata file in bytes.
@@ -61,6 +64,7 @@ impl Footer {
             n_tiles: fields.n_tiles,
             last_tile_cells: fields.last_tile_cells,
             has_timestamps: fields.has_timestamps,
+            has_delete_times: fields.has_delete_metadata,
             file_bytes: fields::of_matrix(fields, attribute_idx, &fields.file_bytes),
             tile_offsets_at: fields::of_matrix(fields, attribute_idx, &fields.tile_offsets_at),
             rtree_at: fields.rtree_at,
@@ -192,39 +196,22 @@ impl RawFooter {
             .map_err(|fault| self.damaged(files, folder, fault))
     }
 
-    /// Parses the fields of a fragment of an array of two dimensions, with the attribute of this
-    /// index in `schema`.
-    pub(crate) fn parse_matrix(
+    /// The fields that the reader of a matrix needs, with the attribute of this index in the
+    /// fragment's schema.
+    pub(crate) fn matrix(
         &self,
         files: &Files,
         folder: &FragmentFolder,
-        schema: &Schema,
+        fields: &FooterFields,
         attribute_idx: usize,
     ) -> Result<Footer, Error> {
-        let fields = self.parse(files, folder, schema)?;
-        let footer = Footer::of(&fields, attribute_idx)
-            .map_err(|fault| self.damaged(files, folder, fault))?;
-        without_delete_metadata(files, folder, &fields)?;
-        Ok(footer)
+        Footer::of(fields, attribute_idx).map_err(|fault| self.damaged(files, folder, fault))
     }
 
     fn damaged(&self, files: &Files, folder: &FragmentFolder, fault: Fault) -> Error {
         let at = self.footer_at + self.fields_at as u64;
         fault.in_file(files.name(&metadata_file(folder)), at)
     }
-}
-
-/// Fails if the fragment stores when its cells were deleted.
-pub(crate) fn without_delete_metadata(
-    files: &Files,
-    folder: &FragmentFolder,
-    fields: &FooterFields,
-) -> Result<(), Error> {
-    if !fields.has_delete_metadata {
-        return Ok(());
-    }
-    let reason = Unsupported::DeleteMetadata { fragment: folder.name.clone() };
-    Err(Error::Unsupported { place: files.place(), reason })
 }
 
 /// Reads a range of coordinates that are not negative.

@@ -22,7 +22,7 @@ pub(crate) struct Tiles {
     bounds: Vec<Bounds>,
     tree: RowTree,
     /// Offsets of the tiles in the files of [`Field::ALL`], followed by the file's end.
-    offsets: [Vec<u64>; 4],
+    offsets: [Vec<u64>; Field::N],
 }
 
 impl Tiles {
@@ -78,7 +78,7 @@ impl Tiles {
         let rtree = source.read(footer.rtree_at)?;
         let bounds = leaves(&rtree, fragment)
             .map_err(|fault| fault.in_unfiltered(files.name(&file), footer.rtree_at))?;
-        let mut offsets: [Vec<u64>; 4] = Default::default();
+        let mut offsets: [Vec<u64>; Field::N] = Default::default();
         for (field, &size) in fields(fragment).zip(sizes) {
             let at = footer.tile_offsets_at[field.idx()];
             let bytes = source.read(at)?;
@@ -108,8 +108,15 @@ impl Tiles {
 
 /// The fields for which a fragment has files; none if it is empty.
 fn fields(fragment: &Fragment) -> impl Iterator<Item = Field> {
-    let Footer { n_tiles, has_timestamps, .. } = fragment.footer;
-    let has = move |field: &Field| n_tiles > 0 && (*field != Field::Times || has_timestamps);
+    let Footer { n_tiles, has_timestamps, has_delete_times, .. } = fragment.footer;
+    let has = move |field: &Field| {
+        n_tiles > 0
+            && match field {
+                Field::Times => has_timestamps,
+                Field::DeleteTimes => has_delete_times,
+                Field::Rows | Field::Columns | Field::Values => true,
+            }
+    };
     Field::ALL.into_iter().filter(has)
 }
 

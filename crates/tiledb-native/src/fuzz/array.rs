@@ -9,7 +9,7 @@ use super::first_byte;
 use crate::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr, Threads};
 use storage::fuzz::Served;
 
-const STORED: [&[u8]; 8] = [
+const STORED: [&[u8]; 9] = [
     include_bytes!("../../tests/data/format-06.files"),
     include_bytes!("../../tests/data/format-09-appended.files"),
     include_bytes!("../../tests/data/format-11.files"),
@@ -18,6 +18,7 @@ const STORED: [&[u8]; 8] = [
     include_bytes!("../../tests/data/format-15-consolidated.files"),
     include_bytes!("../../tests/data/format-22-consolidated.files"),
     include_bytes!("../../tests/data/format-22.files"),
+    include_bytes!("../../tests/data/matrix-deleted.files"),
 ];
 /// The stored arrays have a hundred rows. Most runs read few of them, which is faster.
 const MAX_ROWS: u64 = 200;

@@ -5,9 +5,10 @@ use std::sync::{Arc, OnceLock};
 use storage::Files;
 
 use super::first_byte;
+use crate::deletes::Deletes;
 use crate::directory::FragmentFolder;
 use crate::error::Error;
-use crate::fragment::{Field, Fragment, RawFooter};
+use crate::fragment::{Field, Footer, Fragment, RawFooter};
 use crate::schema::{Layout, Schema};
 use crate::timestamped_name::Times;
 use storage::fuzz::{EMPTY_FILE_BYTES, Served};
@@ -34,10 +35,12 @@ fn read(version: u32, file: &[u8]) -> Result<(), Error> {
     for raw in RawFooter::load_all(&files, std::slice::from_ref(&folder), Some(schema))? {
         let layout = Layout::of(schema, version, None)
             .map_err(|reason| Error::Unsupported { place: files.place(), reason })?;
-        let footer = raw.parse_matrix(&files, &folder, schema, layout.attribute_idx)?;
+        let fields = raw.parse(&files, &folder, schema)?;
+        let footer = raw.matrix(&files, &folder, &fields, layout.attribute_idx)?;
+        let deletes = Deletes::default().concerning(&files, &folder, &fields)?;
         let n_tiles = usize::try_from(footer.n_tiles).unwrap_or(usize::MAX);
-        let (shape, fields) = (layout.shape, fields(footer.has_timestamps));
-        let fragment = Fragment::new(folder.clone(), footer, Arc::new(layout));
+        let shape = layout.shape;
+        let fragment = Fragment::new(folder.clone(), footer, Arc::new(layout), deletes);
         let n_cells = fragment.n_cells();
         assert_eq!(n_cells == 0, n_tiles == 0);
         let tiles = fragment.tiles(&files)?;
@@ -49,8 +52,8 @@ fn read(version: u32, file: &[u8]) -> Result<(), Error> {
             assert!(bounds.rows.0 <= bounds.rows.1 && bounds.rows.1 < shape[0].1);
             assert!(bounds.columns.0 <= bounds.columns.1);
             assert!(u64::from(bounds.columns.1) < shape[1].1);
-            for field in fields {
-                let bytes = tiles.bytes(*field, tile);
+            for field in fields(&fragment.footer) {
+                let bytes = tiles.bytes(field, tile);
                 assert!(bytes.start < bytes.end && bytes.end <= EMPTY_FILE_BYTES, "{bytes:?}");
             }
         }
@@ -58,8 +61,13 @@ fn read(version: u32, file: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-fn fields(has_timestamps: bool) -> &'static [Field] {
-    if has_timestamps { &Field::ALL } else { &Field::ALL[..3] }
+fn fields(footer: &Footer) -> impl Iterator<Item = Field> {
+    let Footer { has_timestamps, has_delete_times, .. } = *footer;
+    Field::ALL.into_iter().filter(move |field| match field {
+        Field::Times => has_timestamps,
+        Field::DeleteTimes => has_delete_times,
+        Field::Rows | Field::Columns | Field::Values => true,
+    })
 }
 
 /// The schema of a stored array.

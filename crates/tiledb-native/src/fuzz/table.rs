@@ -9,10 +9,11 @@ use super::first_byte;
 use crate::{Error, OpenOptions, Table, TableColumn};
 use storage::fuzz::Served;
 
-const STORED: [&[u8]; 3] = [
+const STORED: [&[u8]; 4] = [
     include_bytes!("../../tests/data/table.files"),
     include_bytes!("../../tests/data/table-consolidated.files"),
     include_bytes!("../../tests/data/table-texts.files"),
+    include_bytes!("../../tests/data/table-deleted.files"),
 ];
 
 /// Input: index of a stored table (1 byte), or beyond those, files packed in the same form; the
@@ -25,8 +26,8 @@ pub(super) fn table(input: &[u8]) {
         Some(stored) => stored.changed(rest),
         None => Served::unpack(rest),
     };
-    // The stored tables change at times 1 to 5.
-    let timestamp = (timestamp < 8).then_some(timestamp.into());
+    // The stored tables change at times 1 to 9.
+    let timestamp = (timestamp < 10).then_some(timestamp.into());
     // An error is an acceptable result.
     let _read = read(served, timestamp, first.into());
 }

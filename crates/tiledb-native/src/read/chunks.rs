@@ -15,7 +15,7 @@ use crate::filter::Decoded;
 use crate::fragment::Field;
 use crate::schema::Stored;
 use crate::tile::{self, Chunks};
-use crate::values::{Columns, Conversion, Values, copy_times};
+use crate::values::{Columns, Conversion, Values, copy_bytes, copy_times};
 
 /// A decoded chunk.
 #[derive(Debug, Clone)]
@@ -71,6 +71,20 @@ impl<'a> Chunk<'a> {
         values.ok_or_else(|| misplaced(Field::Values))
     }
 
+    /// Copies the values of the cells at `range` of a chunk of values, as stored.
+    pub(super) fn copy_bytes(
+        &self,
+        reader: &Reader,
+        work: &TileWork,
+        range: Range<usize>,
+        out: &mut [u8],
+    ) -> Result<(), Fault> {
+        let Content::Decoded(decoded) = self.content else { return Err(misplaced(Field::Values)) };
+        let size = stored(reader, work, Field::Values).number.size();
+        copy_bytes(decoded, (self.cells.len(), size), range, out);
+        Ok(())
+    }
+
     /// Copies the times of the cells at `range` of a chunk of times.
     pub(super) fn copy_times(&self, range: Range<usize>, out: &mut [u64]) -> Result<(), Fault> {
         let Content::Decoded(decoded) = self.content else { return Err(misplaced(Field::Times)) };
@@ -100,7 +114,7 @@ impl<'a> Chunk<'a> {
                 .values(reader, work)
                 .ok()
                 .map(|values| DecodedChunk::of_values(&values, n, scratch)),
-            Field::Rows | Field::Times => None,
+            Field::Rows | Field::Times | Field::DeleteTimes => None,
         };
         let kept = decoded.and_then(|decoded| reader.decoded.keep(tile, idx, decoded));
         if let Some(kept) = kept {
@@ -213,7 +227,7 @@ fn stored<'a>(reader: &'a Reader, work: &TileWork, field: Field) -> &'a Stored {
         Field::Rows => &layout.rows,
         Field::Columns => &layout.columns,
         Field::Values => &layout.values,
-        Field::Times => &layout.times,
+        Field::Times | Field::DeleteTimes => &layout.times,
     }
 }
 
@@ -228,7 +242,12 @@ fn wishes(reader: &Reader, works: &[TileWork], fields: &[Field]) -> Result<Vec<W
     for &field in fields {
         for (idx, work) in works.iter().enumerate() {
             let fragment = &reader.fragments[work.fragment];
-            if field == Field::Times && !fragment.footer.has_timestamps {
+            let is_there = match field {
+                Field::Times => fragment.footer.has_timestamps,
+                Field::DeleteTimes => fragment.footer.has_delete_times,
+                Field::Rows | Field::Columns | Field::Values => true,
+            };
+            if !is_there {
                 continue;
             }
             let tile = fragment.tiles(&reader.files)?.bytes(field, work.tile);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use csr::CsrBuffers;
 
-use super::{Output, Reader};
+use super::{Output, ReadStats, Reader, plan};
 use crate::error::Error;
 use crate::fragment::Fragment;
 use crate::request::ColumnSelection;
@@ -13,6 +13,10 @@ use crate::request::ColumnSelection;
 const BLOCK_CELLS: u64 = 4 << 20;
 /// The most rows that are read at once.
 const MAX_BLOCK_ROWS: u64 = 1 << 20;
+/// The most rows for each cell that are gone through without knowing whether they have cells.
+const MOST_EMPTY_ROWS: u64 = 64;
+/// Tiles whose row indices are read together.
+const TILES_AT_ONCE: usize = 64;
 
 impl Reader {
     /// Number of values as of the opening time, on the current thread pool. Cells are read only if
@@ -21,22 +25,17 @@ impl Reader {
         if self.all_cells_count() {
             return Ok(self.n_cells());
         }
-        let ranges = self.occupied_rows()?;
-        let n_rows = ranges.iter().map(|rows| rows.end - rows.start).fold(0, u64::saturating_add);
-        let cells_per_row = (self.n_cells() / n_rows.max(1)).max(1);
+        let mut ranges = self.occupied_rows()?;
+        if n_rows_of(&ranges) / MOST_EMPTY_ROWS > self.n_cells().saturating_add(MAX_BLOCK_ROWS) {
+            ranges = self.indexed_rows()?;
+        }
+        let cells_per_row = (self.n_cells() / n_rows_of(&ranges).max(1)).max(1);
         let block_rows = (BLOCK_CELLS / cells_per_row).clamp(1, MAX_BLOCK_ROWS);
         let mut out = CsrBuffers::new();
         let mut n_values = 0_u64;
-        for rows in ranges {
-            let mut start = rows.start;
-            while start < rows.end {
-                let end = rows.end.min(start.saturating_add(block_rows));
-                let block = start..end;
-                let block = std::slice::from_ref(&block);
-                self.read(block, &ColumnSelection::All, Output::Wide(&mut out))?;
-                n_values += out.nnz() as u64;
-                start = end;
-            }
+        for block in blocks(ranges, block_rows) {
+            self.read(&block, &ColumnSelection::All, Output::Wide(&mut out))?;
+            n_values += out.nnz() as u64;
         }
         Ok(n_values)
     }
@@ -54,7 +53,10 @@ impl Reader {
         };
         let has_times = self.fragments.iter().any(|fragment| fragment.footer.has_timestamps);
         let may_repeat = self.keeps_latest() && (has_times || overlap(&self.fragments));
-        !self.is_by_time() && !may_repeat && self.fragments.iter().all(is_within)
+        !self.is_by_time()
+            && !self.has_deletes()
+            && !may_repeat
+            && self.fragments.iter().all(is_within)
     }
 
     /// Sorted, disjoint ranges of the array's rows outside which no tile has cells.
@@ -70,17 +72,63 @@ impl Reader {
                 found.push(first..last.saturating_add(1).min(n_rows));
             });
         }
-        found.sort_unstable_by_key(|rows| rows.start);
-        let mut joined: Vec<Range<u64>> = Vec::new();
-        for rows in found {
-            match joined.last_mut() {
-                Some(last) if rows.start <= last.end => last.end = last.end.max(rows.end),
-                _ => joined.push(rows),
-            }
-        }
-        joined.retain(|rows| rows.start < rows.end);
-        Ok(joined)
+        Ok(joined(found))
     }
+
+    /// Sorted, disjoint ranges of the rows that have cells, by the row indices of all tiles.
+    fn indexed_rows(&self) -> Result<Vec<Range<u64>>, Error> {
+        let (n_rows, mut found) = (self.layout.shape[0].1, Vec::new());
+        let mut stats = ReadStats::default();
+        for (fragment_idx, fragment) in self.fragments.iter().enumerate() {
+            let mut tiles = Vec::new();
+            let all = fragment.tiles(&self.files)?;
+            all.meeting(0, u64::MAX, &mut |tile| tiles.push(tile));
+            for tiles in tiles.chunks(TILES_AT_ONCE) {
+                let indices = self.with_scratch(|scratch| {
+                    plan::indices(self, fragment_idx, tiles, scratch, &mut stats)
+                })?;
+                let rows = indices.iter().flat_map(|index| index.rows());
+                found.extend(rows.map(|rows| rows.start..rows.end.min(n_rows)));
+            }
+            found = joined(found);
+        }
+        Ok(found)
+    }
+}
+
+/// Sorts ranges and joins those that meet; without empty ones.
+fn joined(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.retain(|rows| rows.start < rows.end);
+    ranges.sort_unstable_by_key(|rows| rows.start);
+    let mut joined: Vec<Range<u64>> = Vec::new();
+    for rows in ranges {
+        match joined.last_mut() {
+            Some(last) if rows.start <= last.end => last.end = last.end.max(rows.end),
+            _ => joined.push(rows),
+        }
+    }
+    joined
+}
+
+fn n_rows_of(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|rows| rows.end - rows.start).fold(0, u64::saturating_add)
+}
+
+/// Cuts ranges into lists of `most` rows each, and what is left.
+fn blocks(ranges: Vec<Range<u64>>, most: u64) -> impl Iterator<Item = Vec<Range<u64>>> {
+    let mut rest = ranges.into_iter();
+    let mut open: Option<Range<u64>> = None;
+    std::iter::from_fn(move || {
+        let (mut block, mut left) = (Vec::new(), most);
+        while left > 0 {
+            let Some(rows) = open.take().or_else(|| rest.next()) else { break };
+            let cut = rows.end.min(rows.start.saturating_add(left));
+            left -= cut - rows.start;
+            block.push(rows.start..cut);
+            open = Some(cut..rows.end).filter(|rest| rest.start < rest.end);
+        }
+        (!block.is_empty()).then_some(block)
+    })
 }
 
 /// Whether the rectangles of any two fragments share a place.
@@ -92,4 +140,20 @@ fn overlap(fragments: &[Fragment]) -> bool {
         let in_rows = bounds[idx + 1..].iter().take_while(|[next, _]| next.0 <= rows.1);
         in_rows.into_iter().any(|[_, of]| of.0 <= columns.1 && columns.0 <= of.1)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_have_all_rows_once() {
+        let ranges = joined(vec![7..9, 20..20, 3..8, 1 << 60..(1 << 60) + 1, 30..41]);
+        assert_eq!(ranges, [3..9, 30..41, 1 << 60..(1 << 60) + 1]);
+        assert_eq!(n_rows_of(&ranges), 18);
+        let found: Vec<_> = blocks(ranges.clone(), 8).collect();
+        assert_eq!(found[0], [3..9, 30..32]);
+        assert_eq!(found[1..], [vec![32..40], vec![40..41, 1 << 60..(1 << 60) + 1]]);
+        assert_eq!(blocks(Vec::new(), 8).count(), 0);
+    }
 }

@@ -12,12 +12,13 @@ use super::fetch::announce;
 use super::kept;
 use super::task::Task;
 use super::work::{Part, Planned, TileWork};
-use super::{Decoding, ReadStats, Reader, Scratch};
+use super::{Decoding, ROWS, ReadStats, Reader, Scratch};
+use crate::deletes::{DeletableCells, Deleted, FieldCells};
 use crate::error::Error;
 use crate::fragment::{Field, Fragment};
 use crate::index_cache::Key;
 use crate::request::Columns;
-use crate::row_index::{Builder, TileIndex};
+use crate::row_index::{Builder, Found, TileIndex};
 use crate::tile::{self, Chunks};
 
 /// The tiles that may contain rows of a task, by the index of their fragment.
@@ -159,6 +160,7 @@ fn announced_fields(columns: &Columns) -> &'static [Field] {
 fn known(reader: &Reader, task: &Task, candidates: Candidates) -> (Vec<TileWork>, Vec<Key>) {
     let (mut works, mut unknown) = (Vec::new(), Vec::new());
     for (fragment, tiles) in candidates {
+        let kept = kept_rows(reader, fragment, task);
         let indices = reader.indices.get_all(tiles.iter().map(|&tile| (fragment, tile)));
         for (tile, index) in tiles.into_iter().zip(indices) {
             let key = (fragment, tile);
@@ -166,7 +168,7 @@ fn known(reader: &Reader, task: &Task, candidates: Candidates) -> (Vec<TileWork>
                 unknown.push(key);
                 continue;
             };
-            let parts = parts(task, &index);
+            let parts = parts(task, &index, kept.as_deref());
             if !parts.is_empty() {
                 works.push(TileWork::new(key, index, parts));
             }
@@ -184,9 +186,10 @@ fn plan_one(
 ) -> Result<Planned, Error> {
     let mut works = Vec::new();
     for (fragment_idx, wanted) in candidates {
+        let kept = kept_rows(reader, fragment_idx, &task);
         let indices = indices(reader, fragment_idx, &wanted, scratch, stats)?;
         for (tile, index) in wanted.into_iter().zip(indices) {
-            let parts = parts(&task, &index);
+            let parts = parts(&task, &index, kept.as_deref());
             if !parts.is_empty() {
                 works.push(TileWork::new((fragment_idx, tile), index, parts));
             }
@@ -208,24 +211,52 @@ fn plan_one(
     Ok(Planned { task, works, counts, is_counted })
 }
 
-/// The parts of a tile that belong to a task's rows.
-fn parts(task: &Task, index: &TileIndex) -> Vec<Part> {
+/// Whether each of a task's rows was not deleted from a fragment, if whole rows may have been.
+fn kept_rows(reader: &Reader, fragment: usize, task: &Task) -> Option<Vec<bool>> {
+    let fragment = &reader.fragments[fragment];
+    if reader.deleted != Deleted::Rows || !fragment.deletes.is_any() {
+        return None;
+    }
+    let size = fragment.layout.rows.number.size();
+    let mut stored = Vec::with_capacity(task.n_rows() * size);
+    for row in task.wanted.iter().flat_map(Clone::clone) {
+        stored.extend_from_slice(&row.to_le_bytes()[..size]);
+    }
+    let mut fields = [None; 3];
+    fields[ROWS] = Some(FieldCells::fixed(&stored, size));
+    let n_cells = task.n_rows();
+    let rows = DeletableCells { n_cells, fields: &fields, times: &[], delete_times: &[] };
+    Some(reader.deletes.kept(&fragment.deletes, reader.timestamp, rows))
+}
+
+/// The parts of a tile that belong to a task's rows, of these only those that are `kept`.
+fn parts(task: &Task, index: &TileIndex, kept: Option<&[bool]>) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut n_rows_before = 0;
-    index.find(&task.wanted, |idx, found| {
+    let mut add = |found: Found, task_row: usize| {
         let starts = index.starts(found);
         let cells = (starts[0], starts[found.n_rows as usize]);
         if cells.0 < cells.1 {
-            let task_row = task.bases[idx] + (found.first_row - task.wanted[idx].start) as usize;
             parts.push(Part { found, task_row, cells, n_rows_before });
             n_rows_before += found.n_rows as usize;
+        }
+    };
+    index.find(&task.wanted, |idx, found| {
+        let task_row = task.bases[idx] + (found.first_row - task.wanted[idx].start) as usize;
+        let Some(kept) = kept else { return add(found, task_row) };
+        let mut at = 0;
+        for run in kept[task_row..task_row + found.n_rows as usize].chunk_by(|a, b| a == b) {
+            if run[0] {
+                add(found.part(at, run.len()), task_row + at);
+            }
+            at += run.len();
         }
     });
     parts
 }
 
 /// The row indices of `tiles` of a fragment, from the cache or newly built.
-fn indices(
+pub(super) fn indices(
     reader: &Reader,
     fragment_idx: usize,
     tiles: &[usize],

@@ -1,6 +1,6 @@
 //! Reads cells into buffers of each task, selects among them, and merges the tasks: for selections
-//! of columns, for cells selected by time, and for arrays without duplicates whose fragments
-//! overlap.
+//! of columns, for cells selected by time or by condition, and for arrays without duplicates whose
+//! fragments overlap.
 
 use std::cmp::Reverse;
 
@@ -8,7 +8,8 @@ use rayon::prelude::*;
 
 use super::chunks;
 use super::work::{Planned, TileWork};
-use super::{Output, ReadStats, Reader, Scratch};
+use super::{COLUMNS, Output, ROWS, ReadStats, Reader, Scratch, VALUES};
+use crate::deletes::{DeletableCells, FieldCells};
 use crate::error::Error;
 use crate::fragment::Field;
 use crate::request::{Columns, Rows};
@@ -17,6 +18,10 @@ use crate::request::{Columns, Rows};
 pub(super) const TASK_CELL_BYTES: u64 = 8;
 /// Bytes of a cell while its task runs: place, value and age as collected, and its place in order.
 pub(super) const COLLECTED_CELL_BYTES: u64 = 36;
+
+/// Further bytes of a cell if cells may have been deleted: its fields as stored, its times, and
+/// whether it was.
+pub(super) const DELETABLE_CELL_BYTES: u64 = 44;
 
 /// Cells collected by a task, in the order of the files.
 #[derive(Debug, Default)]
@@ -27,6 +32,9 @@ struct Cells {
     /// The time of each cell, and the index of its tile in the order of fragments and tiles; only
     /// if the latest cell must be selected.
     ages: Vec<(u64, u32)>,
+    /// Whether each cell was deleted; empty if none can be. A deleted cell still replaces earlier
+    /// ones in its place.
+    deleted: Vec<bool>,
 }
 
 /// The rows of a task.
@@ -132,16 +140,28 @@ fn collect(
         let chosen: Vec<bool> = (0..works.len()).map(chosen).collect();
         scratch.values.clear();
         scratch.values.resize(n_cells, 0.0);
-        if with_ages || reader.is_by_time() {
+        let deletes_cells = reader.deletes_cells();
+        if with_ages || reader.is_by_time() || deletes_cells {
             scratch.times.clear();
             scratch.times.resize(n_cells, 0);
         }
+        if deletes_cells {
+            scratch.delete_times.clear();
+            scratch.delete_times.resize(n_cells, 0);
+            scratch.stored.clear();
+            scratch.stored.resize(n_cells * reader.layout.values.number.size(), 0);
+        }
         for (idx, work) in works.iter().enumerate().filter(|(idx, _)| chosen[*idx]) {
-            let with_times =
-                with_ages || reader.fragments[work.fragment].is_partly_after(reader.timestamp);
-            let fields: &[Field] =
-                if with_times { &[Field::Values, Field::Times] } else { &[Field::Values] };
-            load(reader, &works[idx..=idx], &offsets[idx..], fields, scratch, stats)?;
+            let fragment = &reader.fragments[work.fragment];
+            let mut fields = vec![Field::Values];
+            let is_bounded = fragment.is_partly_after(reader.timestamp);
+            if with_ages || is_bounded || fragment.deletes.needs_times() {
+                fields.push(Field::Times);
+            }
+            if fragment.deletes.has_delete_times() {
+                fields.push(Field::DeleteTimes);
+            }
+            load(reader, &works[idx..=idx], &offsets[idx..], &fields, scratch, stats)?;
             let number = with_ages.then_some((n_before + idx) as u32);
             choose(reader, work, (columns, number), (scratch, offsets[idx]), &mut cells);
         }
@@ -173,9 +193,9 @@ fn load(
     scratch: &mut Scratch,
     stats: &mut ReadStats,
 ) -> Result<(), Error> {
-    let Scratch { bytes, decoding, columns, values, times, .. } = scratch;
-    let mut next_part = vec![[0; 4]; works.len()];
-    let mut filled: Vec<[usize; 4]> = (0..works.len()).map(|idx| [offsets[idx]; 4]).collect();
+    let Scratch { bytes, decoding, columns, values, times, delete_times, stored, .. } = scratch;
+    let mut next_part = vec![[0; Field::N]; works.len()];
+    let mut filled: Vec<_> = (0..works.len()).map(|idx| [offsets[idx]; Field::N]).collect();
     chunks::for_each(reader, works, fields, (bytes, decoding), stats, |chunk| {
         let work = &works[chunk.work];
         let field = chunk.field.idx();
@@ -187,17 +207,68 @@ fn load(
             *at = to.end;
             match chunk.field {
                 Field::Columns => {
-                    let stored = chunk.columns(reader, work)?;
-                    stored.check(&range)?;
-                    stored.copy(range, 0, &mut columns[to]);
+                    let found = chunk.columns(reader, work)?;
+                    found.check(&range)?;
+                    found.copy(range, 0, &mut columns[to]);
                 }
-                Field::Values => chunk.values(reader, work)?.copy(range, &mut values[to]),
+                Field::Values => {
+                    if reader.fragments[work.fragment].deletes.fields().contains(&VALUES) {
+                        let size = reader.layout.values.number.size();
+                        let to = &mut stored[to.start * size..to.end * size];
+                        chunk.copy_bytes(reader, work, range.clone(), to)?;
+                    }
+                    chunk.values(reader, work)?.copy(range, &mut values[to]);
+                }
                 Field::Times => chunk.copy_times(range, &mut times[to])?,
+                Field::DeleteTimes => chunk.copy_times(range, &mut delete_times[to])?,
                 Field::Rows => {}
             }
             Ok(())
         })
     })
+}
+
+/// Whether each wanted cell of a tile was not deleted; the cells begin at `scratch.1` in the
+/// scratch buffers. `None` if none can have been.
+fn kept(reader: &Reader, work: &TileWork, (scratch, at): (&Scratch, usize)) -> Option<Vec<bool>> {
+    let fragment = &reader.fragments[work.fragment];
+    let concerning = &fragment.deletes;
+    if !concerning.is_any() || !reader.deletes_cells() {
+        return None;
+    }
+    let n_cells = work.parts.iter().map(|part| (part.cells.1 - part.cells.0) as usize).sum();
+    let (layout, compares) = (&fragment.layout, |field| concerning.fields().contains(&field));
+    let (mut rows, mut columns) = (Vec::new(), Vec::new());
+    let [row_bytes, column_bytes, value_bytes] =
+        [&layout.rows, &layout.columns, &layout.values].map(|stored| stored.number.size());
+    if compares(ROWS) {
+        for part in &work.parts {
+            let starts = work.index.starts(part.found);
+            for (row, pair) in (part.found.first_row..).zip(starts.windows(2)) {
+                let row = row.to_le_bytes();
+                (pair[0]..pair[1]).for_each(|_| rows.extend_from_slice(&row[..row_bytes]));
+            }
+        }
+    }
+    if compares(COLUMNS) {
+        for column in &scratch.columns[at..at + n_cells] {
+            columns.extend_from_slice(&u64::from(*column).to_le_bytes()[..column_bytes]);
+        }
+    }
+    let values = at * value_bytes..(at + n_cells) * value_bytes;
+    let field = |idx, bytes, size| compares(idx).then(|| FieldCells::fixed(bytes, size));
+    let fields = [
+        field(ROWS, rows.as_slice(), row_bytes),
+        field(COLUMNS, columns.as_slice(), column_bytes),
+        field(VALUES, scratch.stored.get(values).unwrap_or_default(), value_bytes),
+    ];
+    let cells = DeletableCells {
+        n_cells,
+        fields: &fields,
+        times: &scratch.times[at..at + n_cells],
+        delete_times: &scratch.delete_times[at..at + n_cells],
+    };
+    Some(reader.deletes.kept(concerning, reader.timestamp, cells))
 }
 
 /// Appends to `cells` the wanted cells of a tile, which begin at `scratch.1` in the scratch
@@ -209,7 +280,9 @@ fn choose(
     scratch: (&Scratch, usize),
     cells: &mut Cells,
 ) {
-    let (scratch, mut at) = scratch;
+    let kept = kept(reader, work, scratch);
+    let (scratch, first) = scratch;
+    let mut at = first;
     let fragment = &reader.fragments[work.fragment];
     let bounded = fragment.is_partly_after(reader.timestamp);
     // Otherwise cell times were not read and are not needed.
@@ -239,14 +312,17 @@ fn choose(
                 if let Some(number) = number {
                     cells.ages.push((time, number));
                 }
+                if reader.deletes_cells() {
+                    cells.deleted.push(kept.as_ref().is_some_and(|kept| !kept[here - first]));
+                }
             }
         }
     }
 }
 
-/// Sorts cells by row, then by column. If ages are known, only the latest cell of each place stays:
-/// of equal times the last fragment wins, in it the last tile, and in the tile the first cell, as
-/// in libtiledb.
+/// Sorts cells by row, then by column, without deleted ones. If ages are known, only the latest
+/// cell of each place stays: of equal times the last fragment wins, in it the last tile, and in the
+/// tile the first cell, as in libtiledb.
 fn by_row(cells: &Cells, n_rows: usize) -> TaskRows {
     let mut starts = vec![0_usize; n_rows + 1];
     for &row in &cells.rows {
@@ -281,7 +357,8 @@ fn by_row(cells: &Cells, n_rows: usize) -> TaskRows {
         for (idx, &cell) in row.iter().enumerate() {
             let repeated = idx > 0 && column(row[idx - 1]) == column(cell);
             out.has_repeats |= repeated;
-            if cells.ages.is_empty() || !repeated {
+            let is_deleted = cells.deleted.get(cell as usize).is_some_and(|deleted| *deleted);
+            if (cells.ages.is_empty() || !repeated) && !is_deleted {
                 out.columns.push(column(cell));
                 out.values.push(cells.values[cell as usize]);
             }

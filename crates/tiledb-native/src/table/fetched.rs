@@ -10,6 +10,7 @@ use super::fragment::{Part, main_bytes};
 use super::snapshot::{Column, Snapshot};
 use super::window::WantedTile;
 use crate::datatype::Number;
+use crate::deletes::{FieldCells, Places};
 use crate::error::{Error, Fault};
 use crate::read::fetch::fetch;
 use crate::tile;
@@ -38,6 +39,18 @@ pub(super) enum DecodedTile {
         offsets: Option<Vec<usize>>,
         validity: Option<Vec<u8>>,
     },
+}
+
+impl DecodedTile {
+    /// The cells, of a column of this kind; `None` if the fragment does not have them.
+    pub(super) fn cells(&self, kind: FieldKind) -> Option<FieldCells<'_>> {
+        let Self::Stored { bytes, offsets, validity } = self else { return None };
+        let places = match kind {
+            FieldKind::Fixed(n_bytes) => Places::Fixed(n_bytes),
+            FieldKind::VarSized => Places::VarSized(offsets.as_deref().unwrap_or_default()),
+        };
+        Some(FieldCells { bytes, places, validity: validity.as_deref() })
+    }
 }
 
 impl<'a> Fetched<'a> {
@@ -112,6 +125,12 @@ impl<'a> Fetched<'a> {
         }
     }
 
+    /// Decodes the times of a tile's cells, or the times at which they were deleted.
+    pub(super) fn times(&self, tile: u32, field: usize) -> Result<Vec<u64>, Error> {
+        let bytes = self.main(tile, field)?;
+        Ok(bytes.as_chunks::<8>().0.iter().map(|time| u64::from_le_bytes(*time)).collect())
+    }
+
     /// Decodes the coordinates of a tile.
     pub(super) fn coordinates(&self, tile: u32) -> Result<Vec<u64>, Error> {
         let bytes = self.main(tile, DIMENSION)?;
@@ -153,15 +172,21 @@ impl<'a> Fetched<'a> {
         self.places.get(&key).and_then(|place| self.bytes.get(place.clone())).unwrap_or_default()
     }
 
-    /// Decodes all parts of a field of a tile.
+    /// Decodes all parts of a field of a tile whose cells count.
     pub(super) fn decode(&self, tile: u32, field: usize) -> Result<DecodedTile, Error> {
-        let wanted = &self.tiles[tile as usize];
-        let fragment = self.snapshot.fragment(wanted);
+        let fragment = self.snapshot.fragment(&self.tiles[tile as usize]);
         if let Some(what) = fragment.form.other_type(field) {
             let (fragment, what) = (fragment.folder.name.clone(), what.to_owned());
             let reason = Unsupported::SchemaEvolution { fragment, what };
             return Err(Error::Unsupported { place: self.snapshot.files.place(), reason });
         }
+        self.decode_as_stored(tile, field)
+    }
+
+    /// Decodes all parts of a field of a tile; missing if the fragment has it with another type.
+    pub(super) fn decode_as_stored(&self, tile: u32, field: usize) -> Result<DecodedTile, Error> {
+        let wanted = &self.tiles[tile as usize];
+        let fragment = self.snapshot.fragment(wanted);
         let Some(stored) = &fragment.form.fields[field] else {
             // A damaged footer must not fill memory with rows that are not there.
             self.main(tile, DIMENSION)?;

@@ -3,7 +3,7 @@
 use crate::datatype::{Datatype, Number};
 use crate::filter::texts::{TextPipeline, bind_texts};
 use crate::filter::{Filter, Pipeline};
-use crate::fragment::file_stem;
+use crate::fragment::{DELETE_TIMES_STEM, TIMES_STEM, file_stem};
 use crate::schema::{self, Attribute, Dimension, MAX_CAPACITY, Schema, VARIABLE};
 use crate::unsupported::Unsupported;
 
@@ -14,8 +14,8 @@ pub(super) struct Form {
     pub(super) dimension: Dimension,
     /// How coordinates are stored.
     pub(super) number: Number,
-    /// The dimension, the attributes of the table in its order, and the times of cells; `None` for
-    /// attributes that the fragment's schema does not have.
+    /// The dimension, the attributes of the table in its order, the times of cells, and the times
+    /// at which they were deleted; `None` for attributes that the fragment's schema does not have.
     pub(super) fields: Vec<Option<StoredField>>,
     /// Indices of the fields whose name the fragment's schema has with another type.
     pub(super) other_types: Vec<usize>,
@@ -55,6 +55,7 @@ pub(super) enum FileNumber {
     Dimension,
     Attribute(usize),
     Times,
+    DeleteTimes,
 }
 
 /// The size of a cell.
@@ -96,7 +97,9 @@ impl Form {
             let found = found.filter(is_same);
             fields.push(found.map(|idx| attribute_field(stored, idx, version)).transpose()?);
         }
-        fields.push(Some(times_field(stored, version)?));
+        fields.push(Some(times_field(stored, version, (FileNumber::Times, TIMES_STEM))?));
+        let deleted = (FileNumber::DeleteTimes, DELETE_TIMES_STEM);
+        fields.push(Some(times_field(stored, version, deleted)?));
         let (capacity, dimension) = (stored.capacity, dimension.clone());
         Ok(Self { capacity, dimension, number, fields, other_types })
     }
@@ -208,11 +211,15 @@ fn attribute_field(schema: &Schema, idx: usize, version: u32) -> Result<StoredFi
 /// The most bytes of a cell of fixed size.
 const MAX_CELL_BYTES: usize = 1 << 16;
 
-fn times_field(schema: &Schema, version: u32) -> Result<StoredField, Unsupported> {
+fn times_field(
+    schema: &Schema,
+    version: u32,
+    (file, stem): (FileNumber, &str),
+) -> Result<StoredField, Unsupported> {
     Ok(StoredField {
         name: "timestamps".to_owned(),
-        file: FileNumber::Times,
-        stem: "t".to_owned(),
+        file,
+        stem: stem.to_owned(),
         kind: FieldKind::Fixed(8),
         value_bytes: 8,
         main: schema::bind(&schema.coords_filters, Datatype::UINT64, version, "timestamps")?,

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::form::{DIMENSION, FieldKind, FileNumber, Form, StoredField, VarFilters};
+use crate::deletes::Concerning;
 use crate::directory::FragmentFolder;
 use crate::error::Fault;
 use crate::fragment::{FooterFields, n_cells, position_range};
@@ -14,6 +15,8 @@ pub(super) struct TableFragment {
     pub(super) folder: FragmentFolder,
     pub(super) footer: FooterFields,
     pub(super) form: Arc<Form>,
+    /// The deletes that concern its cells.
+    pub(super) deletes: Concerning,
     /// The least and the greatest coordinate; `None` if the fragment is empty.
     pub(super) bounds: Option<(u64, u64)>,
     /// The bounds of each tile, read when first needed.
@@ -61,6 +64,7 @@ impl TableFragment {
         folder: FragmentFolder,
         footer: FooterFields,
         form: Arc<Form>,
+        deletes: Concerning,
     ) -> Result<Self, Fault> {
         if footer.is_dense {
             return Err(Fault::new("a dense fragment in a sparse array"));
@@ -75,6 +79,7 @@ impl TableFragment {
             folder,
             footer,
             form,
+            deletes,
             tiles: OnceLock::new(),
             places,
         })
@@ -162,7 +167,11 @@ impl TableFragment {
         let has_cells = self.footer.n_tiles > 0;
         let missing = fields.into_iter().filter(|_| has_cells).filter_map(|field| {
             let stored = self.form.fields.get(field)?.as_ref()?;
-            let is_there = stored.file != FileNumber::Times || self.footer.has_timestamps;
+            let is_there = match stored.file {
+                FileNumber::Times => self.footer.has_timestamps,
+                FileNumber::DeleteTimes => self.footer.has_delete_metadata,
+                FileNumber::Dimension | FileNumber::Attribute(_) => true,
+            };
             (is_there && self.places[field].get().is_none()).then_some((field, stored))
         });
         missing.collect()
@@ -173,6 +182,7 @@ impl TableFragment {
             FileNumber::Dimension => self.footer.dimension_file(0),
             FileNumber::Attribute(idx) => idx,
             FileNumber::Times => self.footer.times_file(),
+            FileNumber::DeleteTimes => self.footer.delete_times_file(),
         }
     }
 }

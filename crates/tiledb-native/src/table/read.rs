@@ -158,12 +158,12 @@ impl<'a> Plan<'a> {
         batches(&self.windows, most, size)
     }
 
-    /// Bytes of `fields` in a tile once decoded.
+    /// Bytes of `fields`, and of those that deletes compare, in a tile once decoded.
     fn decoded_bytes(&self, tile: u32, fields: &[usize]) -> u64 {
         let wanted = &self.tiles[tile as usize];
         let fragment = self.snapshot.fragment(wanted);
         let bytes = |field: &usize| fragment.decoded_bytes(*field, wanted.tile as usize);
-        fields.iter().map(bytes).fold(0, u64::saturating_add)
+        fields.iter().chain(fragment.deletes.fields()).map(bytes).fold(0, u64::saturating_add)
     }
 
     /// Appends the selected cells of `batch`, by ascending coordinate.
@@ -176,19 +176,19 @@ impl<'a> Plan<'a> {
         let Self { snapshot, tiles, ranges, .. } = self;
         let wanted = Wanted { snapshot, tiles, ranges };
         let mut undecided: Vec<(u32, usize)> = Vec::new();
-        let mut fragments: Vec<u32> = Vec::new();
-        for window in batch {
-            for (tile, needs_times) in wanted.undecided(window) {
-                fragments.push(tiles[tile as usize].fragment);
-                undecided.push((tile, DIMENSION));
-                undecided.extend(needs_times.then(|| (tile, snapshot.times_field())));
-            }
+        let (mut fragments, mut fields) = (Vec::new(), vec![DIMENSION]);
+        for tile in batch.iter().flat_map(|window| wanted.undecided(window)) {
+            fragments.push(tiles[tile as usize].fragment);
+            let needed = wanted.needed(tile);
+            fields.extend_from_slice(&needed);
+            undecided.extend(needed.into_iter().map(|field| (tile, field)));
         }
         fragments.sort_unstable();
         fragments.dedup();
-        let fragments: Vec<_> =
-            fragments.into_iter().map(|idx| &snapshot.fragments[idx as usize]).collect();
-        let fields = [DIMENSION, snapshot.times_field()];
+        fields.sort_unstable();
+        fields.dedup();
+        let fragments: Vec<&TableFragment> =
+            fragments.into_iter().map(|idx: u32| &snapshot.fragments[idx as usize]).collect();
         TableFragment::load(&snapshot.files, &fragments, &fields)?;
         let fetched = Fetched::read(snapshot, tiles, &undecided, buffer)?;
         let selected: Vec<Vec<Run>> = batch

@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::fetched::Fetched;
+use super::fetched::{DecodedTile, Fetched};
+use super::form::DIMENSION;
 use super::snapshot::Snapshot;
 use super::window::{WantedTile, Window};
+use crate::deletes::DeletableCells;
 use crate::error::Error;
 
 /// Consecutive cells of one tile.
@@ -25,6 +27,7 @@ struct Candidate {
     age: (u64, u32),
     tile: u32,
     cell: u32,
+    is_deleted: bool,
 }
 
 /// The wanted cells of a read: the state, the tiles, and the sorted coordinates.
@@ -88,26 +91,38 @@ impl<'a> Wanted<'a> {
             && last <= window.bounds.1
             && !may_repeat
             && !fragment.is_partly_after(self.snapshot.timestamp)
+            && !fragment.deletes.is_any()
             && self.snapshot.cells_ascend
     }
 
-    /// The tiles of `window` whose coordinates are needed to select cells, and whether their times
-    /// are, too.
-    pub(super) fn undecided(&self, window: &Window) -> Vec<(u32, bool)> {
+    /// The tiles of `window` whose coordinates are needed to select cells.
+    pub(super) fn undecided(&self, window: &Window) -> impl Iterator<Item = u32> {
         let clusters = self.clusters(window).into_iter().filter(|cluster| !cluster.is_whole);
-        let tiles = clusters.flat_map(|cluster| cluster.tiles);
-        tiles.map(|tile| (tile, self.needs_times(self.tile(tile)))).collect()
+        clusters.flat_map(|cluster| cluster.tiles)
+    }
+
+    /// The fields that are needed to select cells of an undecided tile.
+    pub(super) fn needed(&self, tile: u32) -> Vec<usize> {
+        let tile = self.tile(tile);
+        let concerning = &self.snapshot.fragment(tile).deletes;
+        let mut fields = vec![DIMENSION];
+        fields.extend(concerning.fields().iter().filter(|field| **field != DIMENSION));
+        fields.extend(self.needs_times(tile).then(|| self.snapshot.times_field()));
+        let delete_times = concerning.has_delete_times();
+        fields.extend(delete_times.then(|| self.snapshot.delete_times_field()));
+        fields
     }
 
     fn needs_times(&self, tile: &WantedTile) -> bool {
         let fragment = self.snapshot.fragment(tile);
         fragment.footer.has_timestamps
             && (!self.snapshot.allows_duplicates
+                || fragment.deletes.needs_times()
                 || fragment.is_partly_after(self.snapshot.timestamp))
     }
 
-    /// Selects the cells of `window`, by ascending coordinate; `fetched` has the coordinates and
-    /// times of its undecided tiles.
+    /// Selects the cells of `window`, by ascending coordinate; `fetched` has the needed fields of
+    /// its undecided tiles.
     pub(super) fn select(&self, window: &Window, fetched: &Fetched<'_>) -> Result<Vec<Run>, Error> {
         let mut runs = Vec::new();
         for cluster in self.clusters(window) {
@@ -142,6 +157,8 @@ impl<'a> Wanted<'a> {
         if !self.snapshot.allows_duplicates {
             found.dedup_by_key(|candidate| candidate.coordinate);
         }
+        // A deleted cell still replaces the earlier ones in its place.
+        found.retain(|candidate| !candidate.is_deleted);
         for Candidate { tile, cell, .. } in found {
             match runs.last_mut() {
                 Some(run) if run.tile == tile && run.cells.end == cell => run.cells.end += 1,
@@ -163,11 +180,12 @@ impl<'a> Wanted<'a> {
         let wanted = self.tile(tile);
         let fragment = self.snapshot.fragment(wanted);
         let coordinates = fetched.coordinates(tile)?;
-        let mut times = Vec::new();
-        if self.needs_times(wanted) {
-            let bytes = fetched.main(tile, self.snapshot.times_field())?;
-            times = bytes.as_chunks::<8>().0.iter().map(|time| u64::from_le_bytes(*time)).collect();
-        }
+        let times = if self.needs_times(wanted) {
+            fetched.times(tile, self.snapshot.times_field())?
+        } else {
+            Vec::new()
+        };
+        let kept = self.kept(tile, &times, fetched)?;
         let is_bounded = fragment.is_partly_after(self.snapshot.timestamp);
         let mut range = (1, 0);
         for (cell, coordinate) in (0_u32..).zip(coordinates) {
@@ -189,8 +207,39 @@ impl<'a> Wanted<'a> {
                 continue;
             }
             let age = if self.snapshot.allows_duplicates { (0, 0) } else { (time, rank) };
-            found.push(Candidate { coordinate, age, tile, cell });
+            let is_deleted = kept.as_ref().is_some_and(|kept| !kept[cell as usize]);
+            found.push(Candidate { coordinate, age, tile, cell, is_deleted });
         }
         Ok(())
+    }
+
+    /// Whether each cell of a tile was not deleted; `None` if none can have been.
+    fn kept(
+        &self,
+        tile: u32,
+        times: &[u64],
+        fetched: &Fetched<'_>,
+    ) -> Result<Option<Vec<bool>>, Error> {
+        let wanted = self.tile(tile);
+        let concerning = &self.snapshot.fragment(wanted).deletes;
+        if !concerning.is_any() {
+            return Ok(None);
+        }
+        let mut decoded: Vec<(usize, DecodedTile)> = Vec::new();
+        for &field in concerning.fields() {
+            decoded.push((field, fetched.decode_as_stored(tile, field)?));
+        }
+        let mut fields = vec![None; self.snapshot.columns.len()];
+        for (field, of_field) in &decoded {
+            fields[*field] = of_field.cells(self.snapshot.columns[*field].kind);
+        }
+        let delete_times = if concerning.has_delete_times() {
+            fetched.times(tile, self.snapshot.delete_times_field())?
+        } else {
+            Vec::new()
+        };
+        let n_cells = wanted.n_cells as usize;
+        let cells = DeletableCells { n_cells, fields: &fields, times, delete_times: &delete_times };
+        Ok(Some(self.snapshot.deletes.kept(concerning, self.snapshot.timestamp, cells)))
     }
 }

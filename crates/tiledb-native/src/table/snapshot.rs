@@ -8,10 +8,11 @@ use super::form::{FieldKind, Form};
 use super::fragment::TableFragment;
 use super::window::WantedTile;
 use crate::array::MOST_SORTED_STABLY;
+use crate::deletes::Deletes;
 use crate::description::ArrayDescription;
 use crate::directory::Directory;
 use crate::error::{Error, Fault};
-use crate::fragment::{RawFooter, metadata_file, without_delete_metadata};
+use crate::fragment::{RawFooter, metadata_file};
 use crate::schema::{Attribute, Schema, Schemas, VARIABLE};
 use crate::unsupported::Unsupported;
 
@@ -32,6 +33,7 @@ pub(super) struct Snapshot {
     pub(super) fragments: Vec<TableFragment>,
     /// The dimension, then the attributes.
     pub(super) columns: Vec<Column>,
+    pub(super) deletes: Deletes,
 }
 
 /// The longest fill value of a var-sized column that is repeated for rows from before the column;
@@ -64,7 +66,8 @@ impl Snapshot {
         if let Some(reason) = directory.obstacle.clone() {
             return Err(unsupported(reason));
         }
-        let fragments = load_fragments(files, &directory, &mut schemas, &table)?;
+        let deletes = Deletes::load(files, &directory.deletes, &table)?;
+        let fragments = load_fragments(files, (&directory, &deletes), &mut schemas, &table)?;
         if let Some(time) = tied(&fragments).filter(|_| !table.allows_duplicates) {
             return Err(unsupported(Unsupported::TiedFragments { time }));
         }
@@ -85,6 +88,7 @@ impl Snapshot {
             current,
             fragments,
             columns,
+            deletes,
             files: files.clone(),
         };
         Ok((snapshot, description))
@@ -100,6 +104,11 @@ impl Snapshot {
         self.columns.len()
     }
 
+    /// Index of the times at which cells were deleted among the fields.
+    pub(super) fn delete_times_field(&self) -> usize {
+        self.columns.len() + 1
+    }
+
     /// Number of rows if the footers show that every cell is one.
     pub(super) fn n_rows_by_footers(&self) -> Option<u64> {
         let mut bounds = Vec::new();
@@ -108,7 +117,8 @@ impl Snapshot {
             let Some((first, last)) = fragment.bounds else { continue };
             let may_repeat = fragment.footer.has_timestamps && !self.allows_duplicates;
             let is_cut = first < self.current.0 || last > self.current.1;
-            if may_repeat || is_cut || fragment.is_partly_after(self.timestamp) {
+            let is_bounded = fragment.is_partly_after(self.timestamp);
+            if may_repeat || is_cut || is_bounded || fragment.deletes.is_any() {
                 return None;
             }
             bounds.push((first, last));
@@ -166,7 +176,7 @@ fn tied(fragments: &[TableFragment]) -> Option<u64> {
 
 fn load_fragments(
     files: &Files,
-    directory: &Directory,
+    (directory, deletes): (&Directory, &Deletes),
     schemas: &mut Schemas<'_>,
     table: &Schema,
 ) -> Result<Vec<TableFragment>, Error> {
@@ -194,8 +204,8 @@ fn load_fragments(
             form
         };
         let footer = raw.parse(files, folder, &schema)?;
-        without_delete_metadata(files, folder, &footer)?;
-        let fragment = TableFragment::new(folder.clone(), footer, form);
+        let concerning = deletes.concerning(files, folder, &footer)?;
+        let fragment = TableFragment::new(folder.clone(), footer, form, concerning);
         let damaged = |fault: Fault| fault.in_file(files.name(&metadata_file(folder)), 0);
         fragments.push(fragment.map_err(damaged)?);
         other_types.push(Form::other_attribute(table, &schema));

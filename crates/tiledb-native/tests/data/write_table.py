@@ -1,9 +1,11 @@
-"""Writes table.files, table-consolidated.files, table-texts.files and group.files of this folder with tiledbsoma 2.3.0, from any folder:
+"""Writes table*.files, matrix-deleted.files and group.files of this folder with tiledbsoma 2.3.0, from any folder:
 
     python write_table.py
 
 The form of the packed files is that of write.py. The table has rows 0 to 39 of time 2, 30 to 49 of time 3, which replace ten, and 50 to
 59 of time 5; at time 4 a column was added. The group has a member of each kind, and lost one.
+In table-deleted and matrix-deleted, cells were deleted at times 6, 7 and 9; the first two deletions were consolidated, at 8 others
+were written, and the commits until then are in one file.
 The texts of table-texts have the filters of obs in the Census of 2023: a dictionary, or run lengths, before zstd.
 """
 
@@ -82,6 +84,62 @@ def write_texts(path):
         frame.write(table)
 
 
+def consolidate(kind, path, mode):
+    with kind.open(path, "w", context=context(8)) as array:
+        array._handle.consolidate_and_vacuum([mode])
+    commits = os.path.join(path, "__commits")
+    for name in os.listdir(commits) if mode == "commits" else []:
+        if not name.endswith(".con"):
+            os.remove(os.path.join(commits, name))
+
+
+def delete_rows(path):
+    """Deletes rows of the table, in a copy of it."""
+    kind = tiledbsoma.DataFrame
+    for time, value_filter in [(6, "kind == 'B cell' and share > 8.0"), (7, "name == 'row 33 ' or added not in [150, 153, 156]")]:
+        with kind.open(path, "d", context=context(time)) as frame:
+            frame.delete_cells((), value_filter=value_filter)
+    consolidate(kind, path, "fragments")
+    with kind.open(path, "w", context=context(8)) as frame:
+        frame.write(columns(range(31, 40), 8))
+    consolidate(kind, path, "commits")
+    with kind.open(path, "d", context=context(9)) as frame:
+        frame.delete_cells(([0, 31, 35, 51],))
+
+
+def write_matrix(path):
+    kind = tiledbsoma.SparseNDArray
+    options = {"tiledb": {"create": {"capacity": 32}}}
+    kind.create(path, type=pa.float32(), shape=(60, 40), platform_config=options, context=context(1)).close()
+    date_new_schemas(path, 1)
+
+    def write(time, rows):
+        cells = [(row, (row * 7 + cell * 11) % 40, row + time / 4) for row in rows for cell in range(row % 4)]
+        found = {(row, column): value for row, column, value in cells}
+        triples = pa.table(
+            {
+                "soma_dim_0": pa.array([row for row, _ in found], pa.int64()),
+                "soma_dim_1": pa.array([column for _, column in found], pa.int64()),
+                "soma_data": pa.array(found.values(), pa.float32()),
+            }
+        )
+        with kind.open(path, "w", context=context(time)) as array:
+            array.write(triples)
+
+    def delete(time, coords):
+        with kind.open(path, "d", context=context(time)) as array:
+            array.delete_cells(coords)
+
+    write(2, range(50))
+    write(3, range(30, 60))
+    delete(6, (slice(5, 12), slice(0, 20)))
+    delete(7, ([31, 42, 50],))
+    consolidate(kind, path, "fragments")
+    write(8, range(3, 12))
+    consolidate(kind, path, "commits")
+    delete(9, (slice(None), [3, 14, 15]))
+
+
 def write_group(path):
     with tiledbsoma.Collection.create(path, context=context(1)) as group:
         group.metadata["text"] = "value"
@@ -111,12 +169,18 @@ def pack(folder, name):
 
 def main():
     folder = tempfile.mkdtemp()
-    table, texts, group = (os.path.join(folder, name) for name in ("table", "texts", "group"))
+    names = ("table", "deleted", "matrix", "texts", "group")
+    table, deleted, matrix, texts, group = (os.path.join(folder, name) for name in names)
     write_table(table)
+    shutil.copytree(table, deleted)
     pack(table, "table.files")
     with tiledbsoma.DataFrame.open(table, "w") as frame:
         frame._handle.consolidate_and_vacuum(["fragments"])
     pack(table, "table-consolidated.files")
+    delete_rows(deleted)
+    pack(deleted, "table-deleted.files")
+    write_matrix(matrix)
+    pack(matrix, "matrix-deleted.files")
     write_texts(texts)
     pack(texts, "table-texts.files")
     write_group(group)

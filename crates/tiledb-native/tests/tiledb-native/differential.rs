@@ -2,6 +2,7 @@
 //! cell.
 #![expect(clippy::cast_lossless, reason = "small numbers made for tests")]
 
+mod conditions;
 mod created;
 mod edge_cases;
 mod fragments;

@@ -14,7 +14,7 @@ mod tables;
 mod times;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use packed::MemoryStorage;
 
@@ -24,4 +24,14 @@ pub(crate) fn stored(name: &str) -> MemoryStorage {
     let path =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(format!("{name}.files"));
     MemoryStorage::unpack(&fs::read(&path).unwrap())
+}
+
+/// Writes the files of a stored array to a folder.
+#[track_caller]
+pub(crate) fn write_stored(name: &str, folder: &Path) {
+    for (path, bytes) in stored(name).files {
+        let path = folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
 }

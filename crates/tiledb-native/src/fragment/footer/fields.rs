@@ -3,14 +3,17 @@
 use super::N_DIMENSIONS;
 use crate::cursor::Cursor;
 use crate::error::Fault;
+use crate::fragment::Field;
 use crate::schema::{self, Schema, Span};
 
 const TIMESTAMPS: u32 = 14;
 const DELETE_METADATA: u32 = 15;
+const CONSIDERED_DELETES: u32 = 16;
 pub(super) const VALIDITY: u32 = 7;
 
 /// All that a reader needs of a footer. Lists have one entry per file number: attributes, one for
-/// the zipped coordinates of old formats, dimensions, then times if there are any.
+/// the zipped coordinates of old formats, dimensions, then times and times of deletion if there are
+/// any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FooterFields {
     pub(crate) version: u32,
@@ -38,6 +41,9 @@ pub(crate) struct FooterFields {
     pub(crate) var_sizes_at: Vec<u64>,
     /// Places of the lists of tiles' offsets in the files of validity.
     pub(crate) validity_offsets_at: Vec<u64>,
+    /// Place of the names of the deletes that were considered when the fragment was consolidated;
+    /// `None` if no cell has a time at which it was deleted.
+    pub(crate) considered_deletes_at: Option<u64>,
     /// Number of attributes in the fragment's schema.
     pub(crate) n_attributes: usize,
     /// Number of dimensions.
@@ -85,7 +91,14 @@ impl FooterFields {
         let var_offsets_at = cursor.u64s(n_files, "places of var-sized tiles' offsets")?;
         let var_sizes_at = cursor.u64s(n_files, "places of var-sized tiles' sizes")?;
         let validity_offsets_at = cursor.u64s(n_validity, "places of validity tiles' offsets")?;
-        // The remaining fields, places of statistics, are not needed.
+        let mut considered_deletes_at = None;
+        if has_delete_metadata && version >= CONSIDERED_DELETES {
+            // Places of the least and greatest values, sums, and numbers of nulls of tiles, and of
+            // those of the fragment.
+            cursor.u64s(4 * n_files + 1, "places of statistics")?;
+            considered_deletes_at = Some(cursor.u64("the place of considered deletes")?);
+        }
+        // The remaining fields are not needed.
         let fields = Self {
             version,
             is_dense,
@@ -102,6 +115,7 @@ impl FooterFields {
             var_offsets_at,
             var_sizes_at,
             validity_offsets_at,
+            considered_deletes_at,
             n_attributes,
             n_dimensions,
             metadata_bytes,
@@ -123,6 +137,11 @@ impl FooterFields {
     /// File number of the times of cells; meaningful if there are any.
     pub(crate) fn times_file(&self) -> usize {
         self.dimension_file(self.n_dimensions)
+    }
+
+    /// File number of the times at which cells were deleted; meaningful if there are any.
+    pub(crate) fn delete_times_file(&self) -> usize {
+        self.times_file() + usize::from(self.has_timestamps)
     }
 }
 
@@ -158,9 +177,14 @@ pub(super) fn of_matrix<T: Copy + Default>(
     fields: &FooterFields,
     attribute: usize,
     list: &[T],
-) -> [T; 4] {
-    let times = if fields.has_timestamps { fields.times_file() } else { usize::MAX };
-    let files =
-        [fields.dimension_file(0), fields.dimension_file(N_DIMENSIONS - 1), attribute, times];
+) -> [T; Field::N] {
+    let present = |is_present: bool, file: usize| if is_present { file } else { usize::MAX };
+    let files = [
+        fields.dimension_file(0),
+        fields.dimension_file(N_DIMENSIONS - 1),
+        attribute,
+        present(fields.has_timestamps, fields.times_file()),
+        present(fields.has_delete_metadata, fields.delete_times_file()),
+    ];
     files.map(|file| list.get(file).copied().unwrap_or_default())
 }

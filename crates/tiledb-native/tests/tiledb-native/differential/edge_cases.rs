@@ -1,10 +1,10 @@
 //! Arrays that provoke special cases.
 
-use tiledb::{CellOrder, Datatype, Filter};
+use tiledb::{CellOrder, Comparison, Condition, Datatype, Filter};
 use tiledb_native::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions};
 
 use crate::differential::check;
-use crate::differential::written::{Cell, Spec, Upkeep, plain};
+use crate::differential::written::{Cell, Spec, Upkeep, context, plain};
 
 #[track_caller]
 fn check_all(spec: &Spec, timestamps: &[Option<u64>]) {
@@ -45,6 +45,29 @@ fn an_empty_array() {
 fn a_single_cell() {
     check_all(&plain((20, 10), vec![vec![(13, 7, 5)]]), &[None, Some(0), Some(1)]);
     check_all(&plain((1, 1), vec![vec![(0, 0, 5)]]), &[None]);
+}
+
+/// Counting goes through the cells, not through the rows between them.
+#[test]
+fn deleted_cells_of_rows_far_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let (at, far) = (folder.path().join("array"), 1 << 59);
+    // Values are written as quarters.
+    plain((1 << 60, 10), vec![vec![(0, 1, 1), (5, 2, 2), (far, 3, 3)]]).write(&at);
+    let delete = |time, condition: &Condition| {
+        tiledb::Array::delete(&context(), at.to_str().unwrap(), Some(time), condition).unwrap();
+    };
+    let count = |time| {
+        let options = OpenOptions { timestamp: Some(time), ..OpenOptions::new(1) };
+        let array = Array::open_local(&at, &options).unwrap();
+        let mut out = CsrBuffers::new();
+        array.read_csr(&[0..9, far..far + 1], &ColumnSelection::All, &mut out).unwrap();
+        assert_eq!(array.n_values().unwrap(), out.nnz() as u64);
+        out.nnz()
+    };
+    delete(2, &Condition::new("row", Comparison::GreaterOrEqual, far as i64));
+    delete(3, &Condition::new("value", Comparison::Equal, 0.5_f32));
+    assert_eq!([1, 2, 3].map(count), [3, 2, 1]);
 }
 
 /// Several filter chunks in a tile, split at other cells for coordinates than for values, and rows

@@ -28,10 +28,13 @@ mod schema;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
+use storage::LocalStorage;
 use tiledb::{Config, Context};
 
+use crate::stored::write_stored;
 use array::History;
 pub(super) use array::is_traced;
 use draw::Draw;
@@ -55,6 +58,8 @@ struct Tally {
     /// Arrays that were never read, at any time.
     never_read: u64,
     opened: u64,
+    /// Times at which cells had been deleted by condition.
+    deleted: u64,
     equal: u64,
     declined: BTreeMap<String, u64>,
     unreadable: BTreeMap<String, u64>,
@@ -119,6 +124,7 @@ fn check(seed: u64, context: &Context, tally: &mut Tally) {
         tally.opened += 1;
         let compared =
             catch_unwind(AssertUnwindSafe(|| reads::compare(&mut draw, context, &at, time)));
+        tally.deleted += u64::from(has_deletes(&at, time));
         match compared {
             Ok(Outcome::Equal) => {
                 tally.equal += 1;
@@ -142,6 +148,30 @@ fn check(seed: u64, context: &Context, tally: &mut Tally) {
             .push(format!("seed {seed}, at {time:?}: {what}\nkept in {}\n{log}", kept.display()));
     }
     tally.never_read += u64::from(!was_read);
+}
+
+/// Whether a delete commit counts at `time`.
+pub(super) fn has_deletes(at: &Path, time: Option<u64>) -> bool {
+    tiledb_native::has_conditions(Arc::new(LocalStorage::new(at)), time).unwrap()
+}
+
+/// Deletions by tiledbsoma, some of them consolidated, at every time.
+#[test]
+fn stored_deletes_are_read_as_libtiledb_reads_them() {
+    let folder = folder();
+    write_stored("matrix-deleted", folder.path());
+    let (context, mut draw) = (context(), Draw::new(7));
+    for time in (0..11).map(Some).chain([None]) {
+        for _ in 0..5 {
+            match reads::compare(&mut draw, &context, folder.path(), time) {
+                Outcome::Equal => {}
+                Outcome::Declined(what) | Outcome::Unreadable(what) | Outcome::Differs(what) => {
+                    panic!("at {time:?}: {what}")
+                }
+                Outcome::Disputed => panic!("at {time:?}: disputed"),
+            }
+        }
+    }
 }
 
 #[test]
@@ -174,6 +204,7 @@ fn read_as_libtiledb_reads_at_every_time() {
     if n_arrays >= 100 {
         // Otherwise too little would be compared.
         assert!(tally.declined_percent() < 40.0);
+        assert!(tally.deleted * 8 > tally.opened);
         assert!(tally.refused_steps * 4 < tally.steps);
         assert!(tally.refused * 4 < tally.arrays && tally.never_read * 4 < tally.arrays);
         assert!(tally.unreadable.values().sum::<u64>() * 50 < tally.opened);

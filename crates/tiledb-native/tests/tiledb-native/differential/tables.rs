@@ -2,8 +2,8 @@
 //! schema, extent and number of rows.
 //!
 //! A seed determines the table and its history, as in `histories`: writes at any time, attributes
-//! that are added, dropped and added again, consolidation, vacuuming, a growing current domain. A
-//! longer run:
+//! that are added, dropped and added again, deletions, consolidation, vacuuming, a growing current
+//! domain. A longer run:
 //!
 //! ```text
 //! SOMAFEED_RANDOM_TABLES=20000 SOMAFEED_RANDOM_SEED=1000000 \
@@ -20,7 +20,8 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::histories::draw::Draw;
-use super::histories::{context, folder, from_environment};
+use super::histories::{context, folder, from_environment, has_deletes};
+use crate::stored::write_stored;
 use history::History;
 use reads::Outcome;
 
@@ -37,6 +38,8 @@ struct Tally {
     steps: u64,
     refused_steps: u64,
     opened: u64,
+    /// Times at which rows had been deleted by condition.
+    deleted: u64,
     equal: u64,
     rows: u64,
     declined: BTreeMap<String, u64>,
@@ -64,6 +67,7 @@ fn check(seed: u64, context: &tiledb::Context, tally: &mut Tally) {
     let mut difference = None;
     for time in times {
         tally.opened += 1;
+        tally.deleted += u64::from(has_deletes(&at, time));
         let compare = || reads::compare(&mut draw, context, &at, time);
         match catch_unwind(AssertUnwindSafe(compare)) {
             Ok(Outcome::Equal(n_rows)) => {
@@ -84,6 +88,25 @@ fn check(seed: u64, context: &tiledb::Context, tally: &mut Tally) {
         let (kept, log) = (folder.keep(), &history.log);
         let kept = kept.display();
         tally.failures.push(format!("seed {seed}, at {time:?}: {what}\nkept in {kept}\n{log}"));
+    }
+}
+
+/// Deletions by tiledbsoma, some of them consolidated, at every time.
+#[test]
+fn stored_deletes_are_read_as_libtiledb_reads_them() {
+    let folder = folder();
+    write_stored("table-deleted", folder.path());
+    let (context, mut draw) = (context(), Draw::new(7));
+    for time in (1..11).map(Some).chain([None]) {
+        for _ in 0..5 {
+            match reads::compare(&mut draw, &context, folder.path(), time) {
+                Outcome::Equal(_) => {}
+                Outcome::Declined(what) | Outcome::Unreadable(what) | Outcome::Differs(what) => {
+                    panic!("at {time:?}: {what}")
+                }
+                Outcome::Disputed => panic!("at {time:?}: disputed"),
+            }
+        }
     }
 }
 
@@ -110,6 +133,7 @@ fn read_as_libtiledb_reads_at_every_time() {
     if n_tables >= 100 {
         // Otherwise too little would be compared.
         assert!(tally.equal * 10 > tally.opened * 7, "{tally:?}");
+        assert!(tally.deleted * 8 > tally.opened, "{tally:?}");
         assert!(tally.rows > 10 * tally.equal && tally.refused * 4 < tally.tables, "{tally:?}");
         assert!(tally.refused_steps * 4 < tally.steps, "{tally:?}");
         assert!(tally.disputed * 50 < tally.opened, "{tally:?}");

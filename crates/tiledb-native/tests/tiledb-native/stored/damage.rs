@@ -143,6 +143,11 @@ fn damaged_fragments_of_old_layouts() {
 }
 
 #[test]
+fn damaged_deletes() {
+    check("matrix-deleted", 40);
+}
+
+#[test]
 fn files_that_are_missing() {
     let whole = stored("format-22-consolidated");
     for path in whole.files.keys() {

@@ -191,6 +191,7 @@ fn damaged_tables() {
     check_damage("table", 8, &read_all);
     check_damage("table-consolidated", 15, &read_all);
     check_damage("table-texts", 8, &read_all);
+    check_damage("table-deleted", 8, &read_all);
 }
 
 #[test]

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tiledb::{
-    Array, Comparison, Condition, Context, Datatype, Error, Evolution, FragmentInfo, Schema,
-    WriteColumn, WriteOrder, WriteQuery,
+    Array, Context, Datatype, Error, Evolution, FragmentInfo, Schema, WriteColumn, WriteOrder,
+    WriteQuery,
 };
 
 use super::draw::Draw;
 use super::schema::{DATA, DIMENSIONS, another, schema, within};
+use crate::differential::conditions::condition;
 use crate::differential::written::Numbers;
 
 /// Upper bounds of an array's times, of which one is drawn. Small bounds make equal times likely;
@@ -113,7 +114,7 @@ impl<'a> History<'a> {
                 let done = Array::consolidate_with(self.context, &self.uri, &parameters);
                 (format!("consolidate {mode}"), done)
             }
-            84..86 => self.delete(draw),
+            84..91 => self.delete(draw),
             _ => self.evolve(draw),
         }
     }
@@ -210,9 +211,7 @@ impl<'a> History<'a> {
         let start = self.n_written;
         self.n_written += n as i32;
         let are_counts = self.are_counts;
-        let numbers: Vec<i128> = (start..self.n_written)
-            .map(|cell| i128::from(if are_counts { cell % 100 } else { cell * 7 - 300 }))
-            .collect();
+        let numbers: Vec<i128> = (start..self.n_written).map(|cell| self.number(cell)).collect();
         let coordinates = [0, 1].map(|idx| {
             let of = |place: &(u64, u64)| i128::from(if idx == 0 { place.0 } else { place.1 });
             Numbers::new(schema.dimensions[idx].datatype, places.iter().map(of))
@@ -293,18 +292,21 @@ impl<'a> History<'a> {
             Ok(schema) => schema,
             Err(error) => return ("read a schema".to_owned(), Err(error)),
         };
-        let comparison =
-            draw.pick(&[Comparison::Less, Comparison::GreaterOrEqual, Comparison::Equal]);
-        let (low, high) = schema.dimensions[0].domain.unwrap();
-        let row = within(draw, (low, high));
-        let condition = match schema.dimensions[0].datatype {
-            Datatype::Int32 => Condition::new(DIMENSIONS[0], comparison, row as i32),
-            Datatype::UInt32 => Condition::new(DIMENSIONS[0], comparison, row as u32),
-            Datatype::UInt64 => Condition::new(DIMENSIONS[0], comparison, row as u64),
-            _ => Condition::new(DIMENSIONS[0], comparison, row as i64),
-        };
+        let coordinates: Vec<u64> =
+            self.places.iter().flat_map(|(row, column)| [*row, *column]).collect();
+        let last = self.n_written.max(1) as u64;
+        let numbers: Vec<i128> = (0..8).map(|_| self.number(draw.within(0..last) as i32)).collect();
+        if coordinates.is_empty() {
+            return ("delete nothing".to_owned(), Ok(()));
+        }
+        let condition = condition(draw, &schema, &coordinates, &numbers);
         let done = Array::delete(self.context, &self.uri, Some(time), &condition);
-        (format!("delete {comparison:?} {row} at {time}"), done)
+        (format!("delete at {time}: {condition:?}"), done)
+    }
+
+    /// The value of the cell that was written after `n_before` others.
+    fn number(&self, n_before: i32) -> i128 {
+        i128::from(if self.are_counts { n_before % 100 } else { n_before * 7 - 300 })
     }
 
     fn evolve(&mut self, draw: &mut Draw) -> (String, Result<(), Error>) {

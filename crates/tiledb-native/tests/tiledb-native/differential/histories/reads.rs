@@ -10,6 +10,7 @@ use storage::{Coalesce, Entry, LocalStorage, Piece, Storage};
 use tiledb::{Context, Layout, ReadQuery};
 use tiledb_native::{
     Array, ArrayDescription, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr, Threads,
+    Unsupported,
 };
 
 use super::draw::Draw;
@@ -113,7 +114,16 @@ pub(super) fn compare(draw: &mut Draw, context: &Context, at: &Path, time: Optio
     };
     let array = match Array::open(storage, &options) {
         Ok(array) => array,
-        Err(Error::Unsupported { reason, .. }) => return Outcome::Declined(format!("{reason:?}")),
+        Err(Error::Unsupported { reason, .. }) => {
+            let theirs = tiledb::Array::open(context, at.to_str().unwrap(), time).unwrap();
+            let data = &theirs.schema().attributes[0].name;
+            // libtiledb does not evaluate these conditions either.
+            let is_condition = matches!(reason, Unsupported::DeleteCondition { .. });
+            if is_condition && with_libtiledb(&theirs, data, None).is_ok() {
+                return Outcome::Differs(format!("only libtiledb reads it: {reason}"));
+            }
+            return Outcome::Declined(format!("{reason:?}"));
+        }
         Err(error) => return Outcome::Differs(format!("could not be opened: {error}")),
     };
     let attribute = array.attribute().0.to_owned();

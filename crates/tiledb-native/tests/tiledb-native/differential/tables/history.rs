@@ -11,6 +11,7 @@ use tiledb::{
 };
 
 use super::schema::{DIMENSION, attribute, schema, unused_name};
+use crate::differential::conditions::condition;
 use crate::differential::histories::draw::Draw;
 use crate::differential::histories::is_traced;
 use crate::differential::written::Numbers;
@@ -107,8 +108,24 @@ impl<'a> History<'a> {
                 let done = Array::consolidate_with(self.context, &self.uri, &parameters);
                 ("consolidate commits".to_owned(), done)
             }
+            80..88 => self.delete(draw),
             _ => self.evolve(draw),
         }
+    }
+
+    fn delete(&mut self, draw: &mut Draw) -> (String, Result<(), Error>) {
+        let time = self.time(draw);
+        let schema = match Array::open_for_writing(self.context, &self.uri, None) {
+            Ok(array) => array.schema().clone(),
+            Err(error) => return ("read a schema".to_owned(), Err(error)),
+        };
+        if self.written.is_empty() {
+            return ("delete nothing".to_owned(), Ok(()));
+        }
+        let numbers: Vec<i128> = (0..8).map(|_| draw.within(0..1200).into()).collect();
+        let condition = condition(draw, &schema, &self.written, &numbers);
+        let done = Array::delete(self.context, &self.uri, Some(time), &condition);
+        (format!("delete at {time}: {condition:?}"), done)
     }
 
     fn time(&mut self, draw: &mut Draw) -> u64 {

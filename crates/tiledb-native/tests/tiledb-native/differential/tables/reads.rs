@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use storage::LocalStorage;
 use tiledb::{Context, Layout, ReadQuery, Schema};
-use tiledb_native::{Error, OpenOptions, Table, TableColumn, Threads};
+use tiledb_native::{Error, OpenOptions, Table, TableColumn, Threads, Unsupported};
 
 use super::schema::DIMENSION;
 pub(super) use crate::differential::histories::described_equally;
@@ -117,6 +117,11 @@ pub(super) fn compare(draw: &mut Draw, context: &Context, at: &Path, time: Optio
     let table = match Table::open(Arc::new(LocalStorage::new(at)), &options) {
         Ok(table) => table,
         Err(Error::Unsupported { reason, .. }) => {
+            // libtiledb does not evaluate these conditions either.
+            let is_condition = matches!(reason, Unsupported::DeleteCondition { .. });
+            if is_condition && with_libtiledb(&theirs, None).is_ok() {
+                return Outcome::Differs(format!("only libtiledb reads it: {reason}"));
+            }
             let kind = format!("{reason:?}");
             return Outcome::Declined(kind.split([' ', '{']).next().unwrap_or("").to_owned());
         }
