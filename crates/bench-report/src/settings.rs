@@ -110,7 +110,8 @@ enum Kind {
     Truth,
 }
 
-/// The columns that files of record version 2 and before have for settings.
+/// The columns that files of record version 2 and before have for settings. `stored_form` of cubes
+/// may be `packed16` there, a form of version 0.1.0 up to commit 8a93f6aa.
 const COLUMNS_OF_BEFORE: [(&str, Kind); 32] = [
     ("strategy", Kind::Text),
     ("part", Kind::Text),
