@@ -1,9 +1,10 @@
 //! Conditions: trees of comparisons, as a delete commit stores them.
 //!
-//! Specification: `format_spec/delete_commit_file.md`, and `query/deletes_and_updates/
-//! serialization.cc` for sets, whose offsets follow their values. The stored condition is the
-//! negation of the one by which cells are deleted: cells that meet it stay. Values of enumerated
-//! attributes are codes, because libtiledb looks names up before it writes the condition.
+//! Specification: `format_spec/delete_commit_file.md`. Sets are not in it: the offsets of their
+//! values follow the values (`query/deletes_and_updates/serialization.cc`). The stored condition is
+//! the negation of the one by which cells are deleted: cells that meet it stay. Values of
+//! enumerated attributes are codes, because libtiledb looks names up before it writes the
+//! condition.
 
 use std::collections::HashSet;
 

@@ -3,6 +3,7 @@
 mod cache;
 mod concurrent;
 mod damage;
+mod extremes;
 mod formats;
 mod kept;
 mod limits;

@@ -174,7 +174,7 @@ pub(crate) fn generic_file(path: &Path) -> Vec<u8> {
 }
 
 /// The content of a generic tile, and its length.
-fn generic_tile(bytes: &[u8], version: u32) -> (Vec<u8>, u64) {
+pub(crate) fn generic_tile(bytes: &[u8], version: u32) -> (Vec<u8>, u64) {
     let mut tile = Bytes(bytes);
     assert_eq!(tile.u32(), version);
     let (filtered_len, len) = (tile.u64(), tile.u64());

@@ -73,7 +73,7 @@ fn huge_tiles_of_huge_files_are_not_read() {
 }
 
 /// A generic tile without filters.
-fn unfiltered(content: &[u8]) -> Vec<u8> {
+pub(super) fn unfiltered(content: &[u8]) -> Vec<u8> {
     let len = content.len() as u64;
     let mut out = 22_u32.to_le_bytes().to_vec();
     // The number of chunks and the chunk's lengths before the content.
