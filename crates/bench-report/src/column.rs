@@ -80,6 +80,26 @@ macro_rules! column_group {
 }
 pub(crate) use column_group;
 
+/// Whether a column of type `found` is read into a field of type `expected`: it has the same type, or
+/// lists of structs with some of the expected members, as older files have.
+pub(crate) fn is_read_as(found: &DataType, expected: &DataType) -> bool {
+    let members = |of: &DataType| match of {
+        DataType::List(item) => match item.data_type() {
+            DataType::Struct(members) => Some(members.clone()),
+            _ => None,
+        },
+        _ => None,
+    };
+    let some_of = || {
+        let (found, expected) = (members(found)?, members(expected)?);
+        let is_expected = |one: &Arc<Field>| {
+            expected.find(one.name()).is_some_and(|(_, of)| of.data_type() == one.data_type())
+        };
+        Some(found.iter().all(is_expected))
+    };
+    found == expected || some_of() == Some(true)
+}
+
 fn decode_options<T: Scalar>(
     batch: &RecordBatch,
     column: &str,
@@ -88,7 +108,7 @@ fn decode_options<T: Scalar>(
         return Ok(vec![None; batch.num_rows()]);
     };
     let expected = T::data_type();
-    if array.data_type() != &expected {
+    if !is_read_as(array.data_type(), &expected) {
         let found = array.data_type().clone();
         return Err(BadColumn::Type { column: column.to_owned(), found, expected });
     }

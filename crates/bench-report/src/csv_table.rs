@@ -38,8 +38,15 @@ fn row(summary: &PointSummary) -> Result<Vec<(String, String)>, serde_json::Erro
     for group in [serde_json::to_value(&summary.point)?, serde_json::to_value(&summary.data)?] {
         // By name: whether a JSON object keeps its order depends on the features of other crates.
         let mut columns: BTreeMap<String, Value> = object(group).into_iter().collect();
-        let further = columns.remove("settings").map(object);
-        columns.extend(further.into_iter().flatten());
+        if columns.remove("settings").is_some() {
+            // Numbers without their units, for programs.
+            let value = |name, value: &str| match summary.point.settings.number(name) {
+                Some(number) if value.ends_with(" B") || value.ends_with(" B/s") => number.into(),
+                _ => Value::from(value),
+            };
+            let further = summary.point.settings.iter();
+            columns.extend(further.map(|(name, text)| (name.to_owned(), value(name, text))));
+        }
         cells.extend(columns.into_iter().map(|(name, value)| (name, text(&value))));
     }
     cells.push(("hostname".to_owned(), summary.hostname.clone()));
@@ -123,7 +130,9 @@ mod tests {
     #[test]
     fn cells_stay_cells() {
         let mut record = fixture::epoch("a,\"b\"\nc", (64, 16), 0.5);
-        record.point.settings = Settings::default().with("obs_filter", "tissue == \"lung\"");
+        record.point.settings = Settings::default()
+            .with("obs_filter", "tissue == \"lung\"")
+            .with_bytes("memory_limit", Some(4096));
         let speed = record.measured.samples_per_sec.unwrap().to_string();
         let bytes = csv(&summarize(&[record])).unwrap();
         let mut reader = csv::Reader::from_reader(bytes.as_slice());
@@ -132,6 +141,7 @@ mod tests {
         let of = |name: &str| &row[header.iter().position(|column| column == name).unwrap()];
         assert_eq!(of("chunk_method"), "a,\"b\"\nc");
         assert_eq!(of("obs_filter"), "tissue == \"lung\"");
+        assert_eq!(of("memory_limit"), "4096");
         assert_eq!(of("samples_per_sec"), speed);
     }
 }

@@ -48,6 +48,12 @@ impl Settings {
         }
     }
 
+    /// These settings and a number, unless it is the `usual` one, which rows leave out.
+    #[must_use]
+    pub fn with_unless(self, name: &str, value: u64, usual: u64) -> Self {
+        self.with_some(name, Some(value).filter(|value| *value != usual))
+    }
+
     /// These settings and a number of bytes, if there is one.
     #[must_use]
     pub fn with_bytes(self, name: &str, bytes: Option<u64>) -> Self {
@@ -104,6 +110,9 @@ impl From<BTreeMap<String, String>> for Settings {
 enum Kind {
     Text,
     Number,
+    /// A number that is left out where it is this one, as old rows may lack it or have it where
+    /// there is no such setting.
+    NumberUnless(u64),
     Bytes,
     Rate,
     /// A setting only where it is true.
@@ -123,15 +132,15 @@ const COLUMNS_OF_BEFORE: [(&str, Kind); 32] = [
     ("sharing", Kind::Text),
     ("slots", Kind::Number),
     ("transform", Kind::Text),
-    ("prefetch_blocks", Kind::Number),
+    ("prefetch_blocks", Kind::NumberUnless(0)),
     ("ramp_blocks", Kind::Number),
     ("drop_last", Kind::Truth),
     ("soma_buffer_size", Kind::Bytes),
     ("n_threads", Kind::Number),
-    ("read_threads", Kind::Number),
+    ("read_threads", Kind::NumberUnless(1)),
     ("memory_limit", Kind::Bytes),
     ("keep_decoded", Kind::Bytes),
-    ("prefetch_batches", Kind::Number),
+    ("prefetch_batches", Kind::NumberUnless(1)),
     ("point_memory_limit", Kind::Bytes),
     ("point_memory_limit_by", Kind::Text),
     (IO_LIMIT, Kind::Rate),
@@ -160,6 +169,11 @@ pub(crate) fn add_columns_of_before(
         let values = match kind {
             Kind::Text => <Option<String>>::decode(batch, name)?,
             Kind::Number => numbers("")?,
+            Kind::NumberUnless(usual) => {
+                let numbers = <Option<u64>>::decode(batch, name)?.into_iter();
+                let kept = numbers.map(|number| number.filter(|number| number != usual));
+                kept.map(|number| number.map(|number| number.to_string())).collect()
+            }
             Kind::Bytes => numbers(" B")?,
             Kind::Rate => numbers(" B/s")?,
             Kind::Truth => {

@@ -17,8 +17,8 @@ use parquet::{
 };
 
 use crate::{
-    EpochRecord, Error,
-    column::{BadColumn, ColumnGroup},
+    EpochRecord, Error, OrderEntropy,
+    column::{BadColumn, ColumnGroup, Scalar as _, is_read_as},
     folder::{self, WriteLock},
 };
 
@@ -145,12 +145,14 @@ fn check_version(metadata: Option<&Vec<KeyValue>>, path: &Path) -> Result<(), Er
 
 fn check_type(found: &Schema, expected: &Field, path: &Path) -> Result<(), Error> {
     match found.field_with_name(expected.name()) {
-        Ok(field) if field.data_type() != expected.data_type() => Err(Error::WrongColumn {
-            path: path.to_owned(),
-            column: expected.name().clone(),
-            found: field.data_type().clone(),
-            expected: expected.data_type().clone(),
-        }),
+        Ok(field) if !is_read_as(field.data_type(), expected.data_type()) => {
+            Err(Error::WrongColumn {
+                path: path.to_owned(),
+                column: expected.name().clone(),
+                found: field.data_type().clone(),
+                expected: expected.data_type().clone(),
+            })
+        }
         _ => Ok(()),
     }
 }
@@ -183,14 +185,20 @@ fn merged_schema(batches: &[RecordBatch]) -> SchemaRef {
 }
 
 fn widen(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
-    let column = |field: &Arc<Field>| -> ArrayRef {
-        let found = batch.column_by_name(field.name()).cloned();
-        found.unwrap_or_else(|| new_null_array(field.data_type(), batch.num_rows()))
+    let column = |field: &Arc<Field>| match batch.column_by_name(field.name()) {
+        None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+        Some(found) if found.data_type() == field.data_type() => Ok(Arc::clone(found)),
+        // Lists of an older file, whose structs lack members.
+        Some(found) => {
+            let lists = <Vec<OrderEntropy>>::from_array(found);
+            let lists = lists.map_err(|(value, _)| ArrowError::SchemaError(value))?;
+            Ok(<Vec<OrderEntropy>>::to_array(lists.into_iter()))
+        }
     };
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(
         Arc::clone(schema),
-        schema.fields().iter().map(column).collect(),
+        schema.fields().iter().map(column).collect::<Result<_, ArrowError>>()?,
         &options,
     )
 }

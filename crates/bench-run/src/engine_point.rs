@@ -16,10 +16,10 @@ pub fn engine_point(spec: &PipelineSpec) -> GridPoint {
         order: spec.order.name().to_owned(),
         seed: spec.seed,
         settings: Settings::default()
-            .with("prefetch_blocks", spec.prefetch_blocks)
-            .with("read_threads", spec.read_threads)
-            .with("prefetch_batches", spec.prefetch_batches)
-            .with_some("ramp_blocks", Some(spec.ramp_blocks).filter(|n| *n != 0))
+            .with_unless("prefetch_blocks", spec.prefetch_blocks as u64, 0)
+            .with_unless("read_threads", spec.read_threads as u64, 1)
+            .with_unless("prefetch_batches", spec.prefetch_batches as u64, 1)
+            .with_unless("ramp_blocks", spec.ramp_blocks.into(), 0)
             .with_some("drop_last", (spec.remainder == Remainder::Drop).then_some(true)),
         ..GridPoint::default()
     }

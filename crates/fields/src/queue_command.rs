@@ -85,8 +85,8 @@ impl Drain {
     /// Reads a record; `predicted` follows when all are read.
     fn of(record: &EpochRecord, consumer_secs: f64) -> Option<Self> {
         let Measured { elapsed, n_batches, batch_ready_blocks: ready, .. } = &record.measured;
-        let workers = record.point.settings.number("read_threads")?;
-        let ahead = record.point.settings.number("prefetch_blocks")?;
+        let workers = record.point.settings.number("read_threads").unwrap_or(1);
+        let ahead = record.point.settings.number("prefetch_blocks").unwrap_or(0);
         let queue = (ahead + 1).saturating_sub(workers.max(1));
         let stock = ready.first().copied().unwrap_or_default();
         let measured = first_empty_measured(ready);

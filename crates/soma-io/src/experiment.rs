@@ -9,7 +9,7 @@ use storage::{Config, ReadLimit};
 use crate::anndata::find_anndata;
 use crate::error::Unnamed;
 use crate::soma_object::{Collection, Place, gather, trimmed};
-use crate::{DataFrame, Error, Matrix, SparseNdArray, ReaderChoice, Uns, census};
+use crate::{DataFrame, Error, Matrix, ReaderChoice, SparseNdArray, Uns, census};
 
 /// Options for opening an experiment.
 #[derive(Debug, Clone, Default)]

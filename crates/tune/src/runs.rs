@@ -124,7 +124,7 @@ impl Runs {
         record.data = self.data.info(&self.opened);
         self.rows.keep(&mut record)?;
         self.session.display.position(self.rows.n_rows as u64);
-        let ahead = record.point.settings.get("prefetch_blocks").unwrap_or_default();
+        let ahead = record.point.settings.number("prefetch_blocks").unwrap_or(0);
         self.say(&format!("{purpose}: {}, {ahead} ahead", format_row(&record, 1)));
         Ok(record)
     }

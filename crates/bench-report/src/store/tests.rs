@@ -3,17 +3,18 @@
 use std::{collections::BTreeMap, fs};
 
 use arrow_array::{
-    Array as _, BooleanArray, Float64Array, Int64Array, ListArray, StringArray,
+    Array as _, BooleanArray, Float64Array, Int64Array, ListArray, StringArray, StructArray,
     TimestampMicrosecondArray, UInt64Array,
     types::{Float64Type, Int64Type},
 };
+use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, TimeUnit};
 use tempfile::TempDir;
 
 use super::*;
 use crate::{
     GridPoint, IO_LIMIT, Measured, OWN_LOADER, OrderEntropy, RunInfo, Settings, Status,
-    column::Scalar, fixture,
+    column::Scalar, fixture, settings::add_columns_of_before,
 };
 
 fn write_file(folder: &Path, version: Option<&str>, batch: &RecordBatch) {
@@ -194,6 +195,38 @@ fn columns_of_another_version_survive_and_missing_ones_are_null() {
     assert_eq!(values, [Some(77), None]);
 }
 
+/// Labels of files from before the entropy of first batches.
+#[test]
+fn lists_whose_structs_lack_members_are_read_and_kept() {
+    let folder = TempDir::new().unwrap();
+    let names = ["label", "mean"]
+        .map(|name| OrderEntropy::fields().into_iter().find(|field| field.name() == name).unwrap());
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from(vec!["tissue", "donor"])),
+        Arc::new(Float64Array::from(vec![Some(1.5), None])),
+    ];
+    let labels = StructArray::new(names.to_vec().into(), columns, None);
+    let item = Arc::new(Field::new_list_field(labels.data_type().clone(), true));
+    let lists = ListArray::new(item, OffsetBuffer::from_lengths([2]), Arc::new(labels), None);
+    let old = batch(vec![("order_entropy", Arc::new(lists) as ArrayRef)]);
+    write_file(folder.path(), Some("2"), &old);
+    let check = |records: &[EpochRecord]| {
+        let found: Vec<(&str, Option<f64>)> = records[0]
+            .measured
+            .order_entropy
+            .iter()
+            .map(|one| (one.label.as_str(), one.mean))
+            .collect();
+        assert_eq!(found, [("tissue", Some(1.5)), ("donor", None)]);
+    };
+    check(&read(folder.path()).unwrap());
+    let new = fixture::epoch("native", (64, 16), 0.5);
+    append(folder.path(), std::slice::from_ref(&new)).unwrap();
+    let both = read(folder.path()).unwrap();
+    check(&both);
+    assert_eq!(both[1], new);
+}
+
 #[test]
 fn what_is_not_ours_is_left_alone() {
     let folder = TempDir::new().unwrap();
@@ -310,9 +343,14 @@ fn settings_of_before_come_from_their_columns() {
         .with("prefetch_blocks", 5)
         .with_rate(IO_LIMIT, Some(9000))
         .with("drop_last", true);
-    let second =
-        Settings::default().with("prefetch_blocks", 0).with_bytes("memory_limit", Some(64));
-    assert_eq!(settings, [first, second, new.point.settings]);
+    let second = Settings::default().with_bytes("memory_limit", Some(64));
+    assert_eq!(settings, [first, second, new.point.settings.clone()]);
+    // Settings at their usual values are left out, as in new rows.
+    let mut old = new.point.clone();
+    let columns = ["read_threads", "prefetch_batches"];
+    let columns = columns.map(|name| (name, Arc::new(UInt64Array::from(vec![1])) as ArrayRef));
+    add_columns_of_before(&batch(columns.to_vec()), std::slice::from_mut(&mut old)).unwrap();
+    assert_eq!(old.id(), new.point.id());
     let odd = batch(vec![("slots", Arc::new(StringArray::from(vec!["many"])) as ArrayRef)]);
     write_file(folder.path(), Some("2"), &odd);
     assert!(read(folder.path()).unwrap_err().to_string().contains("slots"));

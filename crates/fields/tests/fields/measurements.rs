@@ -55,7 +55,7 @@ fn queues_are_measured_and_drawn() {
     for row in &rows {
         assert_eq!(row.measured.n_batches, Some(6));
         let ready = &row.measured.batch_ready_blocks;
-        let most = row.point.settings.number("prefetch_blocks").unwrap() as f64 + 1.0;
+        let most = row.point.settings.number("prefetch_blocks").unwrap_or(0) as f64 + 1.0;
         assert!(ready.len() == 6 && ready.iter().all(|n| *n <= most), "{ready:?}");
         if row.point.settings.number("read_threads") == Some(0) {
             assert!(ready.iter().all(|n| *n == 0.0), "{ready:?}");
