@@ -35,9 +35,9 @@ fn read(version: u32, file: &[u8]) -> Result<(), Error> {
     for raw in RawFooter::load_all(&files, std::slice::from_ref(&folder), Some(schema))? {
         let layout = Layout::of(schema, version, None)
             .map_err(|reason| Error::Unsupported { place: files.place(), reason })?;
-        let fields = raw.parse(&files, &folder, schema)?;
-        let footer = raw.matrix(&files, &folder, &fields, layout.attribute_idx)?;
-        let deletes = Deletes::default().concerning(&files, &folder, &fields)?;
+        let parsed = raw.parse(&files, &folder, schema)?;
+        let footer = raw.matrix(&files, &folder, &parsed, layout.attribute_idx)?;
+        let deletes = Deletes::default().concerning(&files, &folder, &parsed)?;
         let n_tiles = usize::try_from(footer.n_tiles).unwrap_or(usize::MAX);
         let shape = layout.shape;
         let fragment = Fragment::new(folder.clone(), footer, Arc::new(layout), deletes);
