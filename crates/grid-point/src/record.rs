@@ -2,7 +2,7 @@
 
 use bench_report::{GridPoint, OWN_LOADER, Versions};
 use loader::{EpochStats, Transform};
-use soma_io::SparseNdArray;
+use soma_io::NdArray;
 
 use crate::data::Data;
 use crate::feed;
@@ -142,7 +142,7 @@ fn io_limit_by(data: &Data) -> Option<String> {
 fn buffer_bytes(data: &Data) -> Option<u64> {
     match data.config.get("soma.init_buffer_bytes") {
         Some(bytes) => bytes.parse().ok(),
-        None => Some(SparseNdArray::BUFFER_BYTES as u64),
+        None => Some(NdArray::BUFFER_BYTES as u64),
     }
 }
 

@@ -94,16 +94,17 @@ impl Collection {
     }
 }
 
-/// Opens an array, and checks that its SOMA type is `wanted`. Also returns its metadata.
+/// Opens an array, and checks that its SOMA type is one of `wanted`. Errors name the first of
+/// these. Also returns its metadata.
 pub(crate) fn open_array(
     place: &Place,
-    wanted: &'static str,
+    wanted: &[&'static str],
 ) -> Result<(Box<dyn StoredArray>, Metadata), Error> {
     gather::object(place)?;
-    check_is_array(place, wanted)?;
+    check_is_array(place, wanted.first().copied().unwrap_or("SOMASparseNDArray"))?;
     let array = open_any_array(place)?;
     let metadata = array.metadata()?;
-    check(&place.uri, &metadata, &[wanted], "a TileDB array that is not of SOMA")?;
+    check(&place.uri, &metadata, wanted, "a TileDB array that is not of SOMA")?;
     Ok((array, metadata))
 }
 
@@ -114,7 +115,7 @@ pub(crate) fn open_table(
     wanted: &'static str,
     check_schema: impl FnOnce(&tiledb_schema::Schema) -> Result<(), Error>,
 ) -> Result<Box<dyn StoredTable>, Error> {
-    let (array, _) = open_array(place, wanted)?;
+    let (array, _) = open_array(place, &[wanted])?;
     check_schema(array.schema())?;
     let why_not_native = array.why_not_native().map(str::to_owned);
     drop(array);

@@ -29,7 +29,7 @@
 //! are row-major. The filters zstd, gzip, LZ4, bzip2, RLE, byteshuffle, bitshuffle, bit-width
 //! reduction, positive delta, delta, double delta, float scale, XOR, MD5 and SHA-256 (verified).
 //!
-//! Not supported: dense arrays, other dimensions, several or variable attributes, deletes and
+//! Not supported: other dimensions, several or variable attributes, deletes and
 //! updates by condition, encryption, dictionaries, WebP, and more than 16 fragments of which some
 //! with equal times overlap in an array without duplicates.
 //!
@@ -39,6 +39,7 @@
 //! |---|---|
 //! | [`object_type`] | whether a group or an array lies at a place |
 //! | [`Group`] | members and metadata of a group |
+//! | [`DenseArray`] | blocks of a dense array of two dimensions and one such attribute, in any order of tiles and cells, of one or several fragments |
 //! | [`ArrayDescription`] | schema, metadata, enumerations and extent of any array |
 //! | [`Table`] | columns of a sparse array of one integer dimension, with any number of attributes, nullable and var-sized ones too, also where attributes were added and dropped, or texts are behind a dictionary |
 //!
@@ -139,6 +140,7 @@ mod cursor;
 mod datatype;
 mod decoded_cache;
 mod decoded_chunk;
+mod dense;
 mod description;
 mod directory;
 mod enumeration;
@@ -168,6 +170,7 @@ mod write;
 pub use array::{Array, OpenOptions, Threads};
 pub use csr::{CsrBuffers, PackedCsr, PackedValues};
 pub use datatype::Datatype;
+pub use dense::DenseArray;
 pub use description::ArrayDescription;
 pub use directory::has_conditions;
 pub use error::Error;

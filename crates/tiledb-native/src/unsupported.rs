@@ -9,6 +9,15 @@ use std::fmt;
 pub enum Unsupported {
     /// The array is dense.
     Dense,
+    /// The array is sparse, where a dense one is read.
+    Sparse,
+    /// The domain of a dense array does not begin at 0.
+    LateDomain {
+        /// Name of the dimension.
+        name: String,
+        /// Its first coordinate.
+        first: u64,
+    },
     /// The schema or a fragment has a format version that this crate does not know.
     FormatVersion {
         /// The version found.
@@ -131,6 +140,10 @@ impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dense => write!(f, "it is a dense array"),
+            Self::Sparse => write!(f, "it is a sparse array"),
+            Self::LateDomain { name, first } => {
+                write!(f, "the domain of dimension `{name}` begins at {first}")
+            }
             Self::FormatVersion { version } => {
                 write!(f, "format version {version} is not one of 5 to 23")
             }

@@ -29,6 +29,7 @@ mod names;
 #[path = "../support/python.rs"]
 mod python;
 mod random_anndata;
+mod random_dense;
 mod reader_contract;
 mod round_trip;
 mod row_cache;
