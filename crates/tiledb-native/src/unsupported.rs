@@ -40,6 +40,8 @@ pub enum Unsupported {
         /// Name of the dimension.
         name: String,
     },
+    /// No dimension and no attribute is of fixed size. Only for tables that are read as stored.
+    NoFixedField,
     /// The array does not have exactly one attribute.
     AttributeCount {
         /// Number of attributes.
@@ -156,6 +158,7 @@ impl fmt::Display for Unsupported {
             Self::NegativeDomain { name } => {
                 write!(f, "the domain of dimension `{name}` begins below 0")
             }
+            Self::NoFixedField => write!(f, "no column is of fixed size"),
             Self::AttributeCount { n_attributes } => {
                 write!(f, "it has {n_attributes} attributes, not 1")
             }

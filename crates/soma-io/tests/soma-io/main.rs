@@ -24,6 +24,7 @@ mod filter_text;
 mod frame_copy;
 #[path = "../support/frame_of_kinds.rs"]
 mod frame_of_kinds;
+mod indexed;
 mod interop;
 mod names;
 #[path = "../support/python.rs"]

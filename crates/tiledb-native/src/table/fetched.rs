@@ -41,8 +41,8 @@ pub(super) enum DecodedTile {
 }
 
 impl<'a> Fetched<'a> {
-    /// Fetches all parts of the tiles and fields `wanted` into `buffer`; coordinates instead of
-    /// fields that a tile's fragment does not have. Their places must be loaded.
+    /// Fetches all parts of the tiles and fields `wanted` into `buffer`; the field that counts
+    /// cells instead of fields that a tile's fragment does not have. Their places must be loaded.
     pub(super) fn read(
         snapshot: &'a Snapshot,
         tiles: &'a [WantedTile],
@@ -54,8 +54,8 @@ impl<'a> Fetched<'a> {
             let fragment = snapshot.fragment(&tiles[tile as usize]);
             match &fragment.form.fields[field] {
                 Some(stored) => keys.extend(stored.parts().map(|part| (field, part, tile))),
-                // Coordinates show how many cells there are.
-                None => keys.push((DIMENSION, Part::Main, tile)),
+                // It shows how many cells there are.
+                None => keys.push((fragment.form.counting, Part::Main, tile)),
             }
         }
         // Neighbours in a file, which are fetched as one, become neighbours in the list.
@@ -116,7 +116,8 @@ impl<'a> Fetched<'a> {
     pub(super) fn coordinates(&self, tile: u32) -> Result<Vec<u64>, Error> {
         let bytes = self.main(tile, DIMENSION)?;
         let fragment = self.snapshot.fragment(&self.tiles[tile as usize]);
-        let found = coordinates(&bytes, fragment.form.number);
+        let Some((_, number)) = &fragment.form.position else { return Ok(Vec::new()) };
+        let found = coordinates(&bytes, *number);
         self.check_coordinates(tile, &found)?;
         Ok(found)
     }
@@ -164,7 +165,7 @@ impl<'a> Fetched<'a> {
         }
         let Some(stored) = &fragment.form.fields[field] else {
             // A damaged footer must not fill memory with rows that are not there.
-            self.main(tile, DIMENSION)?;
+            self.main(tile, fragment.form.counting)?;
             return Ok(DecodedTile::Missing);
         };
         let (bytes, offsets) = match &stored.var {
@@ -174,8 +175,8 @@ impl<'a> Fetched<'a> {
                 (bytes, Some(offsets))
             }
         };
-        if field == DIMENSION {
-            self.check_coordinates(tile, &coordinates(&bytes, fragment.form.number))?;
+        if let Some((_, number)) = fragment.form.position.as_ref().filter(|_| field == DIMENSION) {
+            self.check_coordinates(tile, &coordinates(&bytes, *number))?;
         }
         let validity = stored.validity.as_ref().map(|pipeline| {
             let key = (field, Part::Validity, tile);

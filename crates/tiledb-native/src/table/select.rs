@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::fetched::Fetched;
+use super::form::Indexing;
+use super::merge::Kept;
 use super::snapshot::Snapshot;
 use super::window::{WantedTile, Window};
 use crate::error::Error;
@@ -34,6 +36,8 @@ pub(super) struct Wanted<'a> {
     pub(super) tiles: &'a [WantedTile],
     /// Sorted and disjoint, all bounds included.
     pub(super) ranges: &'a [(u64, u64)],
+    /// The cells that count, if rows are not found by coordinates and others are stored, too.
+    pub(super) kept: Option<&'a Kept>,
 }
 
 /// Tiles of a window that overlap one another, or a single one.
@@ -76,6 +80,9 @@ impl<'a> Wanted<'a> {
     /// fragment's metadata show.
     fn is_whole(&self, tiles: &[u32], window: &Window) -> bool {
         let &[tile] = tiles else { return false };
+        if self.snapshot.indexing == Indexing::AsStored {
+            return true;
+        }
         let tile = self.tile(tile);
         let fragment = self.snapshot.fragment(tile);
         let (first, last) = tile.bounds;
@@ -113,7 +120,10 @@ impl<'a> Wanted<'a> {
         for cluster in self.clusters(window) {
             if cluster.is_whole {
                 let tile = cluster.tiles[0];
-                runs.push(Run { tile, cells: 0..self.tile(tile).n_cells });
+                match self.kept {
+                    Some(kept) => runs.extend(kept.runs((tile, self.tile(tile)))),
+                    None => runs.push(Run { tile, cells: 0..self.tile(tile).n_cells }),
+                }
             } else {
                 self.merge(&cluster.tiles, window, fetched, &mut runs)?;
             }
