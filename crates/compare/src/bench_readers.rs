@@ -64,10 +64,11 @@ pub fn run(args: &BenchReadersArgs) -> anyhow::Result<ExitCode> {
     }
     let host = HostInfo::gather();
     let mut servers = args.link.servers(&host)?;
-    let mut data = args.data.data()?.or_example(args.quiet)?.with_names()?;
+    let mut data = args.data.data()?.or_example(args.quiet)?;
     if let Some(servers) = &mut servers {
         data = data.over(servers)?;
     }
+    data = data.with_names()?;
     let display = Display::new(kinds.len() as u64, "kinds of reads", args.quiet);
     let mut session = Session::begin(display)?;
     let x = open(&data)?;

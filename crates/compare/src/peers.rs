@@ -272,10 +272,11 @@ fn jobs(
     session: &Session,
     servers: Option<&mut LinkServers>,
 ) -> anyhow::Result<Vec<WorkJob>> {
-    let mut all = args.data.data().map_err(|error| UsageError::of(&error))?.with_names()?;
+    let mut all = args.data.data().map_err(|error| UsageError::of(&error))?;
     if let Some(servers) = servers {
         all = all.over(servers)?;
     }
+    all = all.with_names()?;
     let mut jobs: Vec<WorkJob> = Vec::new();
     for work in &args.works {
         if jobs.iter().any(|job| job.work == *work) {

@@ -132,17 +132,19 @@ impl Data {
     }
 
     /// Returns the data read over a link, whose server this starts. The stored bytes that an epoch
-    /// needs are those of X. Fails if the data is not on a local disk.
+    /// needs are those of X, so its names are chosen. Fails if the data is not on a local disk, and
+    /// with the errors of [`with_names`](Self::with_names).
     pub fn over(self, servers: &mut LinkServers) -> anyhow::Result<Self> {
         let Some(folder) = self.uri.local_path() else {
             let message = format!("--link takes data on a local disk, not {}", self.uri);
             return Err(UsageError::new(message).into());
         };
-        let x = self.x_folder().filter(|folder| folder.is_dir());
+        let data = self.with_names()?;
+        let x = data.x_folder().filter(|folder| folder.is_dir());
         let stored = x.map(|x| bench_run::folder_bytes(&x)).transpose();
-        let stored = stored.with_context(|| format!("cannot list the files of {}", self.uri))?;
+        let stored = stored.with_context(|| format!("cannot list the files of {}", data.uri))?;
         let link = servers.serve(&folder, stored)?;
-        let data = Self { link: Some(link), ..self };
+        let data = Self { link: Some(link), ..data };
         data.source()?;
         Ok(data)
     }

@@ -3,7 +3,7 @@
 use bench_report::{GridPoint, Settings, Versions};
 use bench_run::engine_point;
 use loader::{EpochStats, LoaderSpec, Transform};
-use soma_io::SparseNdArray;
+use soma_io::NdArray;
 
 use crate::data::Data;
 use crate::feed;
@@ -65,7 +65,7 @@ fn transform(transform: Transform, data: &Data) -> Option<String> {
 fn buffer_bytes(data: &Data) -> Option<u64> {
     match data.config.get("soma.init_buffer_bytes") {
         Some(bytes) => bytes.parse().ok(),
-        None => Some(SparseNdArray::BUFFER_BYTES as u64),
+        None => Some(NdArray::BUFFER_BYTES as u64),
     }
 }
 

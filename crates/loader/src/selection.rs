@@ -30,8 +30,8 @@ pub struct DatasetSpec {
     /// genes. May include `layer`, whose values then come once transformed and once as stored.
     pub layers: Vec<String>,
     /// Arrays of obsm that come beside X ([`Batch::obsm`](crate::Batch::obsm)), for example
-    /// `X_pca`, with all columns that are [in use](soma_io::Matrix::used_columns). Each must
-    /// be sparse, like all that `tiledbsoma.io` writes. A value that is not stored is 0.
+    /// `X_pca`, with all columns that are [in use](soma_io::Matrix::used_columns). A value
+    /// that a sparse one does not store is 0.
     pub obsm: Vec<String>,
     /// The cells. Without shuffling they come by ascending joinid.
     pub cells: AxisQuery,

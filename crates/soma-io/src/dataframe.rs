@@ -18,8 +18,10 @@ use crate::{ColumnKind, ColumnSpec, Error, RowRanges};
 pub(crate) type Choose<'a> =
     dyn FnMut(&[i64], &RecordBatch) -> Result<Option<BooleanBuffer>, Error> + 'a;
 
-/// A data frame whose rows are indexed by `soma_joinid`: a `SOMADataFrame`, or a table of an
-/// AnnData.
+/// A data frame whose rows have a `soma_joinid`: a `SOMADataFrame`, or a table of an AnnData.
+///
+/// Of a `SOMADataFrame` that is indexed by other columns than `soma_joinid` alone, a read takes the
+/// memory of its columns for all rows.
 ///
 /// Columns have the same Arrow types as in tiledbsoma: texts are `LargeUtf8`, booleans `Boolean`,
 /// and categories are dictionaries.

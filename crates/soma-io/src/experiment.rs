@@ -9,7 +9,7 @@ use storage::{Config, ReadLimit};
 use crate::anndata::find_anndata;
 use crate::error::Unnamed;
 use crate::soma_object::{Collection, Place, gather, trimmed};
-use crate::{DataFrame, Error, Matrix, ReaderChoice, SparseNdArray, Uns, census};
+use crate::{DataFrame, Error, Matrix, NdArray, ReaderChoice, Uns, census};
 
 /// Options for opening an experiment.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +22,7 @@ pub struct OpenOptions {
     ///
     /// Eight parameters are our own:
     /// - `soma.init_buffer_bytes`: buffer for each column of a read of X, in bytes (default
-    ///   [`SparseNdArray::BUFFER_BYTES`]);
+    ///   [`NdArray::BUFFER_BYTES`]);
     /// - `soma.retry_limit_ms`: time after which the native reader does not repeat a request
     ///   (60,000);
     /// - `soma.request_limit_ms`: time limit of one request (120,000);
@@ -353,7 +353,7 @@ impl StoredMeasurement for Collection {
 
     fn x(&self, layer: &str) -> Result<Matrix, Error> {
         let place = self.collection(LAYERS)?.member("layer of X", layer)?;
-        SparseNdArray::open(place).map(Matrix::new)
+        NdArray::open(place).map(Matrix::new)
     }
 
     fn obsm_names(&self) -> Result<Vec<String>, Error> {
@@ -365,7 +365,7 @@ impl StoredMeasurement for Collection {
 
     fn obsm(&self, name: &str) -> Result<Matrix, Error> {
         let place = self.collection(OBSM)?.member("array of obsm", name)?;
-        SparseNdArray::open(place).map(Matrix::new)
+        NdArray::open(place).map(Matrix::new)
     }
 }
 

@@ -56,6 +56,7 @@ pub mod contract;
 mod coo;
 mod dataframe;
 mod dataframe_query;
+mod dense;
 mod error;
 mod exact;
 mod experiment;
@@ -67,6 +68,7 @@ mod libtiledb;
 mod matrix;
 mod memory;
 mod native;
+mod nd_array;
 mod reader;
 mod reader_choice;
 mod replacement;
@@ -74,7 +76,6 @@ mod row_cache;
 mod rows;
 mod soma_object;
 mod soma_table;
-mod sparse_array;
 mod table;
 mod uns;
 pub mod value_filter;
@@ -101,11 +102,11 @@ pub use libtiledb::LibtiledbReader;
 pub use matrix::{Bounds, Matrix};
 pub use memory::MemoryReader;
 pub use native::NativeReader;
+pub use nd_array::NdArray;
 pub use reader::{ReadForm, ReadStats, XReader};
 pub use reader_choice::ReaderChoice;
 pub use replacement::REPLACE_EXPERIMENT;
 pub use rows::RowRanges;
-pub use sparse_array::SparseNdArray;
 pub use storage::{
     CacheStats, CacheUse, Config, Destination, DestinationError, Existing, ReadLimit, ReadLimitUse,
     check_apart, environment_secrets, local_path,

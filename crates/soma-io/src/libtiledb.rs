@@ -9,7 +9,7 @@ use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 use csr::{CooList, Narrow as _, Narrowing, first_inexact};
 use tiledb::{Array, Column, Context, Layout, Piece, ReadQuery};
-use tiledb_schema::Datatype;
+use tiledb_schema::{ArrayType, Datatype};
 
 use crate::arrow::{data_type, fixed};
 use crate::columns::{DATA, DIM_0, DIM_1, coo_batch};
@@ -86,7 +86,7 @@ impl LibtiledbReader {
         let columns = [DIM_0, DIM_1, DATA];
         let mut query = ReadQuery::new(
             &self.array,
-            Layout::Unordered,
+            if self.is_dense() { Layout::RowMajor } else { Layout::Unordered },
             &[&rows.inclusive(), &gene_ranges],
             &columns,
             self.buffer_bytes,
@@ -97,6 +97,10 @@ impl LibtiledbReader {
         Ok(self.context.bytes_read()?.saturating_sub(before))
     }
 
+    fn is_dense(&self) -> bool {
+        self.array.schema().array_type == ArrayType::Dense
+    }
+
     /// The range of all genes; no range, which reads everything, if the array has no other genes.
     fn all_genes(&self) -> Vec<(i64, i64)> {
         let schema = self.array.schema();
@@ -104,7 +108,7 @@ impl LibtiledbReader {
         let bounds = schema.current_domain.as_ref().map(|bounds| bounds[1]);
         // In old arrays, the size in the metadata can be smaller than the domain.
         match bounds.or(schema.dimensions[1].domain) {
-            Some((_, last)) if last < n_columns => Vec::new(),
+            Some((_, last)) if last < n_columns && !self.is_dense() => Vec::new(),
             _ => vec![(0, n_columns as i64 - 1)],
         }
     }
@@ -184,7 +188,8 @@ impl LibtiledbReader {
         // Columns are appended last, so cells of unselected genes are removed here.
         let mut n_kept = first;
         for (cell_idx, joinid) in (first..).zip(piece.column(1).values::<i64>()?) {
-            if let Some(column) = index.column(*joinid) {
+            let is_zero = self.is_dense() && cells.values[cell_idx] == 0.0;
+            if let Some(column) = index.column(*joinid).filter(|_| !is_zero) {
                 cells.columns.push(column);
                 cells.rows[n_kept] = cells.rows[cell_idx];
                 cells.values[n_kept] = cells.values[cell_idx];
@@ -223,7 +228,11 @@ impl XReader for LibtiledbReader {
         if let Some(nnz) = self.nnz.get() {
             return Ok(Some(*nnz));
         }
-        let nnz = approximate_cells(&self.place, &self.array)?;
+        let nnz = if self.is_dense() {
+            self.shape.0.saturating_mul(self.shape.1)
+        } else {
+            approximate_cells(&self.place, &self.array)?
+        };
         Ok(Some(*self.nnz.get_or_init(|| nnz)))
     }
 
@@ -280,7 +289,7 @@ impl XReader for LibtiledbReader {
         each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<ReadStats, Error> {
         let index = genes.index();
-        let has_gaps = matches!(index, GeneIndex::Sorted(_));
+        let has_others = self.is_dense() || matches!(index, GeneIndex::Sorted(_));
         let mut nnz = 0;
         let bytes_read = self.pieces(rows, genes, |piece| {
             let uri = self.array.uri();
@@ -292,8 +301,13 @@ impl XReader for LibtiledbReader {
                 Int64Array::from(genes.to_vec()),
                 values,
             )?;
-            let batch = if has_gaps {
-                let wanted = genes.iter().map(|gene| Some(index.column(*gene).is_some())).collect();
+            let batch = if has_others {
+                let mut of_cells = Vec::new();
+                extend_f32(&mut of_cells, piece.column(2), self.narrowing, uri)?;
+                let is_wanted = |(gene, value): (&i64, &f32)| {
+                    index.column(*gene).is_some() && !(self.is_dense() && *value == 0.0)
+                };
+                let wanted = genes.iter().zip(&of_cells).map(is_wanted).map(Some).collect();
                 arrow_select::filter::filter_record_batch(&batch, &wanted).map_err(|source| {
                     Error::Arrow { uri: uri.to_owned(), what: "a piece".into(), source }
                 })?

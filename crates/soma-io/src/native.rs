@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use storage::{CacheUse, CachedStorage, Config, OpenedStorage};
-use tiledb_native::{Array, ColumnSelection, OpenOptions, Threads};
+use tiledb_native::{Array, ColumnSelection, DenseArray, OpenOptions, Threads};
 
 use crate::coo;
+use crate::dense::DenseReader;
 use crate::exact::{Request, is_within_f32};
 use crate::{CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, RowRanges, XReader};
 
@@ -55,12 +56,7 @@ impl OpenArray<'_> {
         let OpenedStorage { storage, cache } = opened;
         // Only storages far away have requests.
         let is_far = storage.request_counts().is_some();
-        let array = Array::open(storage, &options).map_err(|error| match error {
-            tiledb_native::Error::Unsupported { reason, .. } => {
-                NotNative::Unsupported(reason.to_string())
-            }
-            other => NotNative::Failed(other.into()),
-        })?;
+        let array = Array::open(storage, &options)?;
         let (shape, data_type) = match shape_and_type {
             Some(given) => given,
             None => ((array.n_rows(), array.n_columns()), value_type(&array, self.uri)?),
@@ -77,6 +73,20 @@ impl OpenArray<'_> {
             csr: Mutex::default(),
             allowed: Mutex::default(),
         })
+    }
+
+    /// Opens a reader of the dense array in `opened`.
+    pub(crate) fn dense_reader(
+        &self,
+        opened: OpenedStorage,
+        kind: ((u64, u64), DataType),
+    ) -> Result<DenseReader, NotNative> {
+        let (timestamp, threads) = (self.timestamp, self.threads.clone());
+        let options = OpenOptions { timestamp, threads, ..OpenOptions::new(1) };
+        let OpenedStorage { storage, cache } = opened;
+        let is_far = storage.request_counts().is_some();
+        let array = DenseArray::open(storage, &options)?;
+        Ok(DenseReader::new(array, self.uri, kind, (is_far, cache)))
     }
 }
 

@@ -94,32 +94,42 @@ impl Collection {
     }
 }
 
-/// Opens an array, and checks that its SOMA type is `wanted`. Also returns its metadata.
+/// Opens an array, and checks that its SOMA type is one of `wanted`. Errors name the first of
+/// these. Also returns its metadata.
 pub(crate) fn open_array(
     place: &Place,
-    wanted: &'static str,
+    wanted: &[&'static str],
 ) -> Result<(Box<dyn StoredArray>, Metadata), Error> {
     gather::object(place)?;
-    check_is_array(place, wanted)?;
+    check_is_array(place, wanted.first().copied().unwrap_or("SOMASparseNDArray"))?;
     let array = open_any_array(place)?;
     let metadata = array.metadata()?;
-    check(&place.uri, &metadata, &[wanted], "a TileDB array that is not of SOMA")?;
+    check(&place.uri, &metadata, wanted, "a TileDB array that is not of SOMA")?;
     Ok((array, metadata))
 }
 
-/// Opens a table, and checks that its SOMA type is `wanted`. `check_schema` says whether the schema
-/// is one of a table, before the table is opened.
+/// How the rows of a table are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TableIndex {
+    /// By joinid, which is the only dimension.
+    Joinid,
+    /// Not at all: reads return all rows, in any order.
+    Other,
+}
+
+/// Opens a table, and checks that its SOMA type is `wanted`. `check_schema` says how its rows are
+/// found, before the table is opened.
 pub(crate) fn open_table(
     place: &Place,
     wanted: &'static str,
-    check_schema: impl FnOnce(&tiledb_schema::Schema) -> Result<(), Error>,
+    check_schema: impl FnOnce(&tiledb_schema::Schema) -> Result<TableIndex, Error>,
 ) -> Result<Box<dyn StoredTable>, Error> {
-    let (array, _) = open_array(place, wanted)?;
-    check_schema(array.schema())?;
+    let (array, _) = open_array(place, &[wanted])?;
+    let index = check_schema(array.schema())?;
     let why_not_native = array.why_not_native().map(str::to_owned);
     drop(array);
     let native = |files| {
-        let table = native::NativeTable::open(files, place, why_not_native)?;
+        let table = native::NativeTable::open(files, place, (why_not_native, index))?;
         Ok(Box::new(table) as Box<dyn StoredTable>)
     };
     place.open(native, through_libtiledb::table)

@@ -50,10 +50,10 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let folder = args.results_flags.folder_of_shard(named, &host, &name, shard)?;
     config.data = config.data.or_example(args.quiet)?;
     let io_limit = limit_io(args, &mut config)?;
-    config.data = config.data.with_names()?;
     if let Some(servers) = &mut servers {
         config.data = config.data.over(servers)?;
     }
+    config.data = config.data.with_names()?;
     let n_measurements = config.points.len() as u64 * config.repeat;
     let mut session = Session::begin(Display::new(n_measurements, "points", args.quiet))?;
     let opened = check(&session, &config.data, &config.points)?;

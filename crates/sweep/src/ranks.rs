@@ -50,11 +50,12 @@ pub(crate) fn run(args: &RanksArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let host = HostInfo::gather();
     let name = format!("{}-ranks", data.name());
     let folder = args.results_flags.folder(args.results.as_deref(), &host, &name)?;
-    data = data.or_example(args.quiet)?.with_names()?;
+    data = data.or_example(args.quiet)?;
     let mut servers = args.link.servers(&host)?;
     if let Some(servers) = &mut servers {
         data = data.over(servers)?;
     }
+    data = data.with_names()?;
     let session = Session::begin(Display::counting("runs of ranks", args.quiet))?;
     let revision = args.results_flags.revision.as_deref();
     let run = run_info(revision, &metadata, &host, arguments)?;

@@ -31,9 +31,9 @@
 //!
 //! Cells that were deleted by condition are left out from the time of their deletion on.
 //!
-//! Not supported: dense arrays, other dimensions, several or variable attributes, updates by
-//! condition, encryption, dictionaries, WebP, and more than 16 fragments of which some with equal
-//! times overlap in an array without duplicates.
+//! Not supported: other dimensions, several or variable attributes, updates by condition,
+//! encryption, dictionaries, WebP, and more than 16 fragments of which some with equal times overlap
+//! in an array without duplicates.
 //!
 //! Beside such a matrix ([`Array`]) this crate reads what else a collection of arrays is made of:
 //!
@@ -41,6 +41,7 @@
 //! |---|---|
 //! | [`object_type`] | whether a group or an array lies at a place |
 //! | [`Group`] | members and metadata of a group |
+//! | [`DenseArray`] | blocks of a dense array of two dimensions and one such attribute, in any order of tiles and cells, of one or several fragments |
 //! | [`ArrayDescription`] | schema, metadata, enumerations and extent of any array |
 //! | [`Table`] | columns of a sparse array of one integer dimension, with any number of attributes, nullable and var-sized ones too, also where attributes were added and dropped, or texts are behind a dictionary |
 //!
@@ -145,6 +146,7 @@ mod datatype;
 mod decoded_cache;
 mod decoded_chunk;
 mod deletes;
+mod dense;
 mod description;
 mod directory;
 mod enumeration;
@@ -174,6 +176,7 @@ mod write;
 pub use array::{Array, OpenOptions, Threads};
 pub use csr::{CsrBuffers, PackedCsr, PackedValues};
 pub use datatype::Datatype;
+pub use dense::DenseArray;
 pub use description::ArrayDescription;
 pub use directory::has_conditions;
 pub use error::Error;

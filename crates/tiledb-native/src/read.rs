@@ -85,12 +85,21 @@ pub struct ReadStats {
 
 impl ReadStats {
     fn add(&mut self, other: Self) {
+        *self += other;
+    }
+}
+
+impl std::ops::AddAssign for ReadStats {
+    fn add_assign(&mut self, other: Self) {
         self.nnz += other.nnz;
         self.cells_decoded += other.cells_decoded;
         self.bytes_read += other.bytes_read;
         self.bytes_decoded += other.bytes_decoded;
         self.times += other.times;
         self.tiles_indexed += other.tiles_indexed;
+        if let Some(requests) = other.requests {
+            *self.requests.get_or_insert(0) += requests;
+        }
     }
 }
 

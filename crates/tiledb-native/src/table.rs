@@ -1,4 +1,5 @@
-//! Tables: sparse arrays of one integer dimension and any attributes, read by columns.
+//! Tables: sparse arrays of one integer dimension and any attributes, read by columns; and, as they
+//! are stored, those of any dimensions ([`merge`]).
 //!
 //! A read takes these steps ([`read`]):
 //!
@@ -18,13 +19,14 @@ mod fetched;
 mod form;
 mod fragment;
 mod load;
+mod merge;
 mod read;
 mod select;
 mod snapshot;
 mod window;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rayon::ThreadPool;
 use storage::{Files, Storage};
@@ -33,6 +35,8 @@ use crate::array::OpenOptions;
 use crate::description::ArrayDescription;
 use crate::error::Error;
 pub use column::TableColumn;
+use form::Indexing;
+use merge::Kept;
 use read::{Memory, Plan};
 use snapshot::{Column, Snapshot};
 use window::joined;
@@ -43,7 +47,7 @@ use window::joined;
 /// attribute was added have its fill value.
 ///
 /// ```no_run
-/// use std::sync::Arc;
+/// use std::sync::{Arc, OnceLock};
 ///
 /// use storage::LocalStorage;
 /// use tiledb_native::{OpenOptions, Table};
@@ -60,6 +64,9 @@ pub struct Table {
     description: ArrayDescription,
     snapshot: Snapshot,
     pool: Arc<ThreadPool>,
+    /// The cells that count, if rows are not found by coordinates and others are stored, too; found
+    /// when first needed.
+    kept: OnceLock<Kept>,
 }
 
 impl Table {
@@ -71,9 +78,27 @@ impl Table {
     /// table; [`Error::NotAnArray`], [`Error::Storage`], [`Error::Damaged`] if it cannot be opened
     /// at all; [`Error::Threads`].
     pub fn open(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self, Error> {
+        Self::open_as(storage, options, Indexing::ByPosition)
+    }
+
+    /// Opens a sparse array of any dimensions, which become columns like the attributes. Reads
+    /// return all of its rows, whatever ranges they name, in the order in which they are stored,
+    /// each once.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn open_as_stored(storage: Arc<dyn Storage>, options: &OpenOptions) -> Result<Self, Error> {
+        Self::open_as(storage, options, Indexing::AsStored)
+    }
+
+    fn open_as(
+        storage: Arc<dyn Storage>,
+        options: &OpenOptions,
+        indexing: Indexing,
+    ) -> Result<Self, Error> {
         let timestamp = options.timestamp.unwrap_or(u64::MAX);
-        let (snapshot, description) = Snapshot::load(&Files::new(storage), timestamp)?;
-        Ok(Self { description, snapshot, pool: options.threads.pool()? })
+        let (snapshot, description) = Snapshot::load(&Files::new(storage), timestamp, indexing)?;
+        Ok(Self { description, snapshot, pool: options.threads.pool()?, kept: OnceLock::new() })
     }
 
     /// Schema, metadata and extents.
@@ -130,8 +155,7 @@ impl Table {
         if let Some(n_rows) = self.snapshot.n_rows_by_footers() {
             return Ok(n_rows);
         }
-        let ranges = joined(None, self.snapshot.current);
-        self.pool.install(|| Plan::new(&self.snapshot, ranges, &[])?.n_rows())
+        self.pool.install(|| self.plan(&[], None)?.n_rows())
     }
 
     /// Plans to read columns of the rows in `ranges`.
@@ -141,7 +165,22 @@ impl Table {
         ranges: Option<&[Range<u64>]>,
     ) -> Result<Plan<'_>, Error> {
         let fields: Vec<usize> = columns.iter().map(|(field, _)| *field).collect();
-        Plan::new(&self.snapshot, joined(ranges, self.snapshot.current), &fields)
+        let ranges = ranges.filter(|_| self.snapshot.indexing == Indexing::ByPosition);
+        let plan = Plan::new(&self.snapshot, joined(ranges, self.snapshot.current), &fields)?;
+        Ok(plan.with_kept(self.kept()?))
+    }
+
+    /// The cells that count, if rows are not found by coordinates and others are stored, too.
+    fn kept(&self) -> Result<Option<&Kept>, Error> {
+        if self.snapshot.indexing == Indexing::ByPosition || !self.snapshot.needs_merge() {
+            return Ok(None);
+        }
+        if let Some(kept) = self.kept.get() {
+            return Ok(Some(kept));
+        }
+        let kept = Kept::find(&self.snapshot)?;
+        // Two threads may both have found them; either result serves.
+        Ok(Some(self.kept.get_or_init(|| kept)))
     }
 
     /// The columns with these names, and the indices of their fields.

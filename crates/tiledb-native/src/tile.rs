@@ -153,6 +153,24 @@ pub(crate) fn decode_chunk<'a>(
     pipeline.decode(chunk, value_bytes, decoder)
 }
 
+/// Checks that a chunk has as many values as when its tile was indexed.
+pub(crate) fn whole<'a>(
+    decoded: Decoded<'a>,
+    cells: &std::ops::Range<u32>,
+    size: usize,
+) -> Result<Decoded<'a>, Fault> {
+    let (bytes, size) = match decoded {
+        Decoded::Plain(bytes) | Decoded::Planes(bytes) => (bytes, size),
+        Decoded::LowFour(bytes) => (bytes, 4),
+    };
+    let n_cells = (cells.end - cells.start) as usize;
+    if bytes.len() == n_cells * size {
+        Ok(decoded)
+    } else {
+        Err(Fault::new(format!("a chunk of {n_cells} cells is {} bytes", bytes.len())))
+    }
+}
+
 /// Calls `each` with the runs of the chunk in `bytes`, including its header, if run lengths are its
 /// only encoding. Returns whether they are.
 pub(crate) fn runs_of_chunk(

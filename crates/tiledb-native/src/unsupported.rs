@@ -9,6 +9,15 @@ use std::fmt;
 pub enum Unsupported {
     /// The array is dense.
     Dense,
+    /// The array is sparse, where a dense one is read.
+    Sparse,
+    /// The domain of a dense array does not begin at 0.
+    LateDomain {
+        /// Name of the dimension.
+        name: String,
+        /// Its first coordinate.
+        first: u64,
+    },
     /// The schema or a fragment has a format version that this crate does not know.
     FormatVersion {
         /// The version found.
@@ -31,6 +40,8 @@ pub enum Unsupported {
         /// Name of the dimension.
         name: String,
     },
+    /// No dimension and no attribute is of fixed size. Only for tables that are read as stored.
+    NoFixedField,
     /// The array does not have exactly one attribute.
     AttributeCount {
         /// Number of attributes.
@@ -129,6 +140,10 @@ impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dense => write!(f, "it is a dense array"),
+            Self::Sparse => write!(f, "it is a sparse array"),
+            Self::LateDomain { name, first } => {
+                write!(f, "the domain of dimension `{name}` begins at {first}")
+            }
             Self::FormatVersion { version } => {
                 write!(f, "format version {version} is not one of 5 to 23")
             }
@@ -141,6 +156,7 @@ impl fmt::Display for Unsupported {
             Self::NegativeDomain { name } => {
                 write!(f, "the domain of dimension `{name}` begins below 0")
             }
+            Self::NoFixedField => write!(f, "no column is of fixed size"),
             Self::AttributeCount { n_attributes } => {
                 write!(f, "it has {n_attributes} attributes, not 1")
             }

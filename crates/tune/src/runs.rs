@@ -37,10 +37,11 @@ impl Runs {
         let host = HostInfo::gather();
         let mut servers = args.link.servers(&host)?;
         let name = format!("tune-{}", data.name());
-        let mut data = data.or_example(args.quiet)?.with_names()?;
+        let mut data = data.or_example(args.quiet)?;
         if let Some(servers) = &mut servers {
             data = data.over(servers)?;
         }
+        data = data.with_names()?;
         let revision = args.results_flags.revision.as_deref();
         let run = run_info(revision, &BTreeMap::new(), &host, arguments)?;
         let mut session = Session::begin(Display::counting("runs", args.quiet))?;

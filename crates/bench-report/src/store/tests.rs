@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fs};
 
 use arrow_array::{
-    Array as _, BooleanArray, Float64Array, Int64Array, ListArray, StringArray, StructArray,
-    TimestampMicrosecondArray, UInt64Array,
+    Array as _, ArrayRef, BooleanArray, Float64Array, Int64Array, ListArray, StringArray,
+    StructArray, TimestampMicrosecondArray, UInt64Array,
     types::{Float64Type, Int64Type},
 };
 use arrow_buffer::OffsetBuffer;

@@ -8,7 +8,8 @@ use tiledb_native::{ArrayDescription, Group, Table};
 use tiledb_schema::{Enumeration, ObjectType, Schema};
 
 use super::{
-    GroupParts, Metadata, Place, StoredArray, StoredColumn, StoredTable, through_libtiledb,
+    GroupParts, Metadata, Place, StoredArray, StoredColumn, StoredTable, TableIndex,
+    through_libtiledb,
 };
 use crate::Error;
 use crate::native::NotNative;
@@ -160,13 +161,17 @@ impl NativeTable {
     pub(super) fn open(
         storage: Arc<dyn Storage>,
         place: &Place,
-        why_not_native: Option<String>,
+        (why_not_native, index): (Option<String>, TableIndex),
     ) -> Result<Self, NotNative> {
         let partly = Partly {
             why_not_native: why_not_native.map(OnceLock::from).unwrap_or_default(),
             ..Partly::new(place)
         };
-        Ok(Self { table: Table::open(storage, &options(place)?)?, partly })
+        let open = match index {
+            TableIndex::Joinid => Table::open,
+            TableIndex::Other => Table::open_as_stored,
+        };
+        Ok(Self { table: open(storage, &options(place)?)?, partly })
     }
 }
 

@@ -26,10 +26,11 @@ pub(crate) trait StoredArray: Debug + Send + Sync {
     fn why_not_native(&self) -> Option<&str>;
 }
 
-/// A table: an array of one dimension, whose columns can be read.
+/// A table: an array whose columns can be read.
 pub(crate) trait StoredTable: StoredArray {
     /// Reads columns by name, the dimension's among them, of the cells in `ranges` (both ends
-    /// included; all cells if there is no range), by ascending coordinate. `each` gets the columns
+    /// included; all cells if there is no range), by ascending coordinate; without ranges, and in
+    /// any order, if it is not indexed by one integer dimension alone. `each` gets the columns
     /// of a batch of cells at a time; its first error ends the read.
     fn read_each(
         &self,

@@ -92,7 +92,7 @@ fn assert_same(found: &RecordBatch, expected: &RecordBatch) {
 }
 
 #[track_caller]
-fn check(path: &Path, timestamp: Option<u64>) {
+pub(crate) fn check(path: &Path, timestamp: Option<u64>) {
     let native = open(path, timestamp, ReaderChoice::Native);
     let libtiledb = open(path, timestamp, ReaderChoice::Libtiledb);
     let measurements = native.measurements().unwrap();

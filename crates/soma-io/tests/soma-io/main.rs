@@ -24,11 +24,13 @@ mod filter_text;
 mod frame_copy;
 #[path = "../support/frame_of_kinds.rs"]
 mod frame_of_kinds;
+mod indexed;
 mod interop;
 mod names;
 #[path = "../support/python.rs"]
 mod python;
 mod random_anndata;
+mod random_dense;
 mod reader_contract;
 mod round_trip;
 mod row_cache;

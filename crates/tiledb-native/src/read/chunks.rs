@@ -334,7 +334,7 @@ fn decode(
             n_cells += u64::from(cells.end - cells.start);
             let part = &bytes[(at.start - base) as usize..(at.end - base) as usize];
             tile::decode_chunk(part, &stored.pipeline, size, decoder)
-                .and_then(|decoded| whole(decoded, &cells, size))
+                .and_then(|decoded| tile::whole(decoded, &cells, size))
                 .and_then(|decoded| {
                     let mut chunk =
                         Chunk { field, work: of, cells, content: Content::Decoded(decoded) };
@@ -347,20 +347,6 @@ fn decode(
         done.map_err(|fault| fault.moved_to((at.start - base).into()))?;
     }
     Ok(n_cells)
-}
-
-/// Checks that a chunk has as many values as when its tile was indexed.
-fn whole<'a>(decoded: Decoded<'a>, cells: &Range<u32>, size: usize) -> Result<Decoded<'a>, Fault> {
-    let (bytes, size) = match decoded {
-        Decoded::Plain(bytes) | Decoded::Planes(bytes) => (bytes, size),
-        Decoded::LowFour(bytes) => (bytes, 4),
-    };
-    let n_cells = (cells.end - cells.start) as usize;
-    if bytes.len() == n_cells * size {
-        Ok(decoded)
-    } else {
-        Err(Fault::new(format!("a chunk of {n_cells} cells is {} bytes", bytes.len())))
-    }
 }
 
 /// Calls `each` for the parts of `parts[*next..]` that have cells in `cells`, with those cells;

@@ -10,7 +10,7 @@ use super::fragment::{Part, main_bytes};
 use super::snapshot::{Column, Snapshot};
 use super::window::WantedTile;
 use crate::datatype::Number;
-use crate::deletes::{FieldCells, Places};
+use crate::deletes::{DeletableCells, FieldCells, Places};
 use crate::error::{Error, Fault};
 use crate::read::fetch::fetch;
 use crate::tile;
@@ -54,8 +54,8 @@ impl DecodedTile {
 }
 
 impl<'a> Fetched<'a> {
-    /// Fetches all parts of the tiles and fields `wanted` into `buffer`; coordinates instead of
-    /// fields that a tile's fragment does not have. Their places must be loaded.
+    /// Fetches all parts of the tiles and fields `wanted` into `buffer`; the field that counts
+    /// cells instead of fields that a tile's fragment does not have. Their places must be loaded.
     pub(super) fn read(
         snapshot: &'a Snapshot,
         tiles: &'a [WantedTile],
@@ -67,8 +67,8 @@ impl<'a> Fetched<'a> {
             let fragment = snapshot.fragment(&tiles[tile as usize]);
             match &fragment.form.fields[field] {
                 Some(stored) => keys.extend(stored.parts().map(|part| (field, part, tile))),
-                // Coordinates show how many cells there are.
-                None => keys.push((DIMENSION, Part::Main, tile)),
+                // It shows how many cells there are.
+                None => keys.push((fragment.form.counting, Part::Main, tile)),
             }
         }
         // Neighbours in a file, which are fetched as one, become neighbours in the list.
@@ -131,11 +131,37 @@ impl<'a> Fetched<'a> {
         Ok(bytes.as_chunks::<8>().0.iter().map(|time| u64::from_le_bytes(*time)).collect())
     }
 
+    /// Whether each cell of a tile was not deleted; `None` if none can have been.
+    pub(super) fn undeleted(&self, tile: u32, times: &[u64]) -> Result<Option<Vec<bool>>, Error> {
+        let wanted = &self.tiles[tile as usize];
+        let concerning = &self.snapshot.fragment(wanted).deletes;
+        if !concerning.is_any() {
+            return Ok(None);
+        }
+        let mut decoded: Vec<(usize, DecodedTile)> = Vec::new();
+        for &field in concerning.fields() {
+            decoded.push((field, self.decode_as_stored(tile, field)?));
+        }
+        let mut fields = vec![None; self.snapshot.columns.len()];
+        for (field, of_field) in &decoded {
+            fields[*field] = of_field.cells(self.snapshot.columns[*field].kind);
+        }
+        let delete_times = if concerning.has_delete_times() {
+            self.times(tile, self.snapshot.delete_times_field())?
+        } else {
+            Vec::new()
+        };
+        let n_cells = wanted.n_cells as usize;
+        let cells = DeletableCells { n_cells, fields: &fields, times, delete_times: &delete_times };
+        Ok(Some(self.snapshot.deletes.kept(concerning, self.snapshot.timestamp, cells)))
+    }
+
     /// Decodes the coordinates of a tile.
     pub(super) fn coordinates(&self, tile: u32) -> Result<Vec<u64>, Error> {
         let bytes = self.main(tile, DIMENSION)?;
         let fragment = self.snapshot.fragment(&self.tiles[tile as usize]);
-        let found = coordinates(&bytes, fragment.form.number);
+        let Some((_, number)) = &fragment.form.position else { return Ok(Vec::new()) };
+        let found = coordinates(&bytes, *number);
         self.check_coordinates(tile, &found)?;
         Ok(found)
     }
@@ -189,7 +215,7 @@ impl<'a> Fetched<'a> {
         let fragment = self.snapshot.fragment(wanted);
         let Some(stored) = &fragment.form.fields[field] else {
             // A damaged footer must not fill memory with rows that are not there.
-            self.main(tile, DIMENSION)?;
+            self.main(tile, fragment.form.counting)?;
             return Ok(DecodedTile::Missing);
         };
         let (bytes, offsets) = match &stored.var {
@@ -199,8 +225,8 @@ impl<'a> Fetched<'a> {
                 (bytes, Some(offsets))
             }
         };
-        if field == DIMENSION {
-            self.check_coordinates(tile, &coordinates(&bytes, fragment.form.number))?;
+        if let Some((_, number)) = fragment.form.position.as_ref().filter(|_| field == DIMENSION) {
+            self.check_coordinates(tile, &coordinates(&bytes, *number))?;
         }
         let validity = stored.validity.as_ref().map(|pipeline| {
             let key = (field, Part::Validity, tile);

@@ -11,14 +11,24 @@ use crate::unsupported::Unsupported;
 #[derive(Debug)]
 pub(super) struct Form {
     pub(super) capacity: u64,
-    pub(super) dimension: Dimension,
-    /// How coordinates are stored.
-    pub(super) number: Number,
-    /// The dimension, the attributes of the table in its order, the times of cells, and the times
+    /// The dimension, and how its coordinates are stored, if rows are found by them.
+    pub(super) position: Option<(Dimension, Number)>,
+    /// Index of a field of fixed size that all cells have, whose tiles show how many there are.
+    pub(super) counting: usize,
+    /// The dimensions, the attributes of the table in its order, the times of cells, and the times
     /// at which they were deleted; `None` for attributes that the fragment's schema does not have.
     pub(super) fields: Vec<Option<StoredField>>,
     /// Indices of the fields whose name the fragment's schema has with another type.
     pub(super) other_types: Vec<usize>,
+}
+
+/// How the rows of a table are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Indexing {
+    /// By the coordinates of its only dimension, positions that are not negative.
+    ByPosition,
+    /// Not at all: all rows are read, in the order in which they are stored.
+    AsStored,
 }
 
 /// How one field is stored.
@@ -52,7 +62,7 @@ pub(super) enum VarFilters {
 /// The place of a field in the lists of a footer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileNumber {
-    Dimension,
+    Dimension(usize),
     Attribute(usize),
     Times,
     DeleteTimes,
@@ -66,7 +76,7 @@ pub(super) enum FieldKind {
     VarSized,
 }
 
-/// Index of the dimension among the fields of a form.
+/// Index of the dimension among the fields of a form, if rows are found by it.
 pub(super) const DIMENSION: usize = 0;
 /// Bytes of a stored offset.
 pub(super) const OFFSET_BYTES: usize = 8;
@@ -74,19 +84,29 @@ pub(super) const OFFSET_BYTES: usize = 8;
 impl Form {
     /// The form of fragments of format `version` with the schema `stored`, for a table that is
     /// opened with the schema `table`.
-    pub(super) fn of(table: &Schema, stored: &Schema, version: u32) -> Result<Self, Unsupported> {
+    pub(super) fn of(
+        table: &Schema,
+        stored: &Schema,
+        version: u32,
+        indexing: Indexing,
+    ) -> Result<Self, Unsupported> {
         if stored.is_dense {
             return Err(Unsupported::Dense);
         }
-        let [dimension] = stored.dimensions.as_slice() else {
-            let n_dimensions = stored.dimensions.len() as u32;
-            return Err(Unsupported::DimensionCount { n_dimensions });
+        let n_dimensions = stored.dimensions.len() as u32;
+        let position = match (indexing, stored.dimensions.as_slice()) {
+            (Indexing::ByPosition, [dimension]) => {
+                Some((dimension.clone(), coordinate_number(dimension)?))
+            }
+            (Indexing::AsStored, [_, ..]) => None,
+            _ => return Err(Unsupported::DimensionCount { n_dimensions }),
         };
         if stored.capacity > MAX_CAPACITY || stored.capacity == 0 {
             return Err(Unsupported::TileTooLarge { capacity: stored.capacity });
         }
-        let number = coordinate_number(dimension)?;
-        let mut fields = vec![Some(dimension_field(dimension, number, version)?)];
+        let dimensions = 0..stored.dimensions.len();
+        let dimensions = dimensions.map(|idx| dimension_field(stored, idx, version).map(Some));
+        let mut fields = dimensions.collect::<Result<Vec<_>, _>>()?;
         let mut other_types = Vec::new();
         for attribute in &table.attributes {
             let found = stored.attributes.iter().position(|other| other.name == attribute.name);
@@ -97,11 +117,15 @@ impl Form {
             let found = found.filter(is_same);
             fields.push(found.map(|idx| attribute_field(stored, idx, version)).transpose()?);
         }
+        let is_fixed = |field: &Option<StoredField>| {
+            field.as_ref().is_some_and(|field| matches!(field.kind, FieldKind::Fixed(_)))
+        };
+        let counting = fields.iter().position(is_fixed);
+        let counting = counting.ok_or(Unsupported::NoFixedField)?;
         fields.push(Some(times_field(stored, version, (FileNumber::Times, TIMES_STEM))?));
         let deleted = (FileNumber::DeleteTimes, DELETE_TIMES_STEM);
         fields.push(Some(times_field(stored, version, deleted)?));
-        let (capacity, dimension) = (stored.capacity, dimension.clone());
-        Ok(Self { capacity, dimension, number, fields, other_types })
+        Ok(Self { capacity: stored.capacity, position, counting, fields, other_types })
     }
 
     /// The dimensions of `stored`, if they are not those of the table.
@@ -149,63 +173,89 @@ fn coordinate_number(dimension: &Dimension) -> Result<Number, Unsupported> {
     Ok(number)
 }
 
-fn dimension_field(
-    dimension: &Dimension,
-    number: Number,
-    version: u32,
-) -> Result<StoredField, Unsupported> {
-    Ok(StoredField {
-        name: dimension.name.clone(),
-        file: FileNumber::Dimension,
-        stem: file_stem(version, "d0", &dimension.name),
-        kind: FieldKind::Fixed(number.size()),
-        value_bytes: number.size(),
-        main: schema::bind(&dimension.filters, dimension.datatype, version, &dimension.name)?,
-        var: None,
-        validity: None,
-    })
+fn dimension_field(schema: &Schema, idx: usize, version: u32) -> Result<StoredField, Unsupported> {
+    let Dimension { name, datatype, values_per_cell, filters, .. } = &schema.dimensions[idx];
+    let values = StoredValues {
+        name,
+        datatype: *datatype,
+        values_per_cell: *values_per_cell,
+        filters,
+        file: FileNumber::Dimension(idx),
+        number: format!("d{idx}"),
+    };
+    values.field(schema, version)
 }
 
 fn attribute_field(schema: &Schema, idx: usize, version: u32) -> Result<StoredField, Unsupported> {
-    let attribute = &schema.attributes[idx];
-    let name = || attribute.name.clone();
-    let value_bytes = attribute.datatype.size().ok_or_else(|| Unsupported::AttributeType {
-        name: name(),
-        datatype: attribute.datatype.name(),
-    })?;
-    let bind = |filters: &[Filter], datatype| schema::bind(filters, datatype, version, &name());
-    let (kind, main, var) = if attribute.values_per_cell == VARIABLE {
-        let offsets = bind(&schema.offsets_filters, Datatype::UINT64)?;
-        // libtiledb, too, goes by the version of the schema.
-        let texts = bind_texts(&attribute.filters, attribute.datatype, schema.version)
-            .map_err(|filter| Unsupported::Filter { name: filter, of: name() })?;
-        let var = match texts {
-            Some(texts) => VarFilters::Texts(texts),
-            None => VarFilters::Values(bind(&attribute.filters, attribute.datatype)?),
-        };
-        (FieldKind::VarSized, offsets, Some(var))
-    } else {
-        let values = bind(&attribute.filters, attribute.datatype)?;
-        if attribute.values_per_cell > 1 && attribute.filters.iter().any(Filter::is_run_lengths) {
-            let name = "run lengths of several values".to_owned();
-            return Err(Unsupported::Filter { name, of: attribute.name.clone() });
-        }
-        let cell_bytes = value_bytes.checked_mul(attribute.values_per_cell as usize);
-        let cell_bytes = cell_bytes.filter(|bytes| *bytes > 0 && *bytes <= MAX_CELL_BYTES);
-        let cell_bytes = cell_bytes.ok_or_else(|| Unsupported::ValuesPerCell { name: name() })?;
-        (FieldKind::Fixed(cell_bytes), values, None)
-    };
-    let validity = attribute.nullable.then(|| bind(&schema.validity_filters, Datatype::UINT8));
-    Ok(StoredField {
-        name: attribute.name.clone(),
+    let Attribute { name, datatype, values_per_cell, filters, .. } = &schema.attributes[idx];
+    let values = StoredValues {
+        name,
+        datatype: *datatype,
+        values_per_cell: *values_per_cell,
+        filters,
         file: FileNumber::Attribute(idx),
-        stem: file_stem(version, &format!("a{idx}"), &attribute.name),
-        kind,
-        value_bytes,
-        main,
-        var,
-        validity: validity.transpose()?,
-    })
+        number: format!("a{idx}"),
+    };
+    let field = values.field(schema, version)?;
+    let is_nullable = schema.attributes[idx].nullable;
+    let bind = || schema::bind(&schema.validity_filters, Datatype::UINT8, version, name);
+    Ok(StoredField { validity: is_nullable.then(bind).transpose()?, ..field })
+}
+
+/// The values of a dimension or an attribute, as a schema has them.
+struct StoredValues<'a> {
+    name: &'a str,
+    datatype: Datatype,
+    values_per_cell: u32,
+    filters: &'a [Filter],
+    file: FileNumber,
+    /// The name of its file in new formats.
+    number: String,
+}
+
+impl StoredValues<'_> {
+    /// How they are stored, without validity.
+    fn field(&self, schema: &Schema, version: u32) -> Result<StoredField, Unsupported> {
+        let name = || self.name.to_owned();
+        let value_bytes = self.datatype.size().ok_or_else(|| Unsupported::AttributeType {
+            name: name(),
+            datatype: self.datatype.name(),
+        })?;
+        let bind =
+            |filters: &[Filter], datatype| schema::bind(filters, datatype, version, self.name);
+        let (kind, main, var) = if self.values_per_cell == VARIABLE {
+            let offsets = bind(&schema.offsets_filters, Datatype::UINT64)?;
+            // libtiledb, too, goes by the version of the schema.
+            let texts = bind_texts(self.filters, self.datatype, schema.version)
+                .map_err(|filter| Unsupported::Filter { name: filter, of: name() })?;
+            let var = match texts {
+                Some(texts) => VarFilters::Texts(texts),
+                None => VarFilters::Values(bind(self.filters, self.datatype)?),
+            };
+            (FieldKind::VarSized, offsets, Some(var))
+        } else {
+            let values = bind(self.filters, self.datatype)?;
+            if self.values_per_cell > 1 && self.filters.iter().any(Filter::is_run_lengths) {
+                let filter = "run lengths of several values".to_owned();
+                return Err(Unsupported::Filter { name: filter, of: name() });
+            }
+            let cell_bytes = value_bytes.checked_mul(self.values_per_cell as usize);
+            let cell_bytes = cell_bytes.filter(|bytes| *bytes > 0 && *bytes <= MAX_CELL_BYTES);
+            let cell_bytes =
+                cell_bytes.ok_or_else(|| Unsupported::ValuesPerCell { name: name() })?;
+            (FieldKind::Fixed(cell_bytes), values, None)
+        };
+        Ok(StoredField {
+            name: name(),
+            file: self.file,
+            stem: file_stem(version, &self.number, self.name),
+            kind,
+            value_bytes,
+            main,
+            var,
+            validity: None,
+        })
+    }
 }
 
 /// The most bytes of a cell of fixed size.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::form::{DIMENSION, FieldKind, FileNumber, Form, StoredField, VarFilters};
+use super::form::{FieldKind, FileNumber, Form, StoredField, VarFilters};
 use crate::deletes::Concerning;
 use crate::directory::FragmentFolder;
 use crate::error::Fault;
@@ -17,6 +17,9 @@ pub(super) struct TableFragment {
     pub(super) form: Arc<Form>,
     /// The deletes that concern its cells.
     pub(super) deletes: Concerning,
+    /// The number of its first tile among those of all fragments, which stands for the coordinates
+    /// of its cells if rows are not found by them.
+    first_tile: u64,
     /// The least and the greatest coordinate; `None` if the fragment is empty.
     pub(super) bounds: Option<(u64, u64)>,
     /// The bounds of each tile, read when first needed.
@@ -64,18 +67,25 @@ impl TableFragment {
         folder: FragmentFolder,
         footer: FooterFields,
         form: Arc<Form>,
-        deletes: Concerning,
+        (deletes, first_tile): (Concerning, u64),
     ) -> Result<Self, Fault> {
         if footer.is_dense {
             return Err(Fault::new("a dense fragment in a sparse array"));
         }
-        let bounds = footer
-            .bounds
-            .as_ref()
-            .map(|bounds| position_range(bounds.first().copied().flatten(), &form.dimension.name));
+        let bounds = match (&form.position, &footer.bounds) {
+            (Some((dimension, _)), Some(bounds)) => {
+                Some(position_range(bounds.first().copied().flatten(), &dimension.name)?)
+            }
+            (Some(_), None) => None,
+            (None, _) => {
+                let last = footer.n_tiles.checked_sub(1);
+                last.map(|last| (first_tile, first_tile.saturating_add(last)))
+            }
+        };
         let places = form.fields.iter().map(|_| OnceLock::new()).collect();
         Ok(Self {
-            bounds: bounds.transpose()?,
+            bounds,
+            first_tile,
             folder,
             footer,
             form,
@@ -140,13 +150,29 @@ impl TableFragment {
         places.and_then(|places| places.var_sizes.get(tile).copied()).unwrap_or(0)
     }
 
+    /// The place in the metadata of what shows the bounds of the tiles: the bounding rectangles,
+    /// or, if rows are not found by coordinates, a list with an entry for each tile.
+    pub(super) fn tiles_at(&self) -> u64 {
+        let list = &self.footer.tile_offsets_at;
+        match (&self.form.position, &self.form.fields[self.form.counting]) {
+            (None, Some(field)) => list.get(self.file_number(field)).copied().unwrap_or(0),
+            _ => self.footer.rtree_at,
+        }
+    }
+
+    /// Numbers that stand for the bounds of the tiles.
+    pub(super) fn numbered_tiles(&self) -> Vec<(u64, u64)> {
+        let number = |tile: u64| self.first_tile.saturating_add(tile);
+        (0..self.footer.n_tiles).map(|tile| (number(tile), number(tile))).collect()
+    }
+
     /// Bytes of a field in tile `tile` once decoded: values, offsets and validity. Those of the
-    /// dimension if the fragment does not have the field.
+    /// field that counts cells if the fragment does not have the field.
     pub(super) fn decoded_bytes(&self, field: usize, tile: usize) -> u64 {
         let (field, stored) = match self.form.fields.get(field) {
             Some(Some(stored)) => (field, stored),
-            _ => match &self.form.fields[DIMENSION] {
-                Some(dimension) => (DIMENSION, dimension),
+            _ => match &self.form.fields[self.form.counting] {
+                Some(counting) => (self.form.counting, counting),
                 None => return 0,
             },
         };
@@ -157,10 +183,10 @@ impl TableFragment {
     }
 
     /// The fields among `wanted` that the fragment has and whose places are not loaded yet; the
-    /// dimension if the fragment lacks any of them.
+    /// field that counts cells if the fragment lacks any of them.
     pub(super) fn missing(&self, wanted: &[usize]) -> Vec<(usize, &StoredField)> {
         let is_known = |field: &usize| self.form.fields.get(*field).is_some_and(Option::is_some);
-        let instead = (!wanted.iter().all(is_known)).then_some(DIMENSION);
+        let instead = (!wanted.iter().all(is_known)).then_some(self.form.counting);
         let mut fields: Vec<usize> = wanted.iter().copied().chain(instead).collect();
         fields.sort_unstable();
         fields.dedup();
@@ -170,7 +196,7 @@ impl TableFragment {
             let is_there = match stored.file {
                 FileNumber::Times => self.footer.has_timestamps,
                 FileNumber::DeleteTimes => self.footer.has_delete_metadata,
-                FileNumber::Dimension | FileNumber::Attribute(_) => true,
+                FileNumber::Dimension(_) | FileNumber::Attribute(_) => true,
             };
             (is_there && self.places[field].get().is_none()).then_some((field, stored))
         });
@@ -179,7 +205,7 @@ impl TableFragment {
 
     pub(super) fn file_number(&self, field: &StoredField) -> usize {
         match field.file {
-            FileNumber::Dimension => self.footer.dimension_file(0),
+            FileNumber::Dimension(idx) => self.footer.dimension_file(idx),
             FileNumber::Attribute(idx) => idx,
             FileNumber::Times => self.footer.times_file(),
             FileNumber::DeleteTimes => self.footer.delete_times_file(),

@@ -47,7 +47,7 @@ impl<'a> Missing<'a> {
             });
             parts.min().unwrap_or(0)
         };
-        let tree = self.tiles.then_some(footer.rtree_at);
+        let tree = self.tiles.then(|| self.fragment.tiles_at());
         let first = self.fields.iter().map(of_field).chain(tree).min();
         let end = footer.metadata_bytes;
         match first.filter(|first| footer.n_tiles > 0 && end.saturating_sub(*first) <= HELD_BYTES) {
@@ -68,7 +68,7 @@ impl<'a> Missing<'a> {
             fault.in_unfiltered(files.name(&metadata_file(&fragment.folder)), at)
         };
         if self.tiles {
-            let at = fragment.footer.rtree_at;
+            let at = fragment.tiles_at();
             let tiles = if fragment.footer.n_tiles == 0 {
                 Vec::new()
             } else {
@@ -141,11 +141,15 @@ impl TableFragment {
         Ok(())
     }
 
-    /// The bounds of the tiles from the tree in `bytes`.
+    /// The bounds of the tiles from the tree in `bytes`, or from a list of their places.
     fn rectangles(&self, bytes: &[u8]) -> Result<Vec<(u64, u64)>, Fault> {
-        let dimension = &self.form.dimension;
         let n_tiles = self.footer.n_tiles;
-        let mut cursor = last_level(bytes, n_tiles, 2 * self.form.number.size())?;
+        let Some((dimension, number)) = &self.form.position else {
+            // Read for their number alone, which a damaged footer must not fill memory with.
+            tile_numbers(bytes, n_tiles, "tile offsets")?;
+            return Ok(self.numbered_tiles());
+        };
+        let mut cursor = last_level(bytes, n_tiles, 2 * number.size())?;
         let rectangle = |_| {
             let at = cursor.at();
             let found = schema::range(&mut cursor, dimension)?;

@@ -6,6 +6,7 @@ use super::column::TableColumn;
 use super::fetched::Fetched;
 use super::form::DIMENSION;
 use super::fragment::TableFragment;
+use super::merge::Kept;
 use super::select::{Run, Wanted};
 use super::snapshot::{Column, Snapshot};
 use super::window::{WantedTile, Window, windows};
@@ -28,6 +29,8 @@ pub(super) struct Plan<'a> {
     ranges: Vec<(u64, u64)>,
     tiles: Vec<WantedTile>,
     windows: Vec<Window>,
+    /// The cells that count, if others are stored, too.
+    kept: Option<&'a Kept>,
 }
 
 /// Memory that the batches of a read use one after another.
@@ -72,7 +75,26 @@ impl<'a> Plan<'a> {
         }
         tiles.sort_by_key(|tile| tile.bounds);
         let windows = windows(&tiles, WINDOW_CELLS);
-        Ok(Self { snapshot, ranges, tiles, windows })
+        Ok(Self { snapshot, ranges, tiles, windows, kept: None })
+    }
+
+    /// The same, which reads only the cells in `kept`.
+    pub(super) fn with_kept(self, kept: Option<&'a Kept>) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// A tile of a window.
+    pub(super) fn tile(&self, tile: u32) -> &WantedTile {
+        &self.tiles[tile as usize]
+    }
+
+    /// Fetches fields of some tiles.
+    pub(super) fn fetch<'b>(
+        &'b self,
+        wanted: &[(u32, usize)],
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Fetched<'b>, Error> {
+        Fetched::read(self.snapshot, &self.tiles, wanted, buffer)
     }
 
     /// Reads columns: of each the index of its field, and the column itself.
@@ -173,8 +195,8 @@ impl<'a> Plan<'a> {
         buffer: &mut Vec<u8>,
         runs: &mut Vec<Run>,
     ) -> Result<(), Error> {
-        let Self { snapshot, tiles, ranges, .. } = self;
-        let wanted = Wanted { snapshot, tiles, ranges };
+        let Self { snapshot, tiles, ranges, kept, .. } = self;
+        let wanted = Wanted { snapshot, tiles, ranges, kept: *kept };
         let mut undecided: Vec<(u32, usize)> = Vec::new();
         let (mut fragments, mut fields) = (Vec::new(), vec![DIMENSION]);
         for tile in batch.iter().flat_map(|window| wanted.undecided(window)) {

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::fetched::{DecodedTile, Fetched};
-use super::form::DIMENSION;
+use super::fetched::Fetched;
+use super::form::{DIMENSION, Indexing};
+use super::merge::Kept;
 use super::snapshot::Snapshot;
 use super::window::{WantedTile, Window};
-use crate::deletes::DeletableCells;
 use crate::error::Error;
 
 /// Consecutive cells of one tile.
@@ -37,6 +37,8 @@ pub(super) struct Wanted<'a> {
     pub(super) tiles: &'a [WantedTile],
     /// Sorted and disjoint, all bounds included.
     pub(super) ranges: &'a [(u64, u64)],
+    /// The cells that count, if rows are not found by coordinates and others are stored, too.
+    pub(super) kept: Option<&'a Kept>,
 }
 
 /// Tiles of a window that overlap one another, or a single one.
@@ -79,6 +81,9 @@ impl<'a> Wanted<'a> {
     /// fragment's metadata show.
     fn is_whole(&self, tiles: &[u32], window: &Window) -> bool {
         let &[tile] = tiles else { return false };
+        if self.snapshot.indexing == Indexing::AsStored {
+            return true;
+        }
         let tile = self.tile(tile);
         let fragment = self.snapshot.fragment(tile);
         let (first, last) = tile.bounds;
@@ -104,12 +109,9 @@ impl<'a> Wanted<'a> {
     /// The fields that are needed to select cells of an undecided tile.
     pub(super) fn needed(&self, tile: u32) -> Vec<usize> {
         let tile = self.tile(tile);
-        let concerning = &self.snapshot.fragment(tile).deletes;
         let mut fields = vec![DIMENSION];
-        fields.extend(concerning.fields().iter().filter(|field| **field != DIMENSION));
+        fields.extend(self.snapshot.fields_of_deletes(tile).filter(|field| *field != DIMENSION));
         fields.extend(self.needs_times(tile).then(|| self.snapshot.times_field()));
-        let delete_times = concerning.has_delete_times();
-        fields.extend(delete_times.then(|| self.snapshot.delete_times_field()));
         fields
     }
 
@@ -128,7 +130,10 @@ impl<'a> Wanted<'a> {
         for cluster in self.clusters(window) {
             if cluster.is_whole {
                 let tile = cluster.tiles[0];
-                runs.push(Run { tile, cells: 0..self.tile(tile).n_cells });
+                match self.kept {
+                    Some(kept) => runs.extend(kept.runs((tile, self.tile(tile)))),
+                    None => runs.push(Run { tile, cells: 0..self.tile(tile).n_cells }),
+                }
             } else {
                 self.merge(&cluster.tiles, window, fetched, &mut runs)?;
             }
@@ -185,7 +190,7 @@ impl<'a> Wanted<'a> {
         } else {
             Vec::new()
         };
-        let kept = self.kept(tile, &times, fetched)?;
+        let kept = fetched.undeleted(tile, &times)?;
         let is_bounded = fragment.is_partly_after(self.snapshot.timestamp);
         let mut range = (1, 0);
         for (cell, coordinate) in (0_u32..).zip(coordinates) {
@@ -211,35 +216,5 @@ impl<'a> Wanted<'a> {
             found.push(Candidate { coordinate, age, tile, cell, is_deleted });
         }
         Ok(())
-    }
-
-    /// Whether each cell of a tile was not deleted; `None` if none can have been.
-    fn kept(
-        &self,
-        tile: u32,
-        times: &[u64],
-        fetched: &Fetched<'_>,
-    ) -> Result<Option<Vec<bool>>, Error> {
-        let wanted = self.tile(tile);
-        let concerning = &self.snapshot.fragment(wanted).deletes;
-        if !concerning.is_any() {
-            return Ok(None);
-        }
-        let mut decoded: Vec<(usize, DecodedTile)> = Vec::new();
-        for &field in concerning.fields() {
-            decoded.push((field, fetched.decode_as_stored(tile, field)?));
-        }
-        let mut fields = vec![None; self.snapshot.columns.len()];
-        for (field, of_field) in &decoded {
-            fields[*field] = of_field.cells(self.snapshot.columns[*field].kind);
-        }
-        let delete_times = if concerning.has_delete_times() {
-            fetched.times(tile, self.snapshot.delete_times_field())?
-        } else {
-            Vec::new()
-        };
-        let n_cells = wanted.n_cells as usize;
-        let cells = DeletableCells { n_cells, fields: &fields, times, delete_times: &delete_times };
-        Ok(Some(self.snapshot.deletes.kept(concerning, self.snapshot.timestamp, cells)))
     }
 }

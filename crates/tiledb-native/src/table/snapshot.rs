@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use storage::Files;
 
-use super::form::{FieldKind, Form};
+use super::form::{FieldKind, Form, Indexing};
 use super::fragment::TableFragment;
 use super::window::WantedTile;
 use crate::array::MOST_SORTED_STABLY;
@@ -25,15 +25,17 @@ pub(super) struct Snapshot {
     pub(super) files: Files,
     pub(super) timestamp: u64,
     pub(super) allows_duplicates: bool,
+    pub(super) indexing: Indexing,
     /// Whether the cells of a tile are stored by ascending coordinate.
     pub(super) cells_ascend: bool,
     /// The first and the last coordinate of the array at the opening time.
     pub(super) current: (u64, u64),
     /// Oldest first.
     pub(super) fragments: Vec<TableFragment>,
-    /// The dimension, then the attributes.
+    /// The dimensions, then the attributes.
     pub(super) columns: Vec<Column>,
     pub(super) deletes: Deletes,
+    pub(super) n_dimensions: usize,
 }
 
 /// The longest fill value of a var-sized column that is repeated for rows from before the column;
@@ -54,7 +56,11 @@ pub(super) struct Column {
 
 impl Snapshot {
     /// Opens the table in `files` as of `timestamp`, and describes it.
-    pub(super) fn load(files: &Files, timestamp: u64) -> Result<(Self, ArrayDescription), Error> {
+    pub(super) fn load(
+        files: &Files,
+        timestamp: u64,
+        indexing: Indexing,
+    ) -> Result<(Self, ArrayDescription), Error> {
         let unsupported = |reason| Error::Unsupported { place: files.place(), reason };
         let directory = Directory::load(files, timestamp)?;
         let mut schemas = Schemas::new(files, &directory.schemas);
@@ -62,28 +68,43 @@ impl Snapshot {
         let schema_file = &directory.schemas[directory.latest_schema];
         let description =
             ArrayDescription::of(files.clone(), timestamp, Arc::clone(&table), schema_file)?;
-        let form = Form::of(&table, &table, table.version).map_err(unsupported)?;
+        let form = Form::of(&table, &table, table.version, indexing).map_err(unsupported)?;
         if let Some(reason) = directory.obstacle.clone() {
             return Err(unsupported(reason));
         }
         let deletes = Deletes::load(files, &directory.deletes, &table)?;
-        let fragments = load_fragments(files, (&directory, &deletes), &mut schemas, &table)?;
-        if let Some(time) = tied(&fragments).filter(|_| !table.allows_duplicates) {
+        let of = (&*table, indexing);
+        let fragments = load_fragments(files, (&directory, &deletes), &mut schemas, of)?;
+        let tied = match indexing {
+            Indexing::ByPosition => tied(&fragments),
+            Indexing::AsStored => of_one_time(&fragments),
+        };
+        if let Some(time) = tied.filter(|_| !table.allows_duplicates) {
             return Err(unsupported(Unsupported::TiedFragments { time }));
         }
-        let current = current(&table).map_err(unsupported)?;
-        let mut columns = vec![Column {
-            name: form.dimension.name.clone(),
-            kind: FieldKind::Fixed(form.number.size()),
-            is_nullable: false,
-            fill: Vec::new(),
-            fill_is_valid: true,
-        }];
+        // Cells outside the current domain have no place in a table that is read by position.
+        // Elsewhere none are: a domain only grows, and nothing is written outside of it.
+        let current = match indexing {
+            Indexing::ByPosition => current(&table).map_err(unsupported)?,
+            Indexing::AsStored => (0, u64::MAX),
+        };
+        let dimensions = form.fields.iter().flatten().take(table.dimensions.len());
+        let mut columns: Vec<Column> = dimensions
+            .map(|field| Column {
+                name: field.name.clone(),
+                kind: field.kind,
+                is_nullable: false,
+                fill: Vec::new(),
+                fill_is_valid: true,
+            })
+            .collect();
         columns.extend(table.attributes.iter().map(column));
         check_fills(files, schema_file, &columns, &fragments)?;
         let snapshot = Self {
             timestamp,
             allows_duplicates: table.allows_duplicates,
+            indexing,
+            n_dimensions: table.dimensions.len(),
             cells_ascend: table.orders.1 != HILBERT,
             current,
             fragments,
@@ -111,6 +132,10 @@ impl Snapshot {
 
     /// Number of rows if the footers show that every cell is one.
     pub(super) fn n_rows_by_footers(&self) -> Option<u64> {
+        if self.indexing == Indexing::AsStored {
+            let n_cells = self.fragments.iter().map(TableFragment::n_cells);
+            return (!self.needs_merge()).then(|| n_cells.fold(0, u64::saturating_add));
+        }
         let mut bounds = Vec::new();
         let mut n_rows = 0_u64;
         for fragment in &self.fragments {
@@ -126,6 +151,34 @@ impl Snapshot {
         }
         (self.allows_duplicates || !overlap(&mut bounds)).then_some(n_rows)
     }
+}
+
+impl Snapshot {
+    /// The fields that show which cells of a tile were deleted.
+    pub(super) fn fields_of_deletes(&self, tile: &WantedTile) -> impl Iterator<Item = usize> {
+        let concerning = &self.fragment(tile).deletes;
+        let times = concerning.has_delete_times().then(|| self.delete_times_field());
+        concerning.fields().iter().copied().chain(times)
+    }
+
+    /// Whether stored cells may not count, because others replace them, they are too late, or they
+    /// were deleted.
+    pub(super) fn needs_merge(&self) -> bool {
+        let stored = self.fragments.iter().filter(|fragment| fragment.footer.n_tiles > 0);
+        let is_late = |fragment: &TableFragment| fragment.is_partly_after(self.timestamp);
+        let has_times = |fragment: &TableFragment| fragment.footer.has_timestamps;
+        let may_repeat = !self.allows_duplicates
+            && (stored.clone().count() > 1 || stored.clone().any(has_times));
+        let is_deleted = |fragment: &TableFragment| fragment.deletes.is_any();
+        may_repeat || stored.clone().any(is_late) || stored.clone().any(is_deleted)
+    }
+}
+
+/// The time of several fragments, if there are too many to know their order.
+fn of_one_time(fragments: &[TableFragment]) -> Option<u64> {
+    let start = |fragment: &TableFragment| fragment.folder.times.start;
+    let mut pairs = fragments.windows(2).filter(|_| fragments.len() > MOST_SORTED_STABLY);
+    pairs.find(|pair| start(&pair[0]) == start(&pair[1])).map(|pair| start(&pair[0]))
 }
 
 /// Checks the fill values of columns that some fragments do not have.
@@ -178,12 +231,13 @@ fn load_fragments(
     files: &Files,
     (directory, deletes): (&Directory, &Deletes),
     schemas: &mut Schemas<'_>,
-    table: &Schema,
+    (table, indexing): (&Schema, Indexing),
 ) -> Result<Vec<TableFragment>, Error> {
     let unsupported = |reason| Error::Unsupported { place: files.place(), reason };
     let mut fragments = Vec::new();
     let mut forms: Vec<((usize, u32), Arc<Form>)> = Vec::new();
     let mut other_types = Vec::new();
+    let mut first_tile = 0_u64;
     let oldest = schemas.unnamed()?;
     let footers = RawFooter::load_all(files, &directory.fragments, oldest.as_deref())?;
     for (folder, raw) in directory.fragments.iter().zip(footers) {
@@ -198,14 +252,16 @@ fn load_fragments(
                 let fragment = folder.name.clone();
                 return Err(unsupported(Unsupported::SchemaEvolution { fragment, what }));
             }
-            let form = Form::of(table, &schema, raw.version).map_err(unsupported)?;
+            let form = Form::of(table, &schema, raw.version, indexing).map_err(unsupported)?;
             let form = Arc::new(form);
             forms.push((key, Arc::clone(&form)));
             form
         };
         let footer = raw.parse(files, folder, &schema)?;
         let concerning = deletes.concerning(files, folder, &footer)?;
-        let fragment = TableFragment::new(folder.clone(), footer, form, concerning);
+        let n_tiles = footer.n_tiles;
+        let fragment = TableFragment::new(folder.clone(), footer, form, (concerning, first_tile));
+        first_tile = first_tile.saturating_add(n_tiles);
         let damaged = |fault: Fault| fault.in_file(files.name(&metadata_file(folder)), 0);
         fragments.push(fragment.map_err(damaged)?);
         other_types.push(Form::other_attribute(table, &schema));

@@ -1,4 +1,4 @@
-//! Matrices of SOMA: its sparse arrays.
+//! Matrices of SOMA: its sparse and dense arrays.
 
 use std::sync::Arc;
 
@@ -8,40 +8,37 @@ use tiledb_schema::{ArrayType, Datatype};
 
 use crate::columns::{DATA, DIM_0, DIM_1};
 use crate::matrix::{Bounds, StoredMatrix};
-use crate::native::{NativeReader, NotNative, OpenArray};
+use crate::native::{NotNative, OpenArray};
 use crate::row_cache::{self, RowCacheReader};
-use crate::soma_object::{Place, StoredArray, open_array};
+use crate::soma_object::{OBJECT_TYPE, Place, StoredArray, open_array, text};
 use crate::{Error, ReaderChoice, XReader};
 
 /// The parameter for the buffer of each column of a read, in bytes.
 #[cfg(feature = "libtiledb")]
 const BUFFER_PARAMETER: &str = "soma.init_buffer_bytes";
 
-/// The type that can be read, and how a dense array becomes one.
-const SPARSE: &str = "SOMASparseNDArray, and only sparse arrays can be read: write it again from a \
-                      scipy.sparse.csr_matrix (tiledbsoma.io.from_anndata)";
+/// The types of arrays.
+const SPARSE: &str = "SOMASparseNDArray";
+const DENSE: &str = "SOMADenseNDArray";
 
-/// A `SOMASparseNDArray` of two dimensions.
+/// A `SOMASparseNDArray` or a `SOMADenseNDArray` of two dimensions.
+///
+/// Readers return the values of a dense array that are not zero. Places that were never written
+/// have its fill value, as in tiledbsoma.
 #[derive(Debug)]
-pub struct SparseNdArray {
+pub struct NdArray {
     array: Box<dyn StoredArray>,
     place: Place,
     shape: (u64, u64),
 }
 
-impl SparseNdArray {
+impl NdArray {
     /// Default buffer for each column of a read: 64 MiB, in bytes. A read touches only the pages
     /// that it fills.
     pub const BUFFER_BYTES: usize = 64 << 20;
 
     pub(crate) fn open(place: Place) -> Result<Self, Error> {
-        let (array, metadata) =
-            open_array(&place, "SOMASparseNDArray").map_err(|error| match error {
-                Error::NotA { uri, found, .. } if found == "SOMADenseNDArray" => {
-                    Error::NotA { uri, wanted: SPARSE, found: format!("a dense array ({found})") }
-                }
-                other => other,
-            })?;
+        let (array, metadata) = open_array(&place, &[SPARSE, DENSE])?;
         let uri = place.uri.clone();
         let schema = array.schema();
         let broken = |problem: String| Error::Schema { uri: uri.clone(), problem };
@@ -64,8 +61,14 @@ impl SparseNdArray {
                 attributes.join(", ")
             )));
         }
-        if schema.array_type != ArrayType::Sparse {
-            return Err(broken(format!("it is a dense array, not a {SPARSE}")));
+        let claimed = text(&metadata, OBJECT_TYPE);
+        let is_dense = schema.array_type == ArrayType::Dense;
+        if is_dense != (claimed == Some(DENSE)) {
+            let found = if is_dense { "a dense" } else { "a sparse" };
+            return Err(broken(format!(
+                "it is {found} array, not a {}",
+                claimed.unwrap_or(SPARSE)
+            )));
         }
         if schema.attributes[0].var_sized
             || schema.attributes[0].nullable
@@ -95,16 +98,45 @@ impl SparseNdArray {
         Ok(Self { array, place, shape })
     }
 
+    fn is_dense(&self) -> bool {
+        self.array.schema().array_type == ArrayType::Dense
+    }
+
+    /// Opens the native reader, and identifies the state of the array.
+    fn native_reader(&self) -> Result<(Arc<dyn XReader>, String), NotNative> {
+        let kind = (self.shape, self.data_type()?);
+        let opened = self.place.open_x()?;
+        // Threads that wait for an answer from far away must not keep another array waiting, whose
+        // requests could be under way at the same time.
+        let threads = match opened.storage.request_counts() {
+            Some(_) => Threads::Own(self.place.n_threads()?),
+            None => self.place.threads()?,
+        };
+        let (uri, timestamp) = (self.place.uri.as_str(), self.place.timestamp);
+        let open = OpenArray { uri, timestamp, threads };
+        if self.is_dense() {
+            let reader = open.dense_reader(opened, kind)?;
+            let version = reader.version();
+            return Ok((Arc::new(reader), version));
+        }
+        let reader = open.reader(opened, Some(kind))?;
+        let version = reader.version();
+        Ok((Arc::new(reader), version))
+    }
+
     /// The reader, behind the cache of rows that the config sets.
-    fn with_row_cache(&self, reader: NativeReader) -> Result<Arc<dyn XReader>, Error> {
-        let Some(spec) = row_cache::spec(&self.place)? else { return Ok(Arc::new(reader)) };
+    fn with_row_cache(
+        &self,
+        (reader, version): (Arc<dyn XReader>, String),
+    ) -> Result<Arc<dyn XReader>, Error> {
+        let Some(spec) = row_cache::spec(&self.place)? else { return Ok(reader) };
         // One folder may have several names.
         let local = storage::local_path(self.uri());
         let path = local.and_then(|path| path.canonicalize().ok());
         let place = path.map_or_else(|| self.uri().to_owned(), |path| path.display().to_string());
-        let x = format!("{place}\n{}", reader.version());
+        let x = format!("{place}\n{version}");
         let pool = self.place.threads()?.pool()?;
-        let reader = RowCacheReader::with_pool(Arc::new(reader), (self.uri(), &x), &spec, pool)?;
+        let reader = RowCacheReader::with_pool(reader, (self.uri(), &x), &spec, pool)?;
         Ok(Arc::new(reader))
     }
 
@@ -127,7 +159,7 @@ impl SparseNdArray {
     }
 }
 
-impl StoredMatrix for SparseNdArray {
+impl StoredMatrix for NdArray {
     fn uri(&self) -> &str {
         &self.place.uri
     }
@@ -153,6 +185,9 @@ impl StoredMatrix for SparseNdArray {
     }
 
     fn nnz(&self) -> Result<u64, Error> {
+        if self.is_dense() {
+            return Ok(self.shape.0.saturating_mul(self.shape.1));
+        }
         self.array.n_cells()
     }
 
@@ -170,19 +205,7 @@ impl StoredMatrix for SparseNdArray {
         if choice == ReaderChoice::Libtiledb {
             return self.libtiledb_reader(None);
         }
-        let data_type = self.data_type()?;
-        let opened = self.place.open_x().map_err(NotNative::from);
-        let reader = opened.and_then(|opened| {
-            // Threads that wait for an answer from far away must not keep another array waiting,
-            // whose requests could be under way at the same time.
-            let threads = match opened.storage.request_counts() {
-                Some(_) => Threads::Own(self.place.n_threads()?),
-                None => self.place.threads()?,
-            };
-            let (uri, timestamp) = (self.place.uri.as_str(), self.place.timestamp);
-            OpenArray { uri, timestamp, threads }.reader(opened, Some((self.shape, data_type)))
-        });
-        match reader {
+        match self.native_reader() {
             Ok(reader) => self.with_row_cache(reader),
             Err(NotNative::Failed(error)) => Err(error),
             Err(NotNative::Unsupported(reason)) if choice == ReaderChoice::Auto => {
