@@ -144,7 +144,7 @@ pub enum Error {
     },
     /// Row offsets, columns and values do not form a CSR matrix.
     #[error("these are not the parts of a CSR matrix: {0}")]
-    Csr(#[from] csr::Error),
+    Csr(#[source] csr::Error),
     /// Values of X cannot be converted to 32-bit floats.
     #[error("X {uri} holds values of type {datatype}, which cannot be read as numbers")]
     Values {
@@ -307,6 +307,22 @@ pub enum Error {
         /// Its message.
         message: String,
     },
+}
+
+impl From<csr::Error> for Error {
+    fn from(error: csr::Error) -> Self {
+        let problem = match error {
+            csr::Error::NoColumn { column, n_columns } => {
+                format!("gene {column} was requested, but there are {n_columns} genes")
+            }
+            csr::Error::ColumnTwice { column } => format!("gene {column} occurs twice"),
+            csr::Error::ManyColumns { n_columns } => {
+                format!("{n_columns} genes are more than {} at once", u32::MAX)
+            }
+            of_parts => return Self::Csr(of_parts),
+        };
+        Self::Genes { problem }
+    }
 }
 
 impl Error {

@@ -89,13 +89,12 @@ pub use ::anndata::Error as AnnDataError;
 pub use ::hdf5::Error as Hdf5Error;
 pub use ::row_cache::{RowCacheSpec, RowCacheStats, RowCacheUse};
 pub use axis_query::{AxisQuery, Joinids};
-pub use csr::{CsrBuffers, PackedCsr, PackedValues};
+pub use csr::{ColumnSelection as GeneSelection, CsrBuffers, PackedCsr, PackedValues};
 pub use dataframe::DataFrame;
 pub use error::Error;
 pub use exact::is_within_f32;
 pub use experiment::{Experiment, Measurement, OpenOptions};
 pub use frame_copy::{ColumnChoice, FrameCopy};
-pub use genes::GeneSelection;
 #[cfg(feature = "libtiledb")]
 pub use libtiledb::LibtiledbReader;
 pub use matrix::{Bounds, Matrix};

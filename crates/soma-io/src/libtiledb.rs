@@ -14,7 +14,7 @@ use tiledb_schema::Datatype;
 use crate::arrow::{data_type, fixed};
 use crate::columns::{DATA, DIM_0, DIM_1, coo_batch};
 use crate::exact::{Request, is_within_f32};
-use crate::genes::GeneIndex;
+use crate::genes::{GeneIndex, inclusive};
 use crate::soma_object::{Place, approximate_cells};
 use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
 
@@ -82,7 +82,7 @@ impl LibtiledbReader {
             return Ok(0);
         }
         let before = self.context.bytes_read()?;
-        let gene_ranges = genes.inclusive().unwrap_or_else(|| self.all_genes());
+        let gene_ranges = inclusive(genes).unwrap_or_else(|| self.all_genes());
         let columns = [DIM_0, DIM_1, DATA];
         let mut query = ReadQuery::new(
             &self.array,
@@ -262,7 +262,7 @@ impl XReader for LibtiledbReader {
         let mut shared = self.cells.try_lock().ok();
         let cells = shared.as_deref_mut().unwrap_or(&mut own);
         cells.clear();
-        let (mut locator, index) = (rows.locator(), genes.index());
+        let (mut locator, index) = (rows.locator(), GeneIndex::new(genes));
         let bytes_read =
             self.pieces(rows, genes, |piece| self.add(cells, piece, &mut locator, &index))?;
         if let Some(at) = self.find_inexact(&cells.values) {
@@ -279,7 +279,7 @@ impl XReader for LibtiledbReader {
         genes: &GeneSelection,
         each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<ReadStats, Error> {
-        let index = genes.index();
+        let index = GeneIndex::new(genes);
         let has_gaps = matches!(index, GeneIndex::Sorted(_));
         let mut nnz = 0;
         let bytes_read = self.pieces(rows, genes, |piece| {

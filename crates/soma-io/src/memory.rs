@@ -6,6 +6,7 @@ use arrow_array::{Float32Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
 
 use crate::columns::coo_batch;
+use crate::genes::GeneIndex;
 use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
 
 /// Reads X from memory.
@@ -45,7 +46,7 @@ impl MemoryReader {
     fn cells<'a>(
         &'a self,
         row: u64,
-        index: &'a crate::genes::GeneIndex,
+        index: &'a GeneIndex,
         n_columns: usize,
     ) -> impl Iterator<Item = (u32, u32, f32)> + 'a {
         let (genes, values) = self.csr.row(row as usize);
@@ -95,7 +96,7 @@ impl XReader for MemoryReader {
     ) -> Result<ReadStats, Error> {
         rows.check_within("X in memory", self.n_rows())?;
         let n_columns = genes.n_columns(self.n_columns())?;
-        let index = genes.index();
+        let index = GeneIndex::new(genes);
         out.clear();
         out.n_columns = n_columns;
         let mut cells: Vec<(u32, f32)> = Vec::new();
@@ -120,7 +121,7 @@ impl XReader for MemoryReader {
     ) -> Result<ReadStats, Error> {
         rows.check_within("X in memory", self.n_rows())?;
         let n_columns = genes.n_columns(self.n_columns())?;
-        let index = genes.index();
+        let index = GeneIndex::new(genes);
         let (mut joinids, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
         let mut nnz = 0;
         let mut hand_over =

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use storage::{CacheUse, CachedStorage, Config, OpenedStorage};
-use tiledb_native::{Array, ColumnSelection, OpenOptions, Threads};
+use tiledb_native::{Array, OpenOptions, Threads};
 
 use crate::coo;
 use crate::exact::{Request, is_within_f32};
@@ -175,16 +175,6 @@ impl From<storage::Error> for NotNative {
     }
 }
 
-/// The selection of the array's columns for these genes.
-fn columns(genes: &GeneSelection) -> ColumnSelection {
-    match genes {
-        GeneSelection::All => ColumnSelection::All,
-        GeneSelection::Range(range) if range.is_empty() => ColumnSelection::Range(0..0),
-        GeneSelection::Range(range) => ColumnSelection::Range(range.clone()),
-        GeneSelection::List(list) => ColumnSelection::List(list.clone()),
-    }
-}
-
 impl XReader for NativeReader {
     fn name(&self) -> &'static str {
         "native"
@@ -207,7 +197,7 @@ impl XReader for NativeReader {
     }
 
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
-        coo::working_bytes(nnz, form).saturating_add(self.array.working_bytes(nnz, &columns(genes)))
+        coo::working_bytes(nnz, form).saturating_add(self.array.working_bytes(nnz, genes))
     }
 
     fn is_far(&self) -> bool {
@@ -236,7 +226,7 @@ impl XReader for NativeReader {
     }
 
     fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
-        self.array.announce_next(rows.ranges(), &columns(genes));
+        self.array.announce_next(rows.ranges(), genes);
     }
 
     fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
@@ -261,7 +251,7 @@ impl XReader for NativeReader {
     ) -> Result<ReadStats, Error> {
         rows.check_within(&self.uri, self.shape.0)?;
         let n_columns = genes.n_columns(self.shape.1)?;
-        let stats = self.array.read_csr(rows.ranges(), &columns(genes), out)?;
+        let stats = self.array.read_csr(rows.ranges(), genes, out)?;
         out.n_columns = n_columns;
         self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_csr(out))?;
         Ok(self.stats(stats))
@@ -285,7 +275,7 @@ impl XReader for NativeReader {
             return Err(Error::Unpacked { reader: self.name() });
         }
         rows.check_within(&self.uri, self.shape.0)?;
-        let stats = self.array.read_packed(rows.ranges(), &columns(genes), out)?;
+        let stats = self.array.read_packed(rows.ranges(), genes, out)?;
         self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_packed(out))?;
         Ok(self.stats(stats))
     }

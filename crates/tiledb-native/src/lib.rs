@@ -166,7 +166,7 @@ mod values;
 mod write;
 
 pub use array::{Array, OpenOptions, Threads};
-pub use csr::{CsrBuffers, PackedCsr, PackedValues};
+pub use csr::{ColumnSelection, CsrBuffers, PackedCsr, PackedValues};
 pub use datatype::Datatype;
 pub use description::ArrayDescription;
 pub use directory::has_conditions;
@@ -174,7 +174,6 @@ pub use error::Error;
 pub use gather::gather;
 pub use group::{Group, GroupMember, object_type};
 pub use read::ReadStats;
-pub use request::ColumnSelection;
 pub use table::{Table, TableColumn};
 pub use timestamped_name::is_in_fragment;
 pub use unsupported::Unsupported;

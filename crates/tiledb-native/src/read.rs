@@ -29,7 +29,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use csr::Narrowing;
+use csr::{ColumnSelection, Narrowing};
 use worktime::ReadTimes;
 
 use crate::decoded_cache::DecodedCache;
@@ -37,7 +37,7 @@ use crate::error::{Error, Fault};
 use crate::filter::Decoder;
 use crate::fragment::{Field, Fragment};
 use crate::index_cache::IndexCache;
-use crate::request::{ColumnSelection, Columns, Rows};
+use crate::request::{Columns, Rows};
 use crate::schema::Layout;
 use direct::Outcome;
 pub(crate) use next::NextRead;
