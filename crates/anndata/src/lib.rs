@@ -73,6 +73,7 @@ mod walk;
 pub use arrays::Scalar;
 pub use error::Error;
 pub use frame::Frame;
-pub use matrix::{Matrix, MatrixKind, ReadCounts};
+pub use matrix::{Matrix, MatrixKind};
 pub use open::{AnnData, Raw};
 pub use uns::{Uns, UnsValue};
+pub use worktime::ReadStats;

@@ -100,7 +100,7 @@ pub use libtiledb::LibtiledbReader;
 pub use matrix::{Bounds, Matrix};
 pub use memory::MemoryReader;
 pub use native::NativeReader;
-pub use reader::{ReadForm, ReadStats, XReader};
+pub use reader::{ReadForm, XReader};
 pub use reader_choice::ReaderChoice;
 pub use replacement::REPLACE_EXPERIMENT;
 pub use rows::RowRanges;
@@ -112,7 +112,7 @@ pub use storage::{
 pub use tiledb_schema::{Filter, MetadataValue};
 pub use uns::{Uns, UnsValue};
 pub use value_filter::ValueFilter;
-pub use worktime::{ReadTimes, ThreadTime};
+pub use worktime::{ReadStats, ReadTimes, ThreadTime};
 pub use writer::{
     ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent, MeasurementWriter, XLayout,
 };

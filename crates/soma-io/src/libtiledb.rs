@@ -151,18 +151,9 @@ impl LibtiledbReader {
         fixed(&data_type, Buffer::from_slice_ref(values.bytes()), None, &broken)
     }
 
-    fn stats(&self, nnz: usize, bytes_read: u64) -> ReadStats {
-        ReadStats {
-            reader: self.name(),
-            nnz: nnz as u64,
-            cells_decoded: None,
-            bytes_read: Some(bytes_read),
-            // libtiledb counts reads, many of them answered by its cache, instead of requests.
-            requests: None,
-            bytes_decoded: None,
-            bytes_needed: None,
-            times: None,
-        }
+    fn stats(nnz: usize, bytes_read: u64) -> ReadStats {
+        // libtiledb counts reads, many of them answered by its cache, instead of requests.
+        ReadStats { values: nnz as u64, bytes_read: Some(bytes_read), ..ReadStats::default() }
     }
 
     /// Appends a piece to the list: joinids become positions, and unselected genes are dropped.
@@ -270,7 +261,7 @@ impl XReader for LibtiledbReader {
             return Err(self.request(rows, genes).inexact_in_row(row, column));
         }
         cells.count_into(n_rows as usize, n_columns, out);
-        Ok(self.stats(out.nnz(), bytes_read))
+        Ok(Self::stats(out.nnz(), bytes_read))
     }
 
     fn read_coo(
@@ -304,7 +295,7 @@ impl XReader for LibtiledbReader {
             nnz += batch.num_rows();
             if batch.num_rows() == 0 { Ok(()) } else { each(&batch) }
         })?;
-        Ok(self.stats(nnz, bytes_read))
+        Ok(Self::stats(nnz, bytes_read))
     }
 }
 

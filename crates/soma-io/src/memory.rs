@@ -28,18 +28,9 @@ impl MemoryReader {
         Ok(Self { csr })
     }
 
-    fn stats(&self, nnz: usize) -> ReadStats {
-        let decoded = Some(nnz as u64);
-        ReadStats {
-            reader: self.name(),
-            nnz: nnz as u64,
-            cells_decoded: decoded,
-            bytes_read: Some(0),
-            requests: None,
-            bytes_decoded: None,
-            bytes_needed: None,
-            times: None,
-        }
+    fn stats(nnz: usize) -> ReadStats {
+        let (values, bytes_read) = (nnz as u64, Some(0));
+        ReadStats { values, values_decoded: Some(values), bytes_read, ..ReadStats::default() }
     }
 
     /// The selected cells of a row, as `(joinid of the gene, column, value)`.
@@ -110,7 +101,7 @@ impl XReader for MemoryReader {
             out.values.extend(cells.iter().map(|(_, value)| *value));
             out.row_offsets.push(out.values.len());
         }
-        Ok(self.stats(out.nnz()))
+        Ok(Self::stats(out.nnz()))
     }
 
     fn read_coo(
@@ -150,7 +141,7 @@ impl XReader for MemoryReader {
             }
         }
         hand_over(&mut joinids, &mut columns, &mut values)?;
-        Ok(self.stats(nnz))
+        Ok(Self::stats(nnz))
     }
 }
 

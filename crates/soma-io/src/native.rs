@@ -136,19 +136,6 @@ impl NativeReader {
     pub(crate) fn version(&self) -> String {
         self.array.version()
     }
-
-    fn stats(&self, stats: tiledb_native::ReadStats) -> ReadStats {
-        ReadStats {
-            reader: self.name(),
-            nnz: stats.nnz,
-            cells_decoded: Some(stats.cells_decoded),
-            bytes_read: Some(stats.bytes_read),
-            requests: stats.requests,
-            bytes_decoded: Some(stats.bytes_decoded),
-            bytes_needed: Some(stats.bytes_needed),
-            times: Some(stats.times),
-        }
-    }
 }
 
 /// The reason that an array has no native reader.
@@ -254,7 +241,7 @@ impl XReader for NativeReader {
         let stats = self.array.read_csr(rows.ranges(), genes, out)?;
         out.n_columns = n_columns;
         self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_csr(out))?;
-        Ok(self.stats(stats))
+        Ok(stats)
     }
 
     fn packs(&self, genes: &GeneSelection) -> bool {
@@ -277,7 +264,7 @@ impl XReader for NativeReader {
         rows.check_within(&self.uri, self.shape.0)?;
         let stats = self.array.read_packed(rows.ranges(), genes, out)?;
         self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_packed(out))?;
-        Ok(self.stats(stats))
+        Ok(stats)
     }
 
     fn read_coo(

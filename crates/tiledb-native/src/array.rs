@@ -9,6 +9,7 @@ use csr::{ColumnSelection, CsrBuffers, Narrowing, PackedCsr};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use storage::Files;
 use storage::{LocalStorage, Storage};
+use worktime::ReadStats;
 
 use crate::datatype::Datatype;
 use crate::decoded_cache::DecodedCache;
@@ -16,7 +17,7 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::fragment::{Fragment, RawFooter};
 use crate::index_cache::IndexCache;
-use crate::read::{Output, ReadStats, Reader};
+use crate::read::{Output, Reader};
 use crate::schema::{Layout, Schema, Schemas};
 use crate::unsupported::Unsupported;
 

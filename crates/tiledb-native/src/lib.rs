@@ -173,11 +173,10 @@ pub use directory::has_conditions;
 pub use error::Error;
 pub use gather::gather;
 pub use group::{Group, GroupMember, object_type};
-pub use read::ReadStats;
 pub use table::{Table, TableColumn};
 pub use timestamped_name::is_in_fragment;
 pub use unsupported::Unsupported;
-pub use worktime::{ReadTimes, ThreadTime};
+pub use worktime::{ReadStats, ReadTimes, ThreadTime};
 pub use write::{
     ColumnCells, FragmentWriter, TableWriter, TileRow, WriteOptions, WrittenFragment, create_array,
     write_array_metadata, write_group,
