@@ -174,8 +174,7 @@ fn of_native(error: &tiledb_native::Error) -> Kind {
         E::NotAnArray { .. } => Kind::NotFound,
         E::RowsOutOfBounds { .. }
         | E::ColumnOutOfBounds { .. }
-        | E::DuplicateColumn { .. }
-        | E::TooManyColumns { .. }
+        | E::Selection(_)
         | E::TooManyToPack { .. } => Kind::Value,
         E::Threads { .. } => Kind::Os,
         E::Memory { .. } => Kind::Memory,

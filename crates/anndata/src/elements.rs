@@ -5,10 +5,11 @@ use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrays::{DecodeMemory, ReadTotals, Request, Scalar, StoredArray};
+use arrays::{DecodeMemory, Request, Scalar, StoredArray};
 use rayon::ThreadPool;
 use serde_json::{Map, Value};
 use storage::{FileVersion, Storage};
+use worktime::ReadStats;
 
 use crate::error::Error;
 use crate::walk;
@@ -336,7 +337,7 @@ impl Elements {
     }
 
     /// Reads requests together, on the pool.
-    pub(crate) fn read(&self, requests: Vec<Request<'_>>) -> Result<ReadTotals, Error> {
+    pub(crate) fn read(&self, requests: Vec<Request<'_>>) -> Result<ReadStats, Error> {
         let read = || arrays::read_requests(&*self.storage, &self.memory, requests);
         Ok(self.pool.install(read)?)
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use arrow_schema::DataType;
 use csr::{CsrBuffers, Narrowing};
+use worktime::ReadStats;
 
 use arrays::ElementType;
 
@@ -47,29 +48,6 @@ pub enum MatrixKind {
     Csr,
     /// All values, row by row.
     Dense,
-}
-
-/// Counts of a read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ReadCounts {
-    /// Bytes read from the storage.
-    pub bytes_read: u64,
-    /// Values of the matrix that were decoded to find the wanted ones.
-    pub values_decoded: u64,
-    /// Bytes after decoding: values, and columns if they are stored.
-    pub bytes_decoded: u64,
-}
-
-impl ReadCounts {
-    /// The counts of both reads.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            bytes_read: self.bytes_read + other.bytes_read,
-            values_decoded: self.values_decoded + other.values_decoded,
-            bytes_decoded: self.bytes_decoded + other.bytes_decoded,
-        }
-    }
 }
 
 impl Matrix {
@@ -215,7 +193,7 @@ impl Matrix {
         rows: &[Range<u64>],
         narrowing: Narrowing,
         out: &mut CsrBuffers,
-    ) -> Result<ReadCounts, Error> {
+    ) -> Result<ReadStats, Error> {
         self.elements.check_rows(&self.path, rows, self.shape.0)?;
         out.n_columns = usize::try_from(self.shape.1).unwrap_or(usize::MAX);
         match &self.form {

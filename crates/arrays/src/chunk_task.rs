@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use storage::{FileVersion, Piece, Storage};
-use worktime::ThreadTime;
+use worktime::{ReadStats, ThreadTime};
 
 use crate::chunk_files::{ChunkFile, PlaceInShard, check_version, version_of};
 use crate::decoder::Contexts;
@@ -12,7 +12,7 @@ use crate::error::Cause;
 use crate::fetch_far::fetch_all;
 use crate::geometry::{Segment, SelectedChunk};
 use crate::memory::{check_chunk, words};
-use crate::read::{Counts, Failure};
+use crate::read::Failure;
 use crate::variable::OpenVariable;
 
 /// A row that wants chunks of a task.
@@ -134,15 +134,11 @@ pub(crate) struct Worker {
     /// A chunk decoded.
     decoded: Vec<u64>,
     contexts: Contexts,
-    pub(crate) counts: Counts,
+    /// Counts of the present read.
+    pub(crate) stats: ReadStats,
 }
 
 impl Worker {
-    /// Returns the counts since the last call.
-    pub(crate) fn take_counts(&mut self) -> Counts {
-        std::mem::take(&mut self.counts)
-    }
-
     /// Runs tasks: one, or several whose files are fetched together.
     pub(crate) fn run(
         &mut self,
@@ -221,18 +217,17 @@ impl Worker {
             && let Some(into) = task.direct(chunk)
         {
             storage.read(&piece, into)?;
-            self.counts.fetched(n_bytes as u64, worktime::now() - start);
-            self.counts.bytes_decoded += n_bytes as u64;
+            self.stats.add_fetched(n_bytes as u64, worktime::now() - start);
+            self.stats.add_decoded(0, n_bytes as u64, ThreadTime::default());
             return Ok(());
         }
         let encoded = words(&mut self.encoded, n_bytes)?;
         storage.read(&piece, encoded)?;
         let fetched = worktime::now();
-        self.counts.fetched(n_bytes as u64, fetched - start);
+        self.stats.add_fetched(n_bytes as u64, fetched - start);
         let decoding = (&mut self.decoded, &mut self.contexts);
         place(task, chunk, encoded, decoding)?;
-        self.counts.bytes_decoded += chunk_bytes as u64;
-        self.counts.times.decode += worktime::now() - fetched;
+        self.stats.add_decoded(0, chunk_bytes as u64, worktime::now() - fetched);
         Ok(())
     }
 
@@ -264,7 +259,7 @@ impl Worker {
             Some((idx, indices, _)) => failure(tasks[**idx].variable, indices, &error),
             None => Failure { path: String::new(), source: error },
         })?;
-        self.counts.fetched(0, worktime::now() - start);
+        self.stats.add_fetched(0, worktime::now() - start);
         let mut fetched = fetched.into_iter();
         for (idx, chunk, indices, found) in &wanted {
             let Some(task) = tasks.get_mut(*idx) else { continue };
@@ -300,9 +295,8 @@ impl Worker {
             place(task, chunk, &bytes, decoding)?;
         }
         let chunk_bytes = task.variable.chunk_bytes() as u64;
-        self.counts.fetched(bytes.len() as u64, ThreadTime::default());
-        self.counts.bytes_decoded += chunk_bytes;
-        self.counts.times.decode += worktime::now() - start;
+        self.stats.add_fetched(bytes.len() as u64, ThreadTime::default());
+        self.stats.add_decoded(0, chunk_bytes, worktime::now() - start);
         Ok(())
     }
 }

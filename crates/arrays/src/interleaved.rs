@@ -96,9 +96,8 @@ impl Worker {
         storage.read(&[Piece { file: &one.file, range }], encoded)?;
         let fetched = worktime::now();
         variable.scatter(part, (encoded, span.start), into);
-        self.counts.fetched(n_bytes as u64, fetched - begun);
-        self.counts.bytes_decoded += n_bytes as u64;
-        self.counts.times.decode += worktime::now() - fetched;
+        self.stats.add_fetched(n_bytes as u64, fetched - begun);
+        self.stats.add_decoded(0, n_bytes as u64, worktime::now() - fetched);
         Ok(())
     }
 }

@@ -147,4 +147,4 @@ pub use selection::Indices;
 pub use spec::{Dimension, ReadStrategy, SampleSpec, Variable};
 pub use stored::StoredArray;
 pub use stored_batch::DecodeMemory;
-pub use stored_read::{ReadTotals, Request, read_requests};
+pub use stored_read::{Request, read_requests};

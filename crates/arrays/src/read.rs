@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use pipeline::Stop;
 use storage::Storage;
-use worktime::{ReadTimes, ThreadTime};
+use worktime::ReadStats;
 
 use crate::chunk_task::{Task, Worker};
 use crate::error::Cause;
@@ -34,27 +34,6 @@ pub(crate) struct Failure {
     pub(crate) source: Cause,
 }
 
-/// What was read.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Counts {
-    pub(crate) bytes_read: u64,
-    pub(crate) bytes_decoded: u64,
-    pub(crate) times: ReadTimes,
-}
-
-impl Counts {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.bytes_read += other.bytes_read;
-        self.bytes_decoded += other.bytes_decoded;
-        self.times += other.times;
-    }
-
-    pub(crate) fn fetched(&mut self, bytes: u64, time: ThreadTime) {
-        self.bytes_read += bytes;
-        self.times.fetch += time;
-    }
-}
-
 /// The tasks that are left, and the first failure.
 struct Queue<'a> {
     tasks: Mutex<std::vec::IntoIter<Task<'a>>>,
@@ -72,12 +51,14 @@ pub(crate) fn run<'a>(
     tasks: Vec<Task<'a>>,
     (workers, n_threads): (&mut Vec<Worker>, usize),
     stop: &'a Stop,
-) -> Result<Counts, Failure> {
+) -> Result<ReadStats, Failure> {
     let n_bytes: usize = tasks.iter().map(Task::n_bytes).sum();
     let n_threads = n_threads.min(tasks.len()).min(1 + n_bytes / BYTES_PER_THREAD).max(1);
     if workers.len() < n_threads {
         workers.resize_with(n_threads, Worker::default);
     }
+    let workers = &mut workers[..n_threads];
+    workers.iter_mut().for_each(|worker| worker.stats = ReadStats::nothing());
     // Each thread gets a share of a small block, too.
     let fetched: u64 = tasks.iter().map(Task::fetched_bytes).sum();
     let taken_bytes = fetched_bytes(storage).min(fetched.div_ceil(n_threads as u64));
@@ -90,7 +71,7 @@ pub(crate) fn run<'a>(
     };
     std::thread::scope(|scope| {
         let (mine, others) = workers.split_at_mut(1);
-        for worker in others.iter_mut().take(n_threads - 1) {
+        for worker in others {
             let thread = std::thread::Builder::new().name("arrays-read".to_owned());
             let queue = &queue;
             if let Err(error) = thread.spawn_scoped(scope, move || queue.drain(worker)) {
@@ -102,11 +83,9 @@ pub(crate) fn run<'a>(
         }
     });
     let failure = queue.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut counts = Counts::default();
-    for worker in workers.iter_mut() {
-        counts.add(worker.take_counts());
-    }
-    failure.map_or(Ok(counts), Err)
+    let mut stats = ReadStats::nothing();
+    workers.iter().for_each(|worker| stats += worker.stats);
+    failure.map_or(Ok(stats), Err)
 }
 
 impl<'a> Queue<'a> {

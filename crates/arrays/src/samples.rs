@@ -14,7 +14,7 @@ use crate::coordinate_arrays::CoordinateArrays;
 use crate::coordinates::SkippedCoordinates;
 use crate::element::ElementType;
 use crate::error::Error;
-use crate::read::{self, Counts};
+use crate::read;
 use crate::spec::{ReadStrategy, SampleSpec};
 use crate::variable::OpenVariable;
 use crate::window::Window;
@@ -192,7 +192,7 @@ impl ArraySamples {
         // Those of other reads at the same time count, too.
         let requests_sent = || self.storage.request_counts().map(|counts| counts.sent);
         let requests_before = requests_sent();
-        let mut counts = Counts::default();
+        let mut stats = ReadStats::nothing();
         for (idx, these) in samples.chunks(one_read).enumerate() {
             let mut all = Vec::new();
             for (variable, into) in self.variables.iter().zip(&mut *into) {
@@ -202,18 +202,16 @@ impl ArraySamples {
                 let steps = these.iter().flat_map(|sample| self.window.steps_of(variable, *sample));
                 all.extend(tasks(variable, &steps.collect::<Vec<u64>>(), places));
             }
-            counts.add(read::run(&*self.storage, all, (&mut scratch.0, self.threads), stop)?);
+            stats += read::run(&*self.storage, all, (&mut scratch.0, self.threads), stop)?;
         }
         let requests = requests_sent().zip(requests_before);
         let values = self.variables.iter().map(|of| of.geometry.row_len * of.steps.len());
         Ok(ReadStats {
             values: (values.sum::<usize>() * samples.len()) as u64,
-            bytes_read: Some(counts.bytes_read),
-            bytes_decoded: Some(counts.bytes_decoded),
+            values_decoded: None,
             bytes_needed: Some(self.bytes_of(samples.len() as u64)),
             requests: requests.map(|(now, before)| now - before),
-            times: Some(counts.times),
-            ..ReadStats::default()
+            ..stats
         })
     }
 }

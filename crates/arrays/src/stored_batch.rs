@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use storage::Storage;
+use worktime::ReadStats;
 
 use crate::decoder::Contexts;
 use crate::element::ElementType;
@@ -11,7 +12,6 @@ use crate::error::Cause;
 use crate::joined::join;
 use crate::memory::{check_chunk, words};
 use crate::stored::Numbers;
-use crate::stored_read::ReadTotals;
 
 /// Converts elements, if they are not delivered as stored.
 pub(crate) type Convert = Option<fn(ElementType, &[u8], &mut [u8])>;
@@ -83,7 +83,7 @@ impl DecodeMemory {
         names: &[String],
         mut batch: Vec<Wanted<'_>>,
         gap_bytes: u64,
-    ) -> Result<ReadTotals, (String, Cause)> {
+    ) -> Result<ReadStats, (String, Cause)> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut scratch = free.unwrap_or_default();
         let totals = scratch.run(storage, names, &mut batch, gap_bytes);
@@ -99,7 +99,7 @@ impl Scratch {
         names: &[String],
         batch: &mut [Wanted<'_>],
         gap_bytes: u64,
-    ) -> Result<ReadTotals, (String, Cause)> {
+    ) -> Result<ReadStats, (String, Cause)> {
         let joined = join(batch.iter().flat_map(|wanted| wanted.pieces(names)), gap_bytes);
         let path = batch.first().map_or("", |wanted| wanted.band.path).to_owned();
         let encoded = words(&mut self.encoded, joined.n_bytes).map_err(|cause| (path, cause))?;
@@ -109,7 +109,8 @@ impl Scratch {
             let n = joined.reads.len();
             (path.to_owned(), format!("{n} ranges of bytes, the first in {file}: {error}").into())
         })?;
-        let mut totals = ReadTotals { bytes_read: joined.n_bytes as u64, ..ReadTotals::default() };
+        let mut stats =
+            ReadStats { bytes_read: Some(joined.n_bytes as u64), ..ReadStats::nothing() };
         let mut places = joined.places.iter();
         for Wanted { band, chunks } in batch {
             for (column, place) in chunks {
@@ -122,11 +123,11 @@ impl Scratch {
                     let of = (band.chunk_row, *column);
                     (band.path.to_owned(), format!("chunk {of:?}: {source}").into())
                 })?;
-                totals.bytes_decoded += n_bytes as u64;
-                totals.values_decoded += (n_bytes / band.numbers.element.n_bytes()) as u64;
+                let n_values = n_bytes / band.numbers.element.n_bytes();
+                stats += ReadStats::of_decoded(n_values as u64, n_bytes as u64);
             }
         }
-        Ok(totals)
+        Ok(stats)
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use storage::{Expected, FileVersion, Piece, Storage};
+use worktime::ReadStats;
 
 use crate::chunk_files::{ChunkFile, check_version};
 use crate::chunk_task::stored_len;
@@ -33,29 +34,6 @@ impl Request<'_> {
     #[must_use]
     pub fn stored_only(self, stored_only: bool) -> Self {
         Self { stored_only, ..self }
-    }
-}
-
-/// Counts of a read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ReadTotals {
-    /// Bytes read from the storage, without the indices of shards.
-    pub bytes_read: u64,
-    /// Elements of the chunks that were decoded.
-    pub values_decoded: u64,
-    /// Bytes of these elements as stored.
-    pub bytes_decoded: u64,
-}
-
-impl ReadTotals {
-    /// The sum of both.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            bytes_read: self.bytes_read + other.bytes_read,
-            values_decoded: self.values_decoded + other.values_decoded,
-            bytes_decoded: self.bytes_decoded + other.bytes_decoded,
-        }
     }
 }
 
@@ -191,7 +169,7 @@ pub fn read_requests(
     storage: &dyn Storage,
     memory: &DecodeMemory,
     requests: Vec<Request<'_>>,
-) -> Result<ReadTotals, Error> {
+) -> Result<ReadStats, Error> {
     let mut files = FileTable::default();
     let mut wanted: Vec<Wanted<'_>> = Vec::new();
     for Request { array, bands, stored_only } in requests {
@@ -227,7 +205,10 @@ pub fn read_requests(
     let read = batches
         .into_par_iter()
         .map(|batch| memory.run(storage, names, batch, coalesce.gap_bytes))
-        .try_reduce(ReadTotals::default, |one, other| Ok(one.plus(other)));
+        .try_reduce(ReadStats::nothing, |mut sum, part| {
+            sum += part;
+            Ok(sum)
+        });
     let unchanged = if storage.keeps_versions() { Ok(()) } else { check_files(storage, &files) };
     let failed = |(path, source): (String, Cause)| Error::ReadElements {
         array: path,

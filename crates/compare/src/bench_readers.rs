@@ -277,7 +277,7 @@ impl Side {
         let stats = self.reader.read_csr(rows, &GeneSelection::All, &mut self.csr)?;
         self.last_secs = start.elapsed().as_secs_f64();
         self.secs += self.last_secs;
-        Ok(stats.cells_decoded)
+        Ok(stats.values_decoded)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What can be wrong with the parts of a matrix.
+//! What can be wrong with the parts of a matrix, or with the columns that are selected of it.
 
 /// Parts that do not make a matrix in CSR.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +47,26 @@ pub enum Error {
     TooManyColumns {
         /// The number of columns.
         n_columns: usize,
+    },
+    /// A selected column is past the last.
+    #[error("column {column} was requested, but there are {n_columns} columns")]
+    NoColumn {
+        /// The selected column.
+        column: u64,
+        /// The number of columns of the matrix.
+        n_columns: u64,
+    },
+    /// A column is selected twice, so that it has no unique number in the result.
+    #[error("column {column} is selected twice")]
+    ColumnTwice {
+        /// The column.
+        column: u64,
+    },
+    /// More columns are selected than CSR can number.
+    #[error("{n_columns} columns are selected, more than the 4,294,967,295 that a read can have")]
+    ManyColumns {
+        /// The number of selected columns.
+        n_columns: u64,
     },
     /// sprs refused the matrix: it does not take a cell that is there twice.
     #[cfg(feature = "sprs")]

@@ -76,7 +76,7 @@ impl Matrix {
     /// has a value in each column, at most.
     pub(crate) fn values_per_row(&self, columns: &GeneSelection) -> Result<u64, Error> {
         let (n_rows, n_columns) = (self.reader.n_rows().max(1), self.reader.n_columns().max(1));
-        let n_chosen = columns.n_columns(n_columns)?;
+        let n_chosen = columns.n_columns(n_columns).map_err(soma_io::Error::from)?;
         let Some(nnz) = self.reader.nnz()? else { return Ok(n_chosen as u64) };
         let share = n_chosen as f64 / n_columns as f64;
         Ok((nnz as f64 / n_rows as f64 * share).ceil() as u64)

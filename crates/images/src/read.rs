@@ -6,7 +6,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use pipeline::Stop;
-use worktime::{ReadTimes, ThreadTime};
+use worktime::ReadStats;
 
 use crate::error::Error;
 use crate::read_image::{ImageReader, Worker};
@@ -30,27 +30,6 @@ pub(crate) struct Failure {
     pub(crate) error: Error,
 }
 
-/// Bytes and time of reading.
-#[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Counts {
-    pub(crate) bytes_read: u64,
-    pub(crate) bytes_decoded: u64,
-    pub(crate) times: ReadTimes,
-}
-
-impl Counts {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.bytes_read += other.bytes_read;
-        self.bytes_decoded += other.bytes_decoded;
-        self.times += other.times;
-    }
-
-    pub(crate) fn fetched(&mut self, bytes: u64, time: ThreadTime) {
-        self.bytes_read += bytes;
-        self.times.fetch += time;
-    }
-}
-
 /// The tasks that are left, and what came of the others.
 struct Queue<'a> {
     tasks: Mutex<std::vec::IntoIter<Task<'a>>>,
@@ -71,11 +50,13 @@ pub(crate) fn run(
     tasks: Vec<Task<'_>>,
     (workers, n_threads, stops_at_failure): (&mut Vec<Worker>, usize, bool),
     stop: &Stop,
-) -> Result<(Counts, Vec<Failure>), std::io::Error> {
+) -> Result<(ReadStats, Vec<Failure>), std::io::Error> {
     let n_threads = n_threads.min(tasks.len()).max(1);
     if workers.len() < n_threads {
         workers.resize_with(n_threads, Worker::default);
     }
+    let workers = &mut workers[..n_threads];
+    workers.iter_mut().for_each(|worker| worker.stats = ReadStats::nothing());
     let queue = Queue {
         tasks: Mutex::new(tasks.into_iter()),
         failures: Mutex::default(),
@@ -86,7 +67,7 @@ pub(crate) fn run(
     };
     std::thread::scope(|scope| {
         let (mine, others) = workers.split_at_mut(1);
-        for worker in others.iter_mut().take(n_threads - 1) {
+        for worker in others {
             let thread = std::thread::Builder::new().name("images-read".to_owned());
             let queue = &queue;
             thread.spawn_scoped(scope, move || queue.drain(worker))?;
@@ -96,13 +77,11 @@ pub(crate) fn run(
         }
         Ok::<(), std::io::Error>(())
     })?;
-    let mut counts = Counts::default();
-    for worker in workers.iter_mut() {
-        counts.add(worker.take_counts());
-    }
+    let mut stats = ReadStats::nothing();
+    workers.iter().for_each(|worker| stats += worker.stats);
     let mut failures = queue.failures.into_inner().unwrap_or_else(PoisonError::into_inner);
     failures.sort_by_key(|failure| failure.at);
-    Ok((counts, failures))
+    Ok((stats, failures))
 }
 
 impl<'a> Queue<'a> {

@@ -1,6 +1,6 @@
 //! Reads one image: its files, then each key into its memory.
 
-use pipeline::Stop;
+use pipeline::{ReadStats, Stop};
 
 use crate::augment::{AugmentError, Parameters};
 use crate::data_set::DataSet;
@@ -9,7 +9,6 @@ use crate::files::{CubeFile, DecodeScratch};
 use crate::image_files::ImageFile;
 use crate::open_key::OpenKey;
 use crate::place::place;
-use crate::read::Counts;
 use crate::spec::{ImageSpec, Origin, Role, SeededAugmentation};
 use crate::zarr_arrays::ZarrArrays;
 
@@ -121,7 +120,8 @@ pub(crate) struct Worker {
     decoded: Vec<Decoded>,
     decode: DecodeScratch,
     zarr: arrays::ReadScratch,
-    counts: Counts,
+    /// Counts of the present block.
+    pub(crate) stats: ReadStats,
 }
 
 /// Memory of a decoded array, aligned for any element.
@@ -140,11 +140,6 @@ impl Decoded {
 }
 
 impl Worker {
-    /// Counts since the last call.
-    pub(crate) fn take_counts(&mut self) -> Counts {
-        std::mem::take(&mut self.counts)
-    }
-
     /// Reads a sample, each key into its slice of `into`.
     pub(crate) fn read(
         &mut self,
@@ -170,15 +165,12 @@ impl Worker {
             reader,
             file: &mut self.file,
             scratch: &mut self.decode,
-            counts: &mut self.counts,
+            stats: &mut self.stats,
         };
         match &reader.zarr {
             Some(zarr) => {
                 let position = reader.data.position(sample).unwrap_or(sample);
-                let read = zarr.read(position, &mut memory, &mut self.zarr, stop)?;
-                self.counts.bytes_read += read.bytes_read.unwrap_or(0);
-                self.counts.bytes_decoded += read.bytes_decoded.unwrap_or(0);
-                self.counts.times += read.times.unwrap_or_default();
+                self.stats += zarr.read(position, &mut memory, &mut self.zarr, stop)?;
             }
             None => files.decode_all(sample, &mut memory)?,
         }
@@ -195,7 +187,7 @@ impl Worker {
             let placed = place(key, (decoded, reader.spec.norm), into[idx], &parameters);
             placed.map_err(|source| reader.failed(sample, key, source))?;
         }
-        self.counts.times.decode += worktime::now() - start;
+        self.stats.add_decoded(0, 0, worktime::now() - start);
         Ok(())
     }
 
@@ -226,7 +218,7 @@ struct FileDecoder<'a> {
     reader: &'a ImageReader,
     file: &'a mut Vec<u8>,
     scratch: &'a mut DecodeScratch,
-    counts: &'a mut Counts,
+    stats: &'a mut ReadStats,
 }
 
 impl FileDecoder<'_> {
@@ -238,13 +230,12 @@ impl FileDecoder<'_> {
             let file = ImageFile::of_key(&reader.data, form, origin, sample as usize)?;
             let start = worktime::now();
             file.read(&reader.data, self.file)?;
-            self.counts.fetched(self.file.len() as u64, worktime::now() - start);
+            self.stats.add_fetched(self.file.len() as u64, worktime::now() - start);
             let start = worktime::now();
             let decoded = self.decode(&file, keys, into);
-            self.counts.times.decode += worktime::now() - start;
             decoded.map_err(|cause| file.failed(&reader.data, cause))?;
             let n_bytes = keys.iter().map(|key| reader.keys[*key].stored_bytes() as u64);
-            self.counts.bytes_decoded += n_bytes.sum::<u64>();
+            self.stats.add_decoded(0, n_bytes.sum(), worktime::now() - start);
         }
         Ok(())
     }

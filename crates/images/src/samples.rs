@@ -14,7 +14,7 @@ use crate::data_set::{DataSet, Form};
 use crate::error::Error;
 use crate::image_files::ImageFile;
 use crate::open_key::{OpenKey, open_keys};
-use crate::read::{Counts, Failure, Task, run};
+use crate::read::{Failure, Task, run};
 use crate::read_image::{ImageReader, Worker};
 use crate::spec::{BatchMemory, ImageSpec, Origin, WhenDamaged};
 use crate::zarr_arrays::ZarrArrays;
@@ -108,18 +108,18 @@ impl ImageSamples {
         rows: &BlockRows<'_>,
         (samples, memory): (&[u64], Vec<Vec<&mut [u8]>>),
         (workers, stop): (&mut Vec<Worker>, &Stop),
-    ) -> Result<(Counts, Vec<Failure>), Error> {
+    ) -> Result<(ReadStats, Vec<Failure>), Error> {
         let tasks = samples.iter().zip(memory).enumerate();
         let tasks = tasks.map(|(at, (sample, slices))| Task { at, sample: *sample, slices });
         let stops_at_failure = self.spec.when_damaged == WhenDamaged::Fail;
         let with = (workers, self.spec.threads, stops_at_failure);
-        let (counts, mut failures) =
+        let (stats, mut failures) =
             run(&self.reader, rows.place.epoch, tasks.collect(), with, stop)
                 .map_err(|source| Error::Thread { source })?;
         if stops_at_failure && !failures.is_empty() {
             return Err(failures.swap_remove(0).error);
         }
-        Ok((counts, failures))
+        Ok((stats, failures))
     }
 
     /// Reads a block into a slot of the ring.
@@ -128,7 +128,7 @@ impl ImageSamples {
         ring: &Arc<Ring>,
         (rows, into): (&BlockRows<'_>, &mut ImageBlock),
         with: (&mut Vec<Worker>, &Stop),
-    ) -> Result<Counts, Error> {
+    ) -> Result<ReadStats, Error> {
         let samples = rows.delivered();
         let mut slot = ring.take()?;
         let mut memory: Vec<Vec<&mut [u8]>> = samples.iter().map(|_| Vec::new()).collect();
@@ -140,11 +140,11 @@ impl ImageSamples {
                 sample.push(bytes);
             }
         }
-        let (counts, failures) = self.fill(rows, (&samples, memory), with)?;
+        let (stats, failures) = self.fill(rows, (&samples, memory), with)?;
         into.samples = self.close_gaps(&mut slot, samples, &failures);
         into.skipped = failures.into_iter().map(skipped).collect();
         into.memory = BlockMemory::Slot(Arc::new(slot));
-        Ok(counts)
+        Ok(stats)
     }
 
     /// Moves the samples of a slot together where others could not be read. Returns the samples
@@ -169,7 +169,7 @@ impl ImageSamples {
         &self,
         (rows, into): (&BlockRows<'_>, &mut ImageBlock),
         with: (&mut Vec<Worker>, &Stop),
-    ) -> Result<Counts, Error> {
+    ) -> Result<ReadStats, Error> {
         let samples = rows.delivered();
         let lacking = || Error::Memory {
             bytes: self.sample_bytes().saturating_mul(samples.len() as u64),
@@ -183,7 +183,7 @@ impl ImageSamples {
             .iter_mut()
             .map(|cube| cube.iter_mut().map(|array| array.bytes_mut()).collect())
             .collect();
-        let (counts, failures) = self.fill(rows, (&samples, memory), with)?;
+        let (stats, failures) = self.fill(rows, (&samples, memory), with)?;
         let mut cubes: Vec<Option<_>> = cubes.into_iter().map(Some).collect();
         for failure in &failures {
             cubes[failure.at] = None;
@@ -191,7 +191,7 @@ impl ImageSamples {
         into.samples = samples;
         into.skipped = failures.into_iter().map(skipped).collect();
         into.memory = BlockMemory::Cubes(cubes);
-        Ok(counts)
+        Ok(stats)
     }
 }
 
@@ -288,7 +288,7 @@ impl Source for ImageSamples {
     ) -> Result<ReadStats, Error> {
         *into = ImageBlock::default();
         let with = (&mut scratch.0, stop);
-        let counts = match &self.ring {
+        let stats = match &self.ring {
             Some(ring) => self.read_slot(ring, (rows, into), with)?,
             None => self.read_cubes((rows, into), with)?,
         };
@@ -296,11 +296,10 @@ impl Source for ImageSamples {
         let n_values: usize = self.keys.iter().map(|key| key.shape.iter().product::<usize>()).sum();
         Ok(ReadStats {
             values: (n_values * n_samples) as u64,
-            bytes_read: Some(counts.bytes_read),
-            bytes_decoded: Some(counts.bytes_decoded),
+            values_decoded: None,
+            requests: None,
             bytes_needed: Some(self.sample_bytes() * n_samples as u64),
-            times: Some(counts.times),
-            ..ReadStats::default()
+            ..stats
         })
     }
 

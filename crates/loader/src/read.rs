@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use densify::{AxisIndex, CooToCsr, CooView, OwnedCoo};
 use pipeline::{BlockPlace, BlockRows, ReadStats, Stop};
 use soma_io::{CsrBuffers, RowRanges};
-use worktime::{ReadTimes, ThreadTime};
+use worktime::ThreadTime;
 
 use crate::beside::DatasetMatrix;
 use crate::block::{Block, BlockMatrix, densify_error};
@@ -71,15 +71,15 @@ impl BlockReader<'_> {
                 let reader = MatrixReader { matrix, parts: &parts, place, stop };
                 (reader, into, columns)
             });
-        let mut all = nothing_read();
+        let mut all = ReadStats::nothing();
         if at_once {
             for read in read_at_once(self.form, jobs.zip(buffers))? {
-                all.add(&read?);
+                all += read?;
             }
             return Ok(all);
         }
         for (reader, into, columns) in jobs {
-            all.add(&reader.read(self.form, into, columns, &mut buffers[0])?);
+            all += reader.read(self.form, into, columns, &mut buffers[0])?;
         }
         Ok(all)
     }
@@ -168,13 +168,13 @@ impl MatrixReader<'_> {
 
     /// Reads packed CSR straight into the block.
     fn read_packed(&self, into: &mut BlockMatrix, part: &Part) -> Result<ReadStats, Error> {
-        let mut all = nothing_read();
+        let mut all = ReadStats::nothing();
         let csr = into.packed_mut();
         let matrix = self.of(part);
         let failed = |error| part.read_error(self.place, error);
         let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
         let selection = &matrix.columns.selection;
-        all.add(&counted(&matrix.reader.read_packed(&rows, selection, csr).map_err(failed)?));
+        all += matrix.reader.read_packed(&rows, selection, csr).map_err(failed)?;
         part.check_shape(matrix, (csr.n_rows(), csr.n_columns()), self.place.block_idx)?;
         Ok(all)
     }
@@ -185,7 +185,7 @@ impl MatrixReader<'_> {
         into: &mut BlockMatrix,
         further: &mut CsrBuffers,
     ) -> Result<ReadStats, Error> {
-        let mut all = nothing_read();
+        let mut all = ReadStats::nothing();
         let (block_idx, n_columns) = (self.place.block_idx, into.n_columns);
         let csr = into.csr_mut();
         if self.parts.is_empty() {
@@ -198,7 +198,7 @@ impl MatrixReader<'_> {
             let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
             let out = if part_idx == 0 { &mut *csr } else { &mut *further };
             let selection = &matrix.columns.selection;
-            all.add(&counted(&matrix.reader.read_csr(&rows, selection, out).map_err(failed)?));
+            all += matrix.reader.read_csr(&rows, selection, out).map_err(failed)?;
             let start = worktime::now();
             part.check_shape(matrix, (out.n_rows(), out.n_columns), block_idx)?;
             matrix
@@ -262,7 +262,7 @@ impl MatrixReader<'_> {
         indices: &mut [Option<AxisIndex>],
         convert: &mut dyn FnMut(CooView<'_>, &AxisIndex, &AxisIndex) -> Result<(), densify::Error>,
     ) -> Result<ReadStats, Error> {
-        let mut all = nothing_read();
+        let mut all = ReadStats::nothing();
         let mut first_row = 0;
         let failed = |source| densify_error(self.place, source);
         for part in self.parts {
@@ -276,7 +276,7 @@ impl MatrixReader<'_> {
             };
             let columns = place.insert(columns);
             let result = self.each_piece(part, |piece| convert(piece, &rows, columns));
-            all.add(&result.map_err(|failure| failure.of(self.place, part))?);
+            all += result.map_err(|failure| failure.of(self.place, part))?;
             first_row += part.n_rows;
         }
         Ok(all)
@@ -310,36 +310,8 @@ impl MatrixReader<'_> {
         match (read, broken) {
             (_, Some(source)) => Err(Failure::Convert(source)),
             (Err(source), None) => Err(Failure::Read(source)),
-            (Ok(read), None) => Ok(ReadStats { convert: convert_time, ..counted(&read) }),
+            (Ok(read), None) => Ok(ReadStats { convert: convert_time, ..read }),
         }
-    }
-}
-
-/// The counts before any read: 0, and known.
-fn nothing_read() -> ReadStats {
-    let known = Some(0);
-    ReadStats {
-        values_decoded: known,
-        bytes_read: known,
-        requests: known,
-        bytes_decoded: known,
-        bytes_needed: known,
-        times: Some(ReadTimes::default()),
-        ..ReadStats::default()
-    }
-}
-
-/// A reader's counts under the engine's names.
-fn counted(read: &soma_io::ReadStats) -> ReadStats {
-    ReadStats {
-        values: read.nnz,
-        values_decoded: read.cells_decoded,
-        bytes_read: read.bytes_read,
-        requests: read.requests,
-        bytes_decoded: read.bytes_decoded,
-        bytes_needed: read.bytes_needed,
-        times: read.times,
-        convert: ThreadTime::default(),
     }
 }
 

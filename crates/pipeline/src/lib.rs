@@ -114,11 +114,11 @@ pub use epoch::Epoch;
 pub use error::Error;
 pub use pipeline::{Epochs, Pipeline};
 pub use source::{
-    Assemble, BatchPlace, BlockBytes, BlockPart, BlockPlace, BlockRows, Need, ReadStats, Source,
-    Stop,
+    Assemble, BatchPlace, BlockBytes, BlockPart, BlockPlace, BlockRows, Need, Source, Stop,
 };
 pub use spec::PipelineSpec;
 pub use stages::{StageTime, StageTimes};
 pub use state::LoaderState;
 pub use stats::EpochStats;
+pub use worktime::ReadStats;
 pub use world::World;

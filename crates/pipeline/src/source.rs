@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use worktime::{ReadTimes, ThreadTime};
+use worktime::{ReadStats, ThreadTime};
 
 use crate::error::Error;
 
@@ -186,29 +186,6 @@ pub struct BlockBytes {
     pub now: u64,
     /// In the largest form that a later block of the same rows may take.
     pub most: u64,
-}
-
-/// Counts and times of reading one block.
-///
-/// A count is `None` if the source does not know it; the sum over blocks is then `None`, too.
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
-pub struct ReadStats {
-    /// Values returned: stored values of sparse samples, elements of dense samples.
-    pub values: u64,
-    /// Values decoded to get them.
-    pub values_decoded: Option<u64>,
-    /// Bytes read from storage.
-    pub bytes_read: Option<u64>,
-    /// Requests sent to an object store.
-    pub requests: Option<u64>,
-    /// Bytes after decompression.
-    pub bytes_decoded: Option<u64>,
-    /// Bytes of the returned values as they are stored, uncompressed.
-    pub bytes_needed: Option<u64>,
-    /// Time that the source's threads spent fetching and decoding.
-    pub times: Option<ReadTimes>,
-    /// Time on the calling thread to convert the data read into the block's form.
-    pub convert: ThreadTime,
 }
 
 /// Set when no more blocks are wanted.

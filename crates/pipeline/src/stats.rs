@@ -3,9 +3,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use worktime::ThreadTime;
+use worktime::{ReadStats, ThreadTime};
 
-use crate::source::ReadStats;
 use crate::stages::{StageSums, StageTimes};
 
 /// Counts and times of one epoch, so far or in full.
@@ -77,17 +76,8 @@ impl Counted {
 impl Counters {
     /// Starts the counts of an epoch, and its clock.
     pub(crate) fn new(epoch: u64) -> Self {
-        let known = Some(0);
-        let read = ReadStats {
-            values_decoded: known,
-            bytes_read: known,
-            requests: known,
-            bytes_decoded: known,
-            bytes_needed: known,
-            ..ReadStats::default()
-        };
         let counted = Counted {
-            stats: EpochStats { epoch, read, ..EpochStats::default() },
+            stats: EpochStats { epoch, read: ReadStats::nothing(), ..EpochStats::default() },
             start: worktime::now(),
             rows_in_pieces: 0,
             sums: StageSums::default(),
@@ -132,7 +122,7 @@ impl Counters {
             stats.n_blocks += 1;
         }
         stats.max_block_rows = stats.max_block_rows.max(block_rows);
-        stats.read.add(read);
+        stats.read += *read;
         stats.read_secs += read_time.wall.as_secs_f64();
         stats.convert_secs += read.convert.wall.as_secs_f64();
     }
@@ -187,23 +177,5 @@ impl Counters {
     pub(crate) fn ended(&self) {
         let mut counted = self.lock();
         counted.stats.elapsed_secs = counted.elapsed_secs();
-    }
-}
-
-impl ReadStats {
-    /// Adds the counts of another read. A count that either does not know becomes unknown.
-    pub fn add(&mut self, other: &Self) {
-        let add = |sum: Option<u64>, part: Option<u64>| Some(sum? + part?);
-        self.values += other.values;
-        self.values_decoded = add(self.values_decoded, other.values_decoded);
-        self.bytes_read = add(self.bytes_read, other.bytes_read);
-        self.requests = add(self.requests, other.requests);
-        self.bytes_decoded = add(self.bytes_decoded, other.bytes_decoded);
-        self.bytes_needed = add(self.bytes_needed, other.bytes_needed);
-        self.times = self.times.zip(other.times).map(|(mut sum, part)| {
-            sum += part;
-            sum
-        });
-        self.convert += other.convert;
     }
 }

@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rayon::ThreadPool;
 use sha2::{Digest as _, Sha256};
 use storage::{BlockStore, Eviction, ObjectId};
+use worktime::ReadStats;
 
 use self::pages::{Found, Scratch};
 use crate::output::Output;
 use crate::page::{FORMAT, page_rows};
 use crate::requests::{PageRequest, ranges, requests};
-use crate::stats::{Counters, ReadCounts, RowCacheUse};
+use crate::stats::{Counters, RowCacheUse};
 
 /// The folder of pages below that of the cache, so that the cache of a storage may be there, too.
 const PAGES: &str = "rows";
@@ -173,21 +174,21 @@ impl RowCache {
         columns: &Columns,
         mut out: Output<'_>,
         mut rest: impl FnMut(&[Range<u64>], Output<'_>) -> Result<(), E>,
-    ) -> Result<ReadCounts, E> {
+    ) -> Result<ReadStats, E> {
         let requests = requests(rows, page_rows(columns.n_columns));
         if let Err(error) = self.store.note_use(&columns.object) {
             self.note_problem(&error);
         }
-        let (mut found, mut counts) = self.look(columns, &requests);
+        let (mut found, mut stats) = self.look(columns, &requests);
         loop {
             self.lay_out(&requests, &found, columns, &mut out, &mut rest)?;
             let n_rows: usize = requests.iter().map(PageRequest::n_rows).sum();
             if out.n_rows() != n_rows {
                 // The caller compares the number of rows with that it asked for.
-                return Ok(counts);
+                return Ok(stats);
             }
             let (lost, decoded) = self.decode(columns, &requests, &found, &mut out);
-            counts.add(&decoded);
+            stats += decoded;
             if lost.is_empty() {
                 break;
             }
@@ -196,15 +197,14 @@ impl RowCache {
                 found[idx] = Found::Damaged;
             }
         }
-        counts.hits = found.iter().filter(|found| found.is_hit()).count() as u64;
-        counts.misses = found.len() as u64 - counts.hits;
-        self.counters.hits.add(counts.hits);
-        self.counters.misses.add(counts.misses);
+        let n_hits = found.iter().filter(|found| found.is_hit()).count();
+        self.counters.hits.add(n_hits as u64);
+        self.counters.misses.add((found.len() - n_hits) as u64);
         if out.holds_packed_floats() {
             self.has_floats.store(true, Ordering::Relaxed);
         }
-        counts.times.decode += self.keep(columns, &requests, &found, &out);
-        Ok(counts)
+        stats.add_decoded(0, 0, self.keep(columns, &requests, &found, &out));
+        Ok(stats)
     }
 
     /// Reads the rows that are not in the folder, and makes room for the others between them.

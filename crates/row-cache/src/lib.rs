@@ -51,4 +51,4 @@ mod stats;
 
 pub use cache::{Columns, RowCache, RowCacheSpec};
 pub use output::Output;
-pub use stats::{ReadCounts, RowCacheStats, RowCacheUse};
+pub use stats::{RowCacheStats, RowCacheUse};

@@ -1,8 +1,6 @@
-//! Counts of a cache, and of one read through it.
+//! Counts of a cache.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use worktime::ReadTimes;
 
 /// Counts of a [`RowCache`](crate::RowCache) since it was opened. Others that share its folder
 /// count for themselves.
@@ -36,31 +34,6 @@ pub struct RowCacheUse {
     pub limit_bytes: u64,
     /// Why the last page that could not be written was not. Reading goes on without it.
     pub problem: Option<String>,
-}
-
-/// Counts and times of one read, of the pages in the folder alone.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReadCounts {
-    /// Pages whose rows were in the folder.
-    pub hits: u64,
-    /// Pages whose rows were not.
-    pub misses: u64,
-    /// Bytes read from the folder.
-    pub bytes_read: u64,
-    /// Number of values that came from the folder.
-    pub nnz: u64,
-    /// Times of all threads. Encoding and writing pages counts as decoding.
-    pub times: ReadTimes,
-}
-
-impl ReadCounts {
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.hits += other.hits;
-        self.misses += other.misses;
-        self.bytes_read += other.bytes_read;
-        self.nnz += other.nnz;
-        self.times += other.times;
-    }
 }
 
 /// The counts while they grow.

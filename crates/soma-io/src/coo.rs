@@ -71,7 +71,8 @@ fn pieces(
         }
         let end = first + cells.len();
         let start = worktime::now();
-        let genes = csr.columns[first..end].iter().map(|column| genes.joinid(*column) as i64);
+        let genes =
+            csr.columns[first..end].iter().map(|column| genes.stored_column(*column) as i64);
         let piece = coo_batch(
             uri,
             Int64Array::from(std::mem::take(&mut cells)),

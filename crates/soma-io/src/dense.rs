@@ -196,7 +196,7 @@ impl XReader for DenseReader {
         let selected = SelectedPlaces::new(genes, self.shape.1);
         out.clear();
         out.n_columns = n_columns;
-        let mut total = tiledb_native::ReadStats::default();
+        let mut total = ReadStats::nothing();
         // A concurrent read uses memory of its own.
         let mut own = Vec::new();
         let mut shared = self.places.try_lock().ok();
@@ -212,22 +212,18 @@ impl XReader for DenseReader {
             total += self.array.read(&piece, &selected.ranges, self.narrowing, places)?;
             let start = worktime::now();
             places.chunks_exact(n_columns).for_each(|row| selected.append(row, out));
-            total.times.decode += worktime::now() - start;
+            total.add_decoded(0, 0, worktime::now() - start);
         }
         if self.narrowing == Narrowing::Exact && !is_within_f32(&self.data_type) {
             let (uri, data_type) = (self.uri.as_str(), &self.data_type);
             Request { uri, rows, genes, data_type }.check_csr(out)?;
         }
-        let nnz = out.nnz() as u64;
+        let values = out.nnz() as u64;
         Ok(ReadStats {
-            reader: self.name(),
-            nnz,
-            cells_decoded: Some(total.cells_decoded),
-            bytes_read: Some(total.bytes_read),
+            values,
             requests: total.requests.or(self.is_far.then_some(0)),
-            bytes_decoded: Some(total.bytes_decoded),
-            bytes_needed: Some(nnz.saturating_mul(self.array.value_bytes() as u64)),
-            times: Some(total.times),
+            bytes_needed: Some(values.saturating_mul(self.array.value_bytes() as u64)),
+            ..total
         })
     }
 

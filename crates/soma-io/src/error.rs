@@ -156,7 +156,7 @@ pub enum Error {
     },
     /// Row offsets, columns and values do not form a CSR matrix.
     #[error("these are not the parts of a CSR matrix: {0}")]
-    Csr(#[from] csr::Error),
+    Csr(#[source] csr::Error),
     /// Values of X cannot be converted to 32-bit floats.
     #[error("X {uri} holds values of type {datatype}, which cannot be read as numbers")]
     Values {
@@ -343,6 +343,22 @@ fn unnamed(uri: &str, what: Unnamed, usual: &[&str], existing: &[String]) -> Str
     }
     let (existing, usual) = (existing.join(", "), usual.join(" or "));
     format!("{uri} has no {kind} {usual} and several others: name one of {existing} ({settings})")
+}
+
+impl From<csr::Error> for Error {
+    fn from(error: csr::Error) -> Self {
+        let problem = match error {
+            csr::Error::NoColumn { column, n_columns } => {
+                format!("gene {column} was requested, but there are {n_columns} genes")
+            }
+            csr::Error::ColumnTwice { column } => format!("gene {column} occurs twice"),
+            csr::Error::ManyColumns { n_columns } => {
+                format!("{n_columns} genes are more than {} at once", u32::MAX)
+            }
+            of_parts => return Self::Csr(of_parts),
+        };
+        Self::Genes { problem }
+    }
 }
 
 impl Error {

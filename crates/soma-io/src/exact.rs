@@ -43,7 +43,7 @@ impl Request<'_> {
     /// The error of a value in the row at this position of the result, and this column of it.
     pub(crate) fn inexact_in_row(&self, row: usize, column: u32) -> Error {
         let cell = self.rows.iter().nth(row).unwrap_or_default();
-        self.inexact(cell, self.genes.joinid(column))
+        self.inexact(cell, self.genes.stored_column(column))
     }
 
     /// The error of the value of a cell and a gene.

@@ -90,20 +90,19 @@ pub use ::anndata::Error as AnnDataError;
 pub use ::hdf5::Error as Hdf5Error;
 pub use ::row_cache::{RowCacheSpec, RowCacheStats, RowCacheUse};
 pub use axis_query::{AxisQuery, Joinids};
-pub use csr::{CsrBuffers, PackedCsr, PackedValues};
+pub use csr::{ColumnSelection as GeneSelection, CsrBuffers, PackedCsr, PackedValues};
 pub use dataframe::DataFrame;
 pub use error::{Error, Unnamed};
 pub use exact::is_within_f32;
 pub use experiment::{Experiment, Measurement, OpenOptions};
 pub use frame_copy::{ColumnChoice, FrameCopy};
-pub use genes::GeneSelection;
 #[cfg(feature = "libtiledb")]
 pub use libtiledb::LibtiledbReader;
 pub use matrix::{Bounds, Matrix};
 pub use memory::MemoryReader;
 pub use native::NativeReader;
 pub use nd_array::NdArray;
-pub use reader::{ReadForm, ReadStats, XReader};
+pub use reader::{ReadForm, XReader};
 pub use reader_choice::ReaderChoice;
 pub use replacement::REPLACE_EXPERIMENT;
 pub use rows::RowRanges;
@@ -114,7 +113,7 @@ pub use storage::{
 pub use tiledb_schema::{Filter, MetadataValue};
 pub use uns::{Uns, UnsValue};
 pub use value_filter::ValueFilter;
-pub use worktime::{ReadTimes, ThreadTime};
+pub use worktime::{ReadStats, ReadTimes, ThreadTime};
 pub use writer::{
     ColumnKind, ColumnSpec, ExperimentSpec, ExperimentWriter, Extent, MeasurementWriter, XLayout,
 };

@@ -14,7 +14,7 @@ use tiledb_schema::{ArrayType, Datatype};
 use crate::arrow::{data_type, fixed};
 use crate::columns::{DATA, DIM_0, DIM_1, coo_batch};
 use crate::exact::{Request, is_within_f32};
-use crate::genes::GeneIndex;
+use crate::genes::{GeneIndex, inclusive};
 use crate::soma_object::{Place, approximate_cells};
 use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
 
@@ -82,7 +82,7 @@ impl LibtiledbReader {
             return Ok(0);
         }
         let before = self.context.bytes_read()?;
-        let gene_ranges = genes.inclusive().unwrap_or_else(|| self.all_genes());
+        let gene_ranges = inclusive(genes).unwrap_or_else(|| self.all_genes());
         let columns = [DIM_0, DIM_1, DATA];
         let mut query = ReadQuery::new(
             &self.array,
@@ -155,18 +155,9 @@ impl LibtiledbReader {
         fixed(&data_type, Buffer::from_slice_ref(values.bytes()), None, &broken)
     }
 
-    fn stats(&self, nnz: usize, bytes_read: u64) -> ReadStats {
-        ReadStats {
-            reader: self.name(),
-            nnz: nnz as u64,
-            cells_decoded: None,
-            bytes_read: Some(bytes_read),
-            // libtiledb counts reads, many of them answered by its cache, instead of requests.
-            requests: None,
-            bytes_decoded: None,
-            bytes_needed: None,
-            times: None,
-        }
+    fn stats(nnz: usize, bytes_read: u64) -> ReadStats {
+        // libtiledb counts reads, many of them answered by its cache, instead of requests.
+        ReadStats { values: nnz as u64, bytes_read: Some(bytes_read), ..ReadStats::default() }
     }
 
     /// Appends a piece to the list: joinids become positions, and unselected genes are dropped.
@@ -271,7 +262,7 @@ impl XReader for LibtiledbReader {
         let mut shared = self.cells.try_lock().ok();
         let cells = shared.as_deref_mut().unwrap_or(&mut own);
         cells.clear();
-        let (mut locator, index) = (rows.locator(), genes.index());
+        let (mut locator, index) = (rows.locator(), GeneIndex::new(genes));
         let bytes_read =
             self.pieces(rows, genes, |piece| self.add(cells, piece, &mut locator, &index))?;
         if let Some(at) = self.find_inexact(&cells.values) {
@@ -279,7 +270,7 @@ impl XReader for LibtiledbReader {
             return Err(self.request(rows, genes).inexact_in_row(row, column));
         }
         cells.count_into(n_rows as usize, n_columns, out);
-        Ok(self.stats(out.nnz(), bytes_read))
+        Ok(Self::stats(out.nnz(), bytes_read))
     }
 
     fn read_coo(
@@ -288,7 +279,7 @@ impl XReader for LibtiledbReader {
         genes: &GeneSelection,
         each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<ReadStats, Error> {
-        let index = genes.index();
+        let index = GeneIndex::new(genes);
         let has_others = self.is_dense() || matches!(index, GeneIndex::Sorted(_));
         let mut nnz = 0;
         let bytes_read = self.pieces(rows, genes, |piece| {
@@ -318,7 +309,7 @@ impl XReader for LibtiledbReader {
             nnz += batch.num_rows();
             if batch.num_rows() == 0 { Ok(()) } else { each(&batch) }
         })?;
-        Ok(self.stats(nnz, bytes_read))
+        Ok(Self::stats(nnz, bytes_read))
     }
 }
 

@@ -6,6 +6,7 @@ use arrow_array::{Float32Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
 
 use crate::columns::coo_batch;
+use crate::genes::GeneIndex;
 use crate::{CsrBuffers, Error, GeneSelection, ReadForm, ReadStats, RowRanges, XReader};
 
 /// Reads X from memory.
@@ -27,25 +28,16 @@ impl MemoryReader {
         Ok(Self { csr })
     }
 
-    fn stats(&self, nnz: usize) -> ReadStats {
-        let decoded = Some(nnz as u64);
-        ReadStats {
-            reader: self.name(),
-            nnz: nnz as u64,
-            cells_decoded: decoded,
-            bytes_read: Some(0),
-            requests: None,
-            bytes_decoded: None,
-            bytes_needed: None,
-            times: None,
-        }
+    fn stats(nnz: usize) -> ReadStats {
+        let (values, bytes_read) = (nnz as u64, Some(0));
+        ReadStats { values, values_decoded: Some(values), bytes_read, ..ReadStats::default() }
     }
 
     /// The selected cells of a row, as `(joinid of the gene, column, value)`.
     fn cells<'a>(
         &'a self,
         row: u64,
-        index: &'a crate::genes::GeneIndex,
+        index: &'a GeneIndex,
         n_columns: usize,
     ) -> impl Iterator<Item = (u32, u32, f32)> + 'a {
         let (genes, values) = self.csr.row(row as usize);
@@ -95,7 +87,7 @@ impl XReader for MemoryReader {
     ) -> Result<ReadStats, Error> {
         rows.check_within("X in memory", self.n_rows())?;
         let n_columns = genes.n_columns(self.n_columns())?;
-        let index = genes.index();
+        let index = GeneIndex::new(genes);
         out.clear();
         out.n_columns = n_columns;
         let mut cells: Vec<(u32, f32)> = Vec::new();
@@ -109,7 +101,7 @@ impl XReader for MemoryReader {
             out.values.extend(cells.iter().map(|(_, value)| *value));
             out.row_offsets.push(out.values.len());
         }
-        Ok(self.stats(out.nnz()))
+        Ok(Self::stats(out.nnz()))
     }
 
     fn read_coo(
@@ -120,7 +112,7 @@ impl XReader for MemoryReader {
     ) -> Result<ReadStats, Error> {
         rows.check_within("X in memory", self.n_rows())?;
         let n_columns = genes.n_columns(self.n_columns())?;
-        let index = genes.index();
+        let index = GeneIndex::new(genes);
         let (mut joinids, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
         let mut nnz = 0;
         let mut hand_over =
@@ -149,7 +141,7 @@ impl XReader for MemoryReader {
             }
         }
         hand_over(&mut joinids, &mut columns, &mut values)?;
-        Ok(self.stats(nnz))
+        Ok(Self::stats(nnz))
     }
 }
 

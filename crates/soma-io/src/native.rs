@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use storage::{CacheUse, CachedStorage, Config, OpenedStorage};
-use tiledb_native::{Array, ColumnSelection, DenseArray, OpenOptions, Threads};
+use tiledb_native::{Array, DenseArray, OpenOptions, Threads};
 
 use crate::coo;
 use crate::dense::DenseReader;
@@ -149,19 +149,6 @@ impl NativeReader {
     pub(crate) fn version(&self) -> String {
         self.array.version()
     }
-
-    fn stats(&self, stats: tiledb_native::ReadStats) -> ReadStats {
-        ReadStats {
-            reader: self.name(),
-            nnz: stats.nnz,
-            cells_decoded: Some(stats.cells_decoded),
-            bytes_read: Some(stats.bytes_read),
-            requests: stats.requests,
-            bytes_decoded: Some(stats.bytes_decoded),
-            bytes_needed: Some(stats.bytes_needed),
-            times: Some(stats.times),
-        }
-    }
 }
 
 /// The reason that an array has no native reader.
@@ -185,16 +172,6 @@ impl From<storage::Error> for NotNative {
             storage::Error::Unsupported { reason, .. } => Self::Unsupported(reason),
             other => Self::Failed(other.into()),
         }
-    }
-}
-
-/// The selection of the array's columns for these genes.
-fn columns(genes: &GeneSelection) -> ColumnSelection {
-    match genes {
-        GeneSelection::All => ColumnSelection::All,
-        GeneSelection::Range(range) if range.is_empty() => ColumnSelection::Range(0..0),
-        GeneSelection::Range(range) => ColumnSelection::Range(range.clone()),
-        GeneSelection::List(list) => ColumnSelection::List(list.clone()),
     }
 }
 
@@ -228,7 +205,7 @@ impl XReader for NativeReader {
     }
 
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
-        coo::working_bytes(nnz, form).saturating_add(self.array.working_bytes(nnz, &columns(genes)))
+        coo::working_bytes(nnz, form).saturating_add(self.array.working_bytes(nnz, genes))
     }
 
     fn is_far(&self) -> bool {
@@ -257,7 +234,7 @@ impl XReader for NativeReader {
     }
 
     fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
-        self.array.announce_next(rows.ranges(), &columns(genes));
+        self.array.announce_next(rows.ranges(), genes);
     }
 
     fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
@@ -283,10 +260,10 @@ impl XReader for NativeReader {
     ) -> Result<ReadStats, Error> {
         rows.check_within(&self.uri, self.shape.0)?;
         let n_columns = genes.n_columns(self.shape.1)?;
-        let stats = self.array.read_csr(rows.ranges(), &columns(genes), out)?;
+        let stats = self.array.read_csr(rows.ranges(), genes, out)?;
         out.n_columns = n_columns;
         self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_csr(out))?;
-        Ok(self.stats(stats))
+        Ok(stats)
     }
 
     fn packs(&self, genes: &GeneSelection) -> bool {
@@ -307,9 +284,9 @@ impl XReader for NativeReader {
             return Err(Error::Unpacked { reader: self.name() });
         }
         rows.check_within(&self.uri, self.shape.0)?;
-        let stats = self.array.read_packed(rows.ranges(), &columns(genes), out)?;
+        let stats = self.array.read_packed(rows.ranges(), genes, out)?;
         self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_packed(out))?;
-        Ok(self.stats(stats))
+        Ok(stats)
     }
 
     fn read_coo(

@@ -1,4 +1,4 @@
-//! The interface of all readers of X, and the statistics of a read.
+//! The interface of all readers of X.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -7,34 +7,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 
 use crate::{
-    CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadTimes, RowCacheUse, RowRanges,
+    CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadStats, RowCacheUse, RowRanges,
 };
-
-/// Statistics of one read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadStats {
-    /// The reader's name.
-    pub reader: &'static str,
-    /// Number of values returned.
-    pub nnz: u64,
-    /// Number of values decoded to find them, if the reader knows.
-    pub cells_decoded: Option<u64>,
-    /// Bytes read from storage, if the reader knows; of an object store those requested, counted
-    /// like the requests. libtiledb counts them per reader, so of two concurrent reads each
-    /// includes part of the other's.
-    pub bytes_read: Option<u64>,
-    /// Requests sent to an object store, without retries. `None` if X is in a folder or the reader
-    /// does not know, like libtiledb. Each counts for one read, the first of this reader or of its
-    /// [`exact`](XReader::exact) copy that ends after it was sent.
-    pub requests: Option<u64>,
-    /// Bytes after the filters decoded them, if the reader knows.
-    pub bytes_decoded: Option<u64>,
-    /// Bytes of the returned values as stored (cell, gene and value of each), if the reader knows.
-    pub bytes_needed: Option<u64>,
-    /// Time that the reader's threads spent fetching and decoding. A reader that can separate the
-    /// two reports it for every form of read.
-    pub times: Option<ReadTimes>,
-}
 
 /// Form in which a read returns rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +37,7 @@ pub enum ReadForm {
 /// returned twice. Buffers may contain the rows of an earlier read, also of another reader. After
 /// an error their contents are unspecified, but the next read may use them.
 pub trait XReader: Send + Sync + Debug {
-    /// The name of the reader in reports and in [`ReadStats::reader`].
+    /// The name of the reader in reports.
     fn name(&self) -> &'static str;
 
     /// The reason that libtiledb reads X, if the choice was automatic and the native reader cannot.

@@ -126,7 +126,7 @@ impl RowCacheReader {
         Ok(selected)
     }
 
-    /// Reads rows into `out`, whose number of columns is set. Of the result, `nnz` is 0.
+    /// Reads rows into `out`, whose number of columns is set. Of the result, `values` is 0.
     fn read(
         &self,
         rows: &RowRanges,
@@ -135,53 +135,30 @@ impl RowCacheReader {
         out: Output<'_>,
     ) -> Result<ReadStats, Error> {
         rows.check_within(&self.uri, self.inner.n_rows())?;
-        let mut stats = ReadStats {
-            reader: self.name(),
-            nnz: 0,
-            cells_decoded: Some(0),
-            bytes_read: Some(0),
-            requests: self.is_far().then_some(0),
-            bytes_decoded: Some(0),
-            bytes_needed: Some(0),
-            times: Some(ReadTimes::default()),
-        };
+        let requests = self.is_far().then_some(0);
+        let mut stats = ReadStats { requests, ..ReadStats::nothing() };
         let counts = self.cache.read(rows.ranges(), &selected.columns, out, |ranges, out| {
             let rows = RowRanges::new(ranges.to_vec())?;
             let of_rest = match out {
                 Output::Csr(csr) => self.inner.read_csr(&rows, genes, csr)?,
                 Output::Packed(packed) => self.inner.read_packed(&rows, genes, packed)?,
             };
-            add(&mut stats, &of_rest);
+            add(&mut stats, of_rest);
             Ok::<(), Error>(())
         })?;
         let value_bytes = self.data_type().primitive_width().unwrap_or(1) as u64;
-        let bytes = counts.nnz * (2 * JOINID_BYTES + value_bytes);
-        let of_cache = ReadStats {
-            cells_decoded: Some(counts.nnz),
-            bytes_read: Some(counts.bytes_read),
-            requests: stats.requests.map(|_| 0),
-            bytes_decoded: Some(bytes),
-            bytes_needed: Some(bytes),
-            times: Some(counts.times),
-            ..stats
-        };
-        add(&mut stats, &of_cache);
+        let bytes = Some(counts.values * (2 * JOINID_BYTES + value_bytes));
+        let requests = stats.requests.map(|_| 0);
+        let of_cache = ReadStats { requests, bytes_decoded: bytes, bytes_needed: bytes, ..counts };
+        add(&mut stats, of_cache);
         Ok(stats)
     }
 }
 
 /// Adds the counts of a part of a read. What one does not know, the sum does not either, except
 /// that untimed parts take no time.
-fn add(stats: &mut ReadStats, part: &ReadStats) {
-    let sum = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
-    stats.cells_decoded = sum(stats.cells_decoded, part.cells_decoded);
-    stats.bytes_read = sum(stats.bytes_read, part.bytes_read);
-    stats.requests = sum(stats.requests, part.requests);
-    stats.bytes_decoded = sum(stats.bytes_decoded, part.bytes_decoded);
-    stats.bytes_needed = sum(stats.bytes_needed, part.bytes_needed);
-    if let Some(times) = &mut stats.times {
-        *times += part.times.unwrap_or_default();
-    }
+fn add(stats: &mut ReadStats, part: ReadStats) {
+    *stats += ReadStats { values: 0, times: part.times.or(Some(ReadTimes::default())), ..part };
 }
 
 /// Bytes that are the same for the same genes in the same order, and others for others.
@@ -306,7 +283,7 @@ impl XReader for RowCacheReader {
         let selected = self.select(genes)?;
         out.n_columns = selected.n_columns;
         let stats = self.read(rows, genes, selected, Output::Csr(out))?;
-        Ok(ReadStats { nnz: out.nnz() as u64, ..stats })
+        Ok(ReadStats { values: out.nnz() as u64, ..stats })
     }
 
     fn packs(&self, genes: &GeneSelection) -> bool {
@@ -326,7 +303,7 @@ impl XReader for RowCacheReader {
         }
         out.set_n_columns(selected.n_columns).map_err(|_| unpacked())?;
         let stats = self.read(rows, genes, selected, Output::Packed(out))?;
-        Ok(ReadStats { nnz: out.nnz() as u64, ..stats })
+        Ok(ReadStats { values: out.nnz() as u64, ..stats })
     }
 
     fn read_coo(

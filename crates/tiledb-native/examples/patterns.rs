@@ -96,7 +96,7 @@ fn main() -> Result<(), Error> {
             let started = Instant::now();
             let stats = array.read_csr(&rows, &ColumnSelection::All, &mut out)?;
             let secs = started.elapsed().as_secs_f64();
-            rates.push((out.n_rows() as f64 / secs, stats.nnz as f64 / secs / 1e6));
+            rates.push((out.n_rows() as f64 / secs, stats.values as f64 / secs / 1e6));
             if last.is_some() {
                 let after = cpu_secs();
                 used = (
@@ -115,8 +115,8 @@ fn main() -> Result<(), Error> {
                 "{name:18} {rows:9.0} rows/s {nnz:6.1} M nnz/s, first {first:9.0}; {:9.0} rows a processor second, system {:.0} %; decoded {:.2} x, {:.2} bytes/nnz, indices {:.1} MB",
                 used.2 / used.1.max(1e-9),
                 100.0 * (used.1 - used.0) / used.1.max(1e-9),
-                stats.cells_decoded as f64 / stats.nnz.max(1) as f64,
-                stats.bytes_read as f64 / stats.nnz.max(1) as f64,
+                stats.values_decoded.unwrap_or(0) as f64 / stats.values.max(1) as f64,
+                stats.bytes_read.unwrap_or(0) as f64 / stats.values.max(1) as f64,
                 array.index_bytes() as f64 / 1e6
             );
         }

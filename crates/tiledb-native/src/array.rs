@@ -5,10 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use csr::{CsrBuffers, Narrowing, PackedCsr};
+use csr::{ColumnSelection, CsrBuffers, Narrowing, PackedCsr};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use storage::Files;
 use storage::{LocalStorage, Storage};
+use worktime::ReadStats;
 
 use crate::datatype::Datatype;
 use crate::decoded_cache::DecodedCache;
@@ -17,8 +18,7 @@ use crate::directory::Directory;
 use crate::error::Error;
 use crate::fragment::{Fragment, RawFooter};
 use crate::index_cache::IndexCache;
-use crate::read::{Output, ROWS, ReadStats, Reader};
-use crate::request::ColumnSelection;
+use crate::read::{Output, ROWS, Reader};
 use crate::schema::{Layout, Schema, Schemas};
 use crate::unsupported::Unsupported;
 
@@ -185,9 +185,9 @@ impl Array {
     /// Replaces the contents of `out` and reuses its memory. After an error it is empty.
     ///
     /// # Errors
-    /// [`Error::RowsOutOfBounds`], [`Error::ColumnOutOfBounds`], [`Error::DuplicateColumn`] for an
-    /// invalid request; [`Error::Storage`], [`Error::Damaged`] if data cannot be read;
-    /// [`Error::Memory`] if there is too little memory for the bytes of a fetch.
+    /// [`Error::RowsOutOfBounds`] and [`Error::Selection`] for an invalid request;
+    /// [`Error::Storage`], [`Error::Damaged`] if data cannot be read; [`Error::Memory`] if there is
+    /// too little memory for the bytes of a fetch.
     pub fn read_csr(
         &self,
         rows: &[Range<u64>],
@@ -209,16 +209,13 @@ impl Array {
         columns: &ColumnSelection,
         out: &mut PackedCsr,
     ) -> Result<ReadStats, Error> {
-        let n_columns = match columns {
-            ColumnSelection::All => self.n_columns(),
-            ColumnSelection::Range(range) => range.end.saturating_sub(range.start),
-            ColumnSelection::List(list) => list.len() as u64,
-        };
-        if n_columns > PackedCsr::MAX_COLUMNS as u64 {
-            out.clear();
-            return Err(Error::TooManyToPack { n_columns });
+        match columns.n_columns(self.n_columns()) {
+            Ok(n_columns) if PackedCsr::MAX_COLUMNS < n_columns => {
+                out.clear();
+                Err(Error::TooManyToPack { n_columns: n_columns as u64 })
+            }
+            _ => self.pool.install(|| self.reader.read(rows, columns, Output::Packed(out))),
         }
-        self.pool.install(|| self.reader.read(rows, columns, Output::Packed(out)))
     }
 
     /// Number of rows: the end of the current domain if the array has one, otherwise of the domain.

@@ -23,13 +23,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use csr::Narrowing;
 use rayon::ThreadPool;
 use storage::{Files, RequestCounts, Storage};
+use worktime::ReadStats;
 
 use crate::array::OpenOptions;
 use crate::datatype::Datatype;
 use crate::directory::{CellTimes, Directory};
 use crate::error::{Error, Fault};
 use crate::fragment::RawFooter;
-use crate::read::ReadStats;
 use crate::schema::Schemas;
 use crate::tile::Chunks;
 use layout::{DenseFragment, DenseLayout};
@@ -157,9 +157,8 @@ impl DenseArray {
         let now = self.files.storage().request_counts();
         let sent = now.map(|now| now.since(std::mem::replace(&mut *counted, now)));
         let mut stats = read?;
-        if let Some(sent) = sent {
-            (stats.requests, stats.bytes_read) = (Some(sent.sent), sent.bytes);
-        }
+        stats.requests = sent.map(|sent| sent.sent);
+        stats.bytes_read = sent.map_or(stats.bytes_read, |sent| Some(sent.bytes));
         Ok(stats)
     }
 

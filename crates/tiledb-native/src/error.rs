@@ -67,28 +67,17 @@ pub enum Error {
         /// Rows of the array.
         n_rows: u64,
     },
-    /// A requested column is beyond the array.
-    #[error("column {column} was requested, but the array has {n_columns}")]
+    /// A column to write is beyond the array.
+    #[error("a value of column {column} came, but the array has {n_columns} columns")]
     ColumnOutOfBounds {
-        /// The requested column.
+        /// The column.
         column: u64,
         /// Columns of the array.
         n_columns: u64,
     },
-    /// The list of columns names one of them twice, so that it has no unique position.
-    #[error("column {column} is named twice in the list of columns")]
-    DuplicateColumn {
-        /// The column.
-        column: u64,
-    },
-    /// More columns were requested than a CSR's u32 can number.
-    #[error(
-        "{n_columns} columns were requested, more than the 4,294,967,296 that a u32 can number; request fewer"
-    )]
-    TooManyColumns {
-        /// Number of requested columns.
-        n_columns: u64,
-    },
+    /// Columns cannot be selected: one is beyond the array or named twice, or there are too many.
+    #[error(transparent)]
+    Selection(#[from] csr::Error),
     /// More columns were requested than packed rows can have.
     #[error(
         "{n_columns} columns were requested, more than the 65,536 of packed rows; read them as CSR"

@@ -174,7 +174,7 @@ mod values;
 mod write;
 
 pub use array::{Array, OpenOptions, Threads};
-pub use csr::{CsrBuffers, PackedCsr, PackedValues};
+pub use csr::{ColumnSelection, CsrBuffers, PackedCsr, PackedValues};
 pub use datatype::Datatype;
 pub use dense::DenseArray;
 pub use description::ArrayDescription;
@@ -182,12 +182,10 @@ pub use directory::has_conditions;
 pub use error::Error;
 pub use gather::gather;
 pub use group::{Group, GroupMember, object_type};
-pub use read::ReadStats;
-pub use request::ColumnSelection;
 pub use table::{Table, TableColumn};
 pub use timestamped_name::is_in_fragment;
 pub use unsupported::Unsupported;
-pub use worktime::{ReadTimes, ThreadTime};
+pub use worktime::{ReadStats, ReadTimes, ThreadTime};
 pub use write::{
     ColumnCells, FragmentWriter, TableWriter, TileRow, WriteOptions, WrittenFragment, create_array,
     write_array_metadata, write_group,

@@ -30,8 +30,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use csr::Narrowing;
-use worktime::ReadTimes;
+use csr::{ColumnSelection, Narrowing};
+use worktime::ReadStats;
 
 use crate::decoded_cache::DecodedCache;
 use crate::deletes::{Deleted, Deletes};
@@ -39,7 +39,7 @@ use crate::error::{Error, Fault};
 use crate::filter::Decoder;
 use crate::fragment::{Field, Fragment};
 use crate::index_cache::IndexCache;
-use crate::request::{ColumnSelection, Columns, Rows};
+use crate::request::{Columns, Rows};
 use crate::schema::Layout;
 use direct::Outcome;
 pub(crate) use next::NextRead;
@@ -54,54 +54,6 @@ const THREAD_BYTES: u64 = 16 << 20;
 pub(crate) const ROWS: usize = 0;
 const COLUMNS: usize = 1;
 const VALUES: usize = 2;
-
-/// Counts and times of a read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReadStats {
-    /// Values delivered.
-    pub nnz: u64,
-    /// Cells whose columns were decoded, without those taken from the cache. Usually more than were
-    /// wanted, since a chunk is decoded as a whole.
-    pub cells_decoded: u64,
-    /// Bytes read from a folder, or asked of an object store, including those between ranges that
-    /// are read as one. What is fetched ahead counts for the read that is under way.
-    pub bytes_read: u64,
-    /// Bytes after the filters, of all fields.
-    pub bytes_decoded: u64,
-    /// Bytes of the delivered values as they are stored: row, column and value of each.
-    pub bytes_needed: u64,
-    /// Time that the threads spent fetching and decoding.
-    pub times: ReadTimes,
-    /// Tiles whose row index was built.
-    pub tiles_indexed: u64,
-    /// Requests sent to an object store, including those that fetch ahead and those that repeat a
-    /// late one, but not repetitions after a failure. Each request since the array was opened
-    /// counts for one read: the first of this array, or of a copy of it ([`exact`]), that ends
-    /// after it was sent. Arrays in folders of one storage count each other's. `None` for a folder.
-    ///
-    /// [`exact`]: crate::Array::exact
-    pub requests: Option<u64>,
-}
-
-impl ReadStats {
-    fn add(&mut self, other: Self) {
-        *self += other;
-    }
-}
-
-impl std::ops::AddAssign for ReadStats {
-    fn add_assign(&mut self, other: Self) {
-        self.nnz += other.nnz;
-        self.cells_decoded += other.cells_decoded;
-        self.bytes_read += other.bytes_read;
-        self.bytes_decoded += other.bytes_decoded;
-        self.times += other.times;
-        self.tiles_indexed += other.tiles_indexed;
-        if let Some(requests) = other.requests {
-            *self.requests.get_or_insert(0) += requests;
-        }
-    }
-}
 
 /// The state that reads of one array share.
 #[derive(Debug)]
@@ -259,14 +211,13 @@ impl Reader {
         let sent = self.sent_since_the_last_read();
         out.set_n_columns(n_columns)?;
         let mut stats = read?;
-        stats.nnz = out.nnz() as u64;
+        stats.values = out.nnz() as u64;
         let Layout { rows, columns, values, .. } = &*self.layout;
         let cell_bytes: usize =
             [rows, columns, values].map(|stored| stored.number.size()).iter().sum();
-        stats.bytes_needed = stats.nnz * cell_bytes as u64;
-        if let Some(sent) = sent {
-            (stats.requests, stats.bytes_read) = (Some(sent.sent), sent.bytes);
-        }
+        stats.bytes_needed = Some(stats.values * cell_bytes as u64);
+        stats.requests = sent.map(|sent| sent.sent);
+        stats.bytes_read = sent.map_or(stats.bytes_read, |sent| Some(sent.bytes));
         Ok(stats)
     }
 
@@ -295,11 +246,11 @@ impl Reader {
         let is_tried = self.is_direct(columns.is_all(), columns.range().is_some());
         if is_tried && planned.iter().all(|planned| planned.is_counted) {
             let (mut outcome, read) = direct::read(self, rows, &planned, columns, out.reborrow())?;
-            stats.add(read);
+            stats += read;
             if outcome == Outcome::Unfit {
                 self.store_floats(&mut out);
                 let (again, read) = direct::read(self, rows, &planned, columns, out.reborrow())?;
-                stats.add(read);
+                stats += read;
                 outcome = again;
             }
             if outcome == Outcome::Done {
@@ -307,7 +258,7 @@ impl Reader {
             }
         }
         self.is_collected.fetch_or(is_tried, Ordering::Relaxed);
-        stats.add(staged::read(self, rows, &planned, columns, out)?);
+        stats += staged::read(self, rows, &planned, columns, out)?;
         Ok(stats)
     }
 
@@ -330,9 +281,10 @@ impl Reader {
     fn timed<T>(
         work: impl FnOnce(&mut ReadStats) -> Result<T, Error>,
     ) -> Result<(T, ReadStats), Error> {
-        let (start, mut stats) = (worktime::now(), ReadStats::default());
+        let (start, mut stats) = (worktime::now(), ReadStats::nothing());
         let done = work(&mut stats)?;
-        stats.times.decode += worktime::now() - start - stats.times.fetch;
+        let fetch = stats.times.unwrap_or_default().fetch;
+        stats.add_decoded(0, 0, worktime::now() - start - fetch);
         Ok((done, stats))
     }
 
@@ -345,8 +297,7 @@ impl Reader {
     ) -> Result<Vec<Range<usize>>, Error> {
         let start = worktime::now();
         let (places, read) = fetch::fetch(&self.files, wanted, buffer)?;
-        stats.times.fetch += worktime::now() - start;
-        stats.bytes_read += read;
+        stats.add_fetched(read, worktime::now() - start);
         Ok(places)
     }
 

@@ -3,33 +3,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use csr::ColumnSelection;
+
 use crate::error::Error;
-
-/// The columns that a read delivers, and their indices in the result.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum ColumnSelection {
-    /// All columns; each keeps its index.
-    #[default]
-    All,
-    /// A range; the index of a column is its distance from the start.
-    Range(Range<u64>),
-    /// A list of distinct columns in any order; the index of a column is its position in the list.
-    List(Vec<u64>),
-}
-
-impl ColumnSelection {
-    /// The columns as a range, if they form one in ascending order; `None` for all columns.
-    pub(crate) fn range(&self) -> Option<Range<u64>> {
-        match self {
-            Self::All => None,
-            Self::Range(range) => Some(range.clone()),
-            Self::List(list) => {
-                let range = *list.first()?..list.last()?.checked_add(1)?;
-                list.iter().copied().eq(range.clone()).then_some(range)
-            }
-        }
-    }
-}
 
 /// Marks an absent column.
 const ABSENT: u32 = u32::MAX;
@@ -55,60 +31,37 @@ impl Columns {
         shape: (u64, u64),
     ) -> Result<(Self, usize), Error> {
         let n_columns = shape.1;
-        let outside = |column: u64| Error::ColumnOutOfBounds { column, n_columns };
-        let too_many = |n_columns: u64| Error::TooManyColumns { n_columns };
-        let range = match (selection, selection.range()) {
-            (_, Some(range)) => range,
-            (ColumnSelection::List(list), None) => {
-                return Self::list(list, &outside).map(|columns| (columns, list.len()));
-            }
-            _ => {
-                let n = usize::try_from(n_columns).map_err(|_| too_many(n_columns))?;
-                return Ok((Self::All, n));
-            }
-        };
-        if range.end > n_columns || range.start > range.end {
-            return Err(outside(range.end.max(range.start).saturating_sub(1)));
+        if *selection == ColumnSelection::All {
+            let n = usize::try_from(n_columns);
+            return Ok((Self::All, n.map_err(|_| csr::Error::ManyColumns { n_columns })?));
         }
-        let n = range.end - range.start;
+        let n = selection.n_columns(n_columns)?;
+        let range = match (selection, selection.range()) {
+            (ColumnSelection::List(list), None) => return Ok((Self::list(list), n)),
+            (_, range) => range.unwrap_or_default(),
+        };
         // Columns beyond u32 contain no cells: an array with such cells is not opened.
         let start = u32::try_from(range.start).unwrap_or(u32::MAX);
-        let len = u32::try_from(n).unwrap_or(u32::MAX);
-        Ok((Self::Range(start, len), usize::try_from(n).map_err(|_| too_many(n))?))
+        Ok((Self::Range(start, n as u32), n))
     }
 
-    fn list(list: &[u64], outside: &dyn Fn(u64) -> Error) -> Result<Self, Error> {
-        if list.len() >= ABSENT as usize {
-            return Err(Error::TooManyColumns { n_columns: list.len() as u64 });
-        }
-        let mut positions = HashMap::with_capacity(list.len());
-        for (position, &column) in list.iter().enumerate() {
-            // Builds the error once to learn the bound; it is returned only if the column is beyond
-            // it.
-            let Error::ColumnOutOfBounds { n_columns, .. } = outside(column) else { continue };
-            if column >= n_columns {
-                return Err(outside(column));
-            }
-            if positions.insert(column, position as u32).is_some() {
-                return Err(Error::DuplicateColumn { column });
-            }
-        }
-        let narrow = positions
-            .into_iter()
-            .filter_map(|(column, at)| u32::try_from(column).ok().map(|column| (column, at)));
+    /// Columns that were checked.
+    fn list(list: &[u64]) -> Self {
+        let numbered = list.iter().zip(0_u32..);
+        let narrow = numbered.filter_map(|(column, at)| Some((u32::try_from(*column).ok()?, at)));
         let positions: HashMap<u32, u32> = narrow.collect();
         let Some((&low, &high)) = positions.keys().min().zip(positions.keys().max()) else {
-            return Ok(Self::Range(0, 0));
+            return Self::Range(0, 0);
         };
         let span = u64::from(high - low) + 1;
         if span > MAX_TABLE {
-            return Ok(Self::Hash(positions));
+            return Self::Hash(positions);
         }
         let mut table = vec![ABSENT; span as usize];
         for (column, position) in positions {
             table[(column - low) as usize] = position;
         }
-        Ok(Self::Table(low, table))
+        Self::Table(low, table)
     }
 
     pub(crate) fn is_all(&self) -> bool {
@@ -281,9 +234,10 @@ mod tests {
                 && !columns.meet((10, 20))
         );
         let twice = Columns::new(&ColumnSelection::List(vec![7, 7]), (0, 10));
-        assert!(matches!(twice, Err(Error::DuplicateColumn { column: 7 })));
+        assert!(matches!(twice, Err(Error::Selection(csr::Error::ColumnTwice { column: 7 }))));
         let beyond = Columns::new(&ColumnSelection::List(vec![10]), (0, 10));
-        assert!(matches!(beyond, Err(Error::ColumnOutOfBounds { column: 10, n_columns: 10 })));
+        let outside = csr::Error::NoColumn { column: 10, n_columns: 10 };
+        assert!(matches!(beyond, Err(Error::Selection(error)) if error == outside));
         let (columns, _) = Columns::new(&ColumnSelection::Range(4..6), (0, 10)).unwrap();
         assert_eq!(
             [3, 4, 5, 6].map(|column| columns.position(column)),

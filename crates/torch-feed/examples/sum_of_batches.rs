@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let layer = arguments.next().unwrap_or_else(|| "raw".to_owned());
 
     let experiment = Experiment::open(&uri, &OpenOptions::default())?;
-    let wanted = DatasetSpec { measurement, layer, ..DatasetSpec::default() };
+    let wanted = DatasetSpec { measurement: Some(measurement), layer: Some(layer), ..DatasetSpec::default() };
     let dataset = Dataset::from_experiment(&experiment, &wanted)?;
     println!("{} cells x {} genes", dataset.n_rows(), dataset.n_columns());
 

@@ -77,7 +77,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 26] = [
     ("pipeline", &["shuffle", "worktime"], &[]),
     ("slots", &[], &[]),
     ("arrays", &["slots", "storage", "pipeline", "worktime"], &["shuffle"]),
-    ("anndata", &["arrays", "csr", "storage"], &[]),
+    ("anndata", &["arrays", "csr", "storage", "worktime"], &[]),
     ("hdf5", &["storage"], &["anndata", "arrays"]),
     ("images", &["arrays", "pipeline", "shuffle", "slots", "storage", "worktime"], &[]),
     (

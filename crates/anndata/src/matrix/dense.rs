@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use arrays::{ElementType, StoredArray};
 use csr::{CsrBuffers, Narrowing};
+use worktime::ReadStats;
 
-use super::{ReadCounts, exact};
+use super::exact;
 use crate::elements::Elements;
 use crate::error::Error;
 use crate::parts::{of_parts, starts};
@@ -51,13 +52,13 @@ impl Dense {
         rows: &[Range<u64>],
         narrowing: Narrowing,
         out: &mut CsrBuffers,
-    ) -> Result<ReadCounts, Error> {
+    ) -> Result<ReadStats, Error> {
         out.clear();
-        let mut counts = ReadCounts::default();
+        let mut stats = ReadStats::nothing();
         for (part, rows) in of_parts(&self.starts, rows) {
-            counts = counts.plus(self.parts[part].append(elements, &rows, narrowing, out)?);
+            stats += self.parts[part].append(elements, &rows, narrowing, out)?;
         }
-        Ok(counts)
+        Ok(stats)
     }
 }
 
@@ -95,9 +96,9 @@ impl DensePart {
         rows: &[Range<u64>],
         narrowing: Narrowing,
         out: &mut CsrBuffers,
-    ) -> Result<ReadCounts, Error> {
+    ) -> Result<ReadStats, Error> {
         let path = self.array.path();
-        let mut counts = ReadCounts::default();
+        let mut stats = ReadStats::nothing();
         let (mut values, mut stored): (Vec<f32>, Vec<u64>) = (Vec::new(), Vec::new());
         for piece in self.pieces(rows) {
             let n_rows: u64 = piece.iter().map(|range| range.end - range.start).sum();
@@ -108,20 +109,17 @@ impl DensePart {
                 return Err(elements.damaged(path, format!("{n_rows} rows do not fit memory")));
             };
             values.resize(len, 0.0);
-            let totals = match self.array.element() {
+            stats += match self.array.element() {
                 Some(element) if narrowing == Narrowing::Exact && exact::may_round(&self.array) => {
                     let n_bytes = len.saturating_mul(element.n_bytes());
                     stored.resize(n_bytes.div_ceil(size_of::<u64>()), 0);
                     let bytes = &mut bytemuck::cast_slice_mut(&mut stored)[..n_bytes];
-                    let totals = elements.read(vec![self.array.request_bytes(&piece, bytes)?])?;
+                    let of_piece = elements.read(vec![self.array.request_bytes(&piece, bytes)?])?;
                     elements.pool().install(|| exact::narrow(element, bytes, &mut values));
-                    totals
+                    of_piece
                 }
                 _ => elements.read(vec![self.array.request(&piece, &mut values)?])?,
             };
-            counts.bytes_read += totals.bytes_read;
-            counts.values_decoded += totals.values_decoded;
-            counts.bytes_decoded += totals.bytes_decoded;
             if self.n_columns == 0 {
                 out.row_offsets.extend((0..n_rows).map(|_| 0));
                 continue;
@@ -135,7 +133,7 @@ impl DensePart {
                 out.row_offsets.push(out.values.len());
             }
         }
-        Ok(counts)
+        Ok(stats)
     }
 
     /// Cuts rows at the borders of chunks, so that each chunk is decoded once.

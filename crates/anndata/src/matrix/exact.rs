@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use arrays::{ElementType, ReadTotals, StoredArray};
+use arrays::{ElementType, StoredArray};
 use bytemuck::AnyBitPattern;
 use csr::{Narrow, Narrowing};
 use rayon::prelude::*;
+use worktime::ReadStats;
 
 use crate::elements::Elements;
 use crate::error::Error;
@@ -31,13 +32,13 @@ pub(super) fn read(
     array: &StoredArray,
     ranges: &[Range<u64>],
     into: &mut [f32],
-) -> Result<ReadTotals, Error> {
+) -> Result<ReadStats, Error> {
     let Some(element) = array.element() else {
         let reason = format!("its values are of type {}", array.type_name());
         return Err(elements.unsupported(array.path(), reason));
     };
     let mut stored: Vec<u64> = Vec::new();
-    let mut totals = ReadTotals::default();
+    let mut stats = ReadStats::nothing();
     let mut rest = into;
     for piece in pieces(ranges) {
         let n_elements: u64 = piece.iter().map(|range| range.end - range.start).sum();
@@ -46,12 +47,12 @@ pub(super) fn read(
         stored.resize(n_bytes.div_ceil(size_of::<u64>()), 0);
         let bytes = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut stored)[..n_bytes];
         let request = array.request_bytes(&piece, bytes)?.stored_only(true);
-        totals = totals.plus(elements.read(vec![request])?);
+        stats += elements.read(vec![request])?;
         let (of_piece, after) = std::mem::take(&mut rest).split_at_mut(n_elements as usize);
         elements.pool().install(|| narrow(element, bytes, of_piece));
         rest = after;
     }
-    Ok(totals)
+    Ok(stats)
 }
 
 /// Converts elements, in parallel. One that f32 does not have becomes [`csr::INEXACT`].

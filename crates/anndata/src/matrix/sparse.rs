@@ -6,8 +6,9 @@ use arrays::{ElementType, StoredArray};
 use csr::{CsrBuffers, Narrowing};
 use rayon::prelude::*;
 use serde_json::Value;
+use worktime::ReadStats;
 
-use super::{ReadCounts, exact};
+use super::exact;
 use crate::elements::{Elements, Node};
 use crate::error::Error;
 use crate::parts::{of_parts, starts};
@@ -146,7 +147,7 @@ impl Sparse {
         rows: &[Range<u64>],
         narrowing: Narrowing,
         out: &mut CsrBuffers,
-    ) -> Result<ReadCounts, Error> {
+    ) -> Result<ReadStats, Error> {
         let n_rows: u64 = rows.iter().map(|range| range.end - range.start).sum();
         out.begin(n_rows as usize, |lengths| {
             let all = rows.iter().flat_map(|range| self.row_lengths(range.clone()));
@@ -172,9 +173,9 @@ impl Sparse {
                 requests.push(part.data.request(&wanted, values_of)?.stored_only(true));
             }
         }
-        let mut totals = elements.read(requests)?;
+        let mut stats = elements.read(requests)?;
         for (part, wanted, values) in unrounded {
-            totals = totals.plus(exact::read(elements, &part.data, &wanted, values)?);
+            stats += exact::read(elements, &part.data, &wanted, values)?;
         }
         let checked = elements.pool().install(|| self.order(rows, out));
         checked.map_err(|(row, what)| {
@@ -186,11 +187,9 @@ impl Sparse {
         let bytes_of = |array: &StoredArray| array.element().map_or(0, ElementType::n_bytes);
         let first = self.parts.first();
         let stored = first.map_or(0, |part| bytes_of(&part.indices) + bytes_of(&part.data));
-        Ok(ReadCounts {
-            bytes_read: totals.bytes_read,
-            values_decoded: totals.bytes_decoded / stored.max(1) as u64,
-            bytes_decoded: totals.bytes_decoded,
-        })
+        // A value has been counted twice, with its column.
+        let values_decoded = stats.bytes_decoded.map(|bytes| bytes / stored.max(1) as u64);
+        Ok(ReadStats { values_decoded, ..stats })
     }
 
     /// Checks the columns of rows, and sorts rows whose columns do not ascend. An error comes with

@@ -55,7 +55,7 @@ fn zeros_that_expand_a_thousandfold_are_read_in_pieces() {
         let mut bytes = vec![1; 2 * 2000 * 4];
         let request = array.request_bytes(&[49..50, 3999..4000], &mut bytes).unwrap();
         let read = arrays::read_requests(&*storage, &DecodeMemory::default(), vec![request]);
-        assert!(read.unwrap().bytes_decoded <= 2 * 50 * 2000 * 4, "two chunks");
+        assert!(read.unwrap().bytes_decoded <= Some(2 * 50 * 2000 * 4), "two chunks");
         assert!(bytes.iter().all(|byte| *byte == 0));
     }
 }

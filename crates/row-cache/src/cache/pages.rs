@@ -2,13 +2,12 @@
 
 use rayon::prelude::*;
 use storage::{BlockId, BlockStore, KeepOutcome, Lookup, WrittenBlock};
-use worktime::ThreadTime;
+use worktime::{ReadStats, ThreadTime};
 
 use super::{Columns, RowCache};
 use crate::output::{Output, Parts, PartsMut, split};
 use crate::page::{Column, Encoder, Head, Kind, MOST_HEAD_BYTES, PageRows, Value, bits, unpack};
 use crate::requests::PageRequest;
-use crate::stats::ReadCounts;
 
 /// Pages that are written before they get their names under one lock.
 const BATCH_PAGES: usize = 64;
@@ -59,26 +58,26 @@ impl RowCache {
         &self,
         columns: &Columns,
         requests: &[PageRequest],
-    ) -> (Vec<Found>, ReadCounts) {
-        let looked: Vec<(Found, ReadCounts)> = self.pool.install(|| {
+    ) -> (Vec<Found>, ReadStats) {
+        let looked: Vec<(Found, ReadStats)> = self.pool.install(|| {
             requests.par_iter().map(|request| self.look_for(columns, request)).collect()
         });
-        let mut counts = ReadCounts::default();
+        let mut stats = ReadStats::nothing();
         let found = looked.into_iter().map(|(found, of_page)| {
-            counts.add(&of_page);
+            stats += of_page;
             found
         });
-        (found.collect(), counts)
+        (found.collect(), stats)
     }
 
-    fn look_for(&self, columns: &Columns, request: &PageRequest) -> (Found, ReadCounts) {
+    fn look_for(&self, columns: &Columns, request: &PageRequest) -> (Found, ReadStats) {
         let start = worktime::now();
-        let mut counts = ReadCounts::default();
+        let mut n_bytes = 0;
         let found = self.with_scratch(|Scratch { file, .. }| {
             match self.store.read_start(&id(columns, request), MOST_HEAD_BYTES, file) {
                 Lookup::Absent => return Found::Absent,
                 Lookup::Damaged => return Found::Damaged,
-                Lookup::Whole => counts.bytes_read += file.len() as u64,
+                Lookup::Whole => n_bytes = file.len() as u64,
             }
             match Head::parse(BlockStore::payload(file)) {
                 Some(head) if head.rows & request.rows == request.rows => Found::Hit(head),
@@ -89,8 +88,9 @@ impl RowCache {
         if matches!(found, Found::Damaged) {
             self.counters.damaged.add(1);
         }
-        counts.times.fetch += worktime::now() - start;
-        (found, counts)
+        let mut stats = ReadStats::nothing();
+        stats.add_fetched(n_bytes, worktime::now() - start);
+        (found, stats)
     }
 
     /// Decodes the pages that are there into their rows. Returns the numbers of requests whose page
@@ -101,7 +101,7 @@ impl RowCache {
         requests: &[PageRequest],
         found: &[Found],
         out: &mut Output<'_>,
-    ) -> (Vec<usize>, ReadCounts) {
+    ) -> (Vec<usize>, ReadStats) {
         let hits: Vec<Hit<'_>> = requests
             .iter()
             .zip(found)
@@ -112,17 +112,17 @@ impl RowCache {
             })
             .collect();
         let decoded = out.with_parts_mut(Decode { cache: self, columns, hits });
-        let (mut lost, mut counts) = (Vec::new(), ReadCounts::default());
+        let (mut lost, mut stats) = (Vec::new(), ReadStats::nothing());
         for (idx, of_page) in decoded {
             match of_page {
-                Ok(of_page) => counts.add(&of_page),
+                Ok(of_page) => stats += of_page,
                 Err(lookup) => {
                     self.counters.damaged.add(u64::from(lookup == Lookup::Damaged));
                     lost.push(idx);
                 }
             }
         }
-        (lost, counts)
+        (lost, stats)
     }
 
     /// Decodes one page. `Err` if it is not there any more, or not what its head said.
@@ -132,7 +132,7 @@ impl RowCache {
         Hit { request, head, .. }: &Hit<'_>,
         to_columns: &mut [C],
         to_values: &mut [V],
-    ) -> Result<ReadCounts, Lookup> {
+    ) -> Result<ReadStats, Lookup> {
         self.with_scratch(|Scratch { file, .. }| {
             let start = worktime::now();
             let found = self.store.read(&id(columns, request), file);
@@ -149,14 +149,13 @@ impl RowCache {
             if !now.has_same_rows(head, request.rows) {
                 return Err(Lookup::Damaged);
             }
-            let nnz = to_values.len() as u64;
+            let values = to_values.len() as u64;
             unpack(&now, page, columns.n_columns, request.rows, to_columns, to_values)
                 .ok_or(Lookup::Damaged)?;
-            let mut counts =
-                ReadCounts { bytes_read: file.len() as u64, nnz, ..ReadCounts::default() };
-            counts.times.fetch = fetched - start;
-            counts.times.decode = worktime::now() - fetched;
-            Ok(counts)
+            let mut stats = ReadStats { values, ..ReadStats::nothing() };
+            stats.add_fetched(file.len() as u64, fetched - start);
+            stats.add_decoded(values, 0, worktime::now() - fetched);
+            Ok(stats)
         })
     }
 
@@ -301,7 +300,7 @@ struct Decode<'a> {
 }
 
 impl PartsMut for Decode<'_> {
-    type Answer = Vec<(usize, Result<ReadCounts, Lookup>)>;
+    type Answer = Vec<(usize, Result<ReadStats, Lookup>)>;
 
     fn work<C: Column, V: Value>(
         self,

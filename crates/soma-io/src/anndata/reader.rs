@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use ::anndata::{Matrix, MatrixKind, ReadCounts};
+use ::anndata::{Matrix, MatrixKind};
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use csr::Narrowing;
@@ -60,15 +60,14 @@ impl AnnDataReader {
         &self,
         rows: &RowRanges,
         mut take: impl FnMut(&CsrBuffers) + Send,
-    ) -> Result<ReadCounts, Error> {
+    ) -> Result<ReadStats, Error> {
         // A concurrent read uses memory of its own.
         let mut own = CsrBuffers::default();
         let mut shared = self.whole.try_lock().ok();
         let whole = shared.as_deref_mut().unwrap_or(&mut own);
-        let mut counts = ReadCounts::default();
+        let mut counts = ReadStats::nothing();
         for piece in self.pieces(rows) {
-            let of_piece = self.matrix.read_rows(&piece, self.narrowing, whole)?;
-            counts = counts.plus(of_piece);
+            counts += self.matrix.read_rows(&piece, self.narrowing, whole)?;
             self.pool.install(|| take(whole));
         }
         Ok(counts)
@@ -85,19 +84,13 @@ impl AnnDataReader {
         is_checked.then_some(Request { uri: &self.uri, rows, genes, data_type })
     }
 
-    fn stats(&self, counts: ReadCounts, nnz: usize) -> ReadStats {
-        let nnz = nnz as u64;
-        let cell_bytes = counts.bytes_decoded.checked_div(counts.values_decoded);
-        ReadStats {
-            reader: self.name(),
-            nnz,
-            cells_decoded: Some(counts.values_decoded),
-            bytes_read: Some(counts.bytes_read),
-            requests: None,
-            bytes_decoded: Some(counts.bytes_decoded),
-            bytes_needed: Some(nnz.saturating_mul(cell_bytes.unwrap_or(0))),
-            times: None,
-        }
+    /// The counts of a read that returns `nnz` values.
+    fn stats(counts: ReadStats, nnz: usize) -> ReadStats {
+        let values = nnz as u64;
+        let cell_bytes = counts.bytes_decoded.zip(counts.values_decoded);
+        let cell_bytes = cell_bytes.and_then(|(bytes, values)| bytes.checked_div(values));
+        let bytes_needed = Some(values.saturating_mul(cell_bytes.unwrap_or(0)));
+        ReadStats { values, bytes_needed, requests: None, times: None, ..counts }
     }
 
     /// Cuts rows so that each piece has at most [`PIECE_VALUES`] values, or one row.
@@ -194,7 +187,7 @@ impl XReader for AnnDataReader {
         };
         out.n_columns = n_columns;
         self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_csr(out))?;
-        Ok(self.stats(counts, out.nnz()))
+        Ok(Self::stats(counts, out.nnz()))
     }
 
     /// With all genes alone: how many values rows have of a selection is not known before they are
@@ -228,7 +221,7 @@ impl XReader for AnnDataReader {
             start += piece.nnz();
         })?;
         self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_packed(out))?;
-        Ok(self.stats(counts, out.nnz()))
+        Ok(Self::stats(counts, out.nnz()))
     }
 
     fn read_coo(

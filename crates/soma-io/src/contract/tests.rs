@@ -17,7 +17,6 @@ use crate::{
 enum Wrong {
     Nothing,
     NValues,
-    StatsName,
     StatsNnz,
     Order,
     OldRows,
@@ -32,9 +31,8 @@ enum Wrong {
     Kept,
 }
 
-const ALL: [Wrong; 14] = [
+const ALL: [Wrong; 13] = [
     Wrong::NValues,
-    Wrong::StatsName,
     Wrong::StatsNnz,
     Wrong::Order,
     Wrong::OldRows,
@@ -75,8 +73,7 @@ impl Flawed {
     }
 
     fn stats(&self, stats: ReadStats) -> ReadStats {
-        let reader = if self.is(Wrong::StatsName) { "another" } else { stats.reader };
-        ReadStats { reader, nnz: stats.nnz + u64::from(self.is(Wrong::StatsNnz)), ..stats }
+        ReadStats { values: stats.values + u64::from(self.is(Wrong::StatsNnz)), ..stats }
     }
 }
 

@@ -113,7 +113,7 @@ fn later_epochs_read_nothing_of_the_array() {
     let reader = cached(&uri, folder.path());
     let stats = reader.read_csr(&all, &GeneSelection::All, &mut rows).unwrap();
     assert_eq!(counts(&*reader), (5, 0));
-    assert_eq!(stats.cells_decoded, Some(small.x.values.len() as u64));
+    assert_eq!(stats.values_decoded, Some(small.x.values.len() as u64));
     assert!(stats.bytes_read > Some(0) && stats.requests.is_none());
     // Other genes were not read before.
     assert!(reader.read_csr(&all, &GeneSelection::Range(0..59), &mut rows).is_err());

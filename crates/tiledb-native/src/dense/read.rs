@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError};
 use csr::Narrowing;
 use rayon::prelude::*;
 use storage::Piece;
+use worktime::{ReadStats, ThreadTime};
 
 use super::DenseArray;
 use super::blocks::{Run, TileParts, by_tile, runs};
@@ -16,7 +17,6 @@ use crate::filter::Decoder;
 use crate::fragment::{metadata_file, var_tile_offsets};
 use crate::generic_tile::Source;
 use crate::memory::reserve;
-use crate::read::ReadStats;
 use crate::read::fetch::fetch;
 use crate::tile::{self, Chunks};
 use crate::values::{Conversion, Values};
@@ -80,7 +80,7 @@ impl DenseArray {
         out: &mut [f32],
     ) -> Result<ReadStats, Error> {
         let start = worktime::now();
-        let mut stats = ReadStats::default();
+        let mut stats = ReadStats::nothing();
         let conversion = Conversion { number: self.layout.number, narrowing };
         let mut fill = [0.0];
         let of_fill = crate::filter::Decoded::Plain(&self.layout.fill);
@@ -107,9 +107,10 @@ impl DenseArray {
             self.read_group(now, conversion, fill[0], &mut buffer, &mut stats, (width, out))?;
             rest = later;
         }
-        stats.nnz = out.len() as u64;
-        stats.bytes_needed = stats.nnz * self.layout.number.size() as u64;
-        stats.times.decode += worktime::now() - start - stats.times.fetch;
+        stats.values = out.len() as u64;
+        stats.bytes_needed = Some(stats.values * self.layout.number.size() as u64);
+        let fetch = stats.times.map_or_else(ThreadTime::default, |times| times.fetch);
+        stats.add_decoded(0, 0, worktime::now() - start - fetch);
         Ok(stats)
     }
 
@@ -203,8 +204,7 @@ impl DenseArray {
             })
             .collect();
         let (places, n_bytes) = fetch(&self.files, &pieces, buffer)?;
-        stats.bytes_read += n_bytes;
-        stats.times.fetch += worktime::now() - start;
+        stats.add_fetched(n_bytes, worktime::now() - start);
         let mut places = places.into_iter();
         let fetched: Vec<Vec<Vec<Range<usize>>>> = blocks
             .iter()
@@ -221,8 +221,7 @@ impl DenseArray {
             .map(|(block, places)| self.decode(block, places, buffer, (conversion, fill)))
             .collect::<Result<_, _>>()?;
         for (block, (values, n_decoded)) in blocks.iter().zip(&decoded) {
-            stats.cells_decoded += n_decoded;
-            stats.bytes_decoded += n_decoded * conversion.number.size() as u64;
+            *stats += ReadStats::of_decoded(*n_decoded, n_decoded * conversion.number.size() as u64);
             let [rows, columns] = block.parts.map(TileParts::start);
             let lines = values.chunks_exact(block.n_columns().max(1));
             for (row, line) in (rows..).zip(lines) {

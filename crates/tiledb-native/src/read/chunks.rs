@@ -213,8 +213,8 @@ pub(super) fn for_each(
             let n_cells = decode(reader, work, wish, bytes, decoding, &mut sink)
                 .map_err(|fault| fault.in_file(reader.files.name(piece.file), piece.range.start))?;
             let size = stored(reader, work, wish.field).number.size();
-            stats.bytes_decoded += n_cells * size as u64;
-            stats.cells_decoded += if wish.field == Field::Columns { n_cells } else { 0 };
+            let n_values = if wish.field == Field::Columns { n_cells } else { 0 };
+            *stats += ReadStats::of_decoded(n_values, n_cells * size as u64);
         }
         rest = after;
     }

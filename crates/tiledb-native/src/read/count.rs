@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
-use csr::CsrBuffers;
+use csr::{ColumnSelection, CsrBuffers};
 
 use super::{Output, ReadStats, Reader, plan};
 use crate::error::Error;
 use crate::fragment::Fragment;
-use crate::request::ColumnSelection;
 
 /// Cells that are read at once if cells have to be read, as far as rows are about equally long.
 const BLOCK_CELLS: u64 = 4 << 20;

@@ -64,7 +64,7 @@ pub(super) fn read(
         .par_bridge()
         .map(|mut job| {
             if unfit.load(Ordering::Relaxed) {
-                return Ok(ReadStats::default());
+                return Ok(ReadStats::nothing());
             }
             let ((), stats) = Reader::timed(|stats| {
                 let of = (row_offsets, first_column);
@@ -81,7 +81,7 @@ pub(super) fn read(
             Ok(stats)
         })
         .collect();
-    done?.into_iter().for_each(|one| total.add(one));
+    done?.into_iter().for_each(|one| total += one);
     let outcome = match (unfit.into_inner(), unordered.into_inner(), out) {
         (true, ..) => Outcome::Unfit,
         (false, false, _) => Outcome::Done,

@@ -4,12 +4,13 @@
 use std::ops::Range;
 use std::sync::PoisonError;
 
+use csr::ColumnSelection;
 use storage::Expected;
 
 use super::plan::announce_tiles;
 use super::{Reader, task};
 use crate::error::Error;
-use crate::request::{ColumnSelection, Columns, Rows};
+use crate::request::{Columns, Rows};
 
 /// What the next read will want.
 #[derive(Debug)]

@@ -43,9 +43,9 @@ pub(super) fn plan(
             })
         })
         .collect();
-    let mut stats = ReadStats::default();
+    let mut stats = ReadStats::nothing();
     let planned = planned?.into_iter().map(|(planned, one)| {
-        stats.add(one);
+        stats += one;
         planned
     });
     let planned = planned.collect();
@@ -294,9 +294,8 @@ pub(super) fn indices(
                 &index,
                 index.memory_bytes(fragment.tile_cells(tile)),
             );
-            stats.tiles_indexed += 1;
             let size = fragment.layout.rows.number.size();
-            stats.bytes_decoded += (fragment.tile_cells(tile) * size) as u64;
+            *stats += ReadStats::of_decoded(0, (fragment.tile_cells(tile) * size) as u64);
             found[idx] = Some(index);
         }
         rest = after;

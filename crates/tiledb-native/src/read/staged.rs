@@ -72,11 +72,11 @@ pub(super) fn read(
             })
         })
         .collect();
-    let mut stats = ReadStats::default();
+    let mut stats = ReadStats::nothing();
     let done: Vec<_> = done?
         .into_iter()
         .map(|(rows, one)| {
-            stats.add(one);
+            stats += one;
             rows
         })
         .collect();
@@ -87,7 +87,7 @@ pub(super) fn read(
         }
         Ok(())
     })?;
-    stats.add(put);
+    stats += put;
     Ok(stats)
 }
 

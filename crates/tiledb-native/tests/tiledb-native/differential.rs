@@ -60,7 +60,7 @@ fn check_read(
     (out, packed): (&mut CsrBuffers, &mut PackedCsr),
 ) {
     let stats = array.read_csr(rows, columns, out).unwrap();
-    assert_eq!(stats.nnz as usize, out.nnz());
+    assert_eq!(stats.values as usize, out.nnz());
     check_packed(array, rows, columns, (out, packed));
     let found: Vec<Vec<(u32, u32)>> = (0..out.n_rows())
         .map(|row| {

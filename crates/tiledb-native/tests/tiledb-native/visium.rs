@@ -30,7 +30,7 @@ fn all_counts_come_through() {
     let mut out = CsrBuffers::new();
     let stats = array.read_csr(&[0..2898], &ColumnSelection::All, &mut out).unwrap();
     assert_eq!(
-        (stats.nnz, out.nnz(), out.n_rows(), out.n_columns),
+        (stats.values, out.nnz(), out.n_rows(), out.n_columns),
         (1_069_459, 1_069_459, 2898, 19465)
     );
     assert_eq!(out.values.iter().map(|&value| f64::from(value)).sum::<f64>(), 3_085_005.0);
@@ -52,7 +52,7 @@ fn parts_are_the_same_as_in_the_whole() {
     ] {
         let stats = array.read_csr(&rows, &selection, &mut part).unwrap();
         let asked: Vec<u64> = rows.iter().flat_map(Clone::clone).collect();
-        assert_eq!((part.n_rows(), stats.nnz as usize), (asked.len(), part.nnz()));
+        assert_eq!((part.n_rows(), stats.values as usize), (asked.len(), part.nnz()));
         for (idx, &row) in asked.iter().enumerate() {
             let (columns, values) = whole.row(row as usize);
             let mut expect: Vec<(u32, f32)> = columns

@@ -34,8 +34,8 @@ impl Labeled {
             )
         })?;
         let wanted = DatasetSpec {
-            measurement: measurement.clone(),
-            layer: layer.clone(),
+            measurement: Some(measurement.clone()),
+            layer: Some(layer.clone()),
             obs_columns: vec![label.clone()],
             ..DatasetSpec::default()
         };

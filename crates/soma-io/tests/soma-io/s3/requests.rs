@@ -66,7 +66,7 @@ fn a_block_of_random_chunks_takes_few_requests() {
     // From then on at most the cells of two filter chunks, 64 KiB of columns each, are decoded for
     // each chunk of rows. Their bytes, with the gaps that are cheaper than a request, are less than
     // half of the decoded size.
-    let decoded = stats.cells_decoded.unwrap();
+    let decoded = stats.values_decoded.unwrap();
     assert!(decoded <= 16 * 2 * 8192, "{say}");
     assert!(n_bytes(&second) <= decoded * 12 / 2, "{say}");
     assert_eq!(stats.requests, Some(second.len() as u64), "{say}");

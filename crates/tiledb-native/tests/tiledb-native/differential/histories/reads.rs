@@ -252,7 +252,7 @@ fn reads_equal(
             let stats = read.map_err(|error| asked(&format!("{what}: {error}")))?;
             let unpacked = is_packed.then(|| packed.unpack());
             let found = unpacked.as_ref().unwrap_or(&wide);
-            if stats.nnz != found.nnz() as u64 || found.n_rows() != wanted.len() {
+            if stats.values != found.nnz() as u64 || found.n_rows() != wanted.len() {
                 return Err(asked(&format!(
                     "{what}: {} rows of {} cells",
                     found.n_rows(),
