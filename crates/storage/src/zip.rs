@@ -117,17 +117,14 @@ impl ZipStorage {
     /// bytes. These are where they would be behind a header like the last one.
     fn ranges(&self, stored: &Stored<'_>, end: u64) -> (Option<Range<u64>>, Range<u64>) {
         let Stored { name, entry, range } = stored;
-        let (header, start) = match entry.start() {
-            Some(start) => (None, start),
-            None => {
-                let header = entry.header..entry.header + HEADER_BYTES + name.len() as u64;
-                let fields = self.archive.last_fields.load(Ordering::Relaxed);
-                let fits = header.end + fields + entry.n_stored <= end;
-                let start = header.end + if fits { fields } else { 0 };
-                (Some(header), start)
-            }
-        };
-        (header, start + range.start..start + range.end)
+        if let Some(start) = entry.start() {
+            return (None, start + range.start..start + range.end);
+        }
+        let header = entry.header..entry.header + HEADER_BYTES + name.len() as u64;
+        let fields = self.archive.last_fields.load(Ordering::Relaxed);
+        let fits = header.end + fields + entry.n_stored <= end;
+        let start = header.end + if fits { fields } else { 0 };
+        (Some(header), start + range.start..start + range.end)
     }
 
     /// Reads stored bytes of entries, one after another.
