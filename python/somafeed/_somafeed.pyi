@@ -69,7 +69,8 @@ class Experiment:
     ) -> None:
         """Opens the experiment at a path, an address in an object store, or `census://...`.
 
-        `config` has TileDB's parameters. `timestamp` is in milliseconds since 1970; None means now.
+        An address that ends with `.zip` is that of a Zip archive with its files; one with `.h5`, of
+        a matrix of 10x Genomics. `config` has TileDB's parameters. `timestamp` is in milliseconds since 1970; None means now.
         `reader` reads groups, obs and var: with "auto", libtiledb is loaded only for what the
         native reader declines. It is looked for in the file that SOMAFEED_LIBTILEDB names, in the
         installed packages tiledb and tiledbsoma (which are not imported), and in the user's cache.

@@ -29,6 +29,9 @@ _WRITE = (
 
 _PART = 'write the one you need, like mdata.mod["rna"].write_h5ad(path), and open that file'
 
+_PIECE_BYTES = 16 << 20
+"""Bytes of a matrix in the file that are compared at once."""
+
 Places = npt.NDArray[np.int64]
 """Positions of cells or genes in the file."""
 
@@ -156,12 +159,34 @@ class _Backed:
             # Reading says what there is.
             return
         is_same = name in ours and path in self._anndata.file
-        if is_same:
-            stored = _subset(_read(self._anndata.file[path]), self._cells)
-            stored = stored if genes is None else stored[:, genes]
-            is_same = _is_same_matrix(ours[name], stored)
-        if not is_same:
+        if not (is_same and self._has_rows(kind, name, self._anndata.file[path], genes)):
             raise ValueError(f"{kind}[{name!r}] {_WRITE}")
+
+    def _has_rows(self, kind: str, name: str, stored: Any, genes: Places | None) -> bool:
+        """Whether a matrix in memory is that of the file, of which a piece is read at a time."""
+        blocks = _row_blocks(stored)
+        if blocks is None:
+            whole = _subset(_read(stored), self._cells)
+            whole = whole if genes is None else whole[:, genes]
+            return _is_same_matrix(getattr(self._anndata, kind)[name], whole)
+        # All of a view's matrix would be copied.
+        whole = self._anndata._adata_ref if self._anndata.is_view else self._anndata
+        ours, cells = getattr(whole, kind)[name], None
+        if ours.shape[0] != (blocks[-1][1] if blocks else 0):
+            return False
+        for start, end in blocks:
+            if self._cells is not None:
+                cells = self._cells[(start <= self._cells) & (self._cells < end)]
+                if not len(cells):
+                    continue
+                start, end = int(cells.min()), int(cells.max()) + 1
+                cells -= start
+            pair = [_subset(of, cells) for of in (ours[start:end], _rows(stored, start, end))]
+            if genes is not None:
+                pair = [of[:, genes] for of in pair]
+            if not _is_same_matrix(*pair):
+                return False
+        return True
 
 
 def _used(options: Mapping[str, Any], columns: str, column: str, text: str) -> tuple[Any, str]:
@@ -201,6 +226,38 @@ def _read(stored: Any) -> Any:
     except ImportError:
         from anndata.experimental import read_elem
     return read_elem(stored)
+
+
+def _row_blocks(stored: Any) -> list[tuple[int, int]] | None:
+    """Rows of a dense or CSR matrix in the file that are read at once; None of another element."""
+    encoding = stored.attrs.get("encoding-type")
+    if encoding == "array" and stored.ndim == 2:
+        row_bytes = max(1, stored.dtype.itemsize * stored.shape[1])
+        step = max(1, _PIECE_BYTES // row_bytes)
+        n_rows = stored.shape[0]
+        return [(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+    if encoding != "csr_matrix":
+        return None
+    value_bytes = stored["data"].dtype.itemsize + stored["indices"].dtype.itemsize
+    indptr, blocks, start = stored["indptr"][:], [], 0
+    while start < len(indptr) - 1:
+        most = indptr[start] + _PIECE_BYTES // value_bytes
+        end = max(start + 1, int(np.searchsorted(indptr, most, side="right")) - 1)
+        blocks.append((start, end))
+        start = end
+    return blocks
+
+
+def _rows(stored: Any, start: int, end: int) -> Any:
+    """Rows of a dense or CSR matrix in the file."""
+    if hasattr(stored, "dtype"):
+        return stored[start:end]
+    import scipy.sparse
+
+    indptr = stored["indptr"][start : end + 1]
+    values = slice(indptr[0], indptr[-1])
+    parts = stored["data"][values], stored["indices"][values], indptr - indptr[0]
+    return scipy.sparse.csr_matrix(parts, shape=(end - start, int(stored.attrs["shape"][1])))
 
 
 def _subset(values: Any, places: Places | None) -> Any:

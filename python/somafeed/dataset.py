@@ -136,7 +136,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
             return_sparse_X: Whether X is a `scipy.sparse.csr_matrix`.
             use_eager_fetch: Whether blocks and batches are made ahead, in threads.
             uri: A path, an address in an object store or `census://...`, instead of a query; of
-                an experiment, or of an AnnData in Zarr or HDF5.
+                an experiment, of an AnnData in Zarr or HDF5, or of a matrix of 10x Genomics in HDF5.
             measurement_name: The measurement in `uri`; None means `RNA`, or else the only one.
             obs_filter: A value filter of cells in `uri`, like `"tissue == 'lung'"`.
             var_filter: A value filter of genes in `uri`.

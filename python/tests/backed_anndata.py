@@ -5,6 +5,7 @@ Usage: backed_anndata.py FOLDER
 """
 
 import sys
+import tracemalloc
 import warnings
 from pathlib import Path
 
@@ -13,7 +14,10 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 import somafeed
+import somafeed.backed
 
+# Matrices are compared in pieces of a few rows.
+somafeed.backed._PIECE_BYTES = 150
 N_CELLS, N_GENES = 40, 12
 warnings.filterwarnings("ignore", module="anndata")
 folder = Path(sys.argv[1])
@@ -226,4 +230,28 @@ refused("before it is written", "was changed in memory", lambda: read(a))
 a.write()
 a.file.close()
 assert read(anndata.read_h5ad(path, backed="r"))[0].obs().column("n").tolist()[0] == 100
+
+# Comparing takes the memory of a piece, not of the layer, whose rows are of very different lengths.
+somafeed.backed._PIECE_BYTES = 1 << 20
+n_cells, n_genes = 20_000, 100
+lengths = np.minimum(n_genes, np.random.default_rng(3).geometric(0.05, n_cells))
+indptr = np.concatenate([[0], np.cumsum(lengths)])
+columns = np.concatenate([np.arange(n) for n in lengths])
+sparse = scipy.sparse.csr_matrix((np.ones(len(columns)), columns, indptr), (n_cells, n_genes))
+large = anndata.AnnData(sparse, layers={"sparse": sparse, "dense": np.ones((n_cells, n_genes))})
+large.write_h5ad(folder / "large.h5ad")
+a = anndata.read_h5ad(folder / "large.h5ad", backed="r")
+view = a[::-2, 20:]
+for data in [a, view]:
+    for layer in ["sparse", "dense"]:
+        tracemalloc.start()
+        somafeed.Dataset.from_anndata(data, layer=layer)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 8 << 20, (layer, peak)
+        whole = a.layers[layer]
+        value = whole.data if layer == "sparse" else whole.reshape(-1)
+        value[-1] += 1
+        refused("the last value", f"layers['{layer}'] was", lambda: somafeed.Dataset.from_anndata(a, layer=layer))
+        value[-1] -= 1
 print("as anndata has them")

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import shutil
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -129,7 +130,7 @@ def test_a_matrix_of_10x_genomics_is_read_like_an_anndata():
     x = [[0, 1, 0, 0, 3], [0, 1, 0, 70000, 1], [0, 1, 3, 3, 0], [1, 3, 0, 3, 3], [70000, 0, 70000, 0, 1]]
     ds = ExperimentDataset(
         uri=path, obs_column_names=["obs_id"], batch_size=5, shuffle=False,
-        genes=("feature_types", ["Gene Expression"]),
+        var_filter="feature_types == 'Gene Expression'",
     )
     X, obs = next(iter(ds))
     assert obs["obs_id"].tolist() == [f"ACGT{cell}-1" for cell in range(5)]
@@ -137,6 +138,18 @@ def test_a_matrix_of_10x_genomics_is_read_like_an_anndata():
     assert Dataset.from_anndata(path).shape == (5, 5)
     with pytest.raises(ValueError, match="one matrix for all genomes"):
         ExperimentDataset(uri=path, config={"soma.genome": "GRCh38"})
+
+
+@BOTH
+def test_an_archive_is_read_in_place(store, tmp_path):
+    path = shutil.make_archive(tmp_path / "x.zarr", "zip", store)
+    ds = ExperimentDataset(uri=path, layer_name="counts", batch_size=3, dtype="float32")
+    assert taken(ds).tolist() == EXPECTED["layers"]["counts"]
+    (tmp_path / "no.zarr.zip").write_text("no archive")
+    with pytest.raises(Exception, match="not a whole Zip archive"):
+        Dataset.from_anndata(tmp_path / "no.zarr.zip")
+    with pytest.raises(FileNotFoundError, match="nothing is at"):
+        Dataset.from_anndata(tmp_path / "absent.zarr.zip")
 
 
 def test_parts_and_changes_of_an_anndata_in_memory(tmp_path):

@@ -85,7 +85,7 @@ def test_an_anndata_in_place_of_an_address():
     ("cells.h5ad.gz", "gunzip"),
     ("cells.h5mu", r"mod\[.rna.\].write_h5ad"),
     ("cells.loom", "read_loom"),
-    ("filtered_feature_bc_matrix.h5", "read_10x_h5"),
+    ("cells.tar", "unpack it"),
     ("cells.rds", "writeH5AD"),
     ("cells", "an experiment is a folder"),
 ])

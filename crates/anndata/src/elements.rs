@@ -253,9 +253,10 @@ impl Elements {
                 } else {
                     Vec::new()
                 };
-                match within.is_empty() {
-                    true => names.push(name),
-                    false => next.extend(within.iter().map(|child| joined(&name, child))),
+                if within.is_empty() {
+                    names.push(name);
+                } else {
+                    next.extend(within.iter().map(|child| joined(&name, child)));
                 }
             }
             level = next;

@@ -94,6 +94,36 @@ fn unencoded() -> CodecError {
     CodecError::Other("it is decoded only".to_owned())
 }
 
+/// What zarrs asks of any codec. These decode whole chunks, with their configuration.
+macro_rules! decodes_whole_chunks {
+    ($codec:ty) => {
+        impl CodecTraits for $codec {
+            fn as_any(&self) -> &dyn Any {
+                self
+            }
+
+            fn configuration(
+                &self,
+                _version: ZarrVersion,
+                _options: &CodecMetadataOptions,
+            ) -> Option<Configuration> {
+                Some(self.configuration.clone())
+            }
+
+            fn partial_decoder_capability(&self) -> PartialDecoderCapability {
+                PartialDecoderCapability { partial_read: false, partial_decode: false }
+            }
+
+            fn partial_encoder_capability(&self) -> PartialEncoderCapability {
+                PartialEncoderCapability { partial_encode: false }
+            }
+        }
+    };
+}
+
+decodes_whole_chunks!(BytesCodec);
+decodes_whole_chunks!(Delta);
+
 /// A codec of bytes.
 #[derive(Debug)]
 struct BytesCodec {
@@ -215,28 +245,6 @@ impl ExtensionName for BytesCodec {
     }
 }
 
-impl CodecTraits for BytesCodec {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn configuration(
-        &self,
-        _version: ZarrVersion,
-        _options: &CodecMetadataOptions,
-    ) -> Option<Configuration> {
-        Some(self.configuration.clone())
-    }
-
-    fn partial_decoder_capability(&self) -> PartialDecoderCapability {
-        PartialDecoderCapability { partial_read: false, partial_decode: false }
-    }
-
-    fn partial_encoder_capability(&self) -> PartialEncoderCapability {
-        PartialEncoderCapability { partial_encode: false }
-    }
-}
-
 impl BytesToBytesCodecTraits for BytesCodec {
     fn into_dyn(self: Arc<Self>) -> Arc<dyn BytesToBytesCodecTraits> {
         self
@@ -313,28 +321,6 @@ impl Delta {
 impl ExtensionName for Delta {
     fn name(&self, _version: ZarrVersion) -> Option<Cow<'static, str>> {
         Some(format!("{PREFIX}delta").into())
-    }
-}
-
-impl CodecTraits for Delta {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn configuration(
-        &self,
-        _version: ZarrVersion,
-        _options: &CodecMetadataOptions,
-    ) -> Option<Configuration> {
-        Some(self.configuration.clone())
-    }
-
-    fn partial_decoder_capability(&self) -> PartialDecoderCapability {
-        PartialDecoderCapability { partial_read: false, partial_decode: false }
-    }
-
-    fn partial_encoder_capability(&self) -> PartialEncoderCapability {
-        PartialEncoderCapability { partial_encode: false }
     }
 }
 

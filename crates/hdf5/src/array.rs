@@ -194,7 +194,7 @@ impl ArrayNode {
         Ok(Some(ChunkBytes::At { address, n_bytes, padded }))
     }
 
-    /// Whether its elements are strings, whose encoded length is known only once they are read.
+    /// Whether its elements are strings.
     pub(crate) fn has_strings(&self) -> bool {
         matches!(self.form, Form::Strings(_))
     }

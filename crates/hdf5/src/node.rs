@@ -68,6 +68,11 @@ impl Node {
         Self::Unreadable { metadata: unreadable_metadata(unreadable, &[], &Map::new()) }
     }
 
+    /// Whether it is an array of strings, whose chunks have a length only once they are made.
+    pub(crate) fn has_strings(&self) -> bool {
+        matches!(self, Self::Array(array) if array.has_strings())
+    }
+
     pub(crate) fn metadata(&self) -> &[u8] {
         match self {
             Self::Group { metadata, .. } | Self::Unreadable { metadata } => metadata,

@@ -15,6 +15,9 @@ use crate::node::Node;
 use crate::objects::Objects;
 
 const METADATA: &str = "zarr.json";
+/// Bytes of the HDF5 file that are in memory at once while chunks are made, if each chunk is made
+/// of fewer.
+const MOST_FETCHED: u64 = 64 << 20;
 
 /// The groups and datasets of an HDF5 file as the files of a Zarr v3 store.
 ///
@@ -95,84 +98,150 @@ impl Hdf5Storage {
                 let range = objects.range(path, address, n_bytes)?;
                 Bytes::At { range, padded }
             }
-            Some(ChunkBytes::Made { n_bytes, stored })
-                if n_bytes.is_some() || array.has_strings() =>
-            {
+            Some(ChunkBytes::Made { n_bytes, stored }) => {
                 let (node, stored_bytes) = (Arc::clone(node), stored.n_bytes());
                 Bytes::Made { node, place, n_bytes, stored_bytes }
             }
-            Some(ChunkBytes::Made { .. }) => Bytes::Inline(self.made(path, array, &place)?),
         }))
     }
 
-    /// Makes the chunk that has this file's name.
-    fn made_file(&self, file: &str, node: &Node, place: &[u64]) -> io::Result<Arc<Vec<u8>>> {
-        match (node, chunk_place(file)) {
-            (Node::Array(array), Some((path, _))) => self.made(path, array, place),
-            _ => Err(io::Error::new(io::ErrorKind::NotFound, format!("{file} is no chunk"))),
+    /// What a chunk is made from.
+    fn stored<'a>(
+        &self,
+        path: &str,
+        array: &'a ArrayNode,
+        place: &[u64],
+    ) -> io::Result<Stored<'a>> {
+        let objects = &self.objects;
+        let chunk = array.chunk(&objects.file, place).map_err(|e| objects.failed(path, e))?;
+        match chunk {
+            Some(ChunkBytes::Made { stored, .. }) => Ok(stored),
+            _ => Err(objects.damaged(path, format!("chunk {place:?} is not as it was"))),
         }
     }
 
-    /// Makes a chunk from the stored one, or takes it from the last ones that were made.
-    fn made(&self, path: &str, array: &ArrayNode, place: &[u64]) -> io::Result<Arc<Vec<u8>>> {
-        let objects = &self.objects;
+    /// Makes the chunk that has this file's name, or takes it from the last ones that were made.
+    /// `fetched` are the bytes that it is made from, if they were read already.
+    fn made(
+        &self,
+        file: &str,
+        (node, place): (&Node, &[u64]),
+        fetched: Option<&[u8]>,
+    ) -> io::Result<Arc<Vec<u8>>> {
+        let ((path, array), objects) = (array_of(file, node)?, &self.objects);
         if let Some(made) = objects.made.find(path, place) {
             return Ok(made);
         }
-        let failed = |error| objects.failed(path, error);
-        let (stored, skipped) = match array.chunk(&objects.file, place).map_err(failed)? {
-            Some(ChunkBytes::Made { stored: Stored::At(chunk), .. }) => {
-                let StoredChunk { address, n_bytes, skipped } = chunk;
+        let (stored, skipped) = match (self.stored(path, array, place)?, fetched) {
+            (Stored::At(chunk), Some(fetched)) => (fetched.to_vec(), chunk.skipped),
+            (Stored::At(StoredChunk { address, n_bytes, skipped }), None) => {
                 let range = objects.range(path, address, n_bytes)?;
                 let mut bytes = zeroed(n_bytes)?;
                 self.storage.read(&[Piece { file: &objects.name, range }], &mut bytes)?;
                 (bytes, skipped)
             }
-            Some(ChunkBytes::Made { stored: Stored::Inline(bytes), .. }) => (bytes.to_vec(), 0),
-            _ => return Err(objects.damaged(path, format!("chunk {place:?} is not as it was"))),
+            (Stored::Inline(bytes), _) => (bytes.to_vec(), 0),
         };
-        let made = array.made(&objects.file, place, stored, skipped).map_err(failed)?;
-        Ok(objects.made.keep(path, place, made))
+        let made = array.made(&objects.file, place, stored, skipped);
+        Ok(objects.made.keep(path, place, made.map_err(|e| objects.failed(path, e))?))
     }
 
-    /// Reads a piece of a file of the store. `last` is the file that was made last.
-    fn read_piece<'p>(
+    /// The range of the HDF5 file that a piece needs; `None` if it needs nothing of it.
+    fn needed(&self, piece: &Piece<'_>, bytes: &Bytes) -> io::Result<Option<Range<u64>>> {
+        match bytes {
+            Bytes::Inline(_) => Ok(None),
+            Bytes::At { range, .. } => {
+                let at = |place: u64| range.start.saturating_add(place).min(range.end);
+                let needed = at(piece.range.start)..at(piece.range.end);
+                Ok(Some(needed).filter(|needed| needed.start < needed.end))
+            }
+            Bytes::Made { node, place, .. } => {
+                let (path, array) = array_of(piece.file, node)?;
+                if self.objects.made.find(path, place).is_some() {
+                    return Ok(None);
+                }
+                match self.stored(path, array, place)? {
+                    Stored::At(StoredChunk { address, n_bytes, .. }) => {
+                        self.objects.range(path, address, n_bytes).map(Some)
+                    }
+                    Stored::Inline(_) => Ok(None),
+                }
+            }
+        }
+    }
+
+    /// Copies a piece of a file of the store. `fetched` is what it [needs](Self::needed), and
+    /// `last` the file that was made last.
+    fn copy_piece<'p>(
         &self,
-        piece: &Piece<'p>,
-        bytes: &Bytes,
+        (piece, bytes): (&Piece<'p>, &Bytes),
+        fetched: Option<&[u8]>,
         into: &mut [u8],
         last: &mut Option<(&'p str, Arc<Vec<u8>>)>,
     ) -> io::Result<()> {
         let Piece { file, range: wanted } = piece;
-        let beyond = || {
-            let what = format!("{file} has not the bytes {wanted:?}, which are wanted");
-            io::Error::new(io::ErrorKind::UnexpectedEof, what)
-        };
-        if wanted.end < wanted.start || bytes.len().is_some_and(|len| len < wanted.end) {
-            return Err(beyond());
-        }
         match bytes {
-            Bytes::Inline(bytes) => copy(bytes, wanted, into).ok_or_else(beyond),
+            Bytes::Inline(bytes) => copy(bytes, wanted, into).ok_or_else(|| beyond(piece)),
             Bytes::Made { node, place, .. } => {
                 let made = match last.take() {
                     Some((name, made)) if name == *file => made,
-                    _ => self.made_file(file, node, place)?,
+                    _ => self.made(file, (node, place), fetched)?,
                 };
-                let copied = copy(&made, wanted, into).ok_or_else(beyond);
+                let copied = copy(&made, wanted, into).ok_or_else(|| beyond(piece));
                 *last = Some((file, made));
                 copied
             }
-            Bytes::At { range, .. } => {
-                let start = (range.start + wanted.start).min(range.end);
-                let end = (range.start + wanted.end).min(range.end);
-                let (stored, zeros) = into.split_at_mut((end - start) as usize);
+            Bytes::At { .. } => {
+                let fetched = fetched.unwrap_or_default();
+                let (stored, zeros) = into.split_at_mut(fetched.len());
+                stored.copy_from_slice(fetched);
                 zeros.fill(0);
-                if stored.is_empty() {
-                    return Ok(());
-                }
-                self.storage.read(&[Piece { file: &self.objects.name, range: start..end }], stored)
+                Ok(())
             }
         }
+    }
+
+    /// Reads what pieces need of the HDF5 file, in one call; of the first pieces alone if it is
+    /// more than [`MOST_FETCHED`]. Returns the bytes, and how many of them each of these has.
+    fn fetch(&self, pieces: &[Piece<'_>], bytes: &[Bytes]) -> io::Result<(Vec<u8>, Vec<usize>)> {
+        let (mut ranges, mut lens) = (Vec::new(), Vec::with_capacity(pieces.len()));
+        let mut total = 0_u64;
+        for (at, (piece, bytes)) in pieces.iter().zip(bytes).enumerate() {
+            let before = at.checked_sub(1).and_then(|before| pieces.get(before));
+            // A file is made once for pieces that follow each other.
+            let is_made = matches!(bytes, Bytes::Made { .. })
+                && before.is_some_and(|before| before.file == piece.file);
+            let needed = if is_made { None } else { self.needed(piece, bytes)? };
+            let len = needed.as_ref().map_or(0, |range| range.end - range.start);
+            if 0 < at && MOST_FETCHED < total.saturating_add(len) {
+                break;
+            }
+            lens.push(usize::try_from(len).unwrap_or(usize::MAX));
+            total = total.saturating_add(len);
+            ranges.extend(needed.map(|range| Piece { file: &self.objects.name, range }));
+        }
+        let mut fetched = zeroed(total)?;
+        if !ranges.is_empty() {
+            self.storage.read(&ranges, &mut fetched)?;
+        }
+        Ok((fetched, lens))
+    }
+
+    /// Fails unless all pieces lie in their files and fit into `n_bytes` of memory.
+    fn check(pieces: &[Piece<'_>], bytes: &[Bytes], n_bytes: usize) -> io::Result<()> {
+        let mut total = 0_u64;
+        for (piece, bytes) in pieces.iter().zip(bytes) {
+            let Range { start, end } = piece.range;
+            if end < start || bytes.len().is_some_and(|len| len < end) {
+                return Err(beyond(piece));
+            }
+            total = total.saturating_add(end - start);
+        }
+        if n_bytes as u64 >= total {
+            return Ok(());
+        }
+        let what = format!("{total} bytes do not fit into {n_bytes}");
+        Err(io::Error::new(io::ErrorKind::InvalidInput, what))
     }
 
     /// The pieces of the HDF5 file that pieces of the store are, if all lie there.
@@ -219,7 +288,7 @@ impl Storage for Hdf5Storage {
         match (&bytes, bytes.len()) {
             (_, Some(len)) => Ok(len),
             (Bytes::Made { node, place, .. }, None) => {
-                Ok(self.made_file(file, node, place)?.len() as u64)
+                Ok(self.made(file, (node, place), None)?.len() as u64)
             }
             _ => Ok(0),
         }
@@ -232,11 +301,24 @@ impl Storage for Hdf5Storage {
             Some(Err(error)) => Err(error),
             None => Ok(None),
         };
+        // Chunks whose length is known only once they are made are read together.
+        let is_unknown = |file: &&&str| match self.find(file) {
+            Ok(Bytes::Made { n_bytes: None, node, .. }) => !node.has_strings(),
+            _ => false,
+        };
+        let unknown = files.iter().filter(is_unknown).map(|file| Piece { file, range: 0..0 });
+        // What fails here is found again below.
+        drop(self.read(&unknown.collect::<Vec<_>>(), &mut []));
         let version = |file: &&str| {
-            // Strings are not read to learn how long they are.
             let size = match self.find(file)? {
-                Bytes::Made { n_bytes: None, stored_bytes, .. } => stored_bytes,
-                bytes => bytes.len().unwrap_or(0),
+                // Strings are not read to learn how long they are.
+                Bytes::Made { n_bytes: None, stored_bytes, node, .. } if node.has_strings() => {
+                    stored_bytes
+                }
+                bytes => match bytes.len() {
+                    Some(len) => len,
+                    None => self.size(file)?,
+                },
             };
             let tag = tag.as_ref().map_err(|e| io::Error::new(e.kind(), e.to_string()))?;
             Ok(FileVersion { size, tag: tag.clone() })
@@ -250,27 +332,35 @@ impl Storage for Hdf5Storage {
         if let Some(in_file) = self.in_file(pieces, &bytes) {
             return self.storage.read(&in_file, into);
         }
-        let (mut rest, mut last) = (into, None);
-        for (piece, bytes) in pieces.iter().zip(&bytes) {
-            let n_bytes = piece.range.end.saturating_sub(piece.range.start);
-            let n_bytes = usize::try_from(n_bytes).unwrap_or(usize::MAX);
-            if rest.len() < n_bytes {
-                let what = format!("{n_bytes} bytes do not fit into {}", rest.len());
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        Self::check(pieces, &bytes, into.len())?;
+        let (mut rest, mut last, mut at) = (into, None, 0);
+        while at < pieces.len() {
+            let (fetched, lens) = self.fetch(&pieces[at..], &bytes[at..])?;
+            let mut fetched = &fetched[..];
+            for len in lens {
+                let (of_piece, after) = fetched.split_at(len);
+                fetched = after;
+                let piece = &pieces[at];
+                let n_bytes = (piece.range.end - piece.range.start) as usize;
+                let (part, after) = rest.split_at_mut(n_bytes);
+                rest = after;
+                let of_piece = Some(of_piece).filter(|of_piece| !of_piece.is_empty());
+                self.copy_piece((piece, &bytes[at]), of_piece, part, &mut last)?;
+                at += 1;
             }
-            let (part, after) = rest.split_at_mut(n_bytes);
-            self.read_piece(piece, bytes, part, &mut last)?;
-            rest = after;
         }
         Ok(())
     }
 
     fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
-        let found = pieces.iter().filter_map(|piece| Some((piece, self.find(piece.file).ok()?)));
-        let in_file: Vec<Piece<'_>> = found
-            .filter_map(|(piece, bytes)| self.in_file(std::slice::from_ref(piece), &[bytes])?.pop())
-            .collect();
-        self.storage.prefetch(&in_file, read);
+        // What fails here is an error when it is read.
+        let needed = pieces.iter().filter_map(|piece| {
+            let bytes = self.find(piece.file).ok()?;
+            self.needed(piece, &bytes).ok().flatten()
+        });
+        let name = &self.objects.name;
+        let needed: Vec<Piece<'_>> = needed.map(|range| Piece { file: name, range }).collect();
+        self.storage.prefetch(&needed, read);
     }
 
     fn coalesce(&self) -> Coalesce {
@@ -294,6 +384,19 @@ impl Bytes {
             Self::At { padded, .. } => Some(*padded),
             Self::Made { n_bytes, .. } => *n_bytes,
         }
+    }
+}
+
+fn beyond(piece: &Piece<'_>) -> io::Error {
+    let what = format!("{} has not the bytes {:?}, which are wanted", piece.file, piece.range);
+    io::Error::new(io::ErrorKind::UnexpectedEof, what)
+}
+
+/// The path of the array that has a chunk of this name, and the array.
+fn array_of<'a>(file: &'a str, node: &'a Node) -> io::Result<(&'a str, &'a ArrayNode)> {
+    match (node, chunk_place(file)) {
+        (Node::Array(array), Some((path, _))) => Ok((path, array)),
+        _ => Err(io::Error::new(io::ErrorKind::NotFound, format!("{file} is no chunk"))),
     }
 }
 

@@ -38,8 +38,8 @@ pub struct OpenOptions {
     ///   are kept as they are read back fast, if the native reader reads them
     ///   ([`RowCacheReader`](crate::RowCacheReader); no cache by default);
     /// - `soma.row_cache_limit_bytes`: size limit of that cache (32 GiB);
-    /// - `soma.genome`: genome that is read of a `.h5` file that Cell Ranger wrote before version 3,
-    ///   if it has several.
+    /// - `soma.genome`: genome that is read of a `.h5` file that Cell Ranger wrote before version
+    ///   3, if it has several.
     pub config: Config,
     /// The time as of which everything is read, in milliseconds since 1970; `None` means now.
     pub timestamp: Option<u64>,

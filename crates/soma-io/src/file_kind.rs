@@ -6,7 +6,11 @@ const KINDS: [(&str, &str); 12] = [
     (".bz2", "a compressed file (unpack it with bunzip2)"),
     (".xz", "a compressed file (unpack it with unxz)"),
     (".zst", "a compressed file (unpack it with unzstd)"),
-    (".zip", "an archive (unpack it: what is inside is read in place)"),
+    (
+        ".zip",
+        "a Zip archive with neither an experiment nor an AnnData in Zarr at its root (pack what is \
+         in the store's folder, without the folder; unpack anything else)",
+    ),
     (".tar", "an archive (unpack it: what is inside is read in place)"),
     (
         ".h5mu",
@@ -52,8 +56,13 @@ mod tests {
             assert!(matches!(error, Error::NotA { .. }), "{name}: {error}");
             assert!(error.to_string().contains(advice), "{error}");
         }
-        let error = Experiment::open("absent.h5", &OpenOptions::default()).unwrap_err();
-        assert!(matches!(error, Error::Missing { .. }), "{error}");
+        for name in ["absent.h5", "absent.zarr.zip"] {
+            let error = Experiment::open(name, &OpenOptions::default()).unwrap_err();
+            assert!(matches!(error, Error::Missing { .. }), "{error}");
+        }
+        let other = concat!(env!("CARGO_MANIFEST_DIR"), "/../storage/tests/data/small.zip");
+        let error = Experiment::open(other, &OpenOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("without the folder"), "{error}");
     }
 
     #[test]
@@ -61,7 +70,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (name, advice) in [
             ("x.h5ad.gz", "gunzip"),
-            ("x.zarr.zip", "unpack it"),
+            ("x.tar", "unpack it"),
             ("x.H5MU", "mdata.mod[\"rna\"].write_h5ad"),
             ("x.loom", "read_loom"),
             ("x.rds", "writeH5AD"),

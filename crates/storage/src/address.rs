@@ -10,6 +10,17 @@ pub fn local_path(address: &str) -> Option<&Path> {
     (!path.contains("://")).then(|| Path::new(path))
 }
 
+/// The address of the folder with the file at an address, and the file's name.
+pub fn split_file(address: &str) -> (&str, &str) {
+    let address = address.trim_end_matches('/');
+    let local = local_path(address).and_then(Path::to_str);
+    match local.unwrap_or(address).rsplit_once('/') {
+        Some(("", name)) => ("/", name),
+        Some(split) => split,
+        None => (".", local.unwrap_or(address)),
+    }
+}
+
 /// The kinds of object store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -136,6 +147,21 @@ mod tests {
                     assert!(error.contains(&format!("feature `{name}`")), "{error}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_file_lies_in_a_folder() {
+        for (address, folder, name) in [
+            ("x.zip", ".", "x.zip"),
+            ("/x.zip", "/", "x.zip"),
+            ("a/x.zip/", "a", "x.zip"),
+            ("file:///x.zip", "/", "x.zip"),
+            ("file://x.zip", ".", "x.zip"),
+            ("s3://b/x.zip", "s3://b", "x.zip"),
+            ("https://host:81/a/x.zip", "https://host:81/a", "x.zip"),
+        ] {
+            assert_eq!(split_file(address), (folder, name), "{address}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::address::{Address, local_path};
+use crate::address::{Address, local_path, split_file};
 use crate::cache::NeverChanges;
 use crate::error::Error;
 use crate::limited::{LimitedStorage, ReadLimit};
@@ -13,6 +13,8 @@ use crate::object::ObjectStorage;
 use crate::options::{Config, OpenedStorage};
 #[cfg(feature = "http")]
 use crate::storage::Storage as _;
+use crate::subfolder::Subfolder;
+use crate::zip::{Archive, ZipStorage, names_archive};
 
 /// The client of the files at an address. Storages of any folders below it share its connections,
 /// its threads and its limit of requests at once; of a local folder they share the limit of open
@@ -32,6 +34,8 @@ use crate::storage::Storage as _;
 #[derive(Debug, Clone)]
 pub struct Client {
     base: Base,
+    /// The archive in that folder, if the address names one.
+    archive: Option<Arc<Archive>>,
     #[cfg(feature = "http")]
     address: String,
     #[cfg(feature = "http")]
@@ -52,9 +56,16 @@ impl Client {
     /// # Errors
     /// Those of [`open`](crate::open), except for those of a cache.
     pub fn open(address: &str, config: &Config) -> Result<Self, Error> {
+        let (address, archive) = if names_archive(address) {
+            let (folder, name) = split_file(address);
+            (folder, Some(Arc::new(Archive::new(name))))
+        } else {
+            (address, None)
+        };
         let base = Base::open(address, config)?;
         Ok(Self {
             base,
+            archive,
             #[cfg(feature = "http")]
             address: address.to_owned(),
             #[cfg(feature = "http")]
@@ -63,12 +74,33 @@ impl Client {
     }
 
     /// The files below `folder`, within `read_limit` and, if the settings name a folder for a
-    /// cache, behind a cache of those files that never change.
+    /// cache, behind a cache of those files that never change. A Zip archive, whose version is part
+    /// of what is cached, is one of these.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if `folder` is not a path in this store; [`Error::Cache`] and
     /// [`Error::Parameter`] if the cache cannot be used.
     pub fn storage(
+        &self,
+        folder: &str,
+        read_limit: Option<&Arc<ReadLimit>>,
+        never_changes: Option<NeverChanges>,
+    ) -> Result<OpenedStorage, Error> {
+        let Some(archive) = &self.archive else {
+            return self.outside(folder, read_limit, never_changes);
+        };
+        names::check(folder).map_err(|problem| Error::Unsupported {
+            address: folder.to_owned(),
+            reason: problem.to_string(),
+        })?;
+        let whole = never_changes.map(|_| (|_: &str| true) as NeverChanges);
+        let opened = self.outside("", read_limit, whole)?;
+        let files = Arc::new(ZipStorage::new(opened.storage, Arc::clone(archive)));
+        Ok(OpenedStorage { storage: Subfolder::of(files, folder), ..opened })
+    }
+
+    /// The files below `folder`, outside of archives.
+    fn outside(
         &self,
         folder: &str,
         read_limit: Option<&Arc<ReadLimit>>,

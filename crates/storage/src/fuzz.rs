@@ -6,14 +6,73 @@
 
 pub use crate::served::{EMPTY_FILE_BYTES, Served};
 
+use std::sync::Arc;
+
 use crate::cache::block::{BlockId, HEADER_BYTES, ObjectId, object_id};
-use crate::storage::FileVersion;
+use crate::storage::{FileVersion, Piece, Storage as _};
+use crate::zip::{Archive, ZipStorage};
 
 /// A target's name, which is also that of its corpus, and the function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets of this crate.
-pub const TARGETS: [Target; 1] = [("cache_block", cache_block)];
+pub const TARGETS: [Target; 2] = [("cache_block", cache_block), ("zip_archive", zip_archive)];
+
+/// A Zip archive as Python's `zipfile` writes it, with entries of each kind.
+pub const ZIP: &[u8] = include_bytes!("../tests/data/small.zip");
+/// Its name.
+const ZIP_NAME: &str = "x.zip";
+
+/// Whether the archive is [`ZIP`] (first byte 0) or the rest of the input, then changes to it, as
+/// [`Served::changed`] takes them.
+fn zip_archive(input: &[u8]) {
+    let (choice, rest) = input.split_first().map_or((0, input), |(of, rest)| (*of, rest));
+    let served = match choice {
+        0 => Served::one(ZIP_NAME, ZIP).changed(rest),
+        _ => Served::one(ZIP_NAME, rest),
+    };
+    let bytes = served.files.get(ZIP_NAME).map(|file| file.to_vec()).unwrap_or_default();
+    drop(read_zip(&bytes));
+}
+
+/// Lists an archive, reads its entries whole and in part, and returns those that could be read.
+///
+/// # Panics
+/// A promise is broken: sizes are out of proportion to the archive, or parts are not those of the
+/// whole.
+pub fn read_zip(archive: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let served = Arc::new(Served::one(ZIP_NAME, archive));
+    let zip = ZipStorage::new(served, Arc::new(Archive::new(ZIP_NAME)));
+    let mut found = Vec::new();
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        // Errors are acceptable results.
+        for entry in zip.list(&folder).unwrap_or_default() {
+            let path = match folder.as_str() {
+                "" => entry.name,
+                folder => format!("{folder}/{}", entry.name),
+            };
+            if entry.is_folder {
+                folders.push(path);
+            } else if let Ok(bytes) = zip.read_files(&[&path]).remove(0) {
+                check_parts(&zip, &path, &bytes, archive.len());
+                found.push((path, bytes));
+            }
+        }
+    }
+    found
+}
+
+fn check_parts(zip: &ZipStorage, path: &str, bytes: &[u8], archive_bytes: usize) {
+    assert!(bytes.len() <= archive_bytes * 1032);
+    let middle = bytes.len() / 2;
+    let pieces = [middle..bytes.len(), 0..middle]
+        .map(|range| Piece { file: path, range: range.start as u64..range.end as u64 });
+    let mut parts = vec![0; bytes.len()];
+    assert!(zip.read(&pieces, &mut parts).is_ok());
+    parts.rotate_right(middle);
+    assert_eq!(parts, bytes);
+}
 
 /// Length of a name (1 byte), the name, and the block's file.
 fn cache_block(input: &[u8]) {

@@ -6,8 +6,9 @@
 //! joins ranges that lie as close as the storage's [`Coalesce`] allows.
 //!
 //! [`open`] takes an address: a local path, `file://`, or, with the Cargo features `s3`, `gcs` and
-//! `azure`, an address in an object store. Its settings have the names that TileDB gives them
-//! (`vfs.s3.region`); the page of [`open`] lists them. [`Files`] wraps a storage and names the
+//! `azure`, an address in an object store. If it ends with `.zip`, the entries of that Zip archive
+//! are the files. Its settings have the names that TileDB gives them (`vfs.s3.region`); the page of
+//! [`open`] lists them. [`Files`] wraps a storage and names the
 //! file and the action in each error.
 //!
 //! ```
@@ -127,11 +128,12 @@ mod served;
 mod settings;
 mod storage;
 mod subfolder;
+mod zip;
 
 pub use bytes::Bytes;
 pub use object_store;
 
-pub use address::local_path;
+pub use address::{local_path, split_file};
 pub use cache::{
     BlockId, BlockStore, CacheSpec, CacheStats, CacheUse, CachedStorage, Eviction, KeepOutcome,
     Lookup, NeverChanges, ObjectId, WrittenBlock,
@@ -150,3 +152,4 @@ pub use storage::{
     Coalesce, Entry, Expected, FailedPiece, FileVersion, ListedFile, Piece, RequestCounts, Storage,
 };
 pub use subfolder::Subfolder;
+pub use zip::names_archive;

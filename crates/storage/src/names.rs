@@ -44,7 +44,11 @@ mod tests {
             ObjectOptions::default(),
         );
         let client = Client::open(root.to_str().unwrap(), &Config::new()).unwrap();
+        let zip = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/small.zip");
+        let zip = Client::open(zip, &Config::new()).unwrap();
         vec![
+            zip.storage("", None, None).unwrap().storage,
+            zip.storage("folder", None, None).unwrap().storage,
             Subfolder::of(Arc::new(LocalStorage::new(root)), "inside"),
             Arc::new(GatheredStorage::new(Arc::clone(&local))),
             Arc::new(LimitedStorage::new(Arc::clone(&local), Arc::new(limit))),

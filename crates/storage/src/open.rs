@@ -8,7 +8,7 @@ use crate::options::{Config, OpenOptions, OpenedStorage};
 use crate::profile;
 
 /// Opens the files at `address`: a local path, `file://`, or an address in an object store. Sends
-/// no request yet.
+/// no request yet. If the address ends with `.zip`, these are the entries of the Zip archive there.
 ///
 /// Settings of an object store come from [`OpenOptions::config`], by the names that TileDB gives
 /// them, so that libtiledb and this crate can be given the same ones.

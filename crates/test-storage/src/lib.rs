@@ -12,8 +12,10 @@
 
 mod certificate;
 mod faults;
+mod pack;
 mod server;
 
 pub use certificate::{Certificate, certificate};
 pub use faults::{Seen, What};
+pub use pack::pack;
 pub use server::{CENSUS, DOMAIN, KEY_ID, PRIVATE, PUBLIC, SECRET, Server};

@@ -16,11 +16,10 @@ use torch_feed::TensorLoader;
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let uri = arguments.next().ok_or("usage: sum_of_batches <experiment> [measurement] [layer]")?;
-    let measurement = arguments.next().unwrap_or_else(|| "RNA".to_owned());
-    let layer = arguments.next().unwrap_or_else(|| "raw".to_owned());
+    let (measurement, layer) = (arguments.next(), arguments.next());
 
     let experiment = Experiment::open(&uri, &OpenOptions::default())?;
-    let wanted = DatasetSpec { measurement: Some(measurement), layer: Some(layer), ..DatasetSpec::default() };
+    let wanted = DatasetSpec { measurement, layer, ..DatasetSpec::default() };
     let dataset = Dataset::from_experiment(&experiment, &wanted)?;
     println!("{} cells x {} genes", dataset.n_rows(), dataset.n_columns());
 

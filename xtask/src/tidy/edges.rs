@@ -117,7 +117,7 @@ const FOR_TESTS: [&str; 2] = ["fuzz-corpus", "test-storage"];
 const FREE: [&str; 1] = ["benches"];
 
 /// Crates from outside that only some crates may name, and the crates whose tests may, too.
-const PLACES: [(&str, &[&str], &[&str]); 12] = [
+const PLACES: [(&str, &[&str], &[&str]); 13] = [
     ("tch", &["torch-feed"], &[]),
     ("torch-sys", &["torch-feed"], &[]),
     ("libloading", &["tiledb"], &[]),
@@ -129,6 +129,7 @@ const PLACES: [(&str, &[&str], &[&str]); 12] = [
     ("rustls", &["key-values", "storage"], &[]),
     ("rustls-native-certs", &["storage"], &[]),
     ("hdf5-reader", &["hdf5"], &[]),
+    ("rawzip", &["storage", "test-storage"], &[]),
     ("zarrs", &["arrays", "cubes", "fields"], &["anndata"]),
 ];
 

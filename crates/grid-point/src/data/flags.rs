@@ -1,7 +1,6 @@
 //! Flags that name the data, the same in all commands that measure.
 
 use std::ops::Range;
-use std::path::Path;
 
 use anyhow::bail;
 use bench_run::{Address, key_value, pairs};
@@ -81,8 +80,7 @@ impl DataFlags {
 /// Whether an address ends as those of AnnData do.
 pub fn names_anndata(address: &Address) -> bool {
     let name = address.full().trim_end_matches('/');
-    let extension = Path::new(name).extension();
-    extension.is_some_and(|kind| ["h5ad", "h5", "zarr"].iter().any(|of| kind == *of))
+    [".h5ad", ".h5", ".zarr", ".zarr.zip"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// Which cells and genes are read.

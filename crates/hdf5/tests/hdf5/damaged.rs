@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::{data, elements, open};
 
-const PATHS: [&str; 8] = [
+pub(crate) const PATHS: [&str; 8] = [
     "numbers/int32",
     "numbers/matrix",
     "chunked/gzip",

@@ -7,6 +7,7 @@ mod extremes;
 mod matrix;
 #[path = "../../../soma-io/tests/support/python.rs"]
 mod python;
+mod requests;
 mod written;
 
 use std::path::{Path, PathBuf};

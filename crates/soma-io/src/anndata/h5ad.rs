@@ -28,8 +28,7 @@ impl H5ad {
         if !place.names_hdf5() {
             return Ok(None);
         }
-        let (folder, name) = place.uri.rsplit_once('/').unwrap_or((".", &place.uri));
-        let folder = if folder.is_empty() { "/" } else { folder };
+        let (folder, name) = storage::split_file(&place.uri);
         let folder = Client::open(folder, place.config())?;
         let files = folder.storage("", None, None)?.storage;
         let hdf5 = Hdf5Storage::open(files, name).map_err(|error| {

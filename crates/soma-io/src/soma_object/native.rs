@@ -19,8 +19,9 @@ pub(super) fn object_type(
     storage: &Arc<dyn Storage>,
     place: &Place,
 ) -> Result<Option<ObjectType>, NotNative> {
-    // What is below a file cannot be listed.
-    let is_file = storage::local_path(&place.uri).is_some_and(std::path::Path::is_file);
+    // What is below a file cannot be listed, unless it is an archive.
+    let is_file = storage::local_path(&place.uri).is_some_and(std::path::Path::is_file)
+        && !storage::names_archive(&place.uri);
     if is_file { Ok(None) } else { Ok(tiledb_native::object_type(storage)?) }
 }
 

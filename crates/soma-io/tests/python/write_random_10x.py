@@ -1,18 +1,22 @@
 """Writes random feature-barcode matrices as Cell Ranger does, and prints what scanpy would read of each.
 
 Usage: write_random_10x.py folder seed n
-
-The reading is that of `scanpy.read_10x_h5(path, gex_only=False)`, by h5py and scipy.
 """
 
 import json
 import random
 import sys
+import warnings
 from pathlib import Path
 
 import h5py
 import numpy as np
+import scanpy
 import scipy.sparse as sp
+
+from write_random_anndata import rows, table
+
+warnings.simplefilter("ignore")
 
 KINDS = ["new", "new", "probes", "old", "old", "genomes", "shape", "features", "index", "molecules"]
 
@@ -47,7 +51,7 @@ def write_genome(rng, group):
     n_genes, n_cells = rng.randrange(1, 9), rng.randrange(1, 9)
     write_matrix(rng, group, n_genes, n_cells)
     # Names of genes may be there twice.
-    write(rng, group, "gene_names", texts(rng, [rng.choice(["A", "B", "ä"]) for _ in range(n_genes)]))
+    write(rng, group, "gene_names", texts(rng, [rng.choice(["A", "B", "C.1"]) for _ in range(n_genes)]))
     write(rng, group, "genes", texts(rng, [f"ENSG{i}" for i in range(n_genes)]))
 
 
@@ -59,7 +63,7 @@ def write_features(rng, root, kind):
     features["_all_tag_keys"] = np.array([b"genome", b"pattern"])
     columns = {
         "id": [f"ENSG{i}" for i in range(n_genes)],
-        "name": [rng.choice(["A", "B", "ä"]) for _ in range(n_genes)],
+        "name": [rng.choice(["A", "B", "C.1"]) for _ in range(n_genes)],
         "feature_type": [rng.choice(["Gene Expression", "Antibody Capture"]) for _ in range(n_genes)],
         "genome": [rng.choice(["GRCh38", ""]) for _ in range(n_genes)],
     }
@@ -94,61 +98,18 @@ def make(rng, path, kind):
             write_features(rng, root, kind)
 
 
-def strings(dataset):
-    return [value.decode() for value in dataset[...].astype("S" if dataset.dtype.kind == "S" else object)]
-
-
-def rows(group):
-    n_genes, n_cells = group["shape"][...]
-    parts = tuple(group[name][...] for name in ["data", "indices", "indptr"])
-    return sp.csr_matrix(parts, shape=(n_cells, n_genes)).toarray()
-
-
-def table(index, columns, n):
-    if len(index) != n or any(len(values) != n for values in columns.values()):
-        raise ValueError(f"a table has not {n} rows")
-    return {"index": index, "columns": columns}
-
-
-def read_group(group, var, obs=None):
-    x = rows(group)
-    return {
-        "obs": table(strings(group["barcodes"]), obs or {}, len(x)),
-        "var": table(*var, x.shape[1]),
-        "layers": {"X": x.astype("f8").tolist()},
-        "obsm": {},
-        "uns": [],
-        "unread": [],
-    }
-
-
-def read_features(group):
-    features = group["features"]
-    if "gene_id" in features:
-        var = {"gene_ids": strings(features["gene_id"]), "probe_ids": strings(features["id"])}
-    else:
-        var = {"gene_ids": strings(features["id"])}
-    var["feature_types"] = strings(features["feature_type"])
-    for name, values in features.items():
-        if name not in ["name", "feature_type", "id", "gene_id", "_all_tag_keys"]:
-            var[name] = values[...].tolist() if values.dtype.kind == "b" else strings(values)
-    filtered = "filtered_barcodes"
-    obs = {filtered: group[filtered][...].tolist()} if filtered in group else {}
-    return read_group(group, (strings(features["name"]), var), obs)
-
-
 def read(path, genome=None):
-    with h5py.File(path) as root:
-        try:
-            if "matrix" in root:
-                return read_features(root["matrix"])
-            names = [genome] if genome else list(root)
-            if len(names) > 1:
-                raise ValueError(f"contains more than one genome: {names}")
-            group = root[names[0]]
-            return read_group(group, (strings(group["gene_names"]), {"gene_ids": strings(group["genes"])}))
-        except (KeyError, ValueError) as error:
-            return {"error": f"{type(error).__name__}: {error}"}
+    try:
+        data = scanpy.read_10x_h5(path, genome=genome, gex_only=False)
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    layers = {"X": rows(data.X)}
+    return {"obs": table(data.obs), "var": by_position(data.var), "layers": layers, "obsm": {}, "uns": [], "unread": []}
+
+
+def by_position(of):
+    """A table in whose index a name may come twice."""
+    return table(of.reset_index(drop=True)) | {"index": list(map(str, of.index))}
 
 
 def main():

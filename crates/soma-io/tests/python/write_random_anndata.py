@@ -6,8 +6,10 @@ Usage: write_random_anndata.py folder seed n
 import json
 import math
 import random
+import shutil
 import sys
 import warnings
+import zipfile
 from pathlib import Path
 
 import anndata
@@ -118,9 +120,31 @@ def copy(source, parent, name):
     to.attrs.update(dict(source.attrs))
 
 
+def fix_lengths(rng, root):
+    """Stores texts of obs and var with a fixed length, as other programs do."""
+    for frame in (root["obs"], root["var"]):
+        for name in list(frame):
+            stored = frame[name]
+            if dict(stored.attrs).get("encoding-type") != "string-array" or rng.random() < 0.3:
+                continue
+            attributes = dict(stored.attrs)
+            if isinstance(root, h5py.Group):
+                values = np.char.encode(stored.asstr()[...].astype(str))
+                dtype = h5py.string_dtype("utf-8", max(1, values.dtype.itemsize))
+            else:
+                values = np.array(list(map(str, stored[...])))
+                values = rng.choice([values, np.char.encode(values)])
+            del frame[name]
+            if isinstance(root, h5py.Group):
+                frame.create_dataset(name, data=values.astype(dtype), dtype=dtype)
+            else:
+                frame.create_array(name, data=values)
+            frame[name].attrs.update(attributes)
+
+
 def change(rng, path):
     """Changes a store in a way that anndata does not write. Returns what was changed."""
-    kind = rng.choice(["", "", "doubled", "link", "circle", "missing", "slash"])
+    kind = rng.choice(["", "", "doubled", "link", "circle", "missing", "slash", "fixed", "broken"])
     is_h5 = path.suffix == ".h5ad"
     if kind == "circle" and not is_h5:
         kind = ""
@@ -139,6 +163,10 @@ def change(rng, path):
                 del root["var"][root["var"].attrs["_index"]]
             elif kind == "slash":
                 nest(root)
+            elif kind == "fixed":
+                fix_lengths(rng, root)
+            elif kind == "broken":
+                root[rng.choice(["layers", "obsm", "uns"])]["broken"] = h5py.SoftLink("/absent")
         return kind
     forget_consolidated(path)
     root = zarr.open_group(path, mode="r+", use_consolidated=False)
@@ -151,6 +179,10 @@ def change(rng, path):
         del root["var"][root["var"].attrs["_index"]]
     elif kind == "slash":
         nest(root)
+    elif kind == "fixed":
+        fix_lengths(rng, root)
+    elif kind == "broken":
+        (path / rng.choice(["layers", "obsm", "uns"]) / "broken").symlink_to("absent")
     if rng.random() < 0.5:
         zarr.consolidate_metadata(str(path))
     return kind
@@ -165,16 +197,48 @@ def forget_consolidated(path):
         root.write_text(json.dumps(metadata))
 
 
+def zipped(rng, path, changed):
+    """The same store in a Zip archive: as Zarr adds files to it, or packed by another program."""
+    archive = path.with_suffix(".zarr.zip")
+    # What anndata cannot read it cannot write anew.
+    kind = rng.choice(["stored", "deflated", "mixed"] + ["zarr"] * (changed == ""))
+    if kind == "zarr":
+        data = anndata.read_zarr(path)
+        with zarr.storage.ZipStore(archive, mode="w") as store:
+            data.write_zarr(store, convert_strings_to_categoricals=False)
+    else:
+        kinds = {"stored": [zipfile.ZIP_STORED], "deflated": [zipfile.ZIP_DEFLATED]}
+        with zipfile.ZipFile(archive, "w") as to:
+            for file in sorted(path.rglob("*")):
+                entry = zipfile.ZipInfo.from_file(file, file.relative_to(path))
+                entry.compress_type = rng.choice(kinds.get(kind, [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
+                if file.is_file():
+                    with to.open(entry, "w", force_zip64=rng.random() < 0.2) as member:
+                        member.write(file.read_bytes())
+                elif rng.random() < 0.5:
+                    to.mkdir(entry.filename)
+    shutil.rmtree(path)
+    return archive
+
+
+def read_archive(path):
+    """What Zarr's own store of archives gives."""
+    with zarr.storage.ZipStore(path, mode="r") as store:
+        return anndata.read_zarr(store)
+
+
 def plain(value):
     """As JSON: missing values are null."""
     if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return None
+    if isinstance(value, bytes):
+        return value.decode()
     return value.item() if isinstance(value, np.generic) else value
 
 
 def table(of):
     columns = {name: [plain(value) for value in of[name].astype(object)] for name in of.columns}
-    return {"index": list(map(str, of.index)), "columns": columns}
+    return {"index": [str(plain(value)) for value in of.index], "columns": columns}
 
 
 def rows(of):
@@ -183,7 +247,8 @@ def rows(of):
 
 def read(path):
     try:
-        data = anndata.read_h5ad(path) if path.suffix == ".h5ad" else anndata.read_zarr(path)
+        readers = {".h5ad": anndata.read_h5ad, ".zip": read_archive}
+        data = readers.get(path.suffix, anndata.read_zarr)(path)
     except (Exception, RecursionError) as error:
         return {"error": f"{type(error).__name__}: {error}"}
     return {
@@ -220,6 +285,8 @@ def main():
             data.write_zarr(path, convert_strings_to_categoricals=False)
         before = read(path)
         changed = change(rng, path)
+        if form != "h5ad" and changed not in ["link", "broken"] and rng.random() < 0.4:
+            path = zipped(rng, path, changed)
         # anndata cannot open a layer whose name has a slash, although it writes one to HDF5.
         after = with_nested(before) if changed == "slash" else read(path)
         found.append({"name": path.name, "changed": changed, "read": after})

@@ -1,5 +1,5 @@
-//! Random AnnData that Python wrote, some of which were then changed by hand, and random matrices of
-//! 10x Genomics: what we read is what Python's anndata or scanpy read, and where these have an
+//! Random AnnData that Python wrote, some of which were then changed by hand, and random matrices
+//! of 10x Genomics: what we read is what Python's anndata or scanpy read, and where these have an
 //! error, we have one or name what is left out.
 
 use std::collections::BTreeSet;
@@ -142,6 +142,9 @@ fn is_refused_or_named(path: &Path) -> bool {
         }
         for name in main.layers()? {
             matrix(&main.x(&name)?)?;
+        }
+        for name in main.obsm_names()? {
+            matrix(&main.obsm(&name)?)?;
         }
         Ok::<_, Error>(main.uns()?.unwrap_or_default().left_out)
     };

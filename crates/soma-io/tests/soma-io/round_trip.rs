@@ -493,3 +493,23 @@ fn a_limit_holds_the_native_reader_and_libtiledb_refuses_it() {
         assert!(0 < stats.bytes_read.unwrap() && 0 < opened);
     }
 }
+
+#[test]
+fn an_experiment_in_an_archive_is_read_natively() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, archive) = (folder.path().join("experiment"), folder.path().join("x.zip"));
+    let mut small = Small::new(300, 40, 5);
+    small.spec.layers = vec!["raw".into(), "a/b".into()];
+    small.write(path.to_str().unwrap()).unwrap();
+    test_storage::pack(&path, &archive);
+    let experiment = Experiment::open(archive.to_str().unwrap(), &OpenOptions::default()).unwrap();
+    let here = Experiment::open(path.to_str().unwrap(), &OpenOptions::default()).unwrap();
+    let frames = [&experiment, &here].map(|of| of.obs().unwrap().read(None, None).unwrap());
+    assert_eq!(frames[0], frames[1]);
+    let measurement = experiment.measurement("RNA").unwrap();
+    assert_eq!(measurement.layers().unwrap(), ["a/b", "raw"]);
+    let reader = measurement.x("a/b").unwrap().reader(ReaderChoice::Native).unwrap();
+    let (all, mut rows) = (RowRanges::new(vec![0..300]).unwrap(), CsrBuffers::default());
+    reader.read_csr(&all, &GeneSelection::All, &mut rows).unwrap();
+    assert_eq!(rows, small.x);
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 use soma_io::{
     CsrBuffers, Error, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges, contract,
 };
-use test_storage::{PRIVATE, PUBLIC, Server};
+use test_storage::{PRIVATE, PUBLIC, Server, pack};
 
 use crate::anndata::fixture;
 
@@ -61,8 +61,33 @@ fn a_bucket_is_read_like_a_folder() {
         let options = OpenOptions { config: server.config(), ..OpenOptions::default() };
         Experiment::open(&format!("s3://{PRIVATE}/{name}"), &options)
     };
-    check(&server, || open("x.zarr"));
-    assert!(matches!(open("y.zarr").unwrap_err(), Error::Missing { .. }));
+    pack(&fixture(), &server.bucket(PRIVATE).join("x.zarr.zip"));
+    for name in ["x.zarr", "x.zarr.zip"] {
+        check(&server, || open(name));
+    }
+    for name in ["y.zarr", "y.zarr.zip"] {
+        assert!(matches!(open(name).unwrap_err(), Error::Missing { .. }), "{name}");
+    }
+}
+
+/// An archive has one list of all its files.
+#[test]
+fn an_archive_takes_fewer_requests_than_a_folder() {
+    let server = Server::start();
+    copy(&fixture(), &server.bucket(PRIVATE).join("x.zarr"));
+    pack(&fixture(), &server.bucket(PRIVATE).join("x.zarr.zip"));
+    let [folder, archive] = ["x.zarr", "x.zarr.zip"].map(|name| {
+        let options = OpenOptions { config: server.config(), ..OpenOptions::default() };
+        let before = server.seen().len();
+        let opened = Experiment::open(&format!("s3://{PRIVATE}/{name}"), &options).unwrap();
+        opened.obs().unwrap().read(None, None).unwrap();
+        let x = opened.measurement("RNA").unwrap().x("X").unwrap();
+        let (all, mut rows) = (RowRanges::new(vec![0..7]).unwrap(), CsrBuffers::default());
+        let reader = x.reader(ReaderChoice::Auto).unwrap();
+        reader.read_csr(&all, &GeneSelection::All, &mut rows).unwrap();
+        server.seen().len() - before
+    });
+    assert!(archive < folder, "{archive} and {folder} requests");
 }
 
 /// It lists nothing.
@@ -79,7 +104,8 @@ fn a_server_of_files_is_read_like_a_folder() {
         let options = OpenOptions { config, ..OpenOptions::default() };
         Experiment::open(&format!("http://{host}/{PUBLIC}/{name}"), &options)
     };
-    for name in ["x.zarr", "x.h5ad"] {
+    pack(&fixture(), &server.bucket(PUBLIC).join("x.zarr.zip"));
+    for name in ["x.zarr", "x.h5ad", "x.zarr.zip"] {
         check(&server, || open(name));
     }
     let absent = open("y.zarr").unwrap_err().to_string();

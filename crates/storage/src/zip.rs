@@ -1,0 +1,334 @@
+//! A Zip archive, whose entries are read in place as the files of a storage.
+//!
+//! Zarr's `ZipStore` writes such archives, `x.zarr.zip`. The directory at the archive's end is read
+//! once. An entry that is stored as it is, which is Zarr's default, is a range of the archive; a
+//! deflated one is read and inflated whole.
+//!
+//! Where an entry's bytes begin is known only from a header before them. It is read together with
+//! the first bytes that are wanted, which are expected behind a header like the last one.
+
+mod directory;
+mod entry;
+mod inflated;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use self::directory::Directory;
+use self::entry::{Entry as ZipEntry, Form, HEADER_BYTES};
+use self::inflated::{InflatedEntries, inflate};
+use crate::address::local_path;
+use crate::names;
+use crate::storage::{
+    Coalesce, Entry, Expected, FileVersion, ListedFile, Piece, RequestCounts, Storage,
+    read_files_by_size, zeroed,
+};
+
+/// How names of archives end.
+const ENDING: &str = ".zip";
+
+/// Whether an address names a Zip archive, whose files are then read in place. A local folder of
+/// such a name is not one.
+pub fn names_archive(address: &str) -> bool {
+    let ends = address.trim_end_matches('/').to_ascii_lowercase().ends_with(ENDING);
+    let is_bucket = address.split_once("://").is_some_and(|(_, rest)| !rest.contains('/'));
+    ends && match local_path(address) {
+        Some(path) => !path.is_dir(),
+        None => !is_bucket,
+    }
+}
+
+/// An archive, and what is known of it. Storages that read it in different ways share this.
+#[derive(Debug)]
+pub(crate) struct Archive {
+    /// Its name within the storage.
+    name: String,
+    /// Its directory, once it was read.
+    directory: Mutex<Option<Arc<Directory>>>,
+    inflated: InflatedEntries,
+    /// Bytes of the further fields in the header that was read last.
+    last_fields: AtomicU64,
+}
+
+impl Archive {
+    pub(crate) fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            directory: Mutex::default(),
+            inflated: InflatedEntries::default(),
+            last_fields: AtomicU64::new(0),
+        }
+    }
+}
+
+/// The entries of an archive as files.
+#[derive(Debug)]
+pub(crate) struct ZipStorage {
+    storage: Arc<dyn Storage>,
+    archive: Arc<Archive>,
+}
+
+/// Bytes of an entry, as they are stored.
+struct Stored<'a> {
+    name: &'a str,
+    entry: &'a ZipEntry,
+    range: Range<u64>,
+}
+
+impl ZipStorage {
+    /// The files in the archive, which `storage` has.
+    pub(crate) fn new(storage: Arc<dyn Storage>, archive: Arc<Archive>) -> Self {
+        Self { storage, archive }
+    }
+
+    /// The archive's directory.
+    fn directory(&self) -> io::Result<Arc<Directory>> {
+        // Others wait for the one that reads it.
+        let mut directory = self.archive.directory.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(directory) = &*directory {
+            return Ok(Arc::clone(directory));
+        }
+        let read = Directory::read(&*self.storage, &self.archive.name);
+        let read = Arc::new(read.map_err(|error| self.named("the archive", error))?);
+        Ok(Arc::clone(directory.insert(read)))
+    }
+
+    /// The error, with the place of the archive.
+    fn named(&self, what: &str, error: io::Error) -> io::Error {
+        if error.kind() != io::ErrorKind::InvalidData {
+            return error;
+        }
+        io::Error::new(error.kind(), format!("{what} in {}: {error}", self.place()))
+    }
+
+    /// The entry of a file, unless what the directory says of it cannot be.
+    fn find<'a>(&self, directory: &'a Directory, file: &str) -> io::Result<&'a ZipEntry> {
+        names::check(file)?;
+        let entry = directory.entry(file).ok_or(io::ErrorKind::NotFound)?;
+        entry.check(directory.entries_end).map_err(|error| self.named(file, error))?;
+        Ok(entry)
+    }
+
+    /// The ranges of the archive with bytes of an entry: the header, unless it is known, and the
+    /// bytes. These are where they would be behind a header like the last one.
+    fn ranges(&self, stored: &Stored<'_>, end: u64) -> (Option<Range<u64>>, Range<u64>) {
+        let Stored { name, entry, range } = stored;
+        if let Some(start) = entry.start() {
+            return (None, start + range.start..start + range.end);
+        }
+        let header = entry.header..entry.header + HEADER_BYTES + name.len() as u64;
+        let fields = self.archive.last_fields.load(Ordering::Relaxed);
+        let fits = header.end + fields + entry.n_stored <= end;
+        let start = header.end + if fits { fields } else { 0 };
+        (Some(header), start + range.start..start + range.end)
+    }
+
+    /// Reads stored bytes of entries, one after another.
+    fn stored(&self, wanted: &[Stored<'_>], end: u64) -> io::Result<Vec<u8>> {
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let places: Vec<_> = wanted.iter().map(|stored| self.ranges(stored, end)).collect();
+        let headers = places.iter().filter_map(|(header, _)| header.clone());
+        let data = places.iter().map(|(_, range)| range.clone());
+        let mut bytes = self.read_ranges(headers.chain(data))?;
+        let mut at = 0;
+        let mut is_moved = false;
+        for (stored, (header, range)) in wanted.iter().zip(&places) {
+            let Some(header) = header else { continue };
+            let len = (header.end - header.start) as usize;
+            let fields = stored.entry.learn(stored.name, &bytes[at..at + len], end);
+            let fields = fields.map_err(|error| self.named(stored.name, error))?;
+            self.archive.last_fields.store(fields, Ordering::Relaxed);
+            is_moved |= header.end + fields + stored.range.start != range.start;
+            at += len;
+        }
+        if is_moved {
+            let places = wanted.iter().map(|stored| self.ranges(stored, end).1);
+            return self.read_ranges(places);
+        }
+        Ok(bytes.split_off(at))
+    }
+
+    fn read_ranges(&self, ranges: impl Iterator<Item = Range<u64>>) -> io::Result<Vec<u8>> {
+        let pieces = self.pieces(ranges);
+        let len: u64 = pieces.iter().map(|piece| piece.range.end - piece.range.start).sum();
+        let mut bytes = zeroed(usize::try_from(len).unwrap_or(usize::MAX))?;
+        self.storage.read(&pieces, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn pieces(&self, ranges: impl Iterator<Item = Range<u64>>) -> Vec<Piece<'_>> {
+        ranges.map(|range| Piece { file: &self.archive.name, range }).collect()
+    }
+
+    /// The bytes that were deflated, of those entries that are.
+    fn inflated<'a>(
+        &self,
+        entries: &[(&'a str, &'a ZipEntry)],
+        end: u64,
+    ) -> io::Result<Vec<Option<Arc<Vec<u8>>>>> {
+        let known = entries.iter().map(|(_, entry)| self.archive.inflated.find(entry.header));
+        let mut inflated: Vec<_> = known.collect();
+        let mut wanted: Vec<Stored<'a>> = Vec::new();
+        for (&(name, entry), known) in entries.iter().zip(&inflated) {
+            let is_new = wanted.last().is_none_or(|last| last.entry.header != entry.header);
+            if entry.form == Form::Deflated && known.is_none() && is_new {
+                wanted.push(Stored { name, entry, range: 0..entry.n_stored });
+            }
+        }
+        let bytes = self.stored(&wanted, end)?;
+        let mut rest = &bytes[..];
+        for Stored { name, entry, range } in wanted {
+            let (stored, after) = rest.split_at((range.end - range.start) as usize);
+            rest = after;
+            let made = inflate(stored, entry).map_err(|error| self.named(name, error))?;
+            let made = self.archive.inflated.keep(entry.header, made);
+            for ((_, of), slot) in entries.iter().zip(&mut inflated) {
+                if of.header == entry.header {
+                    *slot = Some(Arc::clone(&made));
+                }
+            }
+        }
+        Ok(inflated)
+    }
+}
+
+impl Storage for ZipStorage {
+    fn place(&self) -> String {
+        format!("{}/{}", self.storage.place().trim_end_matches('/'), self.archive.name)
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        names::check(folder)?;
+        match self.directory() {
+            Ok(directory) => Ok(directory.list(folder.trim_matches('/'))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
+        match self.directory() {
+            Ok(directory) => Ok(directory.list_all(most)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(Vec::new())),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn size(&self, file: &str) -> io::Result<u64> {
+        let directory = self.directory()?;
+        Ok(self.find(&directory, file)?.n_bytes)
+    }
+
+    fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
+        let of_archive = self.storage.versions(&[&self.archive.name]).pop();
+        let tag = of_archive.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()));
+        let version = |file: &&str| {
+            let size = self.size(file)?;
+            let version = tag.as_ref().map_err(|e| io::Error::new(e.kind(), e.to_string()))?;
+            Ok(FileVersion { size, tag: version.tag.clone() })
+        };
+        files.iter().map(version).collect()
+    }
+
+    fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
+        let directory = self.directory()?;
+        let end = directory.entries_end;
+        let mut entries = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let entry = self.find(&directory, piece.file)?;
+            if piece.range.end < piece.range.start || entry.n_bytes < piece.range.end {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            entries.push((piece.file, entry));
+        }
+        let inflated = self.inflated(&entries, end)?;
+        let stored = entries.iter().zip(pieces).zip(&inflated);
+        let stored = stored.filter(|(_, inflated)| inflated.is_none());
+        let stored: Vec<Stored<'_>> = stored
+            .map(|(((name, entry), piece), _)| Stored { name, entry, range: piece.range.clone() })
+            .collect();
+        let is_direct = stored.len() == pieces.len()
+            && stored.iter().all(|stored| stored.entry.start().is_some());
+        let bytes = if is_direct {
+            let ranges = stored.iter().map(|stored| self.ranges(stored, end).1);
+            self.storage.read(&self.pieces(ranges), into)?;
+            Vec::new()
+        } else {
+            self.stored(&stored, end)?
+        };
+        let (mut rest, mut read) = (into, &bytes[..]);
+        for ((piece, (_, entry)), inflated) in pieces.iter().zip(&entries).zip(inflated) {
+            let len = (piece.range.end - piece.range.start) as usize;
+            let (slot, after) =
+                rest.split_at_mut_checked(len).ok_or(io::ErrorKind::InvalidInput)?;
+            rest = after;
+            if let Some(inflated) = inflated {
+                slot.copy_from_slice(&inflated[piece.range.start as usize..][..len]);
+                continue;
+            }
+            if !is_direct {
+                let (stored, after) = read.split_at(len);
+                slot.copy_from_slice(stored);
+                read = after;
+            }
+            if piece.range == (0..entry.n_bytes) {
+                entry.check_sum(slot).map_err(|error| self.named(piece.file, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All in one read, unless one of them cannot be read.
+    fn read_files(&self, files: &[&str]) -> Vec<io::Result<Vec<u8>>> {
+        let sizes = self.sizes(files);
+        let found = files.iter().zip(&sizes);
+        let pieces: Vec<Piece<'_>> = found
+            .filter_map(|(file, size)| Some(Piece { file, range: 0..*size.as_ref().ok()? }))
+            .collect();
+        let total =
+            pieces.iter().fold(0, |total: u64, piece| total.saturating_add(piece.range.end));
+        let read = zeroed(usize::try_from(total).unwrap_or(usize::MAX)).and_then(|mut bytes| {
+            self.read(&pieces, &mut bytes)?;
+            Ok(bytes)
+        });
+        let Ok(bytes) = read else { return read_files_by_size(self, files) };
+        let mut rest = &bytes[..];
+        let file = |size: io::Result<u64>| {
+            let (file, after) = rest.split_at(size? as usize);
+            rest = after;
+            Ok(file.to_vec())
+        };
+        sizes.into_iter().map(file).collect()
+    }
+
+    fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
+        let Ok(directory) = self.directory() else { return };
+        let end = directory.entries_end;
+        let ranges = pieces.iter().filter_map(|piece| {
+            let entry = self.find(&directory, piece.file).ok()?;
+            let is_stored = entry.form == Form::Stored;
+            let range = if is_stored { piece.range.clone() } else { 0..entry.n_stored };
+            Some(self.ranges(&Stored { name: piece.file, entry, range }, end))
+        });
+        let ranges = ranges.flat_map(|(header, data)| header.into_iter().chain([data]));
+        self.storage.prefetch(&self.pieces(ranges), read);
+    }
+
+    fn coalesce(&self) -> Coalesce {
+        self.storage.coalesce()
+    }
+
+    fn keeps_versions(&self) -> bool {
+        self.storage.keeps_versions()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.storage.request_counts()
+    }
+}
