@@ -226,6 +226,13 @@ struct CommitLine<'a> {
     condition: Option<(u64, &'a [u8])>,
 }
 
+/// The condition of a commit in a list of commits.
+struct Listed<'a> {
+    list: &'a str,
+    offset: u64,
+    tile: &'a [u8],
+}
+
 impl Commits {
     /// Adds a fragment; if it has several sources, the first counts.
     fn add(&mut self, source: Source, path: String) {
@@ -239,7 +246,7 @@ impl Commits {
     /// or in a list of commits.
     fn note_condition(
         &mut self,
-        (path, list): (&str, Option<(&str, (u64, &[u8]))>),
+        (path, list): (&str, Option<Listed<'_>>),
         files: &Files,
         timestamp: u64,
     ) -> Result<(), Error> {
@@ -260,7 +267,7 @@ impl Commits {
             return Ok(());
         }
         let (file, offset, tile) = match list {
-            Some((list, (offset, tile))) => (list, offset, Some(tile.to_vec())),
+            Some(Listed { list, offset, tile }) => (list, offset, Some(tile.to_vec())),
             None => (path, 0, None),
         };
         let (name, file) = (name.to_owned(), file.to_owned());
@@ -287,11 +294,14 @@ impl Commits {
                 consolidated_lines(&bytes).map_err(|fault| fault.in_file(files.name(&path), 0))?
             {
                 let line = relative(&text);
-                if let Some(condition) = condition {
-                    self.note_condition((&line, Some((&path, condition))), files, timestamp)?;
-                } else if ignored.contains(&line) {
+                if let Some((offset, tile)) = condition {
+                    let listed = Listed { list: &path, offset, tile };
+                    self.note_condition((&line, Some(listed)), files, timestamp)?;
+                }
+                if ignored.contains(&line) {
                     continue;
-                } else if let Some(name) = line.strip_suffix(".wrt") {
+                }
+                if let Some(name) = line.strip_suffix(".wrt") {
                     self.add(Source::Consolidated, format!("__fragments/{}", last_part(name)));
                 } else if let Some(name) = line.strip_suffix(".ok") {
                     self.add(Source::Root, last_part(name).to_owned());

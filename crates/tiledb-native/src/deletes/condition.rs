@@ -86,7 +86,9 @@ impl Condition {
         match self {
             Self::Comparison(comparison) => each(comparison.field),
             Self::And(children) | Self::Or(children) => {
-                children.iter().for_each(|child| child.fields(each));
+                for child in children {
+                    child.fields(each);
+                }
             }
         }
     }

@@ -77,27 +77,34 @@ pub(super) fn keep_matching_or_later(
     let mut met: Vec<bool> = times.iter().map(|of_cell| *of_cell > time).collect();
     match condition {
         Condition::Or(children) => {
-            children.iter().for_each(|child| apply(child, fields, Join::Or, &mut met));
+            apply_all(children, fields, Join::Or, &mut met);
         }
         other => apply(other, fields, Join::Or, &mut met),
     }
     join(Join::And, &met, kept);
 }
 
+/// Applies one condition after another.
+fn apply_all(conditions: &[Condition], fields: &Fields<'_>, how: Join, met: &mut [bool]) {
+    for condition in conditions {
+        apply(condition, fields, how, met);
+    }
+}
+
 fn apply(condition: &Condition, fields: &Fields<'_>, how: Join, met: &mut [bool]) {
     match condition {
         Condition::Comparison(comparison) => compare(comparison, fields, how, met),
         Condition::And(children) if how == Join::And => {
-            children.iter().for_each(|child| apply(child, fields, Join::And, met));
+            apply_all(children, fields, Join::And, met);
         }
         Condition::And(children) => {
             let mut all = vec![true; met.len()];
-            children.iter().for_each(|child| apply(child, fields, Join::And, &mut all));
+            apply_all(children, fields, Join::And, &mut all);
             join(Join::Or, &all, met);
         }
         Condition::Or(children) => {
             let mut any = vec![false; met.len()];
-            children.iter().for_each(|child| apply(child, fields, Join::Or, &mut any));
+            apply_all(children, fields, Join::Or, &mut any);
             join(Join::And, &any, met);
         }
     }

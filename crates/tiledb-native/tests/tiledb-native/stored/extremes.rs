@@ -137,11 +137,12 @@ fn changes(files: &MemoryStorage, most: usize) -> Vec<(&str, usize, (u64, usize)
 fn without_filters(files: &MemoryStorage) -> MemoryStorage {
     let converted = files.files.iter().map(|(path, bytes)| {
         let folder = path.split('/').next().unwrap();
+        let ending = path.rsplit_once('.').map(|(_, ending)| ending);
         let converted = if path.ends_with(FORMAT_22) {
             metadata_without_filters(bytes)
-        } else if path.ends_with(".con") {
+        } else if ending == Some("con") {
             list_without_filters(bytes)
-        } else if path.ends_with(".del")
+        } else if ending == Some("del")
             || ["__schema", "__group", "__meta", "__array_schema.tdb"].contains(&folder)
         {
             unfiltered(&content(bytes).0)
