@@ -1,5 +1,5 @@
-//! Which cells count of a table that is read as it is stored, whose dimensions are of any number and
-//! type: of several cells with the same coordinates the latest.
+//! Which cells count of a table that is read as it is stored, whose dimensions are of any number
+//! and type: of several cells with the same coordinates the latest.
 
 use std::collections::HashMap;
 
