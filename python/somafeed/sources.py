@@ -245,7 +245,7 @@ def genes_of(source: Source) -> Genes | None:
         return None
     if source.genes is not None:
         return source.genes[1]
-    return source.uri, source.measurement or "RNA"
+    return source.uri, source.names()[0]
 
 
 def whole_of(source: Source) -> Source:
@@ -427,6 +427,14 @@ def source_of(
     if uri is not None:
         return Selection(uri=checked_address(uri), layer=layer_name, **selected)
     of_all = {name: selected.pop(name) for name in ("layers", "obsm", "reader", "var_columns")}
+    measurement = selected.pop("measurement", None)
+    of_cells = getattr(x_locator if query is None else query, "measurement_name", None)
+    if measurement not in (None, of_cells):
+        raise ValueError(
+            f"measurement_name= is for uri=; the cells are of the measurement {of_cells!r}"
+            if of_cells
+            else f"measurement_name= is for uri=, and there is none; {_WAYS}"
+        )
     given = [name for name, value in selected.items() if value not in (None, {})]
     if given:
         raise ValueError(f"{given[0]}= is for uri=, and there is none; {_WAYS}")

@@ -190,6 +190,7 @@ fn of_soma(error: &soma_io::Error) -> Kind {
         E::NotA { .. }
         | E::NoMember { .. }
         | E::Unnamed { .. }
+        | E::NoGenomes { .. }
         | E::NoColumn { .. }
         | E::ValueFilter { .. }
         | E::Joinid { .. }
@@ -287,6 +288,7 @@ fn of_loader(error: &loader::Error) -> Kind {
         | E::NoCommonGenes { .. }
         | E::NoDatasets
         | E::ConcatGenes { .. }
+        | E::ConcatLayers { .. }
         | E::ConcatObs { .. }
         | E::OtherForm { .. } => Kind::Value,
         _ => Kind::Other,

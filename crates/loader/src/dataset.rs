@@ -37,6 +37,8 @@ pub struct Dataset {
     pub(crate) n_columns: usize,
     /// What to say if an experiment lacks most of the named genes.
     pub(crate) gene_warning: Option<Arc<str>>,
+    /// The layer of X that was taken because none was named.
+    pub(crate) unnamed_layer: Option<Arc<str>>,
 }
 
 impl Dataset {
@@ -122,8 +124,18 @@ impl Dataset {
         let starts = Arc::new([0, cells.n_rows()]);
         let codes = crate::obs::without_columns("the codes", obs.num_rows())?;
         let (sources, beside) = (Arc::new([source]), Arc::new([]));
-        let (totals, gene_warning) = (None, None);
-        Ok(Self { sources, beside, starts, obs, codes, var, totals, n_columns, gene_warning })
+        Ok(Self {
+            sources,
+            beside,
+            starts,
+            obs,
+            codes,
+            var,
+            totals: None,
+            n_columns,
+            gene_warning: None,
+            unnamed_layer: None,
+        })
     }
 
     /// Adds a total for each cell, by which its values can be [scaled](crate::Totals::Obs).
@@ -147,7 +159,7 @@ impl Dataset {
     /// # Errors
     /// `datasets` is empty; gene counts differ; obs columns or codes differ in name or type; the
     /// layers or arrays of obsm beside X differ, in name, order or number of columns; only some
-    /// have totals.
+    /// have totals; no layer was named, and that of one has another name than that of another.
     pub fn concat(datasets: &[Self]) -> Result<Self, Error> {
         let [first, others @ ..] = datasets else { return Err(Error::NoDatasets) };
         for (idx, other) in (1..).zip(others) {
@@ -160,6 +172,7 @@ impl Dataset {
             }
             first.check_same_matrices(idx, other)?;
         }
+        check_unnamed_layers(datasets)?;
         let parts = |of: fn(&Self) -> &RecordBatch| datasets.iter().map(of).collect::<Vec<_>>();
         let obs = crate::obs::concat(&parts(|dataset| &dataset.obs))?;
         let codes = crate::encode::unified(&parts(|dataset| &dataset.codes))
@@ -185,6 +198,7 @@ impl Dataset {
             totals: totals.map(|totals| totals.concat().into()),
             n_columns: first.n_columns,
             gene_warning: datasets.iter().find_map(|one| one.gene_warning.clone()),
+            unnamed_layer: datasets.iter().find_map(|one| one.unnamed_layer.clone()),
         })
     }
 
@@ -308,5 +322,21 @@ impl fmt::Debug for Dataset {
         write!(f, "Dataset({n_rows} cells x {n_columns} genes")?;
         self.beside.iter().try_for_each(|beside| write!(f, ", {beside}"))?;
         write!(f, ", read by {})", self.reader_name())
+    }
+}
+
+/// Fails if layers that were taken because none was named have different names: raw counts and
+/// normalised values must not meet by chance.
+fn check_unnamed_layers(datasets: &[Dataset]) -> Result<(), Error> {
+    let mut unnamed = datasets
+        .iter()
+        .enumerate()
+        .filter_map(|(idx, one)| Some((idx, one.unnamed_layer.as_deref()?)));
+    let Some((_, first)) = unnamed.next() else { return Ok(()) };
+    match unnamed.find(|(_, layer)| *layer != first) {
+        Some((idx, layer)) => {
+            Err(Error::ConcatLayers { idx, layer: layer.to_owned(), first: first.to_owned() })
+        }
+        None => Ok(()),
     }
 }

@@ -228,6 +228,20 @@ pub enum Error {
         first: usize,
     },
 
+    /// No layer was named, and data sets have different ones.
+    #[error(
+        "no layer of X was named, and data set {idx} has {layer:?} where an earlier one has \
+         {first:?}: name the layer of each"
+    )]
+    ConcatLayers {
+        /// Index of the data set that differs, from 0.
+        idx: usize,
+        /// Its layer.
+        layer: String,
+        /// The layer of an earlier data set.
+        first: String,
+    },
+
     /// Data sets with different obs columns cannot be concatenated.
     #[error("the obs or var columns of data set {idx} differ from the first data set's: {problem}")]
     ConcatObs {

@@ -147,6 +147,7 @@ impl Dataset {
         let selected = Selected::new(cells, Arc::clone(&x), columns);
         let mut dataset = Self::of_source(selected, obs, var)?;
         dataset.gene_warning = warning.map(Into::into);
+        dataset.unnamed_layer = spec.layer.is_none().then(|| main.as_str().into());
         for layer in &spec.layers {
             let reader = if *layer == main {
                 Arc::clone(&x)

@@ -246,6 +246,18 @@ pub enum Error {
     /// The native reader failed.
     #[error(transparent)]
     Native(#[from] tiledb_native::Error),
+    /// A genome was chosen, and the file is no matrix of 10x Genomics.
+    #[cfg(feature = "anndata")]
+    #[error(
+        "{uri} is no matrix of 10x Genomics, so soma.genome={genome} chooses nothing: leave it out"
+    )]
+    NoGenomes {
+        /// The file.
+        uri: String,
+        /// The genome.
+        genome: String,
+    },
+
     /// AnnData in HDF5 cannot be read.
     #[cfg(feature = "anndata")]
     #[error(transparent)]
@@ -341,8 +353,9 @@ fn unnamed(uri: &str, what: Unnamed, usual: &[&str], existing: &[String]) -> Str
     if existing.is_empty() {
         return format!("{uri} has no {kind}");
     }
+    let usual: Vec<String> = usual.iter().map(|name| format!("{name:?}")).collect();
     let (existing, usual) = (existing.join(", "), usual.join(" or "));
-    format!("{uri} has no {kind} {usual} and several others: name one of {existing} ({settings})")
+    format!("{uri} has no {kind} {usual}, and several others: name one of {existing} ({settings})")
 }
 
 impl From<csr::Error> for Error {

@@ -73,8 +73,8 @@ pub enum Unsupported {
     },
     /// The array is encrypted.
     Encrypted,
-    /// Cells were deleted by a condition that libtiledb does not evaluate either, or whose result
-    /// it does not define.
+    /// Cells were deleted by a condition that libtiledb does not evaluate either, whose result it
+    /// does not define, or that is nested more than 256 deep.
     DeleteCondition {
         /// The commit with the condition.
         commit: String,

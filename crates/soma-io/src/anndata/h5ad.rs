@@ -31,19 +31,27 @@ impl H5ad {
         let (folder, name) = storage::split_file(&place.uri);
         let folder = Client::open(folder, place.config())?;
         let files = folder.storage("", None, None)?.storage;
-        let hdf5 = Hdf5Storage::open(files, name).map_err(|error| {
-            if error.kind() == std::io::ErrorKind::NotFound {
-                return Error::Missing { uri: place.uri.clone() };
+        let hdf5 = match Hdf5Storage::open(files, name) {
+            Ok(hdf5) => hdf5,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                // A folder of a store may have such a name, too.
+                let may_be_folder =
+                    may_be_10x(&place.uri) && storage::local_path(&place.uri).is_none();
+                let missing = || Error::Missing { uri: place.uri.clone() };
+                return if may_be_folder { Ok(None) } else { Err(missing()) };
             }
-            Error::Hdf5(error)
-        })?;
+            Err(error) => return Err(Error::Hdf5(error)),
+        };
+        let genome = place.config().get(GENOME).map(String::as_str);
         let ten_x = if may_be_10x(&place.uri) {
             let (files, pool) = (Arc::new(hdf5.clone()), place.threads()?.pool()?);
-            let genome = place.config().get(GENOME).map(String::as_str);
             TenX::find(files, pool, genome)?.map(Arc::new)
         } else {
             None
         };
+        if let (None, Some(genome)) = (&ten_x, genome) {
+            return Err(Error::NoGenomes { uri: place.uri.clone(), genome: genome.to_owned() });
+        }
         Ok(Some(Self { folder, hdf5, ten_x }))
     }
 

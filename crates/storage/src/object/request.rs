@@ -175,9 +175,10 @@ impl Client {
     fn object_failure(&self, key: &Path, error: &Error) -> io::Error {
         let failure = failure(key, error);
         let is_forbidden = matches!(error, Error::PermissionDenied { .. });
-        match is_forbidden && self.bounds.forbidden_is_missing {
-            true => io::Error::new(io::ErrorKind::NotFound, failure),
-            false => failure,
+        if is_forbidden && self.bounds.forbidden_is_missing {
+            io::Error::new(io::ErrorKind::NotFound, failure)
+        } else {
+            failure
         }
     }
 }

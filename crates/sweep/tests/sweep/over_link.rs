@@ -106,7 +106,11 @@ fn faults_of_the_link_are_in_the_row() {
     let (met, requests) = (row.measured.link_faults_met, row.measured.link_requests);
     assert!(Some(0) < met && met < requests, "{row:?}");
     assert_eq!(row.measured.link_bytes_floor_secs, None);
-    assert!(row.point.id().contains(&format!("link=1ms link_faults={faults}")), "{}", row.point.id());
+    assert!(
+        row.point.id().contains(&format!("link=1ms link_faults={faults}")),
+        "{}",
+        row.point.id()
+    );
 }
 
 #[test]

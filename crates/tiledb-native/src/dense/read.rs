@@ -221,7 +221,8 @@ impl DenseArray {
             .map(|(block, places)| self.decode(block, places, buffer, (conversion, fill)))
             .collect::<Result<_, _>>()?;
         for (block, (values, n_decoded)) in blocks.iter().zip(&decoded) {
-            *stats += ReadStats::of_decoded(*n_decoded, n_decoded * conversion.number.size() as u64);
+            *stats +=
+                ReadStats::of_decoded(*n_decoded, n_decoded * conversion.number.size() as u64);
             let [rows, columns] = block.parts.map(TileParts::start);
             let lines = values.chunks_exact(block.n_columns().max(1));
             for (row, line) in (rows..).zip(lines) {

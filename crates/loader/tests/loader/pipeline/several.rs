@@ -117,12 +117,13 @@ proptest! {
 }
 
 /// Writes an experiment with a gene for each of these letters.
-fn write(uri: &str, experiment: usize, n_obs: u64, genes: &str) {
-    let spec = sample::experiment_spec(
+fn write(uri: &str, (experiment, layer): (usize, &str), n_obs: u64, genes: &str) {
+    let mut spec = sample::experiment_spec(
         (n_obs, genes.len() as u64),
         vec![ColumnSpec::new("label", ColumnKind::Text)],
         ["feature_id", "symbol"].map(|name| ColumnSpec::new(name, ColumnKind::Text)).to_vec(),
     );
+    spec.layers = vec![layer.to_owned()];
     let mut writer = ExperimentWriter::create(uri, spec).unwrap();
     let text = |name, texts: Vec<String>| {
         let texts: ArrayRef = Arc::new(StringArray::from(texts));
@@ -136,7 +137,7 @@ fn write(uri: &str, experiment: usize, n_obs: u64, genes: &str) {
     let labels = (0..n_obs).map(|joinid| format!("cell {joinid} of {experiment}")).collect();
     writer.write_obs(&text("label", labels)).unwrap();
     let csr = csr(experiment, n_obs, genes);
-    writer.write_x("raw", &csr.row_offsets, &csr.columns, &csr.values).unwrap();
+    writer.write_x(layer, &csr.row_offsets, &csr.columns, &csr.values).unwrap();
     writer.finish().unwrap();
 }
 
@@ -151,7 +152,7 @@ fn written(parts: &[(u64, &str)]) -> Written {
         .zip(parts)
         .map(|(idx, (n_obs, genes))| {
             let uri = folder.path().join(format!("{idx}")).to_str().unwrap().to_owned();
-            write(&uri, idx, *n_obs, genes);
+            write(&uri, (idx, "raw"), *n_obs, genes);
             Experiment::open(&uri, &OpenOptions::default()).unwrap()
         })
         .collect();
@@ -301,6 +302,32 @@ fn categories_of_all_are_kept_in_their_order() {
     assert_eq!(categories, ["c", "unused", "a", "b", "unused too", "d"]);
     let keys: Vec<_> = column.keys().iter().collect();
     assert_eq!(keys, [Some(2), None, Some(0), Some(2), Some(3)]);
+}
+
+#[test]
+fn layers_that_were_not_named_must_have_one_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let experiments = ["raw", "log"].map(|layer| {
+        let uri = folder.path().join(layer).to_str().unwrap().to_owned();
+        write(&uri, (0, layer), 2, "ab");
+        Experiment::open(&uri, &OpenOptions::default()).unwrap()
+    });
+    let [raw, log] = &experiments;
+    let opened = |layers: [Option<&str>; 2]| {
+        let spec = |layer: Option<&str>| DatasetSpec { layer: layer.map(str::to_owned), ..spec() };
+        let parts = [(raw, spec(layers[0])), (log, spec(layers[1]))];
+        Dataset::from_experiments(&parts, "feature_id", GeneJoin::Intersection)
+    };
+    let error = opened([None, None]).unwrap_err();
+    assert!(
+        matches!(&error, Error::ConcatLayers { idx: 1, layer, first } if layer == "log" && first == "raw"),
+        "{error}"
+    );
+    // Whoever names them means them.
+    assert_eq!(opened([Some("raw"), Some("log")]).unwrap().n_rows(), 4);
+    assert_eq!(opened([None, Some("log")]).unwrap().n_rows(), 4);
+    let parts = [(raw, spec()), (raw, spec())];
+    assert!(Dataset::from_experiments(&parts, "feature_id", GeneJoin::Union).is_ok());
 }
 
 #[test]
