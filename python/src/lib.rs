@@ -63,6 +63,8 @@ mod _somafeed {
     use super::splits::{Sampling, split_by_fraction, split_by_group, split_by_label};
     #[pymodule_export]
     use super::tokens::Tokenizer;
+    #[pymodule_export]
+    use super::waiting::stop_at_row;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
