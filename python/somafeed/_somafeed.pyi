@@ -407,6 +407,9 @@ def _stop_at_row(at_row: int) -> int:
 def _without_credentials(text: str) -> str:
     """A text without the credentials of the addresses in it."""
 
+def _address_without_credentials(address: str) -> str:
+    """Like `_without_credentials`, of one address: its credentials may have blanks and quotes."""
+
 def split_by_fraction(
     n_rows: int,
     fractions: Sequence[float],

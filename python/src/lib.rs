@@ -84,6 +84,12 @@ mod _somafeed {
         bench_run::without_credentials(text)
     }
 
+    /// Like `_without_credentials`, of one address: its credentials may have blanks and quotes.
+    #[pyfunction]
+    fn _address_without_credentials(address: &str) -> String {
+        bench_run::Address::from(address).to_string()
+    }
+
     /// Version and file of the libtiledb that this process uses; None if it has loaded none.
     #[pyfunction]
     fn libtiledb() -> Option<(String, String)> {
