@@ -407,8 +407,15 @@ class Sampling:
     @property
     def n_samples(self) -> int: ...
 
+def _stop_at_row(at_row: int) -> int:
+    """Stops each later call over rows within this many, for tests; 0 ends that. Returns the number
+    of rows that the last call began to handle."""
+
 def _without_credentials(text: str) -> str:
     """A text without the credentials of the addresses in it."""
+
+def _address_without_credentials(address: str) -> str:
+    """Like `_without_credentials`, of one address: its credentials may have blanks and quotes."""
 
 def split_by_fraction(
     n_rows: int,

@@ -22,7 +22,7 @@ def shown(value: Any) -> str:
     if value is None or isinstance(value, bool | int | float):
         return repr(value)[:200]
     if isinstance(value, str):
-        return native._without_credentials(repr(value))[:200]
+        return repr(native._address_without_credentials(value))[:200]
     return f"an object of type {type(value).__name__}"
 
 

@@ -138,11 +138,15 @@ def _described(place: XLocator | Selection) -> str:
     """Its fields: addresses without credentials, and of TileDB's parameters only the names."""
     values = {one.name: getattr(place, one.name) for one in fields(place)}
     texts = (
-        f"{name}={sorted(value) if isinstance(value, Mapping) else value!r}"
-        for name, value in values.items()
-        if value not in (None, (), {})
+        f"{name}={_field(value)}" for name, value in values.items() if value not in (None, (), {})
     )
-    return f"{type(place).__name__}({native._without_credentials(', '.join(texts))})"
+    return f"{type(place).__name__}({', '.join(texts)})"
+
+
+def _field(value: Any) -> str:
+    if isinstance(value, str):
+        return repr(native._address_without_credentials(value))
+    return native._without_credentials(repr(sorted(value) if isinstance(value, Mapping) else value))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ use loader::{Cells, DatasetSpec, Genes, ReaderChoice, RowSet, encode};
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use shuffle::stop;
 use soma_io::{AxisQuery, CsrBuffers, Joinids, XReader};
 
 use crate::arrow_table::{ArrowTable, rows_of};
@@ -346,7 +347,7 @@ impl Dataset {
                 value_error(&format!("there is no obs column {column:?} in memory"))
             })?;
         let label = label.to_owned();
-        interruptible(py, move || first_row(&found, &label))
+        interruptible(py, move || first_row(&found, &label))?.or_exception()
     }
 
     fn __repr__(&self) -> String {
@@ -361,16 +362,17 @@ impl Dataset {
 }
 
 /// The first row whose string is this one; `None` also for columns of other types.
-fn first_row(column: &ArrayRef, label: &str) -> Option<usize> {
+fn first_row(column: &ArrayRef, label: &str) -> Result<Option<usize>, shuffle::Error> {
     if let Some(dictionary) = column.as_any_dictionary_opt() {
-        let key = first_row(dictionary.values(), label)?;
+        let Some(key) = first_row(dictionary.values(), label)? else { return Ok(None) };
         let keys = dictionary.normalized_keys();
-        return (0..column.len()).find(|row| column.is_valid(*row) && keys[*row] == key);
+        return stop::position(0..column.len(), |row| column.is_valid(row) && keys[row] == key);
     }
     if let Some(texts) = column.as_string_opt::<i64>() {
-        return texts.iter().position(|text| text == Some(label));
+        return stop::position(texts.iter(), |text| text == Some(label));
     }
-    column.as_string_opt::<i32>()?.iter().position(|text| text == Some(label))
+    let texts = column.as_string_opt::<i32>();
+    texts.map_or(Ok(None), |texts| stop::position(texts.iter(), |text| text == Some(label)))
 }
 
 /// The genes of a query, or those with these names.

@@ -6,8 +6,8 @@ use std::io;
 
 use bench_run::{Secrets, without_credentials};
 use pyo3::exceptions::{
-    PyFileExistsError, PyFileNotFoundError, PyMemoryError, PyNotADirectoryError, PyOSError,
-    PyPermissionError, PyRuntimeError, PyValueError,
+    PyFileExistsError, PyFileNotFoundError, PyKeyboardInterrupt, PyMemoryError,
+    PyNotADirectoryError, PyOSError, PyPermissionError, PyRuntimeError, PyValueError,
 };
 use pyo3::prelude::*;
 
@@ -30,6 +30,8 @@ enum Kind {
     /// Storage failed in another way.
     Os,
     Memory,
+    /// A signal asked for it.
+    Stopped,
     Other,
 }
 
@@ -43,6 +45,7 @@ impl Kind {
             Self::Permission => PyPermissionError::new_err(message),
             Self::Os => PyOSError::new_err(message),
             Self::Memory => PyMemoryError::new_err(message),
+            Self::Stopped => PyKeyboardInterrupt::new_err(message),
             Self::Other => SomafeedError::new_err(message),
         }
     }
@@ -236,6 +239,7 @@ fn of_shuffle(error: &shuffle::Error) -> Kind {
         shuffle::Error::SampleTooLarge { .. } | shuffle::Error::SplitTooLarge { .. } => {
             Kind::Memory
         }
+        shuffle::Error::Stopped => Kind::Stopped,
         _ => Kind::Value,
     }
 }
@@ -254,6 +258,7 @@ fn of_engine(error: &pipeline::Error) -> Kind {
 fn of_encoder(error: &loader::encode::Error) -> Kind {
     match error {
         loader::encode::Error::Custom { .. } => Kind::Other,
+        loader::encode::Error::Stopped(error) => of_shuffle(error),
         _ => Kind::Value,
     }
 }
@@ -263,6 +268,7 @@ fn of_loader(error: &loader::Error) -> Kind {
     match error {
         E::Pipeline(error) => of_engine(error),
         E::Encode(error) => of_encoder(error),
+        E::Stopped(error) => of_shuffle(error),
         E::Open { source, .. } | E::GenesOutsideX { source, .. } | E::Read { source, .. } => {
             of_soma(source)
         }

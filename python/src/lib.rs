@@ -63,6 +63,8 @@ mod _somafeed {
     use super::splits::{Sampling, split_by_fraction, split_by_group, split_by_label};
     #[pymodule_export]
     use super::tokens::Tokenizer;
+    #[pymodule_export]
+    use super::waiting::stop_at_row;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -80,6 +82,12 @@ mod _somafeed {
     #[pyfunction]
     fn _without_credentials(text: &str) -> String {
         bench_run::without_credentials(text)
+    }
+
+    /// Like `_without_credentials`, of one address: its credentials may have blanks and quotes.
+    #[pyfunction]
+    fn _address_without_credentials(address: &str) -> String {
+        bench_run::Address::from(address).to_string()
     }
 
     /// Version and file of the libtiledb that this process uses; None if it has loaded none.

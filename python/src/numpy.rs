@@ -5,8 +5,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
+use shuffle::stop;
 
 use crate::border::{Memory, ViewedElement};
+use crate::errors::OrException as _;
 
 /// A numpy array over the memory, which it keeps alive.
 pub(crate) fn array<'py>(py: Python<'py>, memory: &Py<Memory>) -> PyResult<Bound<'py, PyAny>> {
@@ -49,11 +51,11 @@ impl<'py> FromPyObject<'_, 'py> for Integers {
 impl Integers {
     /// As 32-bit codes of groups or labels.
     pub(crate) fn codes(&self) -> PyResult<Vec<u32>> {
-        let code = |number: &u64| {
-            u32::try_from(*number)
-                .map_err(|_| PyValueError::new_err(format!("{number} is not below 2^32")))
-        };
-        self.0.iter().map(code).collect()
+        let large = |number: &u64| u32::try_from(*number).is_err();
+        if let Some(at) = stop::position(self.0.iter(), large).or_exception()? {
+            return Err(PyValueError::new_err(format!("{} is not below 2^32", self.0[at])));
+        }
+        stop::map(&self.0, |number| *number as u32).or_exception()
     }
 }
 

@@ -4,6 +4,7 @@ use loader::sample::{Controls, GroupBatches, Replacement, Rest, Sampling as Draw
 use loader::{RowSet, split};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use shuffle::stop;
 
 use crate::errors::OrException as _;
 use crate::numpy::{Integers, array_of, elements};
@@ -16,10 +17,17 @@ fn arrays(
     py: Python<'_>,
     split: impl FnOnce() -> PyResult<Vec<RowSet>> + Send + 'static,
 ) -> Splits<'_> {
-    let rows = |rows: RowSet| rows.iter().collect::<Vec<u64>>();
-    let listed = move || Ok(split()?.into_iter().map(rows).collect::<Vec<_>>());
+    let listed = move || split()?.iter().map(|rows| listed(rows).or_exception()).collect();
     let listed: PyResult<Vec<Vec<u64>>> = interruptible(py, listed)?;
     listed?.into_iter().map(|rows| array_of(py, rows)).collect()
+}
+
+fn listed(rows: &RowSet) -> Result<Vec<u64>, shuffle::Error> {
+    let (mut left, mut list) = (rows.iter(), Vec::with_capacity(rows.len() as usize));
+    for places in stop::ranges(rows.len()) {
+        list.extend(places?.zip(&mut left).map(|(_, row)| row));
+    }
+    Ok(list)
 }
 
 /// Splits rows by fractions.

@@ -2,19 +2,39 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 use pyo3::prelude::*;
+use shuffle::Stop;
 
 use crate::errors::SomafeedError;
 
 /// Time between two looks for signals.
 pub(crate) const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Does `work` in a thread, and waits for it. A signal whose handler raises ends the wait; the
-/// thread then finishes on its own, and its result is dropped there.
+/// How long a call waits for its thread after a signal, so that its memory is usually free.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The number of rows at which each call's loops stop; 0 in all but tests.
+static STOP_AT_ROW: AtomicU64 = AtomicU64::new(0);
+/// Rows that the loops of the last call began to handle.
+static N_ROWS: AtomicU64 = AtomicU64::new(0);
+
+/// Stops each later call within this many rows, for tests; 0 ends that. Returns the number of rows
+/// that the last call began to handle.
+#[pyfunction]
+#[pyo3(name = "_stop_at_row")]
+pub(crate) fn stop_at_row(at_row: u64) -> u64 {
+    STOP_AT_ROW.store(at_row, Ordering::Relaxed);
+    N_ROWS.load(Ordering::Relaxed)
+}
+
+/// Does `work` in a thread, and waits for it. A signal whose handler raises ends loops over rows
+/// within [`STOP_ROWS`](shuffle::stop::STOP_ROWS) rows. Other work, like reading, finishes in its
+/// thread, and its result is dropped there.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -28,10 +48,14 @@ pub(crate) fn stoppable<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
     stop: impl FnOnce(),
 ) -> PyResult<T> {
+    let rows = Stop::at_row(STOP_AT_ROW.load(Ordering::Relaxed));
     let (done, result) = bounded(1);
+    let of_thread = rows.clone();
     let thread = thread::Builder::new().name("somafeed-call".to_owned()).spawn(move || {
-        // Nobody waits any more if a signal came.
-        let _nobody_waits = done.send(catch_unwind(AssertUnwindSafe(work)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| of_thread.watch(work)));
+        N_ROWS.store(of_thread.n_rows(), Ordering::Relaxed);
+        // Nobody may wait any more if a signal came.
+        let _nobody_waits = done.send(outcome);
     })?;
     loop {
         match py.detach(|| result.recv_timeout(SIGNAL_INTERVAL)) {
@@ -41,7 +65,12 @@ pub(crate) fn stoppable<T: Send + 'static>(
             }
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(signal) = py.check_signals() {
+                    rows.set();
                     stop();
+                    // Beyond that, it goes on to its end alone.
+                    if py.detach(|| result.recv_timeout(PATIENCE)).is_ok() {
+                        drop(thread.join());
+                    }
                     return Err(signal);
                 }
             }
@@ -63,7 +92,6 @@ pub(crate) fn unpanicked<T>(work: impl FnOnce() -> T) -> PyResult<T> {
 /// Ends a value whose drop may take long, as an epoch that waits for its reads does. Waits for it a
 /// little, so that its memory is usually free afterwards; beyond that it ends on its own.
 pub(crate) fn drop_in_thread<T: Send + 'static>(value: T) {
-    const PATIENCE: Duration = Duration::from_millis(500);
     let (done, ended) = bounded::<()>(0);
     let spawned = thread::Builder::new().name("somafeed-close".to_owned()).spawn(move || {
         drop(value);

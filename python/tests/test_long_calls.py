@@ -1,7 +1,8 @@
 """Calls over many rows: other threads of Python run meanwhile, and Ctrl-C ends them.
 
-SOMAFEED_LONG_ROWS=30000000 runs them at the size of a large collection, where each is also
-interrupted in its middle.
+Each is stopped in its middle, and then handles a stated number of rows at most.
+SOMAFEED_LONG_ROWS=30000000 runs them at the size of a large collection, where a signal comes in
+the middle of each.
 """
 
 import ast
@@ -10,6 +11,7 @@ import signal
 import threading
 import time
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +23,8 @@ N_ROWS = int(os.environ.get("SOMAFEED_LONG_ROWS", 500_000))
 IS_LARGE = N_ROWS >= 10_000_000
 # Converting an argument of 3 x 10^7 numbers copies 240 MB while no other thread runs.
 LONGEST_SECS = 1.0
+# Rows that a loop handles between two looks at whether it should end: `STOP_ROWS` in Rust.
+STOP_ROWS = 65_536
 
 
 @cache
@@ -77,7 +81,7 @@ CALLS = {
     "Dataset.experiments": lambda: cells().experiments(),
     "Dataset.select": lambda: cells().select(np.arange(0, N_ROWS, 2)),
     "Dataset.with_encoders": lambda: cells().with_encoders(
-        [native.LabelEncoder.fit("text", cells())]),
+        [native.LabelEncoder.fit("text", pa.table({"text": ["x"]}))]),
     "Dataset.groups": lambda: cells().groups(["n"]),
     "Dataset.weights": lambda: cells().weights("n"),
     "Dataset.find": lambda: cells().find("text", "not there"),
@@ -108,6 +112,12 @@ OTHERS = {
     "LabelEncoder.classes", "LabelEncoder.with_unseen", "BatchKeyEncoder.from_json",
     "BatchKeyEncoder.to_json", "BatchKeyEncoder.classes", "BatchKeyEncoder.joined_keys",
     "BatchKeyEncoder.with_unseen",
+}
+# These only copy columns, or keep a number.
+COPIES = {
+    "ArrowTable.from_arrow", "ArrowTable.dictionary_codes", "Dataset.in_memory", "Dataset.concat",
+    "Dataset.codes", "Dataset.joinids", "Dataset.experiments", "Dataset.weights",
+    "Sampling.with_replacement",
 }
 OF_ROWS = {"ArrowTable", "Dataset", "LabelEncoder", "BatchKeyEncoder", "Sampling"}
 
@@ -159,6 +169,21 @@ def test_other_threads_run_meanwhile(name):
     assert ticks.longest < LONGEST_SECS
 
 
+@pytest.mark.parametrize("name", [name for name in CALLS if name not in COPIES])
+def test_a_stop_leaves_few_rows(name):
+    prepared()
+    at_row = min(N_ROWS // 10, 10 * STOP_ROWS)
+    native._stop_at_row(at_row)
+    try:
+        with pytest.raises(KeyboardInterrupt, match="stopped on request"):
+            CALLS[name]()
+    finally:
+        n_rows = native._stop_at_row(0)
+    # The piece in whose middle it stopped, and the one that was not begun any more.
+    assert at_row <= n_rows < at_row + 2 * STOP_ROWS
+    CALLS[name]()
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_ctrl_c_ends_it(name):
     prepared()
@@ -177,3 +202,9 @@ def test_ctrl_c_ends_it(name):
         time.sleep(5)
     assert time.perf_counter() - sent < LONGEST_SECS + 0.1
     timer.join()
+    # No work goes on in the background.
+    assert "somafeed-call" not in thread_names()
+
+
+def thread_names():
+    return [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]

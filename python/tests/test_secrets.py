@@ -11,6 +11,8 @@ import somafeed
 from native_examples import dataset, experiment_uri, in_memory, matrix
 from somafeed import ExperimentDataset, QueryIDs, XLocator
 from somafeed import _somafeed as native
+from somafeed.settings import shown
+from somafeed.sources import Selection
 
 SECRET = "SECRETKEY123"
 CONFIG = {
@@ -167,6 +169,28 @@ def test_every_repr():
     assert "aws_secret_access_key" in repr(LOCATOR) and "'s3://b/x'" in repr(LOCATOR)
     assert pickle.loads(pickle.dumps(LOCATOR)) == LOCATOR
     assert ds.x_locator.tiledb_config == CONFIG
+
+
+PASSWORDS = [
+    f"{SECRET} {SECRET}", f"a {SECRET}", f"1@{SECRET}", f"1#{SECRET}", f"{SECRET}%", f"%2F{SECRET}",
+    f"1:{SECRET}", f"é {SECRET}ü", f"'{SECRET}\" {SECRET}", f"1 2@3#{SECRET}%:é",
+]
+
+
+@pytest.mark.parametrize("password", PASSWORDS)
+@pytest.mark.parametrize("user", ["u", "", "u v", "é"])
+def test_every_repr_of_an_address_with_any_password(user, password):
+    address = f"s3://{user}:{password}@bucket/x"
+    locator = XLocator(uri=address, measurement_name="RNA", layer_name="raw")
+    assert repr(locator) == "XLocator(uri='s3://bucket/x', measurement_name='RNA', layer_name='raw')"
+    selection = Selection(uri=address, obs_filter="a == 'b c'")
+    assert "uri='s3://bucket/x'" in repr(selection) and "a == 'b c'" in repr(selection)
+    assert SECRET not in repr(selection) + repr([selection])
+    assert shown(address) == "'s3://bucket/x'"
+    for wrong in ("memory", "obs_column_names", "genes", "form", "remainder", "world", "seed"):
+        assert check(wrong, lambda: ExperimentDataset(uri=experiment_uri(), **{wrong: address}))
+    check(address, lambda: ExperimentDataset(uri=f"nothing://{user}:{password}@bucket/x"))
+    check(address, lambda: native.Experiment(f"http://{user}:{password}@127.0.0.1:1/a.h5ad", config=CONFIG))
 
 
 @pytest.mark.parametrize("address", [

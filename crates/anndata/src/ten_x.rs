@@ -162,10 +162,10 @@ impl Layout {
         let attributes = json!({
             "encoding-type": "csr_matrix", "encoding-version": "0.1.0", "shape": [n_cells, n_genes],
         });
-        nodes.insert("X".to_owned(), group(attributes));
+        nodes.insert("X".to_owned(), group(&attributes));
         nodes.insert("obs".to_owned(), frame(&self.obs));
         nodes.insert("var".to_owned(), frame(&self.var));
-        let mut root = group(json!({ "encoding-type": "anndata", "encoding-version": "0.1.0" }));
+        let mut root = group(&json!({ "encoding-type": "anndata", "encoding-version": "0.1.0" }));
         root["consolidated_metadata"] =
             json!({ "kind": "inline", "must_understand": false, "metadata": nodes });
         Ok(TenX { arrays, metadata: root.to_string().into_bytes() })
@@ -185,14 +185,14 @@ fn shape(elements: &Elements, path: &str) -> Result<[u64; 2], Error> {
 }
 
 /// The metadata of a group.
-fn group(attributes: Value) -> Value {
+fn group(attributes: &Value) -> Value {
     json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes })
 }
 
 /// The metadata of a table.
 fn frame(columns: &[(String, String)]) -> Value {
     let names: Vec<&str> = columns.iter().skip(1).map(|(name, _)| name.as_str()).collect();
-    group(json!({
+    group(&json!({
         "encoding-type": "dataframe", "encoding-version": "0.2.0", "_index": INDEX,
         "column-order": names,
     }))

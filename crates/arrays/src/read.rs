@@ -58,7 +58,9 @@ pub(crate) fn run<'a>(
         workers.resize_with(n_threads, Worker::default);
     }
     let workers = &mut workers[..n_threads];
-    workers.iter_mut().for_each(|worker| worker.stats = ReadStats::nothing());
+    for worker in workers.iter_mut() {
+        worker.stats = ReadStats::nothing();
+    }
     // Each thread gets a share of a small block, too.
     let fetched: u64 = tasks.iter().map(Task::fetched_bytes).sum();
     let taken_bytes = fetched_bytes(storage).min(fetched.div_ceil(n_threads as u64));
@@ -84,7 +86,9 @@ pub(crate) fn run<'a>(
     });
     let failure = queue.failure.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut stats = ReadStats::nothing();
-    workers.iter().for_each(|worker| stats += worker.stats);
+    for worker in workers.iter() {
+        stats += worker.stats;
+    }
     failure.map_or(Ok(stats), Err)
 }
 

@@ -80,8 +80,8 @@ macro_rules! column_group {
 }
 pub(crate) use column_group;
 
-/// Whether a column of type `found` is read into a field of type `expected`: it has the same type, or
-/// lists of structs with some of the expected members, as older files have.
+/// Whether a column of type `found` is read into a field of type `expected`: it has the same type,
+/// or lists of structs with some of the expected members, as older files have.
 pub(crate) fn is_read_as(found: &DataType, expected: &DataType) -> bool {
     let members = |of: &DataType| match of {
         DataType::List(item) => match item.data_type() {

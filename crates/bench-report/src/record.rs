@@ -84,17 +84,17 @@ column_group! {
 }
 
 column_group! {
-    /// The settings of a grid point, as they ran: those of every kind of samples in columns of their
-    /// own, the rest by name.
+    /// The settings of a grid point, as they ran: those of every kind of samples in columns of
+    /// their own, the rest by name.
     pub struct GridPoint {
         /// The loader: `somafeed`, or a peer's name. Null in old files, which means
         /// `somafeed`.
         pub loader: Option<String>,
-        /// The kind of samples: `cells`, `fields`, `cubes` or `sequences`. Null in older files, which
-        /// means cells.
+        /// The kind of samples: `cells`, `fields`, `cubes` or `sequences`. Null in older files,
+        /// which means cells.
         pub workload: Option<String>,
-        /// How a block becomes batches, in the words of the kind of samples; a peer's name if it has
-        /// its own way.
+        /// How a block becomes batches, in the words of the kind of samples; a peer's name if it
+        /// has its own way.
         pub chunk_method: String,
         /// Rows per batch.
         pub batch_size: u64,

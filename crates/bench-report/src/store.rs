@@ -28,8 +28,8 @@ pub const EPOCHS_FILE: &str = "epochs.parquet";
 /// Metadata key that identifies the file as ours; its value is the record's version.
 const VERSION_KEY: &str = "somafeed.epoch_record";
 /// Increases when a column changes its meaning; new columns do not change it. Since 2, `max_mem` is
-/// the peak of the whole process; earlier rows have no `epoch_max_mem`. Since 3, `settings` has what
-/// had columns of its own.
+/// the peak of the whole process; earlier rows have no `epoch_max_mem`. Since 3, `settings` has
+/// what had columns of its own.
 const VERSION: u32 = 3;
 
 /// Creates `folder` if missing and checks that epochs can be appended there. Call it before

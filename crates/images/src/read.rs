@@ -56,7 +56,9 @@ pub(crate) fn run(
         workers.resize_with(n_threads, Worker::default);
     }
     let workers = &mut workers[..n_threads];
-    workers.iter_mut().for_each(|worker| worker.stats = ReadStats::nothing());
+    for worker in workers.iter_mut() {
+        worker.stats = ReadStats::nothing();
+    }
     let queue = Queue {
         tasks: Mutex::new(tasks.into_iter()),
         failures: Mutex::default(),
@@ -78,7 +80,9 @@ pub(crate) fn run(
         Ok::<(), std::io::Error>(())
     })?;
     let mut stats = ReadStats::nothing();
-    workers.iter().for_each(|worker| stats += worker.stats);
+    for worker in workers.iter() {
+        stats += worker.stats;
+    }
     let mut failures = queue.failures.into_inner().unwrap_or_else(PoisonError::into_inner);
     failures.sort_by_key(|failure| failure.at);
     Ok((stats, failures))

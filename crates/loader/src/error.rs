@@ -163,6 +163,10 @@ pub enum Error {
         problem: String,
     },
 
+    /// The [`Stop`](crate::Stop) of the thread was set.
+    #[error(transparent)]
+    Stopped(#[from] shuffle::Error),
+
     /// obs columns could not be encoded.
     #[error(transparent)]
     Encode(#[from] crate::encode::Error),

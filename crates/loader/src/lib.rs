@@ -102,7 +102,7 @@ pub use loader::Loader;
 pub use memory::CellMemory;
 pub use pipeline::{Budget, LoaderState, StageTime, StageTimes, World};
 pub use selection::{DatasetSpec, Genes};
-pub use shuffle::{RowSet, RowSetBuilder, sample, split};
+pub use shuffle::{RowSet, RowSetBuilder, Stop, sample, split};
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};
 pub use spec::{BatchForm, BlockForm, LoaderSpec, Order, Remainder, Totals};
 pub use stats::EpochStats;

@@ -8,7 +8,7 @@ use arrow_array::{Array as _, ArrayRef, BooleanArray, RecordBatch, RecordBatchOp
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::{ArrowError, DataType};
 use arrow_select::filter::FilterBuilder;
-use shuffle::RowSet;
+use shuffle::{RowSet, RowSetBuilder, stop};
 
 use crate::dataset::Dataset;
 use crate::encode::{BatchKeyEncoder, Encoder as _, Encoders, Nulls, Rules};
@@ -25,12 +25,10 @@ impl Dataset {
             return Err(Error::Rows { row: *next, problem: format!("stands after {row}") });
         }
         self.check_last(rows.last().copied())?;
-        let set = RowSet::from_ascending(rows.iter().copied());
+        let mut set = RowSetBuilder::default();
         // Rows that ascend and are in the data set form a set.
-        self.part(&set.map_err(|error| Error::Rows {
-            row: rows.last().copied().unwrap_or(0),
-            problem: error.to_string(),
-        })?)
+        stop::each(rows.iter(), |row| set.push(*row))?;
+        self.part(&set.finish())
     }
 
     /// A data set of only these rows: a part of a [split](crate::split). Takes the memory of the

@@ -22,6 +22,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, bounded, never};
+use shuffle::Stop;
 use worktime::{ThreadTime, run_in_background};
 
 use crate::budget::Grant;
@@ -29,7 +30,7 @@ use crate::cut::{Cutter, Wait};
 use crate::error::Error;
 use crate::memory::BlocksMade;
 use crate::read::{EpochStart, Reading};
-use crate::source::{Source, Stop};
+use crate::source::Source;
 use crate::spec::PipelineSpec;
 use crate::state::LoaderState;
 use crate::stats::EpochStats;

@@ -113,8 +113,9 @@ pub use budget::{Budget, Lease};
 pub use epoch::Epoch;
 pub use error::Error;
 pub use pipeline::{Epochs, Pipeline};
+pub use shuffle::Stop;
 pub use source::{
-    Assemble, BatchPlace, BlockBytes, BlockPart, BlockPlace, BlockRows, Need, Source, Stop,
+    Assemble, BatchPlace, BlockBytes, BlockPart, BlockPlace, BlockRows, Need, Source,
 };
 pub use spec::PipelineSpec;
 pub use stages::{StageTime, StageTimes};

@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use crossbeam_channel::bounded;
-use shuffle::Order;
+use shuffle::{Order, Stop};
 
 use crate::budget::{Grant, next_holder};
 use crate::cut::Cutter;
@@ -13,7 +13,7 @@ use crate::epoch::{Epoch, Idle, Run};
 use crate::error::Error;
 use crate::memory::{Ahead, BlocksMade, LargestBlock};
 use crate::read::{Current, Dispatch, Later, Plans, Queued, Reading};
-use crate::source::{Source, Stop};
+use crate::source::Source;
 use crate::spec::PipelineSpec;
 use crate::state::LoaderState;
 

@@ -10,11 +10,11 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use shuffle::{BlockPlan, EpochPlan};
+use shuffle::{BlockPlan, EpochPlan, Stop};
 
 use crate::error::Error;
 use crate::memory::{BlocksMade, Carried};
-use crate::source::{BlockPlace, BlockRows, Source, Stop};
+use crate::source::{BlockPlace, BlockRows, Source};
 use crate::spec::PipelineSpec;
 use crate::state::LoaderState;
 use crate::stats::Counters;

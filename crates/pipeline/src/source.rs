@@ -1,9 +1,8 @@
 //! The interface between the engine and a kind of samples: how to read blocks and make batches.
 
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use shuffle::Stop;
 use worktime::{ReadStats, ThreadTime};
 
 use crate::error::Error;
@@ -186,20 +185,4 @@ pub struct BlockBytes {
     pub now: u64,
     /// In the largest form that a later block of the same rows may take.
     pub most: u64,
-}
-
-/// Set when no more blocks are wanted.
-#[derive(Debug, Default, Clone)]
-pub struct Stop(Arc<AtomicBool>);
-
-impl Stop {
-    /// Whether reading should end.
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Asks readers to end.
-    pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }

@@ -386,6 +386,9 @@ pub enum Error {
         /// The exponent.
         exponent: f64,
     },
+    /// The [`Stop`](crate::Stop) of the thread was set.
+    #[error("stopped on request")]
+    Stopped,
     /// A mean run length is below 1, infinite or not a number.
     #[error("the mean run length is {mean_rows}: it must be finite and at least 1")]
     RunLength {

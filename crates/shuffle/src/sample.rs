@@ -52,8 +52,8 @@ pub use group_batches::{Controls, GroupBatches, Rest};
 use hierarchical::Hierarchy;
 pub use hierarchical::{ClassDraw, Hierarchical};
 
-use crate::Error;
 use crate::random::{SampleDecision, below, sample_generator};
+use crate::{Error, stop};
 
 /// Whether a row can be drawn more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -120,7 +120,7 @@ impl Sampling {
         let rows = rows.into();
         let n_samples = rows.len() as u64;
         check_size(n_rows as usize, n_samples)?;
-        if let Some(at) = rows.iter().position(|row| u64::from(*row) >= n_rows) {
+        if let Some(at) = stop::position(rows.iter(), |row| u64::from(*row) >= n_rows)? {
             let problem = format!("row {}, at place {at}, is none of {n_rows}", rows[at]);
             return Err(Error::SampledRows { problem });
         }
@@ -170,7 +170,7 @@ impl Sampling {
         replacement: Replacement,
     ) -> Result<Self, Error> {
         check_size(labels.len(), n_samples)?;
-        Self::weighted(&Classes::count(labels).balanced_weights(), n_samples, replacement)
+        Self::weighted(&Classes::count(labels)?.balanced_weights()?, n_samples, replacement)
     }
 
     /// Draws `n_samples` rows without replacement, every class in proportion to its rows.
@@ -187,7 +187,7 @@ impl Sampling {
         if n_samples > n_rows {
             return Err(Error::TooManySamples { n_samples, n_rows });
         }
-        Ok(Self::of_classes(Classes::count(labels).in_proportion(n_samples)))
+        Ok(Self::of_classes(Classes::count(labels)?.in_proportion(n_samples)))
     }
 
     /// Draws at most `most` rows of every class without replacement; all rows of a smaller class.
@@ -196,7 +196,7 @@ impl Sampling {
     /// There are 2^32 rows or more.
     pub fn at_most_per_class(labels: &[u32], most: u64) -> Result<Self, Error> {
         check_size(labels.len(), 0)?;
-        Ok(Self::of_classes(Classes::count(labels).at_most(most)))
+        Ok(Self::of_classes(Classes::count(labels)?.at_most(most)))
     }
 
     fn of_classes(classes: Classes) -> Self {
@@ -256,7 +256,11 @@ impl Sampling {
             Draw::Groups(batches) => batches.draw((seed, epoch)),
             Draw::Listed(rows) => return Ok(Arc::clone(rows)),
         };
-        Ok(rows.ok_or_else(too_large)?.into())
+        match rows {
+            // A list of the draw, which may have another length.
+            Err(Error::SampleTooLarge { .. }) => Err(too_large()),
+            rows => Ok(rows?.into()),
+        }
     }
 
     /// Passes everything that determines the rows, except seed and epoch, to `sink` as bytes, for a
@@ -314,13 +318,23 @@ impl fmt::Debug for Sampling {
     }
 }
 
-/// Draws any rows with replacement; the rows ascend. `None` if memory runs out.
-fn uniform(n_rows: u64, n_samples: usize, (seed, epoch): (u64, u64)) -> Option<Vec<u32>> {
+/// Draws any rows with replacement; the rows ascend.
+fn uniform(n_rows: u64, n_samples: usize, (seed, epoch): (u64, u64)) -> Result<Vec<u32>, Error> {
     let mut generator = sample_generator(seed, epoch, SampleDecision::Uniform);
-    let mut rows = weighted::reserved(n_samples)?;
-    rows.extend((0..n_samples).map(|_| below(&mut generator, n_rows) as u32));
-    rows.sort_unstable();
-    Some(rows)
+    let mut rows = reserved(n_samples)?;
+    for places in stop::ranges(n_samples as u64) {
+        rows.extend(places?.map(|_| below(&mut generator, n_rows) as u32));
+    }
+    stop::sort(&mut rows)?;
+    Ok(rows)
+}
+
+/// A list with room for `n` items.
+fn reserved<T>(n: usize) -> Result<Vec<T>, Error> {
+    let mut list = Vec::new();
+    let too_large = |_| Error::SampleTooLarge { n_samples: n as u64, n_rows: n as u64 };
+    list.try_reserve_exact(n).map_err(too_large)?;
+    Ok(list)
 }
 
 /// Rows have 32-bit numbers, and lists of them must be addressable.

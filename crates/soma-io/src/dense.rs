@@ -221,7 +221,7 @@ impl XReader for DenseReader {
         let values = out.nnz() as u64;
         Ok(ReadStats {
             values,
-            requests: total.requests.or(self.is_far.then_some(0)),
+            requests: total.requests.or_else(|| self.is_far.then_some(0)),
             bytes_needed: Some(values.saturating_mul(self.array.value_bytes() as u64)),
             ..total
         })

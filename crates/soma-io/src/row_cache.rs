@@ -158,7 +158,8 @@ impl RowCacheReader {
 /// Adds the counts of a part of a read. What one does not know, the sum does not either, except
 /// that untimed parts take no time.
 fn add(stats: &mut ReadStats, part: ReadStats) {
-    *stats += ReadStats { values: 0, times: part.times.or(Some(ReadTimes::default())), ..part };
+    *stats +=
+        ReadStats { values: 0, times: part.times.or_else(|| Some(ReadTimes::default())), ..part };
 }
 
 /// Bytes that are the same for the same genes in the same order, and others for others.

@@ -76,7 +76,7 @@ impl DenseArray {
             let values = layout.values_of(&schema, raw.version, &folder.name);
             let values = values.map_err(unsupported)?;
             let name = files.name(&folder.path);
-            let fragment = DenseFragment::new(&layout, folder, footer, values);
+            let fragment = DenseFragment::new(&layout, folder, &footer, values);
             fragments.extend(fragment.map_err(|fault| fault.in_file(name, 0))?);
         }
         let pool = options.threads.pool()?;

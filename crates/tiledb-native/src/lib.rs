@@ -32,8 +32,8 @@
 //! Cells that were deleted by condition are left out from the time of their deletion on.
 //!
 //! Not supported: other dimensions, several or variable attributes, updates by condition,
-//! encryption, dictionaries, WebP, and more than 16 fragments of which some with equal times overlap
-//! in an array without duplicates.
+//! encryption, dictionaries, WebP, and more than 16 fragments of which some with equal times
+//! overlap in an array without duplicates.
 //!
 //! Beside such a matrix ([`Array`]) this crate reads what else a collection of arrays is made of:
 //!

@@ -85,8 +85,8 @@ const DATA: &str = "data";
 /// The word in front of the number of ranks.
 const RANKS: &str = "ranks ";
 
-/// Settings other than chunks, the `further` ones by name among them, with a word in front of values
-/// that are unclear by themselves.
+/// Settings other than chunks, the `further` ones by name among them, with a word in front of
+/// values that are unclear by themselves.
 fn settings(summary: &PointSummary, further: &[String]) -> Vec<(String, String)> {
     let (point, data) = (&summary.point, &summary.data);
     let number = |value: Option<u64>| value.map_or_else(String::new, grouped);

@@ -80,10 +80,11 @@ impl Parts {
         let end = rest.find(['?', '#']).unwrap_or(rest.len());
         let host_end = rest[..end].find('/').unwrap_or(end);
         // A slash or question mark in a password ends the host too early. No port follows the colon
-        // then.
-        let is_cut = rest[..host_end].rsplit_once(':').is_some_and(|(_, port)| {
-            !port.bytes().all(|byte| byte.is_ascii_digit() || byte == b']')
-        });
+        // then, or no path does.
+        let is_cut = (host_end == end && end < rest.len())
+            || rest[..host_end].rsplit_once(':').is_some_and(|(_, port)| {
+                !port.bytes().all(|byte| byte.is_ascii_digit() || byte == b']')
+            });
         let user = match rest[..host_end].rfind('@') {
             Some(at) => Some(0..at),
             None if is_cut => rest.rfind('@').map(|at| 0..at),
@@ -213,6 +214,10 @@ mod tests {
         prints("s3://ada:p`w\"<1> 2@bucket/x?sig='a b", "s3://bucket/x");
         prints("see http://x/y and s3://a:b'c@d/e", "see http://x/y and s3://d/e");
         prints("a/b?c@d:e", "a/b?c@d:e");
+        for secret in ["1 2", "1@2", "1#2", "1?2", "1%2", "1:2", "é 2", "1 2#3@4:5%"] {
+            prints(&format!("s3://ada:{secret}@bucket/x"), "s3://bucket/x");
+            prints(&format!("http://ada:{secret}@host:80/x?y"), "http://host:80/x");
+        }
         prints("", "");
     }
 

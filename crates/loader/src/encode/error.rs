@@ -258,6 +258,10 @@ pub enum Error {
         source: std::io::Error,
     },
 
+    /// The [`Stop`](crate::Stop) of the thread was set.
+    #[error(transparent)]
+    Stopped(#[from] shuffle::Error),
+
     /// An encoder from outside this crate failed.
     #[error("encoder {encoder:?} failed")]
     Custom {

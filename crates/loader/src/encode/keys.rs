@@ -6,6 +6,7 @@ use std::hash::Hash;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, downcast_integer_array};
 use arrow_schema::DataType;
+use shuffle::stop;
 
 use super::error::Error;
 use super::label::{Kind, Label};
@@ -37,7 +38,7 @@ impl<'a> Keys<'a> {
         for &(name, array) in columns {
             let column = Column::new(name, array.as_ref())?;
             kinds.push(column.kind);
-            let pairs = pair(&mut rows, &column.rows, (distinct.len(), column.labels.len()));
+            let pairs = pair(&mut rows, &column.rows, (distinct.len(), column.labels.len()))?;
             distinct = pairs
                 .into_iter()
                 .map(|(key, label)| {
@@ -53,13 +54,17 @@ impl<'a> Keys<'a> {
 
 /// Numbers the distinct pairs of `rows` and `others`, and replaces each element of `rows` by the
 /// number of its pair. Returns the pairs in the order of their numbers.
-fn pair(rows: &mut [u32], others: &[u32], (n_rows, n_others): (usize, usize)) -> Vec<(u32, u32)> {
+fn pair(
+    rows: &mut [u32],
+    others: &[u32],
+    (n_rows, n_others): (usize, usize),
+) -> Result<Vec<(u32, u32)>, Error> {
     const NONE: u32 = u32::MAX;
     let n_tabled = n_rows.checked_mul(n_others).filter(|n| *n <= MAX_TABLE_LEN);
     let mut table = vec![NONE; n_tabled.unwrap_or(0)];
     let mut hashed = Interner::default();
     let mut pairs = Vec::new();
-    for (row, other) in rows.iter_mut().zip(others) {
+    stop::each(rows.iter_mut().zip(others), |(row, other)| {
         let found = (*row, *other);
         *row = if n_tabled.is_some() {
             let number = &mut table[*row as usize * n_others + *other as usize];
@@ -71,8 +76,9 @@ fn pair(rows: &mut [u32], others: &[u32], (n_rows, n_others): (usize, usize)) ->
         } else {
             hashed.number(found)
         };
-    }
-    if n_tabled.is_some() { pairs } else { hashed.values }
+        Ok::<_, Error>(())
+    })?;
+    Ok(if n_tabled.is_some() { pairs } else { hashed.values })
 }
 
 /// The labels of one column and the label of each row. Includes a dictionary's unused labels.
@@ -147,32 +153,34 @@ fn each_label<'a>(
     mut each: impl FnMut(Label<&'a str>),
 ) -> Result<(), Error> {
     let text = |value: Option<&'a str>| value.map_or(Label::Null, Label::Text);
+    let mut handle = |label| {
+        each(label);
+        Ok(())
+    };
     match array.data_type() {
-        DataType::Boolean => {
-            array
-                .as_boolean()
-                .iter()
-                .for_each(|value| each(value.map_or(Label::Null, Label::Boolean)));
+        DataType::Boolean => stop::each(array.as_boolean().iter(), |value| {
+            handle(value.map_or(Label::Null, Label::Boolean))
+        }),
+        DataType::Utf8 => stop::each(array.as_string::<i32>().iter(), |value| handle(text(value))),
+        DataType::LargeUtf8 => {
+            stop::each(array.as_string::<i64>().iter(), |value| handle(text(value)))
         }
-        DataType::Utf8 => array.as_string::<i32>().iter().for_each(|value| each(text(value))),
-        DataType::LargeUtf8 => array.as_string::<i64>().iter().for_each(|value| each(text(value))),
-        DataType::Utf8View => array.as_string_view().iter().for_each(|value| each(text(value))),
+        DataType::Utf8View => {
+            stop::each(array.as_string_view().iter(), |value| handle(text(value)))
+        }
         _ => downcast_integer_array!(
-            array => {
-                for (row_idx, value) in array.iter().enumerate() {
-                    each(match value.map(i64::try_from) {
-                        None => Label::Null,
-                        Some(Ok(value)) => Label::Integer(value),
-                        // Only an unsigned 64-bit integer does not fit.
-                        Some(Err(_)) => return Err(Error::LargeInteger {
-                            column: name.to_owned(),
-                            value: array.value(row_idx).to_string(),
-                        }),
-                    });
-                }
-            }
-            other => return Err(Error::Type { column: name.to_owned(), found: other.clone() })
+            array => stop::each(array.iter().enumerate(), |(row_idx, value)| {
+                handle(match value.map(i64::try_from) {
+                    None => Label::Null,
+                    Some(Ok(value)) => Label::Integer(value),
+                    // Only an unsigned 64-bit integer does not fit.
+                    Some(Err(_)) => return Err(Error::LargeInteger {
+                        column: name.to_owned(),
+                        value: array.value(row_idx).to_string(),
+                    }),
+                })
+            }),
+            other => Err(Error::Type { column: name.to_owned(), found: other.clone() })
         ),
     }
-    Ok(())
 }

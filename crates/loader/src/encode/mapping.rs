@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, UInt64Array};
+use arrow_array::builder::UInt64Builder;
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use arrow_select::take::take;
+use shuffle::stop;
 
 use super::classes::Classes;
 use super::error::{Error, unseen_advice};
@@ -55,12 +57,12 @@ impl Mapping {
         let codes: Vec<i64> = keys.distinct.iter().map(code).collect();
         if self.rules.unseen == Unseen::Error
             && let Some(row_idx) =
-                keys.rows.iter().position(|key| codes[*key as usize] == UNSEEN_CODE)
+                stop::position(keys.rows.iter(), |key| codes[*key as usize] == UNSEEN_CODE)?
         {
             let key = &keys.distinct[keys.rows[row_idx] as usize];
             return Err(self.unseen_label(key, row_idx));
         }
-        Ok(Int64Array::from_iter_values(keys.rows.iter().map(|key| codes[*key as usize])))
+        Ok(stop::map(&keys.rows, |key| codes[*key as usize])?.into())
     }
 
     /// The labels of codes, one array per column of the mapping.
@@ -78,7 +80,12 @@ impl Mapping {
                 n_classes: self.classes.len(),
             }),
         };
-        let classes = codes.iter().enumerate().map(class).collect::<Result<UInt64Array, _>>()?;
+        let mut classes = UInt64Builder::with_capacity(codes.len());
+        stop::each(codes.iter().enumerate(), |row| {
+            classes.append_option(class(row)?);
+            Ok::<_, Error>(())
+        })?;
+        let classes = classes.finish();
         (0..self.columns.len())
             .map(|column_idx| {
                 take(&self.classes.labels(column_idx), &classes, None).map_err(|source| {

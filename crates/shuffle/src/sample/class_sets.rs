@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{Replacement, Sampling, check_size};
 use crate::Error;
+use crate::stop::{begin_rows, ranges};
 
 /// The set of classes of each row. Takes 4 bytes per row and 4 bytes per class of a row.
 #[derive(Clone, PartialEq, Eq)]
@@ -37,6 +38,7 @@ impl ClassSets {
     {
         let (mut starts, mut classes, mut set) = (vec![0], Vec::new(), Vec::new());
         for codes in sets {
+            begin_rows(1)?;
             set.clear();
             set.extend(codes);
             set.sort_unstable();
@@ -45,7 +47,7 @@ impl ClassSets {
             let too_many = |_| Error::TooManyClasses { n_rows: starts.len() };
             starts.push(u32::try_from(classes.len()).map_err(too_many)?);
         }
-        let codes = super::hierarchical::number(&mut classes);
+        let codes = super::hierarchical::number(&mut classes)?;
         Ok(Self { starts, classes, codes })
     }
 
@@ -83,11 +85,17 @@ impl ClassSets {
     }
 
     /// For each row, the sum over its classes of 1 / (rows that have the class).
-    fn balanced_weights(&self) -> Vec<f64> {
+    fn balanced_weights(&self) -> Result<Vec<f64>, Error> {
         let mut n_rows = vec![0_u32; self.n_classes()];
         self.classes.iter().for_each(|class| n_rows[*class as usize] += 1);
         let of_class = |class: &u32| 1.0 / f64::from(n_rows[*class as usize]);
-        (0..self.n_rows()).map(|row| self.of_row(row).iter().map(of_class).sum()).collect()
+        let mut weights = Vec::with_capacity(self.n_rows());
+        for rows in ranges(self.n_rows() as u64) {
+            weights.extend(
+                rows?.map(|row| -> f64 { self.of_row(row as usize).iter().map(of_class).sum() }),
+            );
+        }
+        Ok(weights)
     }
 }
 
@@ -116,6 +124,6 @@ impl Sampling {
         replacement: Replacement,
     ) -> Result<Self, Error> {
         check_size(classes.n_rows(), n_samples)?;
-        Self::weighted(&classes.balanced_weights(), n_samples, replacement)
+        Self::weighted(&classes.balanced_weights()?, n_samples, replacement)
     }
 }

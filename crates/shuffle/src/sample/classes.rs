@@ -1,9 +1,10 @@
 //! Draws a fixed number of rows of each class.
 
-use std::collections::BTreeMap;
-
-use super::weighted::reserved;
+use super::reserved;
+use crate::Error;
+use crate::labels::LabelNumbers;
 use crate::random::{SampleDecision, below, sample_generator};
+use crate::stop::{self, pieces};
 
 /// The class of each row, and the number of rows to draw per class.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,24 +19,25 @@ pub(super) struct Classes {
 
 impl Classes {
     /// Numbers the classes of `labels` and draws all rows of each.
-    pub(super) fn count(labels: &[u32]) -> Self {
-        let mut places: BTreeMap<u32, u32> = labels.iter().map(|label| (*label, 0)).collect();
-        places.values_mut().zip(0..).for_each(|(place, class)| *place = class);
-        let mut n_rows = vec![0; places.len()];
+    pub(super) fn count(labels: &[u32]) -> Result<Self, Error> {
+        let numbers = LabelNumbers::of(labels)?;
+        let mut n_rows = vec![0; numbers.n_labels()];
         let mut class_of = Vec::with_capacity(labels.len());
         // Neighbouring rows often have the same label, so look up each run once.
-        for run in labels.chunk_by(|a, b| a == b) {
-            let class = places.get(&run[0]).copied().unwrap_or(0);
-            n_rows[class as usize] += run.len() as u64;
-            class_of.resize(class_of.len() + run.len(), class);
+        for piece in pieces(labels) {
+            for run in piece?.chunk_by(|a, b| a == b) {
+                let class = numbers.of_label(run[0]);
+                n_rows[class] += run.len() as u64;
+                class_of.resize(class_of.len() + run.len(), class as u32);
+            }
         }
-        Self { class_of, n_samples: n_rows.clone(), n_rows }
+        Ok(Self { class_of, n_samples: n_rows.clone(), n_rows })
     }
 
     /// For each row, 1 / (rows of its class).
-    pub(super) fn balanced_weights(&self) -> Vec<f64> {
+    pub(super) fn balanced_weights(&self) -> Result<Vec<f64>, Error> {
         let of_class: Vec<f64> = self.n_rows.iter().map(|n_rows| 1.0 / *n_rows as f64).collect();
-        self.class_of.iter().map(|class| of_class[*class as usize]).collect()
+        stop::map(&self.class_of, |class| of_class[*class as usize])
     }
 
     /// Draws `n_samples` rows in all, by largest remainders. `n_samples` is at most the number of
@@ -66,23 +68,26 @@ impl Classes {
         self.n_samples.iter().sum()
     }
 
-    /// The drawn rows in ascending order; `None` if memory runs out.
+    /// The drawn rows in ascending order.
     ///
     /// A row is drawn with probability (rows its class still needs) / (rows its class still has),
     /// which makes all selections equally likely.
-    pub(super) fn draw(&self, (seed, epoch): (u64, u64)) -> Option<Vec<u32>> {
+    pub(super) fn draw(&self, (seed, epoch): (u64, u64)) -> Result<Vec<u32>, Error> {
         let mut generator = sample_generator(seed, epoch, SampleDecision::OfClass);
         let (mut n_rows, mut n_wanted) = (self.n_rows.clone(), self.n_samples.clone());
         let mut rows = reserved(self.n_samples() as usize)?;
-        for (row, class) in (0..).zip(&self.class_of) {
-            let class = *class as usize;
-            if below(&mut generator, n_rows[class]) < n_wanted[class] {
-                n_wanted[class] -= 1;
-                rows.push(row);
+        let mut row = 0;
+        for piece in pieces(&self.class_of) {
+            for class in piece?.iter().map(|class| *class as usize) {
+                if below(&mut generator, n_rows[class]) < n_wanted[class] {
+                    n_wanted[class] -= 1;
+                    rows.push(row);
+                }
+                n_rows[class] -= 1;
+                row += 1;
             }
-            n_rows[class] -= 1;
         }
-        Some(rows)
+        Ok(rows)
     }
 
     pub(super) fn write_to(&self, sink: &mut dyn FnMut(&[u8])) {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 
-use super::weighted::reserved;
-use super::{Draw, Sampling, check_size};
+use super::{Draw, Sampling, check_size, reserved};
 use crate::Error;
 use crate::random::{SampleDecision, below, permute, sample_generator};
+use crate::stop::{begin_rows, pieces, ranges, sort};
 
 /// Composes batches whose rows are all of one group, for instance of a perturbation, a donor or a
 /// slide, with control rows of the same context beside them.
@@ -143,17 +143,19 @@ impl Batches {
         }
         let is_control = |row: usize| controls.is_some_and(|controls| controls.is_control[row]);
         let context = |row: usize| controls.map_or(0, |controls| controls.contexts[row]);
-        let mut of_context: Vec<(u32, u32)> = (0..n_rows)
-            .filter(|row| is_control(*row))
-            .map(|row| (context(row), row as u32))
-            .collect();
-        of_context.sort_unstable();
+        let (mut of_context, mut of_group) = (Vec::new(), Vec::with_capacity(n_rows));
+        for rows in ranges(n_rows as u64) {
+            for row in rows?.map(|row| row as usize) {
+                if is_control(row) {
+                    of_context.push((context(row), row as u32));
+                } else {
+                    of_group.push((groups[row], context(row), row as u32));
+                }
+            }
+        }
+        sort(&mut of_context)?;
         let codes: Vec<u32> = of_context.chunk_by(|a, b| a.0 == b.0).map(|of| of[0].0).collect();
-        let mut of_group: Vec<(u32, u32, u32)> = (0..n_rows)
-            .filter(|row| !is_control(*row))
-            .map(|row| (groups[row], context(row), row as u32))
-            .collect();
-        of_group.sort_unstable();
+        sort(&mut of_group)?;
         let (mut group_of, mut contexts) = (vec![CONTROL; n_rows], Vec::new());
         for of in of_group.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             let (group, code, _) = of[0];
@@ -162,14 +164,13 @@ impl Batches {
                 Err(_) if n_controls == 0 => 0,
                 Err(_) => return Err(Error::NoControls { group, context: code }),
             };
-            for (_, _, row) in of {
-                group_of[*row as usize] = contexts.len() as u32;
+            for piece in pieces(of) {
+                piece?.iter().for_each(|of| group_of[of.2 as usize] = contexts.len() as u32);
             }
             contexts.push(place as u32);
         }
-        let keys = of_group.iter().map(|(_, _, row)| (group_of[*row as usize], *row));
-        let rows = Table::of(keys);
-        let controls = Table::of(of_context.iter().copied());
+        let rows = Table::of(&of_group, |(_, _, row)| (group_of[*row as usize], *row))?;
+        let controls = Table::of(&of_context, |of| *of)?;
         Ok(Self {
             batch_rows,
             n_controls,
@@ -200,8 +201,8 @@ impl Batches {
             .sum()
     }
 
-    /// The rows of all batches of an epoch; `None` if memory runs out.
-    pub(super) fn draw(&self, (seed, epoch): (u64, u64)) -> Option<Vec<u32>> {
+    /// The rows of all batches of an epoch.
+    pub(super) fn draw(&self, (seed, epoch): (u64, u64)) -> Result<Vec<u32>, Error> {
         let mut generator = sample_generator(seed, epoch, SampleDecision::GroupBatches);
         let (dealt, rest) = self.deal(&mut generator)?;
         let n_own = self.n_own();
@@ -220,17 +221,18 @@ impl Batches {
         let (mut dealt, mut rest) = (dealt.chunks(n_own), rest.chunks(n_own));
         for is_rest in is_rest {
             let Some(own) = (if is_rest == 1 { rest.next() } else { dealt.next() }) else { break };
+            begin_rows(self.batch_rows as usize)?;
             let start = all.len();
             all.extend(own);
             self.add_controls(&mut generator, own[0], &mut all);
             permute(&mut generator, &mut all[start..]);
         }
-        Some(all)
+        Ok(all)
     }
 
     /// Deals the rows of groups into full batches. Also returns the rows that are left of each
     /// group.
-    fn deal(&self, generator: &mut ChaCha8Rng) -> Option<(Vec<u32>, Vec<Vec<u32>>)> {
+    fn deal(&self, generator: &mut ChaCha8Rng) -> Result<(Vec<u32>, Vec<Vec<u32>>), Error> {
         let n_rows = self.group_of.len() as u64;
         let mut chunks: Vec<u32> = (0..n_rows.div_ceil(self.chunk_rows) as u32).collect();
         permute(generator, &mut chunks);
@@ -248,20 +250,19 @@ impl Batches {
             }
             permute(generator, &mut window);
             let first = dealt.len() / n_own;
-            for row in &window {
-                let group = self.group_of[*row as usize];
-                if group == CONTROL {
-                    continue;
-                }
-                let of_group = &mut pending[group as usize];
-                of_group.push(*row);
-                if of_group.len() == n_own {
-                    dealt.append(of_group);
+            for piece in pieces(&window) {
+                let rows = piece?.iter().map(|row| (*row, self.group_of[*row as usize]));
+                for (row, group) in rows.filter(|(_, group)| *group != CONTROL) {
+                    let of_group = &mut pending[group as usize];
+                    of_group.push(row);
+                    if of_group.len() == n_own {
+                        dealt.append(of_group);
+                    }
                 }
             }
             permute_batches(generator, &mut dealt[first * n_own..], n_own);
         }
-        Some((dealt, pending))
+        Ok((dealt, pending))
     }
 
     /// Fills the last batch of each group with random rows of it. In random order.
@@ -307,17 +308,19 @@ impl Batches {
 impl Table {
     /// Lists of rows by key. Keys count from 0 if they are numbers of groups; otherwise a key's
     /// number is its place among the sorted ones.
-    fn of(keyed: impl Iterator<Item = (u32, u32)>) -> Self {
+    fn of<Item>(items: &[Item], keyed: impl Fn(&Item) -> (u32, u32)) -> Result<Self, Error> {
         let (mut rows, mut starts, mut latest) = (Vec::new(), Vec::new(), None);
-        for (key, row) in keyed {
-            if latest != Some(key) {
-                starts.push(rows.len() as u32);
-                latest = Some(key);
+        for piece in pieces(items) {
+            for (key, row) in piece?.iter().map(&keyed) {
+                if latest != Some(key) {
+                    starts.push(rows.len() as u32);
+                    latest = Some(key);
+                }
+                rows.push(row);
             }
-            rows.push(row);
         }
         starts.push(rows.len() as u32);
-        Self { rows, starts }
+        Ok(Self { rows, starts })
     }
 
     fn of_key(&self, key: usize) -> &[u32] {

@@ -1,7 +1,7 @@
 //! Draws rows of groups in proportion to the groups' shares.
 
 use super::{Replacement, Sampling, check_size};
-use crate::Error;
+use crate::{Error, stop};
 
 impl Sampling {
     /// Draws `n_samples` rows so that each group has its share of them, whatever its number of
@@ -42,9 +42,11 @@ impl Sampling {
 
 fn weights(groups: &[u32], shares: &[f64]) -> Result<Vec<f64>, Error> {
     let mut n_rows = vec![0_u32; shares.len()];
-    for code in groups {
-        let n_rows = n_rows.get_mut(*code as usize);
-        *n_rows.ok_or(Error::LabelCode { code: *code, n_classes: shares.len() })? += 1;
+    for piece in stop::pieces(groups) {
+        for code in piece? {
+            let n_rows = n_rows.get_mut(*code as usize);
+            *n_rows.ok_or(Error::LabelCode { code: *code, n_classes: shares.len() })? += 1;
+        }
     }
     for (group, share) in shares.iter().copied().enumerate() {
         if !share.is_finite() || share < 0.0 {
@@ -58,5 +60,5 @@ fn weights(groups: &[u32], shares: &[f64]) -> Result<Vec<f64>, Error> {
     let largest = shares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let of_row =
         |group: &u32| shares[*group as usize] / largest / f64::from(n_rows[*group as usize]);
-    Ok(groups.iter().map(of_row).collect())
+    stop::map(groups, of_row)
 }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 
-use super::weighted::reserved;
-use super::{ClassSets, Draw, Sampling, check_size};
+use super::{ClassSets, Draw, Sampling, check_size, reserved};
 use crate::Error;
+use crate::labels::LabelNumbers;
 use crate::random::{SampleDecision, below, permute, sample_generator};
+use crate::stop::{STOP_ROWS, begin_rows, ranges, sort};
 
 /// Composes batches that have every domain, the remainder by chance, and few rows per subject.
 ///
@@ -132,15 +133,15 @@ impl Hierarchy {
             return Err(Error::NoRows { n_samples: batch_rows.saturating_mul(n_batches) });
         }
         let mut domain_of = domains.to_vec();
-        let codes = number(&mut domain_of);
+        let codes = number(&mut domain_of)?;
         let n_domains = codes.len() as u64;
         if batch_rows < n_domains {
             return Err(Error::FewerRowsThanDomains { batch_rows, n_domains });
         }
         let (entries, n_classes) = match sets {
-            None => (entries(&domain_of, subjects), 1),
+            None => (entries(&domain_of, subjects)?, 1),
             Some(sets) => {
-                (entries_of_classes(sets, n_domains, &domain_of, subjects), sets.n_classes())
+                (entries_of_classes(sets, n_domains, &domain_of, subjects)?, sets.n_classes())
             }
         };
         if n_classes == 0 {
@@ -182,8 +183,8 @@ impl Hierarchy {
         self.batch_rows
     }
 
-    /// The rows of all batches of an epoch; `None` if memory runs out.
-    pub(super) fn draw(&self, (seed, epoch): (u64, u64)) -> Option<Vec<u32>> {
+    /// The rows of all batches of an epoch.
+    pub(super) fn draw(&self, (seed, epoch): (u64, u64)) -> Result<Vec<u32>, Error> {
         let mut generator = sample_generator(seed, epoch, SampleDecision::Batches);
         let mut rows: Vec<u32> = reserved((self.batch_rows * self.n_batches) as usize)?;
         let mut n_drawn = match &self.classes {
@@ -192,6 +193,7 @@ impl Hierarchy {
         };
         let mut domains: Vec<u32> = (0..self.n_domains).collect();
         for _ in 0..self.n_batches {
+            begin_rows(self.batch_rows as usize)?;
             let start = rows.len();
             let end = start + self.batch_rows as usize;
             while rows.len() < end {
@@ -212,7 +214,7 @@ impl Hierarchy {
             }
             permute(&mut generator, &mut rows[start..]);
         }
-        Some(rows)
+        Ok(rows)
     }
 
     /// Draws a round's class.
@@ -259,12 +261,14 @@ fn between(generator: &mut ChaCha8Rng, table: &[u32]) -> usize {
     (table[0] + below(generator, (table[1] - table[0]).into()) as u32) as usize
 }
 
-fn entries(domain_of: &[u32], subjects: &[u32]) -> Vec<Entry> {
-    let rows = domain_of.iter().zip(subjects).zip(0..);
-    let mut entries: Vec<Entry> =
-        rows.map(|((domain, subject), row)| (u64::from(*domain), *subject, row)).collect();
-    entries.sort_unstable();
-    entries
+fn entries(domain_of: &[u32], subjects: &[u32]) -> Result<Vec<Entry>, Error> {
+    let mut entries: Vec<Entry> = Vec::with_capacity(domain_of.len());
+    for rows in ranges(domain_of.len() as u64) {
+        let entry = |row: u64| (domain_of[row as usize].into(), subjects[row as usize], row as u32);
+        entries.extend(rows?.map(entry));
+    }
+    sort(&mut entries)?;
+    Ok(entries)
 }
 
 fn entries_of_classes(
@@ -272,14 +276,18 @@ fn entries_of_classes(
     n_domains: u64,
     domain_of: &[u32],
     subjects: &[u32],
-) -> Vec<Entry> {
+) -> Result<Vec<Entry>, Error> {
     let mut entries = Vec::with_capacity(sets.n_entries());
-    for (row, (domain, subject)) in domain_of.iter().zip(subjects).enumerate() {
-        let place = |class: &u32| u64::from(*class) * n_domains + u64::from(*domain);
-        entries.extend(sets.of_row(row).iter().map(|class| (place(class), *subject, row as u32)));
+    for rows in ranges(domain_of.len() as u64) {
+        for row in rows? {
+            let (domain, subject) = (domain_of[row as usize], subjects[row as usize]);
+            let place = |class: &u32| u64::from(*class) * n_domains + u64::from(domain);
+            let classes = sets.of_row(row as usize).iter();
+            entries.extend(classes.map(|class| (place(class), subject, row as u32)));
+        }
     }
-    entries.sort_unstable();
-    entries
+    sort(&mut entries)?;
+    Ok(entries)
 }
 
 /// The first of `n_places` places that no entry has.
@@ -290,12 +298,13 @@ fn missing(entries: &[Entry], n_places: u64) -> Option<u64> {
 }
 
 /// Replaces codes by numbers in the order of the codes. Returns the code of each number.
-pub(super) fn number(labels: &mut [u32]) -> Vec<u32> {
-    let mut codes = labels.to_vec();
-    codes.sort_unstable();
-    codes.dedup();
-    for label in labels {
-        *label = codes.partition_point(|code| *code < *label) as u32;
+pub(super) fn number(labels: &mut [u32]) -> Result<Vec<u32>, Error> {
+    let numbers = LabelNumbers::of(labels)?;
+    for piece in labels.chunks_mut(STOP_ROWS) {
+        begin_rows(piece.len())?;
+        for label in piece.iter_mut() {
+            *label = numbers.of_label(*label) as u32;
+        }
     }
-    codes
+    Ok(numbers.labels())
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng as _;
 
-use super::Replacement;
-use crate::Error;
+use super::{Replacement, reserved};
 use crate::random::{SampleDecision, sample_generator};
+use crate::{Error, stop};
 
 /// Checks weights and scales the largest to 1, so that neither their sum nor a quotient overflows.
 pub(super) fn scaled(
@@ -16,67 +16,70 @@ pub(super) fn scaled(
     replacement: Replacement,
 ) -> Result<Arc<[f64]>, Error> {
     let is_weight = |weight: &f64| weight.is_finite() && *weight >= 0.0;
-    if let Some(row_idx) = weights.iter().position(|weight| !is_weight(weight)) {
+    if let Some(row_idx) = stop::position(weights.iter(), |weight| !is_weight(weight))? {
         return Err(Error::Weight { row_idx, weight: weights[row_idx] });
     }
-    let largest = weights.iter().copied().fold(0.0, f64::max);
+    let mut largest = 0.0;
+    for piece in stop::pieces(weights) {
+        largest = piece?.iter().copied().fold(largest, f64::max);
+    }
     if n_samples > 0 && largest == 0.0 {
         return Err(Error::NoWeights { n_rows: weights.len() });
     }
     // The smallest weights would be scaled to 0, and their rows could never be drawn.
-    let scaled: Arc<[f64]> = match largest {
-        0.0 => weights.into(),
-        _ => weights
-            .iter()
-            .map(
-                |weight| {
-                    if *weight > 0.0 { (weight / largest).max(f64::MIN_POSITIVE) } else { 0.0 }
-                },
-            )
-            .collect(),
-    };
-    let n_rows = scaled.iter().filter(|weight| **weight > 0.0).count() as u64;
+    let mut n_rows = 0;
+    let scaled = stop::map(weights, |weight| {
+        n_rows += u64::from(*weight > 0.0);
+        if *weight > 0.0 { (weight / largest).max(f64::MIN_POSITIVE) } else { 0.0 }
+    })?;
     if replacement == Replacement::Without && n_samples > n_rows {
         return Err(Error::TooManySamples { n_samples, n_rows });
     }
-    Ok(scaled)
+    Ok(scaled.into())
 }
 
-/// Draws independently; the rows ascend. `None` if memory runs out.
+/// Draws independently; the rows ascend.
 ///
 /// Sorts random places along the sum of the weights and walks through them beside the running sum.
 pub(super) fn with_replacement(
     weights: &[f64],
     n_samples: usize,
     (seed, epoch): (u64, u64),
-) -> Option<Vec<u32>> {
+) -> Result<Vec<u32>, Error> {
     let mut generator = sample_generator(seed, epoch, SampleDecision::Draws);
     let mut draws: Vec<u64> = reserved(n_samples)?;
     // A sum of 53-bit numbers distinguishes no more than these 53 bits.
-    draws.extend((0..n_samples).map(|_| generator.next_u64() >> 11));
-    draws.sort_unstable();
-    let total: f64 = weights.iter().sum();
+    for places in stop::ranges(n_samples as u64) {
+        draws.extend(places?.map(|_| generator.next_u64() >> 11));
+    }
+    stop::sort(&mut draws)?;
+    let mut total = 0.0;
+    for piece in stop::pieces(weights) {
+        total = piece?.iter().fold(total, |sum, weight| sum + weight);
+    }
     let place = |draw: u64| draw as f64 * EPSILON * total;
     let mut rows: Vec<u32> = reserved(n_samples)?;
     let (mut sum, mut last) = (0.0, 0);
-    for (row, weight) in (0..).zip(weights).filter(|(_, weight)| **weight > 0.0) {
+    for of_piece in stop::ranges(weights.len() as u64) {
+        for row in of_piece?.filter(|row| weights[*row as usize] > 0.0) {
+            sum += weights[row as usize];
+            last = row as u32;
+            while let Some(draw) = draws.get(rows.len())
+                && place(*draw) < sum
+            {
+                rows.push(last);
+            }
+        }
         if rows.len() == n_samples {
             break;
-        }
-        sum += weight;
-        last = row;
-        while let Some(draw) = draws.get(rows.len())
-            && place(*draw) < sum
-        {
-            rows.push(row);
         }
     }
     // Rounding may put a place past the last row.
     rows.resize(n_samples, last);
-    Some(rows)
+    Ok(rows)
 }
 
-/// Draws one row after another without replacement; the rows ascend. `None` if memory runs out.
+/// Draws one row after another without replacement; the rows ascend.
 ///
 /// Each row gets an exponentially distributed key with its weight as the rate; the rows with the
 /// smallest keys are drawn. Efraimidis and Spirakis, "Weighted random sampling with a reservoir"
@@ -85,22 +88,25 @@ pub(super) fn without_replacement(
     weights: &[f64],
     n_samples: usize,
     (seed, epoch): (u64, u64),
-) -> Option<Vec<u32>> {
+) -> Result<Vec<u32>, Error> {
     let mut generator = sample_generator(seed, epoch, SampleDecision::Keys);
     // Keeps at most about twice the wanted number of keys; larger ones cannot be among the
     // smallest.
     let n_kept = n_samples.saturating_mul(2).clamp(1024, weights.len().max(1024));
     let mut smallest: Vec<(f64, u32)> = reserved(n_kept)?;
-    for (row, weight) in (0..).zip(weights).filter(|(_, weight)| **weight > 0.0) {
-        if smallest.len() == n_kept {
-            keep_smallest(&mut smallest, n_samples);
+    for of_piece in stop::ranges(weights.len() as u64) {
+        for row in of_piece?.filter(|row| weights[*row as usize] > 0.0) {
+            if smallest.len() == n_kept {
+                keep_smallest(&mut smallest, n_samples);
+            }
+            let key = -libm::log(unit(&mut generator)) / weights[row as usize];
+            smallest.push((key, row as u32));
         }
-        smallest.push((-libm::log(unit(&mut generator)) / weight, row));
     }
     keep_smallest(&mut smallest, n_samples);
     let mut rows: Vec<u32> = smallest.into_iter().map(|(_, row)| row).collect();
-    rows.sort_unstable();
-    Some(rows)
+    stop::sort(&mut rows)?;
+    Ok(rows)
 }
 
 fn keep_smallest(keys: &mut Vec<(f64, u32)>, n: usize) {
@@ -118,10 +124,4 @@ const EPSILON: f64 = f64::EPSILON / 2.0;
 fn unit(generator: &mut ChaCha8Rng) -> f64 {
     let part = generator.next_u64() >> 12;
     (2 * part + 1) as f64 * EPSILON
-}
-
-pub(super) fn reserved<T>(n: usize) -> Option<Vec<T>> {
-    let mut list = Vec::new();
-    list.try_reserve_exact(n).ok()?;
-    Some(list)
 }

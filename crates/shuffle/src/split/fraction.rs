@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use super::parts::{Parts, Shares, WHOLE};
 use super::{deal, empty_splits, finished};
 use crate::random::{SplitDecision, below, split_generator};
+use crate::stop::ranges;
 use crate::{Error, RowSet};
 
 /// How the fractions become sizes.
@@ -78,8 +79,10 @@ pub fn by_fraction(
     };
     let mut splits = empty_splits(n_rows, places.len())?;
     let mut generator = split_generator(seed, SplitDecision::Rows);
-    for row in 0..n_rows {
-        splits[deal(&mut generator, &mut places)].add_row(row);
+    for rows in ranges(n_rows) {
+        for row in rows? {
+            splits[deal(&mut generator, &mut places)].add_row(row);
+        }
     }
     Ok(finished(splits))
 }
@@ -87,14 +90,16 @@ pub fn by_fraction(
 fn multinomial(n_rows: u64, parts: &Parts, seed: u64) -> Result<Vec<RowSet>, Error> {
     let mut splits = empty_splits(n_rows, parts.n_splits())?;
     let mut generator = split_generator(seed, SplitDecision::Rows);
-    for row in 0..n_rows {
-        let mut draw = below(&mut generator, WHOLE);
-        let mut split_idx = 0;
-        while parts.as_slice()[split_idx] <= draw {
-            draw -= parts.as_slice()[split_idx];
-            split_idx += 1;
+    for rows in ranges(n_rows) {
+        for row in rows? {
+            let mut draw = below(&mut generator, WHOLE);
+            let mut split_idx = 0;
+            while parts.as_slice()[split_idx] <= draw {
+                draw -= parts.as_slice()[split_idx];
+                split_idx += 1;
+            }
+            splits[split_idx].add_row(row);
         }
-        splits[split_idx].add_row(row);
     }
     Ok(finished(splits))
 }

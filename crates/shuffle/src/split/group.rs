@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::parts::{Parts, WHOLE};
 use super::{empty_splits, finished};
 use crate::random::{SplitDecision, permute, split_generator};
+use crate::stop::pieces;
 use crate::{Error, RowSet};
 
 /// Largest number of passes over all groups to improve their places. A few are enough, because each
@@ -76,7 +77,7 @@ fn split(
     seed: u64,
 ) -> Result<Vec<RowSet>, Error> {
     let parts = Parts::new(fractions)?;
-    let counted = Groups::count(groups, labels);
+    let counted = Groups::count(groups, labels)?;
     let n_filled = parts.as_slice().iter().filter(|part| **part > 0).count();
     if !groups.is_empty() && counted.counts.len() < n_filled {
         return Err(Error::FewerGroupsThanSplits {
@@ -94,10 +95,12 @@ fn split(
 
     let mut splits = empty_splits(groups.len() as u64, fractions.len())?;
     let mut row = 0;
-    for run in groups.chunk_by(|a, b| a == b) {
-        let split_idx = assignment.split_of[counted.idx_of(run[0])];
-        splits[split_idx].add(row..row + run.len() as u64);
-        row += run.len() as u64;
+    for piece in pieces(groups) {
+        for run in piece?.chunk_by(|a, b| a == b) {
+            let split_idx = assignment.split_of[counted.idx_of(run[0])];
+            splits[split_idx].add(row..row + run.len() as u64);
+            row += run.len() as u64;
+        }
     }
     Ok(finished(splits))
 }
@@ -116,27 +119,30 @@ struct Groups {
 }
 
 impl Groups {
-    fn count(groups: &[u32], labels: Option<&[u32]>) -> Self {
+    fn count(groups: &[u32], labels: Option<&[u32]>) -> Result<Self, Error> {
         let mut kinds: BTreeMap<u32, Kind> = BTreeMap::new();
         let mut by_code: BTreeMap<u32, BTreeMap<Kind, u64>> = BTreeMap::new();
         let mut start = 0;
-        for run in groups.chunk_by(|a, b| a == b) {
-            let counts = by_code.entry(run[0]).or_default();
-            *counts.entry(0).or_default() += run.len() as u64;
-            for label_run in
-                labels.iter().flat_map(|l| l[start..start + run.len()].chunk_by(|a, b| a == b))
-            {
-                let next = kinds.len() + 1;
-                let kind = *kinds.entry(label_run[0]).or_insert(next);
-                *counts.entry(kind).or_default() += label_run.len() as u64;
+        for piece in pieces(groups) {
+            for run in piece?.chunk_by(|a, b| a == b) {
+                let counts = by_code.entry(run[0]).or_default();
+                *counts.entry(0).or_default() += run.len() as u64;
+                let of_run = labels
+                    .iter()
+                    .flat_map(|of| of[start..start + run.len()].chunk_by(|a, b| a == b));
+                for label_run in of_run {
+                    let next = kinds.len() + 1;
+                    let kind = *kinds.entry(label_run[0]).or_insert(next);
+                    *counts.entry(kind).or_default() += label_run.len() as u64;
+                }
+                start += run.len();
             }
-            start += run.len();
         }
-        Self {
+        Ok(Self {
             codes: by_code.keys().copied().collect(),
             counts: by_code.into_values().map(|counts| counts.into_iter().collect()).collect(),
             n_kinds: kinds.len() + 1,
-        }
+        })
     }
 
     fn idx_of(&self, code: u32) -> usize {

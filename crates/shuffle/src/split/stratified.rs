@@ -1,11 +1,11 @@
 //! Splits that give each label its share.
 
-use std::collections::BTreeSet;
-
 use super::parts::{Parts, Shares, WHOLE};
 use super::rounding::round_lines;
 use super::{deal, empty_splits, finished};
+use crate::labels::LabelNumbers;
 use crate::random::{SplitDecision, split_generator};
+use crate::stop::pieces;
 use crate::{Error, RowSet};
 
 /// Splits the rows `0..labels.len()` by `fractions`, and the rows of each label by the same
@@ -31,64 +31,28 @@ use crate::{Error, RowSet};
 /// ```
 pub fn stratified(labels: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<RowSet>, Error> {
     let parts = Parts::new(fractions)?;
-    let numbers = LabelNumbers::of(labels);
-    let mut label_rows = vec![0_u64; numbers.distinct.len()];
+    let numbers = LabelNumbers::of(labels)?;
+    let mut label_rows = vec![0_u64; numbers.n_labels()];
     // Neighbouring rows often have the same label, so look up each run once.
-    for run in labels.chunk_by(|a, b| a == b) {
-        label_rows[numbers.of_label(run[0])] += run.len() as u64;
+    for piece in pieces(labels) {
+        for run in piece?.chunk_by(|a, b| a == b) {
+            label_rows[numbers.of_label(run[0])] += run.len() as u64;
+        }
     }
     let mut places = sizes(&parts, &label_rows, seed);
     let mut splits = empty_splits(labels.len() as u64, parts.n_splits())?;
     let mut generator = split_generator(seed, SplitDecision::Rows);
     let mut row = 0;
-    for run in labels.chunk_by(|a, b| a == b) {
-        let places = &mut places[numbers.of_label(run[0])];
-        for _ in run {
-            splits[deal(&mut generator, places)].add_row(row);
-            row += 1;
+    for piece in pieces(labels) {
+        for run in piece?.chunk_by(|a, b| a == b) {
+            let places = &mut places[numbers.of_label(run[0])];
+            for _ in run {
+                splits[deal(&mut generator, places)].add_row(row);
+                row += 1;
+            }
         }
     }
     Ok(finished(splits))
-}
-
-/// Labels below this have their numbers in a table.
-const TABLE_LEN: u32 = 1 << 20;
-
-/// The distinct labels, numbered in ascending order.
-struct LabelNumbers {
-    distinct: Vec<u32>,
-    /// The number of each label; empty if some label is too large for a table.
-    table: Vec<u32>,
-}
-
-impl LabelNumbers {
-    fn of(labels: &[u32]) -> Self {
-        let most = labels.iter().copied().max().unwrap_or(0);
-        if most >= TABLE_LEN {
-            let distinct: BTreeSet<u32> =
-                labels.chunk_by(|a, b| a == b).map(|run| run[0]).collect();
-            return Self { distinct: distinct.into_iter().collect(), table: Vec::new() };
-        }
-        let mut is_there = vec![false; most as usize + 1];
-        for label in labels {
-            is_there[*label as usize] = true;
-        }
-        let distinct: Vec<u32> = (0..=most).filter(|label| is_there[*label as usize]).collect();
-        // Labels that are not there keep 0, which nothing reads.
-        let mut table = vec![0; most as usize + 1];
-        for (number, label) in (0..).zip(&distinct) {
-            table[*label as usize] = number;
-        }
-        Self { distinct, table }
-    }
-
-    /// The number of one of the labels.
-    fn of_label(&self, label: u32) -> usize {
-        match self.table.get(label as usize) {
-            Some(number) => *number as usize,
-            None => self.distinct.partition_point(|other| *other < label),
-        }
-    }
 }
 
 /// Rows of each label in each split.

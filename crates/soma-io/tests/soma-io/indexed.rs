@@ -120,7 +120,9 @@ fn rows_without_joinids_of_their_own_are_an_error() {
     schema.attributes = vec![Attribute::new("number", Datatype::Int64)];
     Array::create(&context, obs, &schema).unwrap();
     let array = Array::open_for_writing(&context, obs, None).unwrap();
-    metadata.iter().for_each(|(key, value)| array.put_metadata(key, value).unwrap());
+    for (key, value) in &metadata {
+        array.put_metadata(key, value).unwrap();
+    }
     array.close().unwrap();
     let text = open(&path, None, ReaderChoice::Native).obs().unwrap_err().to_string();
     assert!(text.contains("no column soma_joinid of 64-bit integers"), "{text}");

@@ -218,8 +218,11 @@ fn merge_commits(experiment: &Path) {
         tiledb::Array::consolidate(&context, uri.to_str().unwrap()).unwrap();
         tiledb::Array::vacuum(&context, uri.to_str().unwrap()).unwrap();
         let commits = std::fs::read_dir(uri.join("__commits")).unwrap();
-        let names: Vec<_> = commits.map(|entry| entry.unwrap().file_name()).collect();
-        assert!(names.iter().all(|name| !name.to_str().unwrap().ends_with(".del")), "{names:?}");
+        let names: Vec<_> = commits.map(|entry| entry.unwrap().path()).collect();
+        assert!(
+            names.iter().all(|name| name.extension().is_none_or(|kind| kind != "del")),
+            "{names:?}"
+        );
     }
 }
 

@@ -9,7 +9,7 @@ fn experiment(folder: &tempfile::TempDir, measurement: &str, layers: &[&str]) ->
     let uri = folder.path().join(format!("{measurement}-{}", layers.join("-")));
     let uri = uri.to_str().unwrap();
     let mut small = Small::new(8, 6, 2);
-    small.spec.measurement = measurement.to_owned();
+    measurement.clone_into(&mut small.spec.measurement);
     small.spec.layers = layers.iter().map(|layer| (*layer).to_owned()).collect();
     small.write(uri).unwrap();
     Experiment::open(uri, &OpenOptions::default()).unwrap()

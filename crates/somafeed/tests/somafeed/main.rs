@@ -2,6 +2,8 @@
 //! settings, without libtiledb and libtorch or with torch, and need no build script.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod soak;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -171,8 +171,8 @@ fn filters_and_transforms_are_taken_and_noted() {
     let [record] = &bed.sweep("chosen", &arguments.concat())[..] else { panic!("one point") };
     assert_eq!((record.data.total_rows, record.data.n_cols), (88, 200));
     assert_eq!(record.measured.n_rows, Some(88));
-    assert_eq!(record.point.settings.get("obs_filter"), Some(filtered[1].as_ref()));
-    assert_eq!(record.point.settings.get("var_filter"), Some(filtered[3].as_ref()));
+    assert_eq!(record.point.settings.get("obs_filter"), Some(filtered[1]));
+    assert_eq!(record.point.settings.get("var_filter"), Some(filtered[3]));
     let done = record.point.settings.get("transform");
     assert_eq!(done, Some("per 10000 of raw_sum, log1p, clipped to 0..10"));
     assert_eq!(record.point.form, "f16");

@@ -192,7 +192,7 @@ impl DenseFragment {
     pub(super) fn new(
         layout: &DenseLayout,
         folder: FragmentFolder,
-        footer: FooterFields,
+        footer: &FooterFields,
         values: StoredValues,
     ) -> Result<Option<Self>, Fault> {
         if !footer.is_dense {

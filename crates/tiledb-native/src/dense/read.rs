@@ -104,7 +104,7 @@ impl DenseArray {
                 n_bytes <= FETCH_BYTES
             };
             let (now, later) = rest.split_at(rest.iter().take_while(fits).count().max(1));
-            self.read_group(now, conversion, fill[0], &mut buffer, &mut stats, (width, out))?;
+            self.read_group(now, (conversion, fill[0]), &mut buffer, &mut stats, (width, out))?;
             rest = later;
         }
         stats.values = out.len() as u64;
@@ -188,8 +188,7 @@ impl DenseArray {
     fn read_group(
         &self,
         blocks: &[Block<'_>],
-        conversion: Conversion,
-        fill: f32,
+        (conversion, fill): (Conversion, f32),
         buffer: &mut Vec<u8>,
         stats: &mut ReadStats,
         (width, out): (usize, &mut [f32]),
@@ -267,25 +266,24 @@ impl DenseArray {
         (out, n_columns): (&mut [f32], usize),
     ) -> Result<u64, Fault> {
         let value_bytes = conversion.number.size();
-        let chunks = match &part.chunks {
-            Some(chunks) => Arc::clone(chunks),
-            None => {
-                let n_cells = self.layout.tile_cells() as usize;
-                let found =
-                    Chunks::find(bytes.first().copied().unwrap_or_default(), n_cells, value_bytes)?;
-                let found = Arc::new(found);
-                let mut known = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
-                known.insert((part.fragment, part.tile), Arc::clone(&found));
-                found
-            }
+        let chunks = if let Some(chunks) = &part.chunks {
+            Arc::clone(chunks)
+        } else {
+            let n_cells = self.layout.tile_cells() as usize;
+            let found =
+                Chunks::find(bytes.first().copied().unwrap_or_default(), n_cells, value_bytes)?;
+            let found = Arc::new(found);
+            let mut known = self.chunks.lock().unwrap_or_else(PoisonError::into_inner);
+            known.insert((part.fragment, part.tile), Arc::clone(&found));
+            found
         };
         let places: HashMap<usize, usize> = part.wanted.iter().copied().zip(0..).collect();
-        let of_chunk = |chunk: usize| match &part.chunks {
-            Some(_) => places.get(&chunk).and_then(|at| bytes.get(*at).copied()),
-            None => {
-                let range = chunks.bytes(chunk);
-                bytes.first().and_then(|tile| tile.get(range.start as usize..range.end as usize))
+        let of_chunk = |chunk: usize| {
+            if part.chunks.is_some() {
+                return places.get(&chunk).and_then(|at| bytes.get(*at).copied());
             }
+            let range = chunks.bytes(chunk);
+            bytes.first().and_then(|tile| tile.get(range.start as usize..range.end as usize))
         };
         let pipeline = &self.fragments[part.fragment].values.pipeline;
         let mut decoder = Decoder::default();

@@ -83,7 +83,9 @@ impl Kept {
         let latest = latest.into_values().filter(|cell| !cell.is_deleted);
         let mut cells: Vec<Candidate> = latest.collect();
         cells.sort_unstable_by_key(|cell| (cell.tile, cell.cell));
-        cells.into_iter().for_each(|cell| found.add(cell));
+        for cell in cells {
+            found.add(cell);
+        }
         Ok(found)
     }
 

@@ -1,0 +1,250 @@
+//! Ends loops over rows from another thread.
+//!
+//! Samplings, splits and encoders of 10^8 rows take seconds. A [`Stop`] for the thread that makes
+//! them ([`Stop::watch`]) ends each of their loops with [`Error::Stopped`], at most [`STOP_ROWS`]
+//! rows after it was set. It never changes a result that is returned.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::Error;
+
+/// Rows that a loop handles between two looks at the [`Stop`] of its thread.
+pub const STOP_ROWS: usize = 1 << 16;
+
+thread_local! {
+    static OF_THREAD: RefCell<Option<Stop>> = const { RefCell::new(None) };
+}
+
+/// Asks work in other threads to end. Clones set and see the same flag.
+///
+/// ```
+/// use shuffle::{Error, Stop, split};
+///
+/// let stop = Stop::default();
+/// stop.set();
+/// let groups = vec![0; 1000];
+/// let stopped = stop.watch(|| split::stratified(&groups, &[0.5, 0.5], 42));
+/// assert_eq!(stopped.unwrap_err(), Error::Stopped);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<Flag>);
+
+#[derive(Debug, Default)]
+struct Flag {
+    is_set: AtomicBool,
+    /// Rows that watched loops have begun, or would have.
+    n_rows: AtomicU64,
+    /// The number of rows at which the flag sets itself; 0 means never.
+    at_row: u64,
+}
+
+impl Stop {
+    /// A stop that sets itself once watched loops have handled this many rows, so that a test ends
+    /// work in its middle. 0 means never.
+    pub fn at_row(at_row: u64) -> Self {
+        Self(Arc::new(Flag { at_row, ..Flag::default() }))
+    }
+
+    /// Whether work should end.
+    pub fn is_set(&self) -> bool {
+        self.0.is_set.load(Ordering::Relaxed)
+    }
+
+    /// Asks work to end.
+    pub fn set(&self) {
+        self.0.is_set.store(true, Ordering::Relaxed);
+    }
+
+    /// Number of rows that watched loops have begun to handle, with those that a loop did not
+    /// handle because it ended before.
+    pub fn n_rows(&self) -> u64 {
+        self.0.n_rows.load(Ordering::Relaxed)
+    }
+
+    /// Does work on this thread whose loops over rows end with [`Error::Stopped`] soon after this
+    /// stop was set.
+    pub fn watch<T>(&self, work: impl FnOnce() -> T) -> T {
+        /// Restores the stop of the work around, also after a panic.
+        struct Around(Option<Stop>);
+        impl Drop for Around {
+            fn drop(&mut self) {
+                OF_THREAD.set(self.0.take());
+            }
+        }
+        let _around = Around(OF_THREAD.replace(Some(self.clone())));
+        work()
+    }
+
+    /// Counts rows that are about to be handled.
+    fn begin(&self, n_rows: u64) -> Result<(), Error> {
+        let flag = &*self.0;
+        let n_before = flag.n_rows.fetch_add(n_rows, Ordering::Relaxed);
+        if flag.at_row > 0 && n_before >= flag.at_row {
+            self.set();
+        }
+        if self.is_set() { Err(Error::Stopped) } else { Ok(()) }
+    }
+}
+
+/// To be called before each [`STOP_ROWS`] rows of a loop, or fewer.
+///
+/// # Errors
+/// The thread's work is to end.
+pub fn begin_rows(n_rows: usize) -> Result<(), Error> {
+    OF_THREAD.with_borrow(|stop| stop.as_ref().map_or(Ok(()), |stop| stop.begin(n_rows as u64)))
+}
+
+/// The rows in pieces, of at most [`STOP_ROWS`] each; errors once the thread's work is to end.
+pub fn pieces<Row>(rows: &[Row]) -> impl Iterator<Item = Result<&[Row], Error>> {
+    rows.chunks(STOP_ROWS).map(|piece| begin_rows(piece.len()).map(|()| piece))
+}
+
+/// Like [`pieces`], of the numbers `0..n_rows`.
+pub fn ranges(n_rows: u64) -> impl Iterator<Item = Result<Range<u64>, Error>> {
+    let piece = STOP_ROWS as u64;
+    (0..n_rows.div_ceil(piece)).map(move |idx| {
+        let range = idx * piece..n_rows.min((idx + 1) * piece);
+        begin_rows((range.end - range.start) as usize).map(|()| range)
+    })
+}
+
+/// Handles each row of an iterator.
+///
+/// # Errors
+/// A row's error; the thread's work is to end.
+pub fn each<Row, E: From<Error>>(
+    mut rows: impl ExactSizeIterator<Item = Row>,
+    mut handle: impl FnMut(Row) -> Result<(), E>,
+) -> Result<(), E> {
+    for piece in ranges(rows.len() as u64) {
+        let piece = piece?;
+        rows.by_ref().take((piece.end - piece.start) as usize).try_for_each(&mut handle)?;
+    }
+    Ok(())
+}
+
+/// A value for each row.
+///
+/// # Errors
+/// The thread's work is to end.
+pub fn map<Row, Value>(
+    rows: &[Row],
+    mut value: impl FnMut(&Row) -> Value,
+) -> Result<Vec<Value>, Error> {
+    let mut values = Vec::with_capacity(rows.len());
+    for piece in pieces(rows) {
+        values.extend(piece?.iter().map(&mut value));
+    }
+    Ok(values)
+}
+
+/// The position of the first row that is looked for.
+///
+/// # Errors
+/// The thread's work is to end.
+pub fn position<Row>(
+    mut rows: impl ExactSizeIterator<Item = Row>,
+    mut is_it: impl FnMut(Row) -> bool,
+) -> Result<Option<usize>, Error> {
+    for piece in ranges(rows.len() as u64) {
+        let piece = piece?;
+        let mut rows = rows.by_ref().take((piece.end - piece.start) as usize);
+        if let Some(at) = rows.position(&mut is_it) {
+            return Ok(Some(piece.start as usize + at));
+        }
+    }
+    Ok(None)
+}
+
+/// Sorts; the order of equal items is any.
+///
+/// # Errors
+/// The thread's work is to end; the items are then in any order.
+pub(crate) fn sort<Item: Ord + Copy>(items: &mut Vec<Item>) -> Result<(), Error> {
+    let mut sorted_len = STOP_ROWS;
+    for piece in items.chunks_mut(sorted_len) {
+        begin_rows(piece.len())?;
+        piece.sort_unstable();
+    }
+    let mut merged = Vec::with_capacity(if items.len() > sorted_len { items.len() } else { 0 });
+    while sorted_len < items.len() {
+        for pair in items.chunks(2 * sorted_len) {
+            let (low, high) = pair.split_at(sorted_len.min(pair.len()));
+            merge(low, high, &mut merged)?;
+        }
+        std::mem::swap(items, &mut merged);
+        merged.clear();
+        sorted_len *= 2;
+    }
+    Ok(())
+}
+
+/// Appends the items of two sorted lists in their order.
+fn merge<Item: Ord + Copy>(
+    mut low: &[Item],
+    mut high: &[Item],
+    merged: &mut Vec<Item>,
+) -> Result<(), Error> {
+    while !low.is_empty() && !high.is_empty() {
+        // Neither list ends within these steps.
+        let n_steps = low.len().min(high.len()).min(STOP_ROWS);
+        begin_rows(n_steps)?;
+        let (mut of_low, mut of_high) = (0, 0);
+        merged.extend((0..n_steps).map(|_| {
+            let (first, second) = (low[of_low], high[of_high]);
+            let is_second = second < first;
+            of_low += usize::from(!is_second);
+            of_high += usize::from(is_second);
+            if is_second { second } else { first }
+        }));
+        (low, high) = (&low[of_low..], &high[of_high..]);
+    }
+    for rest in [low, high] {
+        for piece in pieces(rest) {
+            merged.extend_from_slice(piece?);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        #[test]
+        fn lists_of_any_length_are_sorted(seed in any::<u64>(), n_rows in 0_usize..400_000) {
+            let mixed = |row: u64| (row ^ seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+            let mut items: Vec<u64> = (0..n_rows as u64).map(mixed).collect();
+            let mut expected = items.clone();
+            expected.sort_unstable();
+            sort(&mut items).unwrap();
+            prop_assert!(items == expected);
+        }
+    }
+
+    #[test]
+    fn a_stop_ends_loops_within_the_stated_rows() {
+        let rows = vec![0_u8; 10 * STOP_ROWS + 1];
+        let stop = Stop::at_row(3 * STOP_ROWS as u64 + 1);
+        assert_eq!(stop.watch(|| map(&rows, |_| ())), Err(Error::Stopped));
+        // The last of them were not handled.
+        assert_eq!(stop.n_rows(), 5 * STOP_ROWS as u64);
+        // No longer watched.
+        assert_eq!(map(&rows, |_| ()).map(|values| values.len()), Ok(rows.len()));
+    }
+
+    #[test]
+    fn all_rows_are_in_pieces() {
+        let n_rows = 2 * STOP_ROWS as u64 + 7;
+        let all: Result<Vec<_>, _> = ranges(n_rows).collect();
+        assert_eq!(all.unwrap().into_iter().flatten().count() as u64, n_rows);
+        assert_eq!(position([1, 2, 3].iter(), |row| *row == 3), Ok(Some(2)));
+    }
+}
