@@ -43,6 +43,16 @@ pub(crate) struct PlaceInShard {
     pub(crate) version: Arc<FileVersion>,
 }
 
+/// Whether all chunks have the shape of the first one.
+fn is_regular(array: &Array<Store>) -> bool {
+    let grid = array.chunk_grid_shape();
+    let (first, last): (Vec<u64>, Vec<u64>) = grid.iter().map(|n| (0, n.saturating_sub(1))).unzip();
+    let Ok(shape) = array.chunk_shape(&first) else { return false };
+    let n_chunks = array.shape().iter().zip(&shape).map(|(len, chunk)| len.div_ceil(chunk.get()));
+    n_chunks.eq(grid.iter().copied())
+        && array.chunk_shape(&last).is_ok_and(|of_last| of_last == shape)
+}
+
 /// Fails if a file is no longer in the version `first`.
 pub(crate) fn check_version(
     storage: &dyn Storage,
@@ -56,16 +66,6 @@ pub(crate) fn check_version(
             "{file} changed while the array was open: its index, or a part of it, was read before; open its storage and the array again"
         )
         .into()),
-    }
-}
-
-/// The version of a file; `None` if there is no file.
-pub(crate) fn version_of(storage: &dyn Storage, file: &str) -> Result<Option<FileVersion>, Cause> {
-    match storage.versions(&[file]).pop() {
-        Some(Ok(version)) => Ok(Some(version)),
-        Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Some(Err(error)) => Err(error.into()),
-        None => Err("the storage knows no version of it".into()),
     }
 }
 
@@ -89,6 +89,9 @@ pub(crate) type ChunkForm = (Vec<NonZeroU64>, Arc<CodecChain>);
 impl ChunkFiles {
     /// The chunks of the array at `path`, with their form.
     pub(crate) fn new(array: Array<Store>, path: &str) -> Result<(Self, ChunkForm), Cause> {
+        if !is_regular(&array) {
+            return Err("its chunks do not have the same shape everywhere".into());
+        }
         let path = path.to_owned();
         let first = vec![0; array.dimensionality()];
         let outer: Vec<NonZeroU64> = array.chunk_shape(&first)?;

@@ -1,125 +1,267 @@
-//! Reads and decodes the chunks of one task into the rows that want them.
+//! The chunks that some rows want: found, read and decoded into these rows.
 
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
 use storage::{FileVersion, Piece, Storage};
 use worktime::{ReadStats, ThreadTime};
 
-use crate::chunk_files::{ChunkFile, PlaceInShard, check_version, version_of};
+use crate::chunk_files::{ChunkFile, PlaceInShard};
+use crate::chunks::Chunks;
+use crate::convert::Convert;
 use crate::decoder::Contexts;
 use crate::error::Cause;
 use crate::fetch_far::fetch_all;
 use crate::geometry::{Segment, SelectedChunk};
+use crate::joined::join;
 use crate::memory::{check_chunk, words};
 use crate::read::Failure;
-use crate::variable::OpenVariable;
+use crate::read_files::ReadFiles;
 
-/// A row that wants chunks of a task.
+/// Consecutive rows of the chunks of a task, and their memory.
 #[derive(Debug)]
-pub(crate) struct RowTarget<'a> {
-    /// The row's index in the chunk.
-    row_in_chunk: usize,
-    /// The memory of the segment in this row.
+pub(crate) struct Rows<'a> {
+    /// The first row in the chunk.
+    pub(crate) first: usize,
+    pub(crate) len: usize,
+    /// The memory of the task's elements in these rows, one row after another.
     pub(crate) into: &'a mut [u8],
 }
 
-/// The chunks of one segment in one range of the first dimension, and the rows that want them.
+/// The chunks of some segments in one range of the first dimension, and the rows that want them.
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
-    pub(crate) variable: &'a OpenVariable,
+    pub(crate) chunks: &'a Chunks,
+    pub(crate) convert: &'a Convert,
     /// The chunks' index in the first dimension.
-    chunk_row: u64,
-    pub(crate) segment: &'a Segment,
-    pub(crate) rows: Vec<RowTarget<'a>>,
+    pub(crate) chunk_row: u64,
+    pub(crate) segments: &'a [Segment],
+    pub(crate) rows: Vec<Rows<'a>>,
 }
 
-/// The tasks that read the rows `steps` of a variable into `into`, one after another.
+/// A chunk of a task.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TaskChunk<'a> {
+    pub(crate) selected: &'a SelectedChunk,
+    /// The first element of its segment in the task's rows.
+    pub(crate) start: usize,
+}
+
+/// The stored bytes of a chunk.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// Its number among the files of the read.
+    pub(crate) file: usize,
+    pub(crate) range: Range<u64>,
+}
+
+/// The chunks of a task, each with its place if it is stored.
+pub(crate) type PlacedChunks<'a> = Vec<(TaskChunk<'a>, Option<Place>)>;
+
+/// Finds the chunks of tasks, all of them together.
+pub(crate) fn place<'a>(
+    storage: &dyn Storage,
+    tasks: &[Task<'a>],
+    files: &mut ReadFiles<'a>,
+) -> Result<Vec<PlacedChunks<'a>>, Failure> {
+    let mut found = Vec::new();
+    for task in tasks {
+        for chunk in task.wanted() {
+            let file = task.chunks.files.find(storage, &task.indices(chunk));
+            found.push(file.map_err(|source| task.failure(chunk, &source))?);
+        }
+    }
+    let whole = found.iter().flatten().filter(|file| file.in_shard.is_none());
+    let whole: Vec<&str> = whole.map(|file| file.file.as_str()).collect();
+    let mut versions = storage.versions(&whole).into_iter();
+    let mut found = found.into_iter();
+    let mut placed = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        let mut of_task = Vec::new();
+        for chunk in task.wanted() {
+            let place = locate(found.next().flatten(), &mut versions).and_then(|located| {
+                let Some((file, range, version)) = located else { return Ok(None) };
+                check_stored_len(&range, task.chunks)?;
+                let file = files.add(file, version, (task.chunks, &task.indices(chunk)));
+                Ok(Some(Place { file, range }))
+            });
+            of_task.push((chunk, place.map_err(|source| task.failure(chunk, &source))?));
+        }
+        placed.push(of_task);
+    }
+    Ok(placed)
+}
+
+/// The file, the range and the version of a chunk that was found; `None` if it is not stored.
+/// `versions` are those of files that are chunks.
+fn locate(
+    found: Option<ChunkFile>,
+    versions: &mut impl Iterator<Item = io::Result<FileVersion>>,
+) -> Result<Option<(String, Range<u64>, Arc<FileVersion>)>, Cause> {
+    let Some(ChunkFile { file, in_shard }) = found else { return Ok(None) };
+    if let Some(PlaceInShard { range, version }) = in_shard {
+        return Ok(Some((file, range, version)));
+    }
+    match versions.next() {
+        Some(Ok(version)) => Ok(Some((file, 0..version.size, Arc::new(version)))),
+        Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Some(Err(error)) => Err(error.into()),
+        None => Err("the storage knows no version of it".into()),
+    }
+}
+
+/// The tasks that read the rows `steps` into `into`, one after another.
 pub(crate) fn tasks<'a>(
-    variable: &'a OpenVariable,
+    (chunks, convert): (&'a Chunks, &'a Convert),
     steps: &[u64],
     into: &'a mut [u8],
 ) -> Vec<Task<'a>> {
-    let geometry = &variable.geometry;
-    let rows = into.chunks_exact_mut(variable.row_bytes());
+    let (geometry, n_to) = (&chunks.geometry, convert.n_bytes(chunks.stored));
+    let rows = into.chunks_exact_mut(geometry.row_len * n_to);
     let mut rows: Vec<(u64, &mut [u8])> = steps.iter().copied().zip(rows).collect();
     rows.sort_by_key(|(step, _)| *step);
     let mut tasks: Vec<Task<'a>> = Vec::new();
     for (step, row) in rows {
         let chunk_row = step / geometry.chunk_rows;
-        let row_in_chunk = (step % geometry.chunk_rows) as usize;
-        let n_segments = geometry.segments.len();
+        let first = (step % geometry.chunk_rows) as usize;
         if tasks.last().is_none_or(|last| last.chunk_row != chunk_row) {
-            tasks.extend(geometry.segments.iter().map(|segment| Task {
-                variable,
-                chunk_row,
-                segment,
-                rows: Vec::new(),
+            tasks.extend(geometry.segments.chunks(1).map(|segments| {
+                let rows = Vec::new();
+                Task { chunks, convert, chunk_row, segments, rows }
             }));
         }
         let mut rest = row;
-        let first = tasks.len() - n_segments;
-        for task in &mut tasks[first..] {
-            let n_bytes = task.segment.elements.len() * variable.element.n_bytes();
-            let (into, after) = rest.split_at_mut(n_bytes);
-            task.rows.push(RowTarget { row_in_chunk, into });
+        let first_task = tasks.len() - geometry.segments.len();
+        for task in &mut tasks[first_task..] {
+            let (into, after) = rest.split_at_mut(task.row_elements() * n_to);
+            task.rows.push(Rows { first, len: 1, into });
             rest = after;
         }
     }
     tasks
 }
 
-impl Task<'_> {
+impl<'a> Task<'a> {
     /// Bytes that the task delivers.
     pub(crate) fn n_bytes(&self) -> usize {
-        self.rows.iter().map(|row| row.into.len()).sum()
+        self.rows.iter().map(|rows| rows.into.len()).sum()
     }
 
     /// Bytes of its chunks, whole and decoded: about as many are fetched, at most.
     pub(crate) fn fetched_bytes(&self) -> u64 {
-        (self.segment.chunks.len() * self.variable.chunk_bytes()) as u64
+        (self.n_chunks() * self.chunks.chunk_bytes()) as u64
+    }
+
+    /// The number of its chunks.
+    pub(crate) fn n_chunks(&self) -> usize {
+        self.segments.iter().map(|segment| segment.chunks.len()).sum()
+    }
+
+    /// Elements of a row that its segments have.
+    fn row_elements(&self) -> usize {
+        let start = self.segments.first().map_or(0, |segment| segment.elements.start);
+        self.segments.last().map_or(0, |segment| segment.elements.end - start)
+    }
+
+    /// Its chunks.
+    pub(crate) fn wanted(&self) -> impl Iterator<Item = TaskChunk<'a>> + use<'a> {
+        let segments = self.segments;
+        let first = segments.first().map_or(0, |segment| segment.elements.start);
+        segments.iter().flat_map(move |segment| {
+            let start = segment.elements.start - first;
+            segment.chunks.iter().map(move |selected| TaskChunk { selected, start })
+        })
     }
 
     /// The indices of a chunk.
-    pub(crate) fn indices(&self, chunk: &SelectedChunk) -> Vec<u64> {
-        std::iter::once(self.chunk_row).chain(chunk.indices.iter().copied()).collect()
+    pub(crate) fn indices(&self, chunk: TaskChunk<'_>) -> Vec<u64> {
+        std::iter::once(self.chunk_row).chain(chunk.selected.indices.iter().copied()).collect()
     }
 
-    /// The place of a whole chunk that is delivered as it is decoded, to a single row.
-    fn direct(&mut self, chunk: &SelectedChunk) -> Option<&mut [u8]> {
-        let variable = self.variable;
-        if variable.geometry.chunk_rows != 1 || variable.convert != crate::convert::Convert::Copy {
+    /// The failure of a chunk.
+    pub(crate) fn failure(&self, chunk: TaskChunk<'_>, source: &Cause) -> Failure {
+        self.chunks.failure(&self.indices(chunk), source)
+    }
+
+    /// The place of a whole chunk that is delivered as it is decoded.
+    fn direct(&mut self, chunk: TaskChunk<'_>) -> Option<&mut [u8]> {
+        let (n_bytes, row_elements) = (self.chunks.stored.n_bytes(), self.row_elements());
+        let elements = chunk.selected.part.whole().filter(|_| self.convert.is_copy())?;
+        let [Rows { first: 0, len, into }] = &mut self.rows[..] else { return None };
+        let is_whole = *len as u64 == self.chunks.geometry.chunk_rows;
+        if !is_whole || (1 < *len && elements.len() != row_elements) {
             return None;
         }
-        let [row] = &mut self.rows[..] else { return None };
-        let elements = chunk.part.whole()?;
-        let n_bytes = variable.element.n_bytes();
-        row.into.get_mut(elements.start * n_bytes..elements.end * n_bytes)
+        let start = (chunk.start + elements.start) * n_bytes;
+        into.get_mut(start..start + *len * elements.len() * n_bytes)
+    }
+
+    /// Decodes a chunk as far as needed, puts its selected part into the rows that want it, and
+    /// returns how many bytes were decoded.
+    fn put(
+        &mut self,
+        chunk: TaskChunk<'_>,
+        encoded: &[u8],
+        (decoded, contexts): (&mut Vec<u64>, &mut Contexts),
+    ) -> Result<usize, Cause> {
+        let chunks = self.chunks;
+        let n_bytes = chunks.chunk_bytes();
+        if let Some(into) = self.direct(chunk) {
+            chunks.decoder.decode(encoded, into, contexts)?;
+            return Ok(n_bytes);
+        }
+        let is_aligned = encoded.as_ptr().addr().is_multiple_of(chunks.stored.n_bytes());
+        if chunks.decoder.is_raw() && encoded.len() == n_bytes && is_aligned {
+            self.scatter(chunk, encoded);
+            return Ok(n_bytes);
+        }
+        let n_rows = self.rows.iter().map(|rows| rows.first + rows.len).max().unwrap_or(0);
+        let to_decode = chunks.decoder.bytes_to_decode(n_rows * chunks.chunk_row_bytes(), n_bytes);
+        check_chunk(to_decode)?;
+        let decoded = words(decoded, to_decode)?;
+        chunks.decoder.decode_first(encoded, (decoded, n_bytes), contexts)?;
+        self.scatter(chunk, decoded);
+        Ok(to_decode)
     }
 
     /// Copies the selected part of a decoded chunk to its rows.
-    fn scatter(&mut self, chunk: &SelectedChunk, decoded: &[u8]) {
-        let Self { variable, rows, .. } = self;
-        let row_bytes = variable.chunk_row_bytes();
-        for RowTarget { row_in_chunk, into } in rows {
-            let row = &decoded[*row_in_chunk * row_bytes..][..row_bytes];
-            variable.scatter(&chunk.part, (row, 0), into);
+    fn scatter(&mut self, chunk: TaskChunk<'_>, decoded: &[u8]) {
+        let (row_elements, part) = (self.row_elements(), &chunk.selected.part);
+        let is_row = part.whole().is_some_and(|elements| elements.len() == row_elements);
+        let Self { chunks, convert, rows, .. } = self;
+        let from_bytes = chunks.chunk_row_bytes();
+        let n_to = convert.n_bytes(chunks.stored);
+        for Rows { first, len, into } in rows {
+            let from = &decoded[*first * from_bytes..][..*len * from_bytes];
+            if is_row {
+                convert.run(chunks.stored, from, into);
+                continue;
+            }
+            let into = into.chunks_exact_mut(row_elements * n_to);
+            for (from, into) in from.chunks_exact(from_bytes).zip(into) {
+                let into = &mut into[chunk.start * n_to..];
+                convert.scatter(chunks.stored, part, (from, 0), into);
+            }
         }
     }
 
-    /// Writes the fill value where a chunk that is not stored would go.
-    pub(crate) fn fill(&mut self, chunk: &SelectedChunk) {
-        let Self { variable, rows, .. } = self;
-        let n_to = variable.element.n_bytes();
-        let mut stored = [0_u64];
-        let mut element = [0_u64];
-        let stored: &mut [u8] = &mut bytemuck::bytes_of_mut(&mut stored)[..variable.fill.len()];
-        stored.copy_from_slice(&variable.fill);
-        let element: &mut [u8] = &mut bytemuck::bytes_of_mut(&mut element)[..n_to];
-        variable.convert.run(stored, element);
-        for RowTarget { into, .. } in rows {
-            chunk.part.for_each_run(|run| {
-                let to = &mut into[run.dst * n_to..][..run.len * n_to];
+    /// Writes the fill value where a chunk that is not stored would go. The chunk itself takes no
+    /// memory: no byte says that it is as large as the metadata has it.
+    pub(crate) fn fill(&mut self, chunk: TaskChunk<'_>) {
+        let row_elements = self.row_elements();
+        let Self { chunks, convert, rows, .. } = self;
+        let n_to = convert.n_bytes(chunks.stored);
+        // Words are aligned for every type.
+        let (mut stored, mut element) = ([0_u64], [0_u64]);
+        let stored = &mut bytemuck::bytes_of_mut(&mut stored)[..chunks.fill.len()];
+        stored.copy_from_slice(&chunks.fill);
+        let element = &mut bytemuck::bytes_of_mut(&mut element)[..n_to];
+        convert.run(chunks.stored, stored, element);
+        for row in rows.iter_mut().flat_map(|rows| rows.into.chunks_exact_mut(row_elements * n_to))
+        {
+            chunk.selected.part.for_each_run(|run| {
+                let to = &mut row[(chunk.start + run.dst) * n_to..][..run.len * n_to];
                 to.chunks_exact_mut(n_to).for_each(|to| to.copy_from_slice(element));
             });
         }
@@ -129,7 +271,7 @@ impl Task<'_> {
 /// What a reading thread uses again, and what it counts.
 #[derive(Debug, Default)]
 pub(crate) struct Worker {
-    /// A chunk as stored. Words, so that elements in it are aligned.
+    /// Chunks as stored. Words, so that elements in them are aligned.
     pub(crate) encoded: Vec<u64>,
     /// A chunk decoded.
     decoded: Vec<u64>,
@@ -149,227 +291,188 @@ impl Worker {
             return self.run_far(storage, tasks);
         }
         for task in tasks {
-            let (variable, segment) = (task.variable, task.segment);
-            if task.is_interleaved() {
-                self.run_interleaved(storage, task)?;
-                continue;
-            }
-            let mut shard = ReadShard::default();
-            for chunk in &segment.chunks {
-                let indices = task.indices(chunk);
-                let read = self.read_near(storage, task, (chunk, &indices), &mut shard);
-                read.map_err(|source| failure(variable, &indices, &source))?;
-            }
-            let checked = shard.check(storage);
-            checked.map_err(|source| failure(variable, &shard.chunk, &source))?;
+            let mut files = ReadFiles::default();
+            let placed =
+                place(storage, std::slice::from_ref(task), &mut files)?.pop().unwrap_or_default();
+            let read = if task.is_interleaved() {
+                self.read_bands(storage, task, (&placed, &files))
+            } else {
+                self.read_each(storage, task, (&placed, &files))
+            };
+            // Bytes that make no chunk may come from another version.
+            files.check(storage).and(read)?;
         }
         Ok(())
     }
 
-    /// Reads a chunk from a storage that answers at once. `shard` is the one that was read last.
-    fn read_near(
+    /// Reads the chunks of a task from a storage that answers at once, one after another.
+    fn read_each(
         &mut self,
         storage: &dyn Storage,
         task: &mut Task<'_>,
-        (chunk, indices): (&SelectedChunk, &[u64]),
-        shard: &mut ReadShard,
-    ) -> Result<(), Cause> {
-        let Some(ChunkFile { file, in_shard }) = task.variable.files.find(storage, indices)? else {
-            task.fill(chunk);
-            return Ok(());
-        };
-        let Some(PlaceInShard { range, version }) = in_shard else {
-            let Some(version) = version_of(storage, &file)? else {
-                task.fill(chunk);
-                return Ok(());
+        (placed, files): (&PlacedChunks<'_>, &ReadFiles<'_>),
+    ) -> Result<(), Failure> {
+        for (chunk, place) in placed {
+            let Some(Place { file, range }) = place else {
+                task.fill(*chunk);
+                continue;
             };
-            let read = self.read_range(storage, task, chunk, (&file, 0..version.size));
-            // A chunk that changed meanwhile may be of two versions.
-            return if storage.keeps_versions() {
-                read
-            } else {
-                check_version(storage, &file, &version).and(read)
-            };
-        };
-        // Shards are compared when all of a task's chunks in them were read.
-        if shard.file != file {
-            shard.check(storage)?;
-            *shard = ReadShard { file, version: Some(version), chunk: indices.to_vec() };
+            let piece = Piece { file: &files.names[*file], range: range.clone() };
+            self.read_piece(storage, task, *chunk, piece)
+                .map_err(|source| task.failure(*chunk, &source))?;
         }
-        let read = self.read_range(storage, task, chunk, (&shard.file, range));
-        // Bytes that make no chunk may come from another version.
-        read.or_else(|cause| shard.check(storage).and(Err(cause)))
+        Ok(())
     }
 
-    /// Reads a range of a file, which is a chunk.
-    fn read_range(
+    /// Reads a part of a file, which is a chunk.
+    fn read_piece(
         &mut self,
         storage: &dyn Storage,
         task: &mut Task<'_>,
-        chunk: &SelectedChunk,
-        (file, range): (&str, Range<u64>),
+        chunk: TaskChunk<'_>,
+        piece: Piece<'_>,
     ) -> Result<(), Cause> {
         let start = worktime::now();
-        let (variable, chunk_bytes) = (task.variable, task.variable.chunk_bytes());
-        let n_bytes = stored_len(&range, chunk_bytes, variable.decoder.is_raw())?;
-        let piece = [Piece { file, range }];
-        if variable.decoder.is_raw()
+        let n_bytes = (piece.range.end - piece.range.start) as usize;
+        if task.chunks.decoder.is_raw()
             && let Some(into) = task.direct(chunk)
         {
-            storage.read(&piece, into)?;
+            storage.read(&[piece], into)?;
             self.stats.add_fetched(n_bytes as u64, worktime::now() - start);
             self.stats.add_decoded(0, n_bytes as u64, ThreadTime::default());
             return Ok(());
         }
         let encoded = words(&mut self.encoded, n_bytes)?;
-        storage.read(&piece, encoded)?;
+        storage.read(&[piece], encoded)?;
         let fetched = worktime::now();
         self.stats.add_fetched(n_bytes as u64, fetched - start);
-        let decoding = (&mut self.decoded, &mut self.contexts);
-        place(task, chunk, encoded, decoding)?;
-        self.stats.add_decoded(0, chunk_bytes as u64, worktime::now() - fetched);
+        let n_decoded = task.put(chunk, encoded, (&mut self.decoded, &mut self.contexts))?;
+        self.stats.add_decoded(0, n_decoded as u64, worktime::now() - fetched);
         Ok(())
     }
 
     /// Reads the chunks of all tasks from a storage that answers late, all at once.
     fn run_far(&mut self, storage: &dyn Storage, tasks: &mut [Task<'_>]) -> Result<(), Failure> {
         let mut wanted = Vec::new();
+        let mut shards = ReadFiles::default();
         for (idx, task) in tasks.iter().enumerate() {
-            for chunk in &task.segment.chunks {
+            for chunk in task.wanted() {
                 let indices = task.indices(chunk);
-                let found = task.variable.files.find(storage, &indices);
-                let found = found.and_then(|found| {
-                    let place = found.as_ref().and_then(|found| found.in_shard.as_ref());
-                    let range = place.map(|place| &place.range);
-                    let (len, is_raw) =
-                        (task.variable.chunk_bytes(), task.variable.decoder.is_raw());
-                    range.map_or(Ok(0), |range| stored_len(range, len, is_raw)).map(|_| found)
+                let found = task.chunks.files.find(storage, &indices).and_then(|found| {
+                    if let Some(ChunkFile { file, in_shard: Some(place) }) = &found {
+                        check_stored_len(&place.range, task.chunks)?;
+                        let version = Arc::clone(&place.version);
+                        shards.add(file.clone(), version, (task.chunks, &indices));
+                    }
+                    Ok(found)
                 });
-                let found = found.map_err(|source| failure(task.variable, &indices, &source))?;
-                wanted.push((idx, chunk, indices, found));
+                let found = found.map_err(|source| task.failure(chunk, &source))?;
+                wanted.push((idx, chunk, found));
             }
         }
         let start = worktime::now();
         let stored: Vec<_> = wanted
             .iter()
-            .filter_map(|(idx, _, indices, found)| Some((idx, indices, found.as_ref()?)))
+            .filter_map(|(idx, chunk, found)| Some((*idx, *chunk, found.as_ref()?)))
             .collect();
         let files: Vec<&ChunkFile> = stored.iter().map(|(.., file)| *file).collect();
         let fetched = fetch_all(storage, &files).map_err(|(at, error)| match stored.get(at) {
-            Some((idx, indices, _)) => failure(tasks[**idx].variable, indices, &error),
+            Some((idx, chunk, _)) => tasks[*idx].failure(*chunk, &error),
             None => Failure { path: String::new(), source: error },
         })?;
+        shards.check(storage)?;
         self.stats.add_fetched(0, worktime::now() - start);
         let mut fetched = fetched.into_iter();
-        for (idx, chunk, indices, found) in &wanted {
+        for (idx, chunk, found) in &wanted {
             let Some(task) = tasks.get_mut(*idx) else { continue };
-            let variable = task.variable;
             let encoded = found.as_ref().and_then(|_| fetched.next()).transpose();
             let placed = encoded
                 .map_err(Cause::from)
-                .and_then(|encoded| self.place_fetched(task, chunk, encoded.flatten()));
-            placed.map_err(|source| failure(variable, indices, &source))?;
+                .and_then(|encoded| self.put_fetched(task, *chunk, encoded.flatten()));
+            placed.map_err(|source| task.failure(*chunk, &source))?;
         }
         Ok(())
     }
 
     /// Decodes a chunk that was fetched; `None` if it is not stored.
-    fn place_fetched(
+    fn put_fetched(
         &mut self,
         task: &mut Task<'_>,
-        chunk: &SelectedChunk,
+        chunk: TaskChunk<'_>,
         encoded: Option<Vec<u8>>,
     ) -> Result<(), Cause> {
-        let Some(bytes) = encoded else {
+        let Some(encoded) = encoded else {
             task.fill(chunk);
             return Ok(());
         };
         let start = worktime::now();
-        let decoding = (&mut self.decoded, &mut self.contexts);
-        if task.variable.decoder.is_raw() && task.direct(chunk).is_none() {
-            // Elements are taken out of the bytes themselves, which must be aligned for that.
-            let encoded = words(&mut self.encoded, bytes.len())?;
-            encoded.copy_from_slice(&bytes);
-            place(task, chunk, encoded, decoding)?;
-        } else {
-            place(task, chunk, &bytes, decoding)?;
+        let n_decoded = task.put(chunk, &encoded, (&mut self.decoded, &mut self.contexts))?;
+        self.stats.add_fetched(encoded.len() as u64, ThreadTime::default());
+        self.stats.add_decoded(0, n_decoded as u64, worktime::now() - start);
+        Ok(())
+    }
+
+    /// Reads the chunks of all tasks, whose places are known: those that lie close together in one
+    /// read.
+    pub(crate) fn run_placed(
+        &mut self,
+        storage: &dyn Storage,
+        names: &[String],
+        (batch, gap_bytes): (&mut [(Task<'_>, PlacedChunks<'_>)], u64),
+    ) -> Result<(), Failure> {
+        let pieces = batch.iter().flat_map(|(_, placed)| pieces(placed, names));
+        let joined = join(pieces, gap_bytes);
+        let path = batch.first().map_or("", |(task, _)| &task.chunks.path);
+        let failed = |source: Cause| Failure { path: path.to_owned(), source };
+        let encoded = words(&mut self.encoded, joined.n_bytes).map_err(failed)?;
+        storage.read(&joined.reads, encoded).map_err(|error| {
+            let file = joined.reads.first().map_or("", |read| read.file);
+            let n = joined.reads.len();
+            failed(format!("{n} ranges of bytes, the first in {file}: {error}").into())
+        })?;
+        self.stats.add_fetched(joined.n_bytes as u64, ThreadTime::default());
+        let mut places = joined.places.iter();
+        for (task, placed) in batch {
+            for (chunk, place) in placed {
+                if place.is_none() {
+                    task.fill(*chunk);
+                    continue;
+                }
+                let encoded = places.next().and_then(|place| encoded.get(place.clone()));
+                let decoding = (&mut self.decoded, &mut self.contexts);
+                let n_bytes = task
+                    .put(*chunk, encoded.unwrap_or_default(), decoding)
+                    .map_err(|source| task.failure(*chunk, &source))?;
+                let n_values = n_bytes / task.chunks.stored.n_bytes();
+                self.stats += ReadStats::of_decoded(n_values as u64, n_bytes as u64);
+            }
         }
-        let chunk_bytes = task.variable.chunk_bytes() as u64;
-        self.stats.add_fetched(bytes.len() as u64, ThreadTime::default());
-        self.stats.add_decoded(0, chunk_bytes, worktime::now() - start);
         Ok(())
     }
 }
 
-/// Decodes a chunk and puts its selected part into the rows that want it.
-fn place(
-    task: &mut Task<'_>,
-    chunk: &SelectedChunk,
-    encoded: &[u8],
-    (decoded, contexts): (&mut Vec<u64>, &mut Contexts),
-) -> Result<(), Cause> {
-    let variable = task.variable;
-    if let Some(into) = task.direct(chunk) {
-        return variable.decoder.decode(encoded, into, contexts);
-    }
-    let n_bytes = variable.chunk_bytes();
-    if variable.decoder.is_raw() && encoded.len() == n_bytes {
-        task.scatter(chunk, encoded);
-        return Ok(());
-    }
-    check_chunk(n_bytes)?;
-    let decoded = words(decoded, n_bytes)?;
-    variable.decoder.decode(encoded, decoded, contexts)?;
-    task.scatter(chunk, decoded);
-    Ok(())
+/// The stored bytes of chunks.
+pub(crate) fn pieces<'n>(
+    placed: &PlacedChunks<'_>,
+    names: &'n [String],
+) -> impl Iterator<Item = Piece<'n>> {
+    placed.iter().filter_map(|(_, place)| {
+        let Place { file, range } = place.as_ref()?;
+        Some(Piece { file: names.get(*file)?, range: range.clone() })
+    })
 }
 
-/// The shard that a task read last, to be compared with the version that its index has.
-#[derive(Debug, Default)]
-struct ReadShard {
-    file: String,
-    version: Option<Arc<FileVersion>>,
-    /// The indices of the first chunk that was read of it.
-    chunk: Vec<u64>,
-}
-
-impl ReadShard {
-    /// Fails if the shard changed since its index was read.
-    fn check(&self, storage: &dyn Storage) -> Result<(), Cause> {
-        match &self.version {
-            Some(version) if !storage.keeps_versions() => {
-                check_version(storage, &self.file, version)
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-/// Bytes of a stored chunk, after a check that they are plausible: a buffer of that size is
-/// allocated.
-pub(crate) fn stored_len(
-    range: &Range<u64>,
-    chunk_bytes: usize,
-    is_raw: bool,
-) -> Result<usize, Cause> {
+/// Checks that the bytes of a stored chunk are plausible: a buffer of that size is allocated.
+fn check_stored_len(range: &Range<u64>, chunks: &Chunks) -> Result<(), Cause> {
     let stored = range.end.saturating_sub(range.start);
+    let chunk_bytes = chunks.chunk_bytes();
     // Codecs add little to what they cannot compress.
     let most = (chunk_bytes as u64).saturating_mul(2).saturating_add(1 << 16);
-    if is_raw && stored != chunk_bytes as u64 {
+    if chunks.decoder.is_raw() && stored != chunk_bytes as u64 {
         return Err(format!("has {stored} bytes, {chunk_bytes} are expected").into());
     }
     if most < stored {
         return Err(format!("has {stored} bytes, a chunk of {chunk_bytes} has fewer").into());
     }
-    Ok(stored as usize)
-}
-
-pub(crate) fn failure(variable: &OpenVariable, indices: &[u64], source: &Cause) -> Failure {
-    let mut text = format!("chunk {indices:?}: {source}");
-    let mut cause = source.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    Failure { path: variable.path.clone(), source: text.into() }
+    Ok(())
 }

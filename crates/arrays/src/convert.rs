@@ -1,4 +1,4 @@
-//! Conversion of stored elements on their way into a batch.
+//! Conversion of stored elements on their way to the reader.
 
 use bytemuck::{AnyBitPattern, Pod};
 use half::slice::HalfFloatSliceExt as _;
@@ -6,24 +6,66 @@ use half::{bf16, f16};
 
 use crate::element::ElementType;
 use crate::packing::Packing;
+use crate::part::Part;
+use crate::selection::Run;
 
-/// How elements become those of a batch.
-#[derive(Debug, Clone, PartialEq)]
+/// How elements become those that are delivered.
+#[derive(Debug, Clone)]
 pub(crate) enum Convert {
     /// As they are stored.
     Copy,
     /// To floating point numbers of type `to`, unpacked if they are packed.
-    Floats { from: ElementType, to: ElementType, packing: Option<Packing> },
+    Floats { to: ElementType, packing: Option<Packing> },
+    /// To numbers of `n_bytes` each, by a function.
+    Numbers { n_bytes: usize, convert: fn(ElementType, &[u8], &mut [u8]) },
 }
 
 impl Convert {
+    /// Whether elements are delivered as they are stored.
+    pub(crate) fn is_copy(&self) -> bool {
+        matches!(self, Self::Copy)
+    }
+
+    /// Bytes of an element as delivered.
+    pub(crate) fn n_bytes(&self, stored: ElementType) -> usize {
+        match self {
+            Self::Copy => stored.n_bytes(),
+            Self::Floats { to, .. } => to.n_bytes(),
+            Self::Numbers { n_bytes, .. } => *n_bytes,
+        }
+    }
+
+    /// Puts a part of a chunk's row into `into`. `from` are decoded elements; the first of them has
+    /// this place in the chunk.
+    pub(crate) fn scatter(
+        &self,
+        element: ElementType,
+        part: &Part,
+        (from, first): (&[u8], usize),
+        into: &mut [u8],
+    ) {
+        let (n_from, n_to) = (element.n_bytes(), self.n_bytes(element));
+        let from = |run: &Run| &from[(run.src - first) * n_from..][..run.len * n_from];
+        // Runs may be short: what is asked for each of them counts.
+        if self.is_copy() {
+            part.for_each_run(|run| {
+                into[run.dst * n_to..][..run.len * n_to].copy_from_slice(from(&run));
+            });
+        } else {
+            part.for_each_run(|run| {
+                self.run(element, from(&run), &mut into[run.dst * n_to..][..run.len * n_to]);
+            });
+        }
+    }
+
     /// Writes the elements of `from` to `into`. Both have the same number of elements, and begin at
     /// an address that their type may have.
-    pub(crate) fn run(&self, from: &[u8], into: &mut [u8]) {
-        let Self::Floats { from: element, to, packing } = self else {
-            return into.copy_from_slice(from);
+    pub(crate) fn run(&self, element: ElementType, from: &[u8], into: &mut [u8]) {
+        let (to, packing) = match self {
+            Self::Copy => return into.copy_from_slice(from),
+            Self::Numbers { convert, .. } => return convert(element, from, into),
+            Self::Floats { to, packing } => (to, packing.as_ref()),
         };
-        let (element, packing) = (*element, packing.as_ref());
         match (element, to, packing) {
             (ElementType::F16, ElementType::F32, None) => {
                 let into = bytemuck::cast_slice_mut(into);

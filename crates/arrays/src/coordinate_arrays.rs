@@ -10,6 +10,8 @@ use storage::Storage;
 use zarrs::array::Array;
 
 use crate::chunk_task::tasks;
+use crate::chunks::Chunks;
+use crate::convert::Convert;
 use crate::coordinates::{CoordinateValues, Coordinates, SkippedCoordinates};
 use crate::element::ElementType;
 use crate::error::{Cause, Error};
@@ -17,7 +19,7 @@ use crate::metadata::{self, Opened, Unopened};
 use crate::read;
 use crate::store::Store;
 use crate::texts;
-use crate::variable::{OpenVariable, dimension_names, packing};
+use crate::variable::{dimension_names, packing};
 
 /// The most coordinates of one dimension that are read.
 const MAX_VALUES: u64 = 1 << 20;
@@ -147,9 +149,9 @@ impl<'a> CoordinateArrays<'a> {
     /// What the numbers of an array stand for; `None` if one is larger than an `i64`.
     fn unpacked(&self, opened: Opened, path: &str) -> Result<Option<CoordinateValues>, Error> {
         let (element, packing) = packing(&opened, path)?;
-        let whole = OpenVariable::whole(opened.array, path, &self.storage.place())?;
-        let variable = OpenVariable { stored: element, element, ..whole };
-        let values = self.numbers(&variable);
+        let n = opened.array.shape().first().copied().unwrap_or(0);
+        let chunks = Chunks::new(opened.array, path, &**self.storage, (&[], 1))?;
+        let values = self.numbers(&Chunks { stored: element, ..chunks }, n);
         let values = values.map_err(|source| Error::ReadInto { array: path.to_owned(), source })?;
         Ok(values.map(|values| match &packing {
             Some(packing) => values.unpacked(packing),
@@ -158,16 +160,17 @@ impl<'a> CoordinateArrays<'a> {
     }
 
     /// The numbers of an array; `None` if one is larger than an `i64`.
-    fn numbers(&self, variable: &OpenVariable) -> Result<Option<CoordinateValues>, Cause> {
-        let steps: Vec<u64> = (0..variable.n_steps).collect();
-        let n_bytes = steps.len() * variable.row_bytes();
+    fn numbers(&self, chunks: &Chunks, n: u64) -> Result<Option<CoordinateValues>, Cause> {
+        let steps: Vec<u64> = (0..n).collect();
+        let n_bytes = steps.len() * chunks.stored.n_bytes();
         let mut words = vec![0_u64; n_bytes.div_ceil(size_of::<u64>())];
         let bytes: &mut [u8] = &mut bytemuck::cast_slice_mut(&mut words)[..n_bytes];
-        let all = tasks(variable, &steps, bytes);
+        let convert = Convert::Copy;
+        let all = tasks((chunks, &convert), &steps, bytes);
         let with = (&mut Vec::new(), self.threads);
         read::run(&**self.storage, all, with, &Stop::default())
             .map_err(|failure| failure.source)?;
-        Ok(typed(variable.stored, bytes))
+        Ok(typed(chunks.stored, bytes))
     }
 }
 

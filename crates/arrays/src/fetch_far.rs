@@ -1,11 +1,10 @@
 //! Fetches chunks from a storage that answers late, many at a time.
 
-use std::collections::HashSet;
 use std::io;
 
 use storage::{FailedPiece, Piece, Storage};
 
-use crate::chunk_files::{ChunkFile, check_version};
+use crate::chunk_files::ChunkFile;
 use crate::error::Cause;
 use crate::memory::zeroed;
 
@@ -33,9 +32,6 @@ pub(crate) fn fetch_all(
     let mut parts = parts
         .map_err(|(at, error)| (places.get(at).copied().unwrap_or(0), error.into()))?
         .into_iter();
-    if !storage.keeps_versions() {
-        check_shards(storage, files)?;
-    }
     let absent = || io::Error::from(io::ErrorKind::UnexpectedEof);
     let each = files.iter().map(|file| {
         if file.in_shard.is_some() {
@@ -48,20 +44,6 @@ pub(crate) fn fetch_all(
         }
     });
     Ok(each.collect())
-}
-
-/// Fails if a shard among `files` changed since its index was read, with the place of its first
-/// chunk.
-fn check_shards(storage: &dyn Storage, files: &[&ChunkFile]) -> Result<(), (usize, Cause)> {
-    let mut checked: HashSet<&str> = HashSet::new();
-    for (at, file) in files.iter().enumerate() {
-        if let Some(place) = &file.in_shard
-            && checked.insert(&file.file)
-        {
-            check_version(storage, &file.file, &place.version).map_err(|cause| (at, cause))?;
-        }
-    }
-    Ok(())
 }
 
 /// Reads pieces together, each into its own buffer. An error comes with the place of its piece.

@@ -5,9 +5,6 @@ use std::ops::Range;
 use crate::part::Part;
 use crate::selection::{ChunkRuns, Indices, by_chunk};
 
-/// The most chunks that a row is read from. Each takes some hundred bytes, whatever it holds.
-const MAX_CHUNKS: u64 = 1 << 22;
-
 /// A selected chunk, of those that share an index in the first dimension.
 #[derive(Debug)]
 pub(crate) struct SelectedChunk {
@@ -41,8 +38,13 @@ pub(crate) struct Geometry {
 
 impl Geometry {
     /// The part of an array with chunks of `chunk_shape` that `selected` describes, an entry for
-    /// each dimension but the first. `None` if it has more elements than memory has addresses.
-    pub(crate) fn new(chunk_shape: &[u64], selected: &[Indices], n_bytes: usize) -> Option<Self> {
+    /// each dimension but the first. `None` if it has more elements than memory has addresses, or
+    /// more than `most_chunks` chunks in a row: each takes some hundred bytes, whatever it holds.
+    pub(crate) fn new(
+        chunk_shape: &[u64],
+        (selected, most_chunks): (&[Indices], u64),
+        n_bytes: usize,
+    ) -> Option<Self> {
         let (chunk_rows, chunk_lens) = chunk_shape.split_first()?;
         let row_shape: Vec<usize> = selected
             .iter()
@@ -55,7 +57,7 @@ impl Geometry {
             .iter()
             .zip(&chunk_lens)
             .try_fold(1_u64, |n, (indices, len)| n.checked_mul(indices.n_chunks(*len as u64)));
-        n_chunks.filter(|n_chunks| *n_chunks <= MAX_CHUNKS)?;
+        n_chunks.filter(|n_chunks| *n_chunks <= most_chunks)?;
         let chunk_row_len = addressable(&chunk_lens, n_bytes)?;
         addressable(&[usize::try_from(*chunk_rows).ok()?, chunk_row_len], n_bytes)?;
         let lens: Vec<(usize, usize)> =

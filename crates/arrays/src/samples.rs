@@ -10,6 +10,7 @@ use crate::assemble::ArrayAssembler;
 use crate::batch::ArrayBatch;
 use crate::block::ArrayBlock;
 use crate::chunk_task::{Worker, tasks};
+use crate::chunks::Chunks;
 use crate::coordinate_arrays::CoordinateArrays;
 use crate::coordinates::SkippedCoordinates;
 use crate::element::ElementType;
@@ -170,7 +171,7 @@ impl ArraySamples {
             let bytes = Arc::get_mut(slot).map(PooledSlot::bytes_mut);
             // Cannot happen: the slots were made for one block alone.
             bytes.ok_or_else(|| read::Failure {
-                path: variable.path.clone(),
+                path: variable.chunks.path.clone(),
                 source: "its memory belongs to a batch".into(),
             })
         });
@@ -200,12 +201,13 @@ impl ArraySamples {
                 let start = idx * one_read * sample_bytes;
                 let places = &mut into[start..start + these.len() * sample_bytes];
                 let steps = these.iter().flat_map(|sample| self.window.steps_of(variable, *sample));
-                all.extend(tasks(variable, &steps.collect::<Vec<u64>>(), places));
+                let of = (&variable.chunks, &variable.convert);
+                all.extend(tasks(of, &steps.collect::<Vec<u64>>(), places));
             }
             stats += read::run(&*self.storage, all, (&mut scratch.0, self.threads), stop)?;
         }
         let requests = requests_sent().zip(requests_before);
-        let values = self.variables.iter().map(|of| of.geometry.row_len * of.steps.len());
+        let values = self.variables.iter().map(|of| of.chunks.geometry.row_len * of.steps.len());
         Ok(ReadStats {
             values: (values.sum::<usize>() * samples.len()) as u64,
             values_decoded: None,
@@ -233,7 +235,8 @@ impl Source for ArraySamples {
 
     fn fingerprint(&self) -> String {
         let variables = self.variables.iter().map(|of| {
-            let OpenVariable { path, steps, stored, element, selected, n_steps, .. } = of;
+            let OpenVariable { chunks, steps, element, selected, n_steps, .. } = of;
+            let Chunks { path, stored, .. } = chunks;
             format!("{path} {n_steps} {steps:?} {stored} {element} {selected:?}")
         });
         let window = format!("{:?}", self.window);
@@ -242,7 +245,8 @@ impl Source for ArraySamples {
 
     fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, Error> {
         let block = self.bytes_of(block_rows);
-        let chunk = self.variables.iter().map(OpenVariable::chunk_bytes).max().unwrap_or(0) as u64;
+        let chunks = self.variables.iter().map(|of| of.chunks.chunk_bytes());
+        let chunk = chunks.max().unwrap_or(0) as u64;
         // Each thread has a chunk as stored, and decoded. From far away it also has what it fetched
         // together, which the last task may bring over the limit.
         let reading = match read::fetched_bytes(&*self.storage) {

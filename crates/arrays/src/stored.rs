@@ -6,20 +6,25 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde_json::{Map, Value};
 use storage::Storage;
-use zarrs::array::ArraySubset;
+use zarrs::array::{Array, ArraySubset};
 use zarrs::plugin::ExtensionName as _;
 
 use crate::chunk_files::ChunkFiles;
-use crate::decoder::Decoder;
+use crate::chunks::Chunks;
 use crate::element::ElementType;
 use crate::error::{Cause, Error};
 use crate::memory::most_bytes;
 use crate::metadata::{self, Opened, Texts};
+use crate::selection::Indices;
+use crate::store::Store;
 use crate::texts;
-use crate::variable::{element_type, is_regular};
+use crate::variable::element_type;
 
 /// The most bytes of a decoded chunk.
 const MAX_CHUNK_BYTES: u64 = 1 << 34;
+
+/// The most chunks of a row.
+const MOST_CHUNKS: u64 = 1 << 18;
 
 /// An opened array of one or two dimensions.
 ///
@@ -29,26 +34,19 @@ const MAX_CHUNK_BYTES: u64 = 1 << 34;
 pub struct StoredArray {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) path: String,
-    pub(crate) files: ChunkFiles,
-    /// `None` for strings.
-    pub(crate) numbers: Option<Numbers>,
+    content: Content,
     /// `None` for numbers.
     texts: Option<Texts>,
     /// The name of the elements' type in the metadata.
     type_name: String,
 }
 
-/// The elements of an array of numbers.
+/// The elements of an array.
 #[derive(Debug)]
-pub(crate) struct Numbers {
-    pub(crate) element: ElementType,
-    pub(crate) decoder: Decoder,
-    /// The stored element of chunks that are not stored.
-    pub(crate) fill: Vec<u8>,
-    /// Rows of a chunk, and its elements in each.
-    pub(crate) chunk: (u64, usize),
-    /// Elements of a row.
-    pub(crate) row_len: usize,
+enum Content {
+    Numbers(Chunks),
+    /// Strings, and what is not read.
+    Others(ChunkFiles),
 }
 
 impl StoredArray {
@@ -85,43 +83,44 @@ impl StoredArray {
             let text = format!("it has {} dimensions; 1 and 2 are read", array.dimensionality());
             return Err(failed(text.into()));
         }
-        if !is_regular(&array) {
-            return Err(failed("its chunks do not have the same shape everywhere".into()));
-        }
-        let element = if texts.is_some() { None } else { element_type(&array, path).ok() };
         let type_name = array.data_type().name_v3();
         let type_name =
             type_name.map_or_else(|| format!("{:?}", array.data_type()), |name| name.to_string());
-        let fill = array.fill_value().as_ne_bytes().to_vec();
-        let (data_type, fill_value) = (array.data_type().clone(), array.fill_value().clone());
-        let row_len = array.shape().get(1).copied().unwrap_or(1);
-        let (files, (chunk_shape, codecs)) = ChunkFiles::new(array, path).map_err(failed)?;
-        let numbers = match element {
-            None => None,
-            Some(element) => {
-                let lens: Vec<u64> = chunk_shape.iter().map(|len| len.get()).collect();
-                let (rows, columns) =
-                    (lens.first().copied().unwrap_or(1), lens.get(1).copied().unwrap_or(1));
-                let n_bytes = rows
-                    .checked_mul(columns)
-                    .and_then(|n| n.checked_mul(element.n_bytes() as u64))
-                    .filter(|n_bytes| *n_bytes <= MAX_CHUNK_BYTES);
-                let too_large = |what| Error::TooLarge { array: path.to_owned(), what };
-                n_bytes.ok_or_else(|| too_large("a chunk"))?;
-                let decoder = Decoder::new(codecs, chunk_shape, data_type, fill_value);
-                let row_len = usize::try_from(row_len).map_err(|_| too_large("a row"))?;
-                Some(Numbers { element, decoder, fill, chunk: (rows, columns as usize), row_len })
+        let content = if texts.is_some() || element_type(&array, path).is_err() {
+            Content::Others(ChunkFiles::new(array, path).map_err(failed)?.0)
+        } else {
+            let selected: Vec<Indices> =
+                array.shape().iter().skip(1).map(|len| Indices::Range(0..*len)).collect();
+            let chunks = Chunks::new(array, path, &**storage, (&selected, MOST_CHUNKS))?;
+            if MAX_CHUNK_BYTES < chunks.chunk_bytes() as u64 {
+                return Err(Error::TooLarge { array: path.to_owned(), what: "a chunk" });
             }
+            Content::Numbers(chunks)
         };
         let (storage, path) = (Arc::clone(storage), path.to_owned());
-        Ok(Self { storage, path, files, numbers, texts, type_name })
+        Ok(Self { storage, path, content, texts, type_name })
+    }
+
+    /// Its chunks, if it has numbers.
+    pub(crate) fn chunks(&self) -> Option<&Chunks> {
+        match &self.content {
+            Content::Numbers(chunks) => Some(chunks),
+            Content::Others(_) => None,
+        }
+    }
+
+    fn array(&self) -> &Array<Store> {
+        match &self.content {
+            Content::Numbers(chunks) => chunks.files.array(),
+            Content::Others(files) => files.array(),
+        }
     }
 
     /// Bytes of memory for stored and decoded chunks while one thread reads: those of a joined read
     /// and of one chunk. Ranges that a storage [prefetches](storage::Coalesce::prefetches) are
     /// extra, and shared by all threads.
     pub fn working_bytes(&self) -> u64 {
-        let chunk = self.numbers.as_ref().map_or(0, |numbers| numbers.chunk_bytes() as u64);
+        let chunk = self.chunks().map_or(0, |chunks| chunks.chunk_bytes() as u64);
         // Codecs keep copies of their own, and a chunk may be stored in more bytes than it has.
         self.storage.coalesce().batch_bytes.saturating_add(chunk.saturating_mul(3))
     }
@@ -133,7 +132,7 @@ impl StoredArray {
 
     /// The length of each dimension.
     pub fn shape(&self) -> &[u64] {
-        self.files.array().shape()
+        self.array().shape()
     }
 
     /// Rows: the length of the first dimension.
@@ -143,7 +142,7 @@ impl StoredArray {
 
     /// The type of the numbers; `None` for strings and other elements.
     pub fn element(&self) -> Option<ElementType> {
-        self.numbers.as_ref().map(|numbers| numbers.element)
+        self.chunks().map(|chunks| chunks.stored)
     }
 
     /// Whether the elements are strings, of any length or all of the same.
@@ -159,7 +158,7 @@ impl StoredArray {
     /// Elements of a row in each chunk, and rows of a chunk that is decoded as a whole; `None` for
     /// strings.
     pub fn chunk_rows(&self) -> Option<u64> {
-        self.numbers.as_ref().map(|numbers| numbers.chunk.0)
+        self.chunks().map(|chunks| chunks.geometry.chunk_rows)
     }
 
     /// Reads a range of an array of strings, on the current rayon pool.
@@ -167,7 +166,7 @@ impl StoredArray {
     /// # Errors
     /// [`Error::ReadElements`], also if the elements are no strings.
     pub fn read_strings(&self, rows: Range<u64>) -> Result<Vec<String>, Error> {
-        let array = self.files.array();
+        let array = self.array();
         let Some(form) = self.texts.filter(|_| self.shape().len() == 1) else {
             return Err(self.failed("it is not a list of strings".into()));
         };

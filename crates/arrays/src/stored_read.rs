@@ -1,30 +1,58 @@
 //! Plans reads of ranges of rows of several arrays, and runs them together.
 
-use std::collections::HashMap;
-use std::io;
+use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
-use storage::{Expected, FileVersion, Piece, Storage};
+use storage::{Expected, Storage};
 use worktime::ReadStats;
 
-use crate::chunk_files::{ChunkFile, check_version};
-use crate::chunk_task::stored_len;
-use crate::error::{Cause, Error};
+use crate::chunk_task::{Place, PlacedChunks, Rows, Task, Worker, pieces, place};
+use crate::chunks::Chunks;
+use crate::convert::Convert;
+use crate::error::Error;
 use crate::joined::join;
 use crate::numbers::Number;
-use crate::stored::{Numbers, StoredArray};
-use crate::stored_batch::{Band, DecodeMemory, Place, Run, Wanted};
+use crate::read::Failure;
+use crate::read_files::ReadFiles;
+use crate::stored::StoredArray;
 
 /// Least bytes of a batch: to hand over fewer to another thread costs more than it saves.
 const MIN_BATCH_BYTES: u64 = 64 << 10;
+
+/// Memory of decoding that reads use again. Several reads may use it at the same time.
+#[derive(Debug, Default)]
+pub struct DecodeMemory {
+    free: Mutex<Vec<Worker>>,
+}
+
+impl DecodeMemory {
+    /// Reads a batch.
+    fn run(
+        &self,
+        storage: &dyn Storage,
+        names: &[String],
+        (mut batch, gap_bytes): (Vec<Wanted<'_>>, u64),
+    ) -> Result<ReadStats, Failure> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut worker = free.unwrap_or_default();
+        worker.stats = ReadStats::nothing();
+        let read = worker.run_placed(storage, names, (&mut batch[..], gap_bytes));
+        let stats = worker.stats;
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+        read.map(|()| stats)
+    }
+}
+
+/// Rows of a chunk of the first dimension, and their chunks in the order of their places.
+type Wanted<'a> = (Task<'a>, PlacedChunks<'a>);
 
 /// Ranges of rows of one array, and the memory that they are read into.
 #[derive(Debug)]
 pub struct Request<'a> {
     array: &'a StoredArray,
-    bands: Vec<Band<'a>>,
+    tasks: Vec<Task<'a>>,
     stored_only: bool,
 }
 
@@ -49,16 +77,13 @@ impl StoredArray {
         rows: &[Range<u64>],
         into: &'a mut [T],
     ) -> Result<Request<'a>, Error> {
-        let taken = self.numbers.as_ref().filter(|numbers| T::takes(numbers.element));
-        let numbers = taken.ok_or_else(|| {
+        let taken = self.chunks().filter(|chunks| T::takes(chunks.stored));
+        let chunks = taken.ok_or_else(|| {
             self.failed(format!("its elements of type {} do not fit", self.type_name()).into())
         })?;
-        let convert = (!T::is_as_stored(numbers.element)).then_some(
-            (|element, from, into| T::convert(element, from, bytemuck::cast_slice_mut(into)))
-                as fn(_, &[u8], &mut [u8]),
-        );
-        let bytes = bytemuck::cast_slice_mut(into);
-        self.plan(numbers, rows, (bytes, size_of::<T>()), convert)
+        let is_as_stored = T::is_as_stored(chunks.stored);
+        let convert = if is_as_stored { AS_STORED } else { To::<T>::CONVERT };
+        self.plan((chunks, convert), rows, bytemuck::cast_slice_mut(into))
     }
 
     /// Asks for ranges of rows as they are stored, as bytes in the machine's order.
@@ -70,91 +95,78 @@ impl StoredArray {
         rows: &[Range<u64>],
         into: &'a mut [u8],
     ) -> Result<Request<'a>, Error> {
-        let numbers = self.numbers.as_ref().ok_or_else(|| {
+        let chunks = self.chunks().ok_or_else(|| {
             self.failed(format!("its elements of type {} are no numbers", self.type_name()).into())
         })?;
-        self.plan(numbers, rows, (into, numbers.element.n_bytes()), None)
+        self.plan((chunks, AS_STORED), rows, into)
     }
 
     fn plan<'a>(
         &'a self,
-        numbers: &'a Numbers,
+        (chunks, convert): (&'a Chunks, &'static Convert),
         rows: &[Range<u64>],
-        (into, n_bytes): (&'a mut [u8], usize),
-        convert: crate::stored_batch::Convert,
+        into: &'a mut [u8],
     ) -> Result<Request<'a>, Error> {
         let n_rows = self.n_rows();
-        let mut at = 0;
+        let mut joined: Vec<Range<u64>> = Vec::new();
         let mut total = 0_u64;
+        let mut at = 0;
         for range in rows {
             if range.start < at || range.end < range.start || n_rows < range.end {
                 let text = format!("rows {range:?} are beyond its {n_rows} rows, or out of order");
                 return Err(self.failed(text.into()));
             }
+            match joined.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => joined.push(range.clone()),
+            }
             at = range.end;
             total += range.end - range.start;
         }
-        let row_bytes = numbers.row_len.checked_mul(n_bytes);
+        let geometry = &chunks.geometry;
+        let row_bytes = geometry.row_len.checked_mul(convert.n_bytes(chunks.stored));
         let wanted = row_bytes.and_then(|of_row| of_row.checked_mul(usize::try_from(total).ok()?));
         let Some(row_bytes) = row_bytes.filter(|_| wanted == Some(into.len())) else {
             let text = format!("{total} rows do not fit memory of {} bytes", into.len());
             return Err(self.failed(text.into()));
         };
-        let chunk_rows = numbers.chunk.0;
+        let chunk_rows = geometry.chunk_rows;
         let mut rest = into;
-        let mut bands: Vec<Band<'a>> = Vec::new();
-        let mut take = |chunk_row: u64, runs: Vec<Run>| {
-            let n_rows: usize = runs.iter().map(|run| run.len).sum();
-            let (into, after) = std::mem::take(&mut rest).split_at_mut(n_rows * row_bytes);
-            rest = after;
-            bands.push(Band { path: &self.path, numbers, chunk_row, runs, into, convert });
-        };
-        let mut open: Option<(u64, Vec<Run>)> = None;
-        for range in rows {
+        let mut tasks: Vec<Task<'a>> = Vec::new();
+        for range in joined {
             let mut at = range.start;
             while at < range.end {
                 let chunk_row = at / chunk_rows;
                 let end = range.end.min(chunk_row.saturating_add(1).saturating_mul(chunk_rows));
-                let run = Run { src: (at % chunk_rows) as usize, len: (end - at) as usize };
-                match &mut open {
-                    Some((of, runs)) if *of == chunk_row => match runs.last_mut() {
-                        Some(last) if last.src + last.len == run.src => last.len += run.len,
-                        _ => runs.push(run),
-                    },
+                let (first, len) = ((at % chunk_rows) as usize, (end - at) as usize);
+                let (into, after) = std::mem::take(&mut rest).split_at_mut(len * row_bytes);
+                rest = after;
+                let rows = Rows { first, len, into };
+                match tasks.last_mut() {
+                    Some(last) if last.chunk_row == chunk_row => last.rows.push(rows),
                     _ => {
-                        if let Some((of, runs)) = open.replace((chunk_row, vec![run])) {
-                            take(of, runs);
-                        }
+                        let (segments, rows) = (&geometry.segments[..], vec![rows]);
+                        tasks.push(Task { chunks, convert, chunk_row, segments, rows });
                     }
                 }
                 at = end;
             }
         }
-        if let Some((of, runs)) = open {
-            take(of, runs);
-        }
-        Ok(Request { array: self, bands, stored_only: false })
+        Ok(Request { array: self, tasks, stored_only: false })
     }
 }
 
-/// The files that a read needs, with the version that their places were taken from.
-#[derive(Default)]
-struct FileTable {
-    names: Vec<String>,
-    versions: Vec<Option<Arc<FileVersion>>>,
-    known: HashMap<String, usize>,
-}
+/// Delivers elements as they are stored.
+const AS_STORED: &Convert = &Convert::Copy;
 
-impl FileTable {
-    fn add(&mut self, name: String, version: Option<Arc<FileVersion>>) -> usize {
-        if let Some(idx) = self.known.get(&name) {
-            return *idx;
-        }
-        self.names.push(name.clone());
-        self.versions.push(version);
-        self.known.insert(name, self.names.len() - 1);
-        self.names.len() - 1
-    }
+/// Delivers elements as numbers of type `T`.
+struct To<T>(PhantomData<T>);
+
+impl<T: Number> To<T> {
+    const CONVERT: &'static Convert = &Convert::Numbers {
+        n_bytes: size_of::<T>(),
+        convert: |element, from, into| T::convert(element, from, bytemuck::cast_slice_mut(into)),
+    };
 }
 
 /// Reads requests of several arrays in `storage` together: each chunk is decoded once, by the
@@ -170,19 +182,26 @@ pub fn read_requests(
     memory: &DecodeMemory,
     requests: Vec<Request<'_>>,
 ) -> Result<ReadStats, Error> {
-    let mut files = FileTable::default();
+    let mut files = ReadFiles::default();
     let mut wanted: Vec<Wanted<'_>> = Vec::new();
-    for Request { array, bands, stored_only } in requests {
-        place_bands(storage, array, (bands, stored_only), (&mut files, &mut wanted))
-            .map_err(|source| array.failed(source))?;
-    }
-    let first = |wanted: &Wanted<'_>| {
-        let first = wanted.chunks.iter().find_map(|(_, place)| place.as_ref());
-        first.map(|place| (place.file, place.range.start))
+    let failed = |Failure { path: array, source }| {
+        let place = storage.place();
+        Error::ReadElements { array, place, source }
     };
-    wanted.sort_by_key(first);
+    for Request { array, tasks, stored_only } in requests {
+        array.learn_shards(storage, &tasks)?;
+        let placed = place(storage, &tasks, &mut files).map_err(failed)?;
+        for (task, mut placed) in tasks.into_iter().zip(placed) {
+            if stored_only {
+                task.check_stored(&placed).map_err(failed)?;
+            }
+            placed.sort_by_key(|(_, place)| start(place));
+            wanted.push((task, placed));
+        }
+    }
+    wanted.sort_by_key(|(_, placed)| placed.iter().find_map(|(_, place)| start(place)));
     let coalesce = storage.coalesce();
-    let total: u64 = wanted.iter().map(Wanted::stored_bytes).sum();
+    let total: u64 = wanted.iter().map(|(_, placed)| stored_bytes(placed)).sum();
     let share = total / (4 * rayon::current_num_threads().max(1) as u64);
     let batch_bytes = share.clamp(MIN_BATCH_BYTES, coalesce.batch_bytes.max(MIN_BATCH_BYTES));
     let mut batches: Vec<Vec<Wanted<'_>>> = Vec::new();
@@ -192,138 +211,63 @@ pub fn read_requests(
             batches.push(Vec::new());
             n_bytes = 0;
         }
-        n_bytes = n_bytes.saturating_add(one.stored_bytes().max(one.delivered_bytes() / 4));
+        let delivered = one.0.n_bytes() as u64;
+        n_bytes = n_bytes.saturating_add(stored_bytes(&one.1).max(delivered / 4));
         if let Some(last) = batches.last_mut() {
             last.push(one);
         }
     }
     let names = &files.names;
     if coalesce.prefetches() {
-        let pieces = batches.iter().flatten().flat_map(|wanted| wanted.pieces(names));
+        let pieces = batches.iter().flatten().flat_map(|(_, placed)| pieces(placed, names));
         storage.prefetch(&join(pieces, coalesce.gap_bytes).reads, Expected::Now);
     }
     let read = batches
         .into_par_iter()
-        .map(|batch| memory.run(storage, names, batch, coalesce.gap_bytes))
+        .map(|batch| memory.run(storage, names, (batch, coalesce.gap_bytes)))
         .try_reduce(ReadStats::nothing, |mut sum, part| {
             sum += part;
             Ok(sum)
         });
-    let unchanged = if storage.keeps_versions() { Ok(()) } else { check_files(storage, &files) };
-    let failed = |(path, source): (String, Cause)| Error::ReadElements {
-        array: path,
-        place: storage.place(),
-        source,
-    };
     // Bytes that make no chunk may come from another version.
-    match (unchanged, read) {
-        (Ok(()), read) => read.map_err(failed),
-        (Err(changed), Ok(_)) => Err(failed((String::new(), changed))),
-        (Err(changed), Err((path, _))) => Err(failed((path, changed))),
+    files.check(storage).and(read).map_err(failed)
+}
+
+/// The file and the first byte of a chunk.
+fn start(place: &Option<Place>) -> Option<(usize, u64)> {
+    place.as_ref().map(|place| (place.file, place.range.start))
+}
+
+/// Bytes of chunks as stored.
+fn stored_bytes(placed: &PlacedChunks<'_>) -> u64 {
+    let places = placed.iter().filter_map(|(_, place)| place.as_ref());
+    places.map(|place| place.range.end - place.range.start).sum()
+}
+
+impl StoredArray {
+    /// Reads the indices of the shards that tasks need, all of them together.
+    fn learn_shards(&self, storage: &dyn Storage, tasks: &[Task<'_>]) -> Result<(), Error> {
+        let Some(chunks) = self.chunks() else { return Ok(()) };
+        let all: Vec<Vec<u64>> = tasks
+            .iter()
+            .flat_map(|task| task.wanted().map(move |chunk| task.indices(chunk)))
+            .collect();
+        let learnt = chunks.files.learn_shards(storage, all.iter().map(Vec::as_slice));
+        learnt.map_err(|source| self.failed(source))
     }
 }
 
-/// Fails if a file is not in the version that its places were taken from.
-fn check_files(storage: &dyn Storage, files: &FileTable) -> Result<(), Cause> {
-    let names: Vec<&str> = files.names.iter().map(String::as_str).collect();
-    for ((file, first), now) in names.iter().zip(&files.versions).zip(storage.versions(&names)) {
-        let Some(first) = first else { continue };
-        if !now.is_ok_and(|now| now == **first) {
-            // Says what is wrong.
-            check_version(storage, file, first)?;
-        }
-    }
-    Ok(())
-}
-
-/// Finds the chunks of bands in their files.
-fn place_bands<'a>(
-    storage: &dyn Storage,
-    array: &'a StoredArray,
-    (bands, stored_only): (Vec<Band<'a>>, bool),
-    (files, wanted): (&mut FileTable, &mut Vec<Wanted<'a>>),
-) -> Result<(), Cause> {
-    let Some(numbers) = &array.numbers else { return Ok(()) };
-    let n_columns = numbers.row_len.div_ceil(numbers.chunk.1.max(1)) as u64;
-    let is_list = array.shape().len() == 1;
-    let indices = |chunk_row: u64, column: u64| -> Vec<u64> {
-        if is_list { vec![chunk_row] } else { vec![chunk_row, column] }
-    };
-    let all: Vec<Vec<u64>> = bands
-        .iter()
-        .flat_map(|band| (0..n_columns).map(|column| indices(band.chunk_row, column)))
-        .collect();
-    array.files.learn_shards(storage, all.iter().map(Vec::as_slice))?;
-    let mut found = Vec::with_capacity(all.len());
-    for chunk in &all {
-        let name = |source: Cause| format!("chunk {chunk:?}: {source}");
-        found.push(array.files.find(storage, chunk).map_err(name)?);
-    }
-    let whole: Vec<&str> = found
-        .iter()
-        .flatten()
-        .filter(|file| file.in_shard.is_none())
-        .map(|file| file.file.as_str())
-        .collect();
-    let mut versions = storage.versions(&whole).into_iter();
-    let mut places = Vec::with_capacity(found.len());
-    let chunk_bytes = numbers.chunk_bytes();
-    for (chunk, found) in all.iter().zip(&found) {
-        let place = match found {
-            None => None,
-            Some(ChunkFile { file, in_shard: Some(place) }) => {
-                let file = files.add(file.clone(), Some(Arc::clone(&place.version)));
-                Some(Place { file, range: place.range.clone() })
+impl Task<'_> {
+    /// Fails if a chunk is not stored, except one that the index of its shard leaves out.
+    fn check_stored(&self, placed: &PlacedChunks<'_>) -> Result<(), Failure> {
+        for (chunk, _) in placed.iter().filter(|(_, place)| place.is_none()) {
+            let indices = self.indices(*chunk);
+            if !self.chunks.files.is_left_out(&indices) {
+                let what = "its file was lost, or left out since it has nothing but zeros";
+                let source = format!("chunk {indices:?} is not stored: {what}").into();
+                return Err(Failure { path: self.chunks.path.clone(), source });
             }
-            Some(ChunkFile { file, in_shard: None }) => match versions.next() {
-                Some(Ok(version)) => {
-                    let range = 0..version.size;
-                    Some(Place { file: files.add(file.clone(), Some(Arc::new(version))), range })
-                }
-                Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => None,
-                Some(Err(error)) => return Err(error.into()),
-                None => return Err("the storage knows no version of a file".into()),
-            },
-        };
-        if stored_only && place.is_none() && !array.files.is_left_out(chunk) {
-            let what = "its file was lost, or left out since it has nothing but zeros";
-            return Err(format!("chunk {chunk:?} is not stored: {what}").into());
         }
-        if let Some(place) = &place {
-            stored_len(&place.range, chunk_bytes, numbers.decoder.is_raw())
-                .map_err(|source| format!("chunk {chunk:?}: {source}"))?;
-        }
-        places.push(place);
-    }
-    let mut places = places.into_iter();
-    for band in bands {
-        let mut chunks: Vec<(u64, Option<Place>)> =
-            (0..n_columns).map(|column| (column, places.next().flatten())).collect();
-        let start =
-            |place: &Option<Place>| place.as_ref().map(|place| (place.file, place.range.start));
-        chunks.sort_by_key(|(_, place)| start(place));
-        wanted.push(Wanted { band, chunks });
-    }
-    Ok(())
-}
-
-impl Wanted<'_> {
-    /// Bytes of its chunks as stored.
-    fn stored_bytes(&self) -> u64 {
-        let places = self.chunks.iter().filter_map(|(_, place)| place.as_ref());
-        places.map(|place| place.range.end - place.range.start).sum()
-    }
-
-    /// Bytes that it delivers.
-    fn delivered_bytes(&self) -> u64 {
-        self.band.into.len() as u64
-    }
-
-    /// The stored bytes of its chunks.
-    pub(crate) fn pieces<'n>(&self, names: &'n [String]) -> impl Iterator<Item = Piece<'n>> {
-        self.chunks.iter().filter_map(|(_, place)| {
-            let place = place.as_ref()?;
-            Some(Piece { file: names.get(place.file)?, range: place.range.clone() })
-        })
+        Ok(())
     }
 }

@@ -7,36 +7,31 @@ use storage::Storage;
 use zarrs::array::Array;
 use zarrs::plugin::ExtensionName as _;
 
-use crate::chunk_files::ChunkFiles;
+use crate::chunks::Chunks;
 use crate::convert::Convert;
 use crate::coordinate_arrays::CoordinateArrays;
 use crate::coordinates::Coordinates;
-use crate::decoder::Decoder;
 use crate::element::ElementType;
 use crate::error::Error;
-use crate::geometry::Geometry;
 use crate::labels::Selection;
 use crate::metadata::{self, Opened};
 use crate::packing::{Attributes, Packing};
-use crate::part::Part;
-use crate::selection::{Indices, Run};
+use crate::selection::Indices;
 use crate::spec::{Dimension, Variable};
 use crate::store::Store;
+
+/// The most chunks that a row is read from.
+const MOST_CHUNKS: u64 = 1 << 22;
 
 /// A variable whose array is open.
 #[derive(Debug)]
 pub(crate) struct OpenVariable {
     pub(crate) name: String,
-    pub(crate) path: String,
     pub(crate) steps: Vec<i64>,
-    pub(crate) files: ChunkFiles,
-    pub(crate) decoder: Decoder,
+    pub(crate) chunks: Chunks,
     pub(crate) convert: Convert,
-    /// Elements as stored.
-    pub(crate) stored: ElementType,
     /// Elements as delivered.
     pub(crate) element: ElementType,
-    pub(crate) geometry: Geometry,
     /// Names of the dimensions; empty where the metadata has none.
     pub(crate) dimensions: Vec<String>,
     /// The selected indices of all dimensions but the first.
@@ -45,8 +40,6 @@ pub(crate) struct OpenVariable {
     pub(crate) coordinates: Vec<Option<Arc<Coordinates>>>,
     /// The coordinates of the first dimension.
     pub(crate) step_coordinates: Option<Arc<Coordinates>>,
-    /// The stored element of chunks that are not stored.
-    pub(crate) fill: Vec<u8>,
     /// Length of the first dimension.
     pub(crate) n_steps: u64,
     /// Memory of its batches.
@@ -92,7 +85,7 @@ impl OpenVariable {
         });
         let coordinates = cut.collect();
         let packing = (!spec.as_stored).then(|| packing(&opened, &path)).transpose()?;
-        let opened = Self::build(opened.array, path, &storage.place(), selected)?;
+        let opened = Self::build(opened.array, &path, &**storage, selected)?;
         let opened = match packing {
             Some((element, packing)) => opened.unpacked(element, packing),
             None => opened,
@@ -106,83 +99,63 @@ impl OpenVariable {
         })
     }
 
-    /// A one-dimensional array, whole and with its elements as stored.
-    pub(crate) fn whole(array: Array<Store>, path: &str, place: &str) -> Result<Self, Error> {
-        Self::build(array, path.to_owned(), place, Vec::new())
-    }
-
     /// The array as a variable of its own name, at the sample's own step, with its elements as
     /// stored.
     fn build(
         array: Array<Store>,
-        path: String,
-        place: &str,
+        path: &str,
+        storage: &dyn Storage,
         selected: Vec<Indices>,
     ) -> Result<Self, Error> {
-        let failed = |source| Error::Open { array: path.clone(), place: place.to_owned(), source };
         let Some(n_steps) = array.shape().first().copied() else {
-            return Err(Error::NoRows { array: path });
+            return Err(Error::NoRows { array: path.to_owned() });
         };
-        if !is_regular(&array) {
-            return Err(failed("its chunks do not have the same shape everywhere".into()));
-        }
-        let stored = element_type(&array, &path)?;
         let dimensions = dimension_names(&array);
-        let fill = array.fill_value().as_ne_bytes().to_vec();
-        let (data_type, fill_value) = (array.data_type().clone(), array.fill_value().clone());
-        let (files, (chunk_shape, codecs)) = ChunkFiles::new(array, &path).map_err(failed)?;
-        let lens: Vec<u64> = chunk_shape.iter().map(|len| len.get()).collect();
-        let too_large = || Error::TooLarge { array: path.clone(), what: "a row or a chunk" };
-        let most_bytes = ElementType::F64.n_bytes();
-        let geometry = Geometry::new(&lens, &selected, most_bytes).ok_or_else(too_large)?;
+        let chunks = Chunks::new(array, path, storage, (&selected, MOST_CHUNKS))?;
         Ok(Self {
-            name: path.clone(),
+            name: path.to_owned(),
             steps: vec![0],
-            decoder: Decoder::new(codecs, chunk_shape, data_type, fill_value),
-            files,
             convert: Convert::Copy,
-            stored,
-            element: stored,
-            geometry,
+            element: chunks.stored,
+            chunks,
             dimensions,
             selected,
             coordinates: Vec::new(),
             step_coordinates: None,
-            fill,
             n_steps,
-            path,
             pool: Arc::default(),
         })
     }
 
     /// The same with stored bytes taken for elements of type `stored`, and unpacked.
     fn unpacked(self, stored: ElementType, packing: Option<Packing>) -> Self {
-        let Some(packing) = packing else { return Self { stored, element: stored, ..self } };
+        let chunks = Chunks { stored, ..self.chunks };
+        let Some(packing) = packing else { return Self { chunks, element: stored, ..self } };
         let to = packing.delivered(stored);
-        let convert = Convert::Floats { from: stored, to, packing: Some(packing) };
-        Self { stored, convert, element: to, ..self }
+        let convert = Convert::Floats { to, packing: Some(packing) };
+        Self { chunks, convert, element: to, ..self }
     }
 
     /// The same with elements converted to `f32`.
     fn into_f32(self) -> Self {
         let packing = match self.convert {
             Convert::Copy if self.element == ElementType::F32 => return self,
-            Convert::Copy => None,
             Convert::Floats { packing, .. } => packing,
+            Convert::Copy | Convert::Numbers { .. } => None,
         };
-        let convert = Convert::Floats { from: self.stored, to: ElementType::F32, packing };
+        let convert = Convert::Floats { to: ElementType::F32, packing };
         Self { convert, element: ElementType::F32, ..self }
     }
 
     /// Bytes of the selected part of a row.
     pub(crate) fn row_bytes(&self) -> usize {
-        self.geometry.row_len * self.element.n_bytes()
+        self.chunks.geometry.row_len * self.element.n_bytes()
     }
 
     /// Shape of a sample: its steps, if there are several, then the selected part of a step.
     pub(crate) fn sample_shape(&self) -> Vec<usize> {
         let steps = (self.steps.len() != 1).then_some(self.steps.len());
-        steps.into_iter().chain(self.geometry.row_shape.iter().copied()).collect()
+        steps.into_iter().chain(self.chunks.geometry.row_shape.iter().copied()).collect()
     }
 
     /// Bytes of a sample.
@@ -190,48 +163,12 @@ impl OpenVariable {
         (self.row_bytes() as u64).saturating_mul(self.steps.len() as u64)
     }
 
-    /// Bytes of a decoded chunk.
-    pub(crate) fn chunk_bytes(&self) -> usize {
-        self.chunk_row_bytes() * self.geometry.chunk_rows as usize
-    }
-
-    /// Puts a part of a chunk's row into `into`. `from` are decoded elements; the first of them has
-    /// this place in the chunk.
-    pub(crate) fn scatter(&self, part: &Part, (from, first): (&[u8], usize), into: &mut [u8]) {
-        let (n_from, n_to) = (self.stored.n_bytes(), self.element.n_bytes());
-        let from = |run: &Run| &from[(run.src - first) * n_from..][..run.len * n_from];
-        // Runs may be short: what is asked for each of them counts.
-        if self.convert == Convert::Copy {
-            part.for_each_run(|run| {
-                into[run.dst * n_to..][..run.len * n_to].copy_from_slice(from(&run));
-            });
-        } else {
-            part.for_each_run(|run| {
-                self.convert.run(from(&run), &mut into[run.dst * n_to..][..run.len * n_to]);
-            });
-        }
-    }
-
     /// Bytes of the decoded chunks of the largest task.
     pub(crate) fn task_bytes(&self) -> u64 {
-        let chunks = self.geometry.segments.iter().map(|segment| segment.chunks.len()).max();
-        (chunks.unwrap_or(0) * self.chunk_bytes()) as u64
+        let segments = &self.chunks.geometry.segments;
+        let n_chunks = segments.iter().map(|segment| segment.chunks.len()).max();
+        (n_chunks.unwrap_or(0) * self.chunks.chunk_bytes()) as u64
     }
-
-    /// Bytes of a decoded chunk in one index of the first dimension.
-    pub(crate) fn chunk_row_bytes(&self) -> usize {
-        self.geometry.chunk_row_len * self.stored.n_bytes()
-    }
-}
-
-/// Whether all chunks have the shape of the first one.
-pub(crate) fn is_regular(array: &Array<Store>) -> bool {
-    let grid = array.chunk_grid_shape();
-    let (first, last): (Vec<u64>, Vec<u64>) = grid.iter().map(|n| (0, n.saturating_sub(1))).unzip();
-    let Ok(shape) = array.chunk_shape(&first) else { return false };
-    let n_chunks = array.shape().iter().zip(&shape).map(|(len, chunk)| len.div_ceil(chunk.get()));
-    n_chunks.eq(grid.iter().copied())
-        && array.chunk_shape(&last).is_ok_and(|of_last| of_last == shape)
 }
 
 pub(crate) fn element_type(array: &Array<Store>, path: &str) -> Result<ElementType, Error> {

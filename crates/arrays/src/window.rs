@@ -23,7 +23,7 @@ impl Window {
             return Err(refused(format!(
                 "{} has {} steps and {} has {}: the arrays of a sample have the same first \
                  dimension",
-                first.path, first.n_steps, other.path, other.n_steps
+                first.chunks.path, first.n_steps, other.chunks.path, other.n_steps
             )));
         }
         let steps = || variables.iter().flat_map(|variable| variable.steps.iter().copied());
@@ -50,7 +50,7 @@ impl Window {
             let n_steps = first.n_steps;
             return Err(refused(format!(
                 "samples end before step {wanted}, and {} has {n_steps} steps",
-                first.path
+                first.chunks.path
             )));
         }
         let n_samples = end.min(wanted).saturating_sub(start).div_ceil(spec.stride);
@@ -58,7 +58,7 @@ impl Window {
             return Err(refused(format!(
                 "there is no sample: {} has {} steps, samples begin at {start}, end before step \
                  {wanted} and reach from {least} to {most}",
-                first.path, first.n_steps
+                first.chunks.path, first.n_steps
             )));
         }
         Ok(Self { start, stride: spec.stride, n_samples })
