@@ -93,12 +93,15 @@ pub(crate) fn place<'a>(
     Ok(placed)
 }
 
-/// The file, the range and the version of a chunk that was found; `None` if it is not stored.
+/// The file, the range and the version of a chunk.
+type Located = (String, Range<u64>, Arc<FileVersion>);
+
+/// Where a chunk that was found lies; `None` if it is not stored.
 /// `versions` are those of files that are chunks.
 fn locate(
     found: Option<ChunkFile>,
     versions: &mut impl Iterator<Item = io::Result<FileVersion>>,
-) -> Result<Option<(String, Range<u64>, Arc<FileVersion>)>, Cause> {
+) -> Result<Option<Located>, Cause> {
     let Some(ChunkFile { file, in_shard }) = found else { return Ok(None) };
     if let Some(PlaceInShard { range, version }) = in_shard {
         return Ok(Some((file, range, version)));

@@ -195,11 +195,11 @@ pub fn read_requests(
             if stored_only {
                 task.check_stored(&placed).map_err(failed)?;
             }
-            placed.sort_by_key(|(_, place)| start(place));
+            placed.sort_by_key(|(_, place)| start(place.as_ref()));
             wanted.push((task, placed));
         }
     }
-    wanted.sort_by_key(|(_, placed)| placed.iter().find_map(|(_, place)| start(place)));
+    wanted.sort_by_key(|(_, placed)| placed.iter().find_map(|(_, place)| start(place.as_ref())));
     let coalesce = storage.coalesce();
     let total: u64 = wanted.iter().map(|(_, placed)| stored_bytes(placed)).sum();
     let share = total / (4 * rayon::current_num_threads().max(1) as u64);
@@ -234,8 +234,8 @@ pub fn read_requests(
 }
 
 /// The file and the first byte of a chunk.
-fn start(place: &Option<Place>) -> Option<(usize, u64)> {
-    place.as_ref().map(|place| (place.file, place.range.start))
+fn start(place: Option<&Place>) -> Option<(usize, u64)> {
+    place.map(|place| (place.file, place.range.start))
 }
 
 /// Bytes of chunks as stored.
