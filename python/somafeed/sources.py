@@ -433,7 +433,8 @@ def source_of(
     of_all = {name: selected.pop(name) for name in ("layers", "obsm", "reader", "var_columns")}
     measurement = selected.pop("measurement", None)
     of_cells = getattr(x_locator if query is None else query, "measurement_name", None)
-    if measurement not in (None, of_cells):
+    # An opened data set is of any measurement; `RNA` was the default once.
+    if measurement not in (None, of_cells) and (of_cells or measurement != "RNA"):
         raise ValueError(
             f"measurement_name= is for uri=; the cells are of the measurement {of_cells!r}"
             if of_cells

@@ -143,12 +143,14 @@ impl Dataset {
     ) -> PyResult<Self> {
         let reader: ReaderChoice = reader.parse::<ReaderChoice>().or_exception()?;
         let opened = experiment.here(py)?;
+        // A layer that was not named stays so, as it must not differ from that of another data set.
+        let named = layer.clone();
         let (measurement, layer) = experiment.names(py, measurement, layer)?;
         let spec = DatasetSpec {
             cells: query(obs_joinids, obs_filter)?,
             genes: genes(query(var_joinids, var_filter)?, gene_column, gene_names)?,
             measurement: Some(measurement.clone()),
-            layer: Some(layer.clone()),
+            layer: named,
             layers,
             obsm,
             obs_columns,

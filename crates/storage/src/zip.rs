@@ -47,8 +47,8 @@ pub fn names_archive(address: &str) -> bool {
 pub(crate) struct Archive {
     /// Its name within the storage.
     name: String,
-    /// Its directory, once it was read.
-    directory: Mutex<Option<Arc<Directory>>>,
+    /// Its directory, once it was read, and the version of the archive then.
+    directory: Mutex<Option<(Arc<Directory>, FileVersion)>>,
     inflated: InflatedEntries,
     /// Bytes of the further fields in the header that was read last.
     last_fields: AtomicU64,
@@ -87,14 +87,26 @@ impl ZipStorage {
 
     /// The archive's directory.
     fn directory(&self) -> io::Result<Arc<Directory>> {
+        Ok(self.opened()?.0)
+    }
+
+    /// The archive's directory, and the version that it is of.
+    fn opened(&self) -> io::Result<(Arc<Directory>, FileVersion)> {
         // Others wait for the one that reads it.
-        let mut directory = self.archive.directory.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(directory) = &*directory {
-            return Ok(Arc::clone(directory));
+        let mut opened = self.archive.directory.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = &*opened {
+            return Ok(opened.clone());
         }
+        let version = self.version()?;
         let read = Directory::read(&*self.storage, &self.archive.name);
         let read = Arc::new(read.map_err(|error| self.named("the archive", error))?);
-        Ok(Arc::clone(directory.insert(read)))
+        Ok(opened.insert((read, version)).clone())
+    }
+
+    /// The version of the archive now.
+    fn version(&self) -> io::Result<FileVersion> {
+        let version = self.storage.versions(&[&self.archive.name]).pop();
+        version.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))
     }
 
     /// The error, with the place of the archive.
@@ -226,12 +238,17 @@ impl Storage for ZipStorage {
     }
 
     fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
-        let of_archive = self.storage.versions(&[&self.archive.name]).pop();
-        let tag = of_archive.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()));
+        let unchanged = self.opened().and_then(|(_, opened)| {
+            if self.version()? == opened {
+                return Ok(opened.tag);
+            }
+            let what = format!("{} was replaced since it was opened: open it again", self.place());
+            Err(io::Error::new(io::ErrorKind::InvalidData, what))
+        });
         let version = |file: &&str| {
             let size = self.size(file)?;
-            let version = tag.as_ref().map_err(|e| io::Error::new(e.kind(), e.to_string()))?;
-            Ok(FileVersion { size, tag: version.tag.clone() })
+            let tag = unchanged.as_ref().map_err(|e| io::Error::new(e.kind(), e.to_string()))?;
+            Ok(FileVersion { size, tag: tag.clone() })
         };
         files.iter().map(version).collect()
     }

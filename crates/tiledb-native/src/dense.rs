@@ -25,13 +25,14 @@ use rayon::ThreadPool;
 use storage::{Files, RequestCounts, Storage};
 use worktime::ReadStats;
 
-use crate::array::OpenOptions;
+use crate::array::{MOST_SORTED_STABLY, OpenOptions};
 use crate::datatype::Datatype;
 use crate::directory::{CellTimes, Directory};
 use crate::error::{Error, Fault};
 use crate::fragment::RawFooter;
 use crate::schema::Schemas;
 use crate::tile::Chunks;
+use crate::unsupported::Unsupported;
 use layout::{DenseFragment, DenseLayout};
 
 /// A dense array of two integer dimensions and one attribute, open for reading.
@@ -46,6 +47,21 @@ pub struct DenseArray {
     chunks: Mutex<HashMap<(usize, u64), Arc<Chunks>>>,
     /// The requests that reads have counted as theirs.
     counted: Mutex<RequestCounts>,
+}
+
+/// The time of overlapping fragments whose order is unknown because there are many of one time:
+/// libtiledb sorts so many in any order.
+fn tied(fragments: &[DenseFragment]) -> Option<u64> {
+    let start = |fragment: &DenseFragment| fragment.folder.times.start;
+    let meet = |a: &DenseFragment, b: &DenseFragment| {
+        let axes = a.bounds.iter().zip(&b.bounds);
+        axes.into_iter().all(|(a, b)| a.start < b.end && b.start < a.end)
+    };
+    let of_one_time = fragments.chunk_by(|a, b| start(a) == start(b));
+    let mut tied = of_one_time.filter(|_| fragments.len() > MOST_SORTED_STABLY).filter(|tied| {
+        (1..tied.len()).any(|idx| tied[..idx].iter().any(|earlier| meet(earlier, &tied[idx])))
+    });
+    tied.next().map(|tied| start(&tied[0]))
 }
 
 impl DenseArray {
@@ -78,6 +94,9 @@ impl DenseArray {
             let name = files.name(&folder.path);
             let fragment = DenseFragment::new(&layout, folder, &footer, values);
             fragments.extend(fragment.map_err(|fault| fault.in_file(name, 0))?);
+        }
+        if let Some(time) = tied(&fragments) {
+            return Err(unsupported(Unsupported::TiedFragments { time }));
         }
         let pool = options.threads.pool()?;
         let counted = Mutex::new(files.storage().request_counts().unwrap_or_default());

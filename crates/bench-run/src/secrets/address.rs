@@ -85,13 +85,13 @@ impl Parts {
             || rest[..host_end].rsplit_once(':').is_some_and(|(_, port)| {
                 !port.bytes().all(|byte| byte.is_ascii_digit() || byte == b']')
             });
-        let user = match rest[..host_end].rfind('@') {
-            Some(at) => Some(0..at),
-            None if is_cut => rest.rfind('@').map(|at| 0..at),
-            None => None,
-        };
+        let found = rest[..host_end].rfind('@');
+        let guessed = rest.rfind('@').filter(|_| found.is_none() && is_cut);
+        let user = found.or(guessed).map(|at| 0..at);
         let start = user.as_ref().map_or(0, |user| user.end + 1);
-        let end = rest[start..].find(['?', '#']).map_or(rest.len(), |idx| start + idx);
+        // The mark may also stand in a query, and more of the query after it.
+        let ends: &[char] = if guessed.is_some() { &['?', '#', '&', '='] } else { &['?', '#'] };
+        let end = rest[start..].find(ends).map_or(rest.len(), |idx| start + idx);
         let query = (end < rest.len()).then(|| end + 1..rest.len());
         Self { user, plain: start..end, query }
     }

@@ -58,7 +58,7 @@ fn an_experiment_of_tiledbsomas_defaults() {
     what_is_not_there_is_refused(&experiment);
 }
 
-/// Names that the experiment lacks, and a dense layer, which only tiledbsoma can write.
+/// Names that the experiment lacks, and a dense layer with fewer rows than there are cells.
 fn what_is_not_there_is_refused(experiment: &Experiment) {
     let spec = || selection::of_defaults()[0].spec(ReaderChoice::Auto);
     let mut dense = spec();
@@ -72,7 +72,7 @@ fn what_is_not_there_is_refused(experiment: &Experiment) {
     let mut texts = spec();
     texts.totals = Some("text".into());
     for (spec, expect) in [
-        (dense, "dense array"),
+        (dense, "but X has 700 rows"),
         (obs, "age"),
         (var, "symbol"),
         (totals, "raw_sum"),

@@ -1,6 +1,6 @@
 """Writes an experiment whose obs and var are indexed by random columns, and prints what tiledbsoma reads of them.
 
-Rows are written in several steps, some of them again, the last ones after the time that is printed. Rows are printed by joinid.
+Rows are written in several steps, some of them again, and some are deleted; the last ones after the time that is printed. Rows are printed by joinid.
 
 Usage: write_indexed_experiment.py URI SEED
 """
@@ -113,6 +113,18 @@ class Frame:
         time.sleep(0.002)
 
 
+    def delete(self):
+        """Deletes some rows by a condition on an attribute, on the joinid, or on both."""
+        number = self.rng.randint(0, 9) * N_ROWS * 4
+        conditions = [
+            "kind == 'a'", f"number >= {number} and number < {number + N_ROWS * 4}", "text == 'ü1'",
+            f"soma_joinid < {self.rng.randint(0, N_ROWS)} and truth == True",
+        ]
+        with tiledbsoma.open(self.uri, "d") as frame:
+            frame.delete_cells(value_filter=self.rng.choice(conditions))
+        time.sleep(0.002)
+
+
 def main(uri, seed):
     rng = random.Random(int(seed))
     with tiledbsoma.Experiment.create(uri) as experiment:
@@ -127,10 +139,14 @@ def main(uri, seed):
         frame.write(range(200), 0)
         if rng.random() < 0.6:
             frame.write(rng.sample(range(200), 40), 1)
+        if rng.random() < 0.5:
+            frame.delete()
     between = moment()
     for frame in frames:
         if rng.random() < 0.6:
             frame.write(rng.sample(range(200), 30), 2)
+        if rng.random() < 0.5:
+            frame.delete()
         frame.write(range(200, N_ROWS), 3)
     moment()
     states = [{"obs": described_frame(frames[0].uri, at), "var": described_frame(frames[1].uri, at)} for at in (between, None)]

@@ -180,6 +180,7 @@ fn an_archive_that_was_replaced_is_an_error() {
     let storage: Arc<dyn Storage> = Arc::new(LocalStorage::new(folder.path()));
     let zip = ZipStorage::new(storage, Arc::new(Archive::new("x.zip")));
     assert_eq!(zip.size("a").unwrap(), 10);
+    assert_eq!(zip.versions(&["a"]).remove(0).unwrap().size, 10);
     let mut moved = vec![0; 100];
     moved.extend(ZIP);
     let other = folder.path().join("other");
@@ -188,4 +189,7 @@ fn an_archive_that_was_replaced_is_an_error() {
     // The file is open, so its bytes are those of before.
     let read = zip.read_files(&["a"]).remove(0);
     assert!(read.is_err() || read.unwrap() == b"0123456789");
+    // Whoever checks versions after a read notices it.
+    let version = zip.versions(&["a"]).remove(0).unwrap_err().to_string();
+    assert!(version.contains("replaced"), "{version}");
 }

@@ -208,7 +208,8 @@ impl DenseFragment {
             if first < axis.first {
                 return Err(Fault::new("cells before the array's first"));
             }
-            Ok(axis.tile(first)..axis.tile(last) + 1)
+            let end = axis.tile(last).checked_add(1);
+            Ok(axis.tile(first)..end.ok_or_else(|| Fault::new("impossibly many tiles"))?)
         };
         let tiles = [along(0)?, along(1)?];
         let [n_down, n_across] = [0, 1].map(|idx| tiles[idx].end - tiles[idx].start);
