@@ -101,6 +101,10 @@ def killed_workers(rng, uri):
             assert "worker" in str(error) or not isinstance(error, RuntimeError), error
         finally:
             del iterator, loader
+            # torch's handler of killed workers may interrupt torchdata while it ends the others.
+            for left in multiprocessing.active_children():
+                left.kill()
+                left.join()
     check_once(found)
 
 

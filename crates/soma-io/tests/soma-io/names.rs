@@ -41,7 +41,7 @@ fn several_layers_are_listed_with_the_setting() {
     let error = experiment.names(None, None).unwrap_err();
     assert!(matches!(error, Error::Unnamed { .. }), "{error:?}");
     let text = error.to_string();
-    for part in ["ms/RNA", "raw or data", "counts, log", "--layer", "layer_name="] {
+    for part in ["ms/RNA", "\"raw\" or \"data\"", "counts, log", "--layer", "layer_name="] {
         assert!(text.contains(part), "{text}");
     }
 }
@@ -68,7 +68,9 @@ fn several_measurements_are_listed_with_the_setting() {
             assert_eq!(found.unwrap(), expected);
         } else {
             let text = found.unwrap_err().to_string();
-            for part in ["measurement RNA", "ATAC, protein", "--measurement", "measurement_name="] {
+            for part in
+                ["measurement \"RNA\"", "ATAC, protein", "--measurement", "measurement_name="]
+            {
                 assert!(text.contains(part), "{text}");
             }
         }
