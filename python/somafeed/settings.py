@@ -22,7 +22,9 @@ def shown(value: Any) -> str:
     if value is None or isinstance(value, bool | int | float):
         return repr(value)[:200]
     if isinstance(value, str):
-        return repr(native._address_without_credentials(value))[:200]
+        # A path that is not UTF-8 has surrogates, which are no text to Rust.
+        text = value.encode(errors="backslashreplace").decode()
+        return repr(native._address_without_credentials(text))[:200]
     return f"an object of type {type(value).__name__}"
 
 

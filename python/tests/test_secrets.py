@@ -111,7 +111,7 @@ def public_callables():
 
 
 # Their arguments are for torch's class, or shown as given.
-ELSEWHERE = {"XLocator", "QueryIDs", "XLocator.create"}
+ELSEWHERE = {"XLocator", "QueryIDs", "XLocator.create", "Experiment().names"}
 
 
 def required_arguments(call):

@@ -326,14 +326,16 @@ impl fmt::Debug for Dataset {
 }
 
 /// Fails if layers that were taken because none was named have different names: raw counts and
-/// normalised values must not meet by chance.
+/// normalised values must not meet by chance. X of an AnnData stands for `raw`, as ever.
 fn check_unnamed_layers(datasets: &[Dataset]) -> Result<(), Error> {
     let mut unnamed = datasets
         .iter()
         .enumerate()
         .filter_map(|(idx, one)| Some((idx, one.unnamed_layer.as_deref()?)));
     let Some((_, first)) = unnamed.next() else { return Ok(()) };
-    match unnamed.find(|(_, layer)| *layer != first) {
+    let is_usual = |layer: &str| ["raw", "X"].contains(&layer);
+    let is_other = |layer: &str| layer != first && !(is_usual(layer) && is_usual(first));
+    match unnamed.find(|(_, layer)| is_other(layer)) {
         Some((idx, layer)) => {
             Err(Error::ConcatLayers { idx, layer: layer.to_owned(), first: first.to_owned() })
         }

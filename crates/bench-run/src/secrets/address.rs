@@ -79,15 +79,16 @@ impl Parts {
     fn of(rest: &str) -> Self {
         let end = rest.find(['?', '#']).unwrap_or(rest.len());
         let host_end = rest[..end].find('/').unwrap_or(end);
-        // A slash or question mark in a password ends the host too early. No port follows the colon
-        // then, or no path does.
-        let is_cut = (host_end == end && end < rest.len())
-            || rest[..host_end].rsplit_once(':').is_some_and(|(_, port)| {
-                !port.bytes().all(|byte| byte.is_ascii_digit() || byte == b']')
-            });
         let found = rest[..host_end].rfind('@');
-        let guessed = rest.rfind('@').filter(|_| found.is_none() && is_cut);
-        let user = found.or(guessed).map(|at| 0..at);
+        // A slash, question mark or number sign in a password ends the host too early. No path
+        // follows then, or no port follows the colon.
+        let has_no_path = host_end == end && end < rest.len();
+        let has_no_port = rest[..host_end].rsplit_once(':').is_some_and(|(_, port)| {
+            !port.bytes().all(|byte| byte.is_ascii_digit() || byte == b']')
+        });
+        let is_cut = has_no_path || (found.is_none() && has_no_port);
+        let guessed = rest.rfind('@').filter(|_| is_cut);
+        let user = guessed.or(found).map(|at| 0..at);
         let start = user.as_ref().map_or(0, |user| user.end + 1);
         // The mark may also stand in a query, and more of the query after it.
         let ends: &[char] = if guessed.is_some() { &['?', '#', '&', '='] } else { &['?', '#'] };
