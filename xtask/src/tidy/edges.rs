@@ -285,7 +285,7 @@ mod tests {
             "bench-run",
             "soma-io",
             false,
-            Some("it may know bench-report, link, pipeline, shuffle"),
+            Some("it may know bench-report and link and pipeline and shuffle"),
         );
         edge("xtask", "sweep", true, Some("it may know no crate"));
         edge("tiledb-native", "tiledb", true, None);
