@@ -227,6 +227,28 @@ fn lists_whose_structs_lack_members_are_read_and_kept() {
     assert_eq!(both[1], new);
 }
 
+/// Results of all versions before, as they are in this repository.
+#[test]
+fn every_committed_file_of_epochs_is_read() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
+    let mut folders = vec![results];
+    let mut n_read = 0;
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        folders.extend(entries.filter(|path| path.is_dir()));
+        match read(&folder) {
+            Ok(records) => {
+                assert!(!records.is_empty(), "{}", folder.display());
+                n_read += 1;
+            }
+            // One is of another program.
+            Err(Error::NoEpochs { .. } | Error::ForeignEpochs { .. }) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(n_read > 0);
+}
+
 #[test]
 fn what_is_not_ours_is_left_alone() {
     let folder = TempDir::new().unwrap();
