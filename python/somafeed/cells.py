@@ -190,7 +190,7 @@ class Selected:
             source = source.whole
         if not isinstance(source, Selection):
             raise AttributeError("this data set is not of one experiment, so it has no x_locator")
-        measurement, layer = source.names()
+        measurement, layer = source.names
         return XLocator(
             uri=source.uri,
             measurement_name=measurement,

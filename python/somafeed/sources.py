@@ -7,6 +7,7 @@ import os
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -106,8 +107,9 @@ class Selection:
             self.uri, config=dict(self.config) or None, timestamp=self.timestamp
         )
 
+    @cached_property
     def names(self) -> tuple[str, str]:
-        """The names of the measurement and of the layer."""
+        """The names of the measurement and of the layer. Opens the experiment if one is chosen."""
         if self.measurement is not None and self.layer is not None:
             return self.measurement, self.layer
         return self.experiment().names(self.measurement, self.layer)
@@ -249,7 +251,7 @@ def genes_of(source: Source) -> Genes | None:
         return None
     if source.genes is not None:
         return source.genes[1]
-    return source.uri, source.names()[0]
+    return source.uri, source.measurement or source.names[0]
 
 
 def whole_of(source: Source) -> Source:

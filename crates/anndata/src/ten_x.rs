@@ -248,6 +248,11 @@ impl Storage for TenXStorage {
 
     fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
         let version = |file: &&str| {
+            if *file == METADATA {
+                // Another genome of the same shape has the same bytes, of other arrays.
+                let (size, arrays) = (self.ten_x.metadata.len() as u64, &self.ten_x.arrays);
+                return Ok(FileVersion { size, tag: arrays.get("X/data").cloned() });
+            }
             let original = self.original(file)?;
             let version = self.file.versions(&[&original]).pop();
             version.unwrap_or_else(|| Err(io::ErrorKind::NotFound.into()))

@@ -32,10 +32,25 @@ pub const LINK_CORES: &str = "link_cores";
 pub struct Settings(BTreeMap<String, String>);
 
 impl Settings {
+    /// Sets one more.
+    pub fn set(&mut self, name: &str, value: impl Display) {
+        self.0.insert(name.to_owned(), value.to_string());
+    }
+
+    /// Sets all of `other`, which go before.
+    pub fn set_all(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// Leaves some of them out.
+    pub fn remove(&mut self, names: &[&str]) {
+        self.0.retain(|name, _| !names.contains(&name.as_str()));
+    }
+
     /// These settings and one more.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Display) -> Self {
-        self.0.insert(name.to_owned(), value.to_string());
+        self.set(name, value);
         self
     }
 
@@ -64,20 +79,6 @@ impl Settings {
     #[must_use]
     pub fn with_rate(self, name: &str, rate: Option<u64>) -> Self {
         self.with_some(name, rate.map(|rate| format!("{rate} B/s")))
-    }
-
-    /// These settings, and those of `other`, which go before.
-    #[must_use]
-    pub fn and(mut self, other: Self) -> Self {
-        self.0.extend(other.0);
-        self
-    }
-
-    /// These settings without some of them.
-    #[must_use]
-    pub fn without(mut self, names: &[&str]) -> Self {
-        self.0.retain(|name, _| !names.contains(&name.as_str()));
-        self
     }
 
     /// The value of a setting, if it has one.

@@ -109,18 +109,13 @@ impl SliceSpec {
             Some(path) => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
             None => source.uri().into(),
         };
-        // Of the settings those that change what is read: others may be secrets.
-        let is_of_data = |(name, _): &(&String, &String)| DATA_SETTINGS.contains(&name.as_str());
-        let of_data = self.config.iter().filter(is_of_data);
-        let config: Config = of_data.map(|(name, value)| (name.clone(), value.clone())).collect();
+        // Settings may be secrets.
+        let config = Config::new();
         let parts = Self { memory_bytes: 0, existing: Existing::Keep, config, ..self.clone() };
         let version = env!("CARGO_PKG_VERSION");
         Ok(Some(format!("somafeed {version}: {parts:?} of {}\n{state}", place.display())))
     }
 }
-
-/// Settings by which the same address has other data.
-const DATA_SETTINGS: [&str; 2] = ["soma.genome", "soma.forbidden_is_missing"];
 
 /// Progress of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

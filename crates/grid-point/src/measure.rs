@@ -207,7 +207,7 @@ impl Measuring<'_> {
         stages.consume_cpu_secs = Some(consumed.busy_cpu_secs);
         let mut point = as_it_ran(&stats, self.point, self.data, &self.cache);
         if !has_row_cache {
-            point.settings = point.settings.without(&[ROW_CACHE]);
+            point.settings.remove(&[ROW_CACHE]);
         }
         Ok(EpochRecord { versions: versions(), point, measured, stages, ..EpochRecord::default() })
     }

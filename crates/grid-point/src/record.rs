@@ -1,6 +1,6 @@
 //! Settings for rows: read back from the loader after a run, or as requested if the point failed.
 
-use bench_report::{GridPoint, Settings, Versions};
+use bench_report::{GridPoint, Versions};
 use bench_run::engine_point;
 use loader::{EpochStats, LoaderSpec, Transform};
 use soma_io::NdArray;
@@ -24,12 +24,14 @@ pub fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
 
 fn recorded(spec: &LoaderSpec, point: &Point, data: &Data, reader: &str, cache: &str) -> GridPoint {
     let engine = engine_point(&spec.pipeline());
-    let settings = Settings::default()
+    let mut settings = engine
+        .settings
         .with_some("transform", transform(spec.transform, data))
         .with_bytes("soma_buffer_size", buffer_bytes(data))
         .with_bytes("memory_limit", point.memory_limit)
         .with_bytes("keep_decoded", point.keep_decoded)
         .with_bytes(ROW_CACHE, data.row_cache_limit());
+    settings.set_all(data.conditions());
     let mut recorded = GridPoint {
         workload: Some("cells".to_owned()),
         chunk_method: spec.block_form.name().to_owned(),
@@ -39,7 +41,7 @@ fn recorded(spec: &LoaderSpec, point: &Point, data: &Data, reader: &str, cache: 
         max_batches: point.max_batches,
         consumer: point.consumer.noted(),
         cache: cache.to_owned(),
-        settings: engine.settings.clone().and(settings).and(data.conditions()),
+        settings,
         ..engine
     };
     if let Some(link) = &data.link {

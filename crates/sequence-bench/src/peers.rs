@@ -161,13 +161,9 @@ fn crc32(numbers: &[u32]) -> u32 {
 
 /// The settings for the record of a reader that feeds the epochs of `point`.
 pub(crate) fn recorded(reader: &str, point: &Point, cache: &str) -> GridPoint {
-    let ours = point.recorded(cache);
-    GridPoint {
-        loader: Some(reader.to_owned()),
-        reader: reader.to_owned(),
-        settings: ours.settings.without(&["prefetch_batches", "prefetch_blocks"]),
-        ..ours
-    }
+    let mut row = point.recorded(cache);
+    row.settings.remove(&["prefetch_batches", "prefetch_blocks"]);
+    GridPoint { loader: Some(reader.to_owned()), reader: reader.to_owned(), ..row }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bench_report::{GridPoint, LINK, LINK_CORES, LINK_FAULTS, Measured};
+use bench_report::{GridPoint, LINK, LINK_CORES, LINK_FAULTS, Measured, Settings};
 use link::{BUCKET, COUNTS_PATH, LinkCounts, LinkFaults, LinkSpec, client_settings};
 use serde::{Deserialize, Serialize};
 
@@ -83,11 +83,12 @@ impl LinkAccess {
 
     /// Enters the link in the settings of a row.
     pub fn enter(&self, point: &mut GridPoint) {
-        let settings = std::mem::take(&mut point.settings);
-        point.settings = settings
-            .with(LINK, &self.link)
-            .with_some(LINK_FAULTS, self.faults.as_ref())
-            .with_some(LINK_CORES, self.cores);
+        point.settings.set_all(
+            Settings::default()
+                .with(LINK, &self.link)
+                .with_some(LINK_FAULTS, self.faults.as_ref())
+                .with_some(LINK_CORES, self.cores),
+        );
     }
 
     /// Enters an epoch's counts beside their floors. `share` is the share of the stored bytes that

@@ -78,22 +78,23 @@ impl Floor {
             Self::PlainRead { form, threads, .. } => (PLAIN_READ, *form, *threads),
             Self::Decode { form } => (DECODE, *form, 1),
             Self::Steps { torch, form, element, augments, batch } => {
-                let of_form = of_form(*form, *batch, cache);
+                let row = GridPoint { batch_size: *batch, ..GridPoint::default() };
+                let row = of_form(row, *form, cache);
                 let augmentation = augments.then_some("device");
                 return GridPoint {
                     chunk_method: STEPS.to_owned(),
                     consumer: Some(torch.to_string()),
                     form: form_of_batches(*form, *element).to_owned(),
-                    settings: of_form.settings.clone().with_some("augmentation", augmentation),
-                    ..of_form
+                    settings: row.settings.with_some("augmentation", augmentation),
+                    ..row
                 };
             }
         };
-        let of_form = of_form(form, 1, cache);
+        let row = of_form(GridPoint { batch_size: 1, ..GridPoint::default() }, form, cache);
         GridPoint {
             chunk_method: name.to_owned(),
-            settings: of_form.settings.clone().with("n_threads", threads),
-            ..of_form
+            settings: row.settings.with("n_threads", threads),
+            ..row
         }
     }
 

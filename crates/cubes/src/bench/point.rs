@@ -4,9 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrays::ElementType;
-use bench_report::{
-    GridPoint, IO_LIMIT, IO_LIMIT_BY, OWN_LOADER, Settings as RowSettings, Versions,
-};
+use bench_report::{GridPoint, IO_LIMIT, IO_LIMIT_BY, OWN_LOADER, Versions};
 use bench_run::{Cold, IoLimit, engine_point};
 use images::augment::Augmentation;
 use images::{BatchMemory, Form, ImageSpec, SeededAugmentation};
@@ -162,9 +160,11 @@ impl Point {
 
     /// The settings for a record.
     pub(crate) fn recorded(&self, cache: &str) -> GridPoint {
-        let (settings, engine) = (&self.settings, engine_point(&self.pipeline_spec()));
+        let settings = &self.settings;
         let limit = self.io_limit.as_ref();
-        let ours = RowSettings::default()
+        let row = of_form(engine_point(&self.pipeline_spec()), settings.form, cache);
+        let of_row = row
+            .settings
             .with("strategy", self.strategy.name())
             .with("augmentation", self.augmentation())
             .with("batch_memory", value_name(&settings.memory))
@@ -175,17 +175,13 @@ impl Point {
             .with("n_threads", settings.threads_of_batch())
             .with_rate(IO_LIMIT, limit.map(|limit| limit.bytes_per_second.get()))
             .with_some(IO_LIMIT_BY, limit.map(|limit| limit.by.name()));
-        let of_form = of_form(settings.form, self.batch, cache);
         GridPoint {
-            workload: of_form.workload,
             chunk_method: self.strategy.name().to_owned(),
             form: form_of_batches(settings.form, settings.element).to_owned(),
-            reader: of_form.reader,
             max_batches: self.max_batches,
             consumer: self.consumer.recorded(),
-            cache: of_form.cache,
-            settings: engine.settings.clone().and(of_form.settings).and(ours),
-            ..engine
+            settings: of_row,
+            ..row
         }
     }
 
@@ -220,16 +216,15 @@ pub(crate) fn form_of_batches(form: Form, element: BatchElement) -> &'static str
     if is_f16 { "f16" } else { "dense" }
 }
 
-/// The settings that all rows of cubes share.
-pub(crate) fn of_form(form: Form, batch: u64, cache: &str) -> GridPoint {
+/// The settings of `row`, and those that all rows of cubes have.
+pub(crate) fn of_form(row: GridPoint, form: Form, cache: &str) -> GridPoint {
     GridPoint {
         loader: Some(OWN_LOADER.to_owned()),
         workload: Some("cubes".to_owned()),
-        batch_size: batch,
         reader: "images".to_owned(),
         cache: cache.to_owned(),
-        settings: RowSettings::default().with(STORED_FORM, form.name()),
-        ..GridPoint::default()
+        settings: row.settings.with(STORED_FORM, form.name()),
+        ..row
     }
 }
 

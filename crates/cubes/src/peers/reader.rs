@@ -43,12 +43,13 @@ const OURS: [&str; 8] = [
 
 /// The settings for the record of a reader that feeds the epochs of `point`.
 pub(crate) fn recorded(reader: &str, point: &Point, cache: &str) -> GridPoint {
-    let ours = point.recorded(cache);
+    let mut row = point.recorded(cache);
+    row.settings.remove(&OURS);
+    row.settings.set("read_threads", point.settings.workers);
     GridPoint {
         loader: Some(reader.to_owned()),
         chunk_method: reader.to_owned(),
         reader: reader.to_owned(),
-        settings: ours.settings.without(&OURS).with("read_threads", point.settings.workers),
-        ..ours
+        ..row
     }
 }

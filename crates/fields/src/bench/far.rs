@@ -101,7 +101,7 @@ impl FarAccess {
             link.enter(&mut point);
         }
         let limit = self.cache.as_ref().map(|cache| cache.limit_bytes);
-        GridPoint { settings: point.settings.clone().with_bytes(STORAGE_CACHE, limit), ..point }
+        GridPoint { settings: point.settings.with_bytes(STORAGE_CACHE, limit), ..point }
     }
 
     /// Begins to count the requests to the link's server, if there is a link.

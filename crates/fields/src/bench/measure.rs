@@ -80,8 +80,7 @@ fn load(
             let of_validation = batches.by_ref().map(|batch| batch.map_err(anyhow::Error::from));
             let of = (validation, &mut reading);
             let mut record = measure(of_validation, of, point, (recorded(), span.start), reporter)?;
-            let settings = std::mem::take(&mut record.point.settings);
-            record.point.settings = settings.with(PART, VALIDATION);
+            record.point.settings.set(PART, VALIDATION);
             let stats = batches.stats();
             enter_reads(&mut record, std::slice::from_ref(&stats));
             enter_stages(&mut record, &stats);

@@ -111,7 +111,7 @@ impl Point {
     /// The settings for a record.
     pub(crate) fn recorded(&self, cache: &str) -> GridPoint {
         let engine = engine_point(&self.spec());
-        let settings = engine.settings.clone().with(THREADS, self.threads);
+        let settings = engine.settings.with(THREADS, self.threads);
         GridPoint {
             workload: Some("fields".to_owned()),
             chunk_method: self.strategy.name().to_owned(),

@@ -135,11 +135,7 @@ impl Point {
                 Consumer::None => None,
             },
             cache: cache.to_owned(),
-            settings: engine
-                .settings
-                .clone()
-                .with("stored_form", "files")
-                .with_some(TRANSFORM, transform),
+            settings: engine.settings.with("stored_form", "files").with_some(TRANSFORM, transform),
             ..engine
         }
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use bench_report::{
-    DataInfo, EPOCHS_FILE, EpochRecord, ReportFiles, Status, summarize, write_report,
+    DataInfo, EPOCHS_FILE, EpochRecord, ReportFiles, Settings, Status, summarize, write_report,
 };
 use bench_run::{
     Display, Ended, Failure, INTERRUPTED_EXIT_CODE, MemoryLimit, Rows, Session, format_row,
@@ -53,10 +53,11 @@ impl KeptRows {
         record.data = self.data.clone();
         record.measured.repeat = Some(run.repeat);
         record.measured.conditions = Some(run.conditions.to_owned());
-        let settings = std::mem::take(&mut record.point.settings);
-        record.point.settings = settings
-            .with_bytes("point_memory_limit", limit.map(MemoryLimit::bytes))
-            .with_some("point_memory_limit_by", limit.map(MemoryLimit::by));
+        record.point.settings.set_all(
+            Settings::default()
+                .with_bytes("point_memory_limit", limit.map(MemoryLimit::bytes))
+                .with_some("point_memory_limit_by", limit.map(MemoryLimit::by)),
+        );
         let line = format_row(&record, self.n_repeats);
         let is_new = if self.resume && record.measured.status == Status::Ok {
             self.rows.keep_unless_there(&mut record)?

@@ -32,7 +32,7 @@ fn a_limit_on_memory_holds_and_one_that_cannot_is_refused() {
         assert!(taken <= 400 * MIB, "{} took {} MiB", row.point.id(), taken / MIB);
         assert_eq!(row.point.settings.number("memory_limit"), Some(400 * MIB));
     }
-    assert!(rows.iter().any(|row| row.point.settings.number("prefetch_blocks") < Some(4)));
+    assert!(rows.iter().any(|row| row.point.settings.number("prefetch_blocks").unwrap_or(0) < 4));
 
     let refused = run(folder, &[&sweep[..], &points, &["--memory", "100MiB"]].concat());
     assert!(!refused.status.success());
