@@ -16,6 +16,7 @@ mod fuzz;
 mod gpu;
 mod interpreter;
 mod launchers;
+mod lines;
 mod mpirun;
 mod native;
 mod peers;
@@ -68,7 +69,7 @@ Commands:
               cargo xtask cubes generate ~/data/cubes --images 64
               cargo xtask cubes preprocess ~/data/cubes --to raw16,zarr
               cargo xtask cubes sweep ~/data/cubes --io-limit none,1000MiB/s --published
-              cargo xtask cubes sweep ~/data/cubes --strategies codec --consumer none -w 1,2,4
+              cargo xtask cubes sweep ~/data/cubes --strategies event-ring --consumer none -w 1,2,4
               cargo xtask cubes sweep ~/data/cubes --consumer cuda
               cargo xtask cubes peers ~/data/cubes
   sequences write DNA and RNA, import files of sequences, count words; measure feeding them, beside Python's ways
@@ -125,6 +126,8 @@ Commands:
               cargo xtask ci
   tidy      check the project's rules that lints cannot
               cargo xtask tidy
+  lines     count the lines of code by crate, outside of tests, now or at a revision
+              cargo xtask lines b5d9576e
   native    put libtiledb and libtorch into the user's cache, and record their places for cargo
               cargo xtask native
               LIBTORCH=/opt/libtorch cargo xtask native
@@ -141,7 +144,7 @@ Commands:
   pytest    test the Python package; further arguments go to pytest
               cargo xtask pytest -k fork
 
-Everything but tidy, fuzz, python, wheel, test-wheel, scvi, fields and cubes (unless it trains on the batches) runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
+Everything but tidy, lines, fuzz, python, wheel, test-wheel, scvi, fields and cubes (unless it trains on the batches) runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
 Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead,
 SOMAFEED_PYTHON_TILEDBSOMA_ML (and so on) a Python for one of `peers`, SOMAFEED_CHROMIUM a browser for `test`.
 The choice is recorded in .cargo/native.toml; delete that file to choose again.";
@@ -171,6 +174,7 @@ fn main() -> ExitCode {
         Some(name @ ("fields" | "cubes" | "sequences")) => programs::run(name, &rest),
         Some("preprocess") => programs::preprocess(&rest),
         Some("fuzz") => fuzz::run(&rest),
+        Some("lines") => lines::run(&rest),
         Some("test") => test::run(&rest),
         Some("ci") => without_arguments("ci", &rest, ci::run),
         Some("test-launchers") => without_arguments("test-launchers", &rest, launchers::run),

@@ -23,7 +23,7 @@ use crate::{cargo, python, sweep, wheel};
 
 /// Passes `arguments` on to `sweep peers`, which parses them and lists the requested peers.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match sweep::build("sweep", "sweep", Needs::Libtorch)? {
+    let program = match sweep::build("sweep", "sweep", &Needs::all(false))? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };

@@ -13,7 +13,7 @@ use crate::{cargo, peers, redis};
 
 /// Passes `arguments` on unparsed; the program checks them.
 pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match sweep::build(package(name), name, needs(name, arguments))? {
+    let program = match sweep::build(package(name), name, &needs(name, arguments))? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };
@@ -42,12 +42,18 @@ fn package(program: &str) -> &str {
     if program == "sequences" { "sequence-bench" } else { program }
 }
 
-/// What the program needs for these arguments.
+/// What the program needs for these arguments: torch if it trains on the batches, the client of an
+/// object store if there is an address or a link.
 fn needs(name: &str, arguments: &[OsString]) -> Needs {
     let trains = name == "cubes"
         && arguments.first().is_some_and(|first| first == "sweep")
         && consumer(arguments).is_some_and(|kind| kind == "cpu" || kind.starts_with("cuda"));
-    if trains { Needs::TorchFeature } else { Needs::Nothing }
+    let mut words = arguments.iter().filter_map(|word| word.to_str());
+    let is_remote =
+        name == "fields" && words.any(|word| word.contains("://") || word.starts_with("--link"));
+    let features = [(trains, "torch"), (is_remote, "s3")];
+    let features = features.into_iter().filter_map(|(is_needed, name)| is_needed.then_some(name));
+    Needs { libtorch: trains, libtiledb: false, features: features.collect() }
 }
 
 /// Whether the command starts a cluster of servers.
@@ -76,19 +82,23 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(name: &str, arguments: &str, expect: Needs) {
+    fn check(name: &str, arguments: &str, features: &[&str]) {
         let arguments: Vec<OsString> = arguments.split(' ').map(Into::into).collect();
-        assert_eq!(needs(name, &arguments), expect);
+        let found = needs(name, &arguments);
+        assert_eq!(found.features, features, "{name} {arguments:?}");
+        assert_eq!(found.libtorch, features.contains(&"torch"));
     }
 
     #[test]
-    fn only_training_needs_torch() {
-        check("cubes", "sweep data --consumer cuda -B 6", Needs::TorchFeature);
-        check("cubes", "sweep data --consumer=cuda:1", Needs::TorchFeature);
-        check("cubes", "sweep --consumer cpu data", Needs::TorchFeature);
-        check("cubes", "sweep data --consumer stand-in", Needs::Nothing);
-        check("cubes", "sweep data --consumer", Needs::Nothing);
-        check("cubes", "peers data --consumer cuda", Needs::Nothing);
-        check("fields", "queue data --consumer 500", Needs::Nothing);
+    fn a_program_has_what_its_arguments_need() {
+        check("cubes", "sweep data --consumer cuda -B 6", &["torch"]);
+        check("cubes", "sweep data --consumer=cuda:1", &["torch"]);
+        check("cubes", "sweep --consumer cpu data", &["torch"]);
+        check("cubes", "sweep data --consumer stand-in", &[]);
+        check("cubes", "sweep data --consumer", &[]);
+        check("cubes", "peers data --consumer cuda", &[]);
+        check("fields", "queue data --consumer 500", &[]);
+        check("fields", "sweep data --link 30ms", &["s3"]);
+        check("fields", "sweep s3://bucket/data", &["s3"]);
     }
 }

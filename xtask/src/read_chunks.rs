@@ -13,7 +13,7 @@ use crate::{cargo, python, sweep};
 /// Passes `arguments` on to `sweep read-chunks`, which parses them and reports whether they need
 /// Python.
 pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match sweep::build("sweep", "sweep", Needs::LibtorchAndLibtiledb)? {
+    let program = match sweep::build("sweep", "sweep", &Needs::all(true))? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };

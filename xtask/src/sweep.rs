@@ -14,7 +14,7 @@ use crate::progress::print_line;
 
 /// Passes `arguments` on unparsed; the program checks them.
 pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let program = match build("sweep", "sweep", needs(name, arguments))? {
+    let program = match build("sweep", "sweep", &needs(name, arguments))? {
         Ok(program) => program,
         Err(code) => return Ok(code),
     };
@@ -26,19 +26,38 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
     Program::exec(command)
 }
 
-/// What a command of the program needs. libtiledb is a download, so it is prepared only for what
-/// cannot do without it: `bench-readers` measures it, `--consolidate` runs it, and a reader may be
-/// asked for by its name.
+/// What a command of the program needs: as little as its arguments allow, because a first build
+/// takes minutes. Batches become tensors where the loader is measured. Data that the user names may
+/// be an AnnData, or lie in an object store, as data behind a link does.
+///
+/// libtiledb is a download, so it is prepared only for what cannot do without it: `bench-readers`
+/// measures it, `--consolidate` runs it, and a reader may be asked for by its name.
 fn needs(name: &str, arguments: &[OsString]) -> Needs {
     let values = |argument: &OsString| -> Vec<String> {
         let words = argument.to_str().unwrap_or_default().split([',', '=', ' ', '[', ']']);
         words.map(str::to_owned).collect()
     };
-    let is_named = |word: String| word == "--consolidate" || word == "libtiledb";
-    if name == "bench-readers" || arguments.iter().flat_map(values).any(is_named) {
-        Needs::LibtorchAndLibtiledb
-    } else {
-        Needs::Libtorch
+    let is_libtiledb = |word: String| word == "--consolidate" || word == "libtiledb";
+    let is_data = |argument: &&str| {
+        argument.starts_with("-u")
+            || argument.starts_with("--uri")
+            || argument.starts_with("--link")
+    };
+    let mut texts = arguments.iter().filter_map(|argument| argument.to_str());
+    let is_named = matches!(name, "import" | "slice" | "relayout") || texts.any(|of| is_data(&of));
+    let is_measured = matches!(name, "sweep" | "tune" | "growth" | "ranks" | "bench-readers");
+    Needs {
+        libtorch: is_measured,
+        libtiledb: name == "bench-readers" || arguments.iter().flat_map(values).any(is_libtiledb),
+        features: [
+            (is_measured, "torch"),
+            (is_named, "anndata"),
+            (is_named, "cloud"),
+            (name == "bench-readers", "compare"),
+        ]
+        .into_iter()
+        .filter_map(|(is_needed, feature)| is_needed.then_some(feature))
+        .collect(),
     }
 }
 
@@ -49,15 +68,22 @@ pub(crate) struct Program {
     native: native::Native,
 }
 
-/// Libraries that a program links or loads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Needs {
-    Nothing,
-    /// libtorch; libtiledb if it is there.
-    Libtorch,
-    /// libtorch, by the Cargo feature `torch`.
-    TorchFeature,
-    LibtorchAndLibtiledb,
+/// What a program is built with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// Whether it links libtorch.
+    pub(crate) libtorch: bool,
+    /// Whether it loads libtiledb for certain; else it does if libtiledb is there.
+    pub(crate) libtiledb: bool,
+    /// The Cargo features of its package, which are off otherwise.
+    pub(crate) features: Vec<&'static str>,
+}
+
+impl Needs {
+    /// All that `sweep` can have.
+    pub(crate) fn all(libtiledb: bool) -> Self {
+        Self { libtorch: true, libtiledb, features: vec!["torch", "anndata", "cloud", "compare"] }
+    }
 }
 
 /// Builds the program `name` of a package with what it needs in place; the exit code if cargo
@@ -65,12 +91,12 @@ pub(crate) enum Needs {
 pub(crate) fn build(
     package: &str,
     name: &str,
-    needs: Needs,
+    needs: &Needs,
 ) -> anyhow::Result<Result<Program, ExitCode>> {
     let native = match needs {
-        Needs::Nothing => native::Native::default(),
-        Needs::Libtorch | Needs::TorchFeature => native::prepare(Wanted::Libtorch)?,
-        Needs::LibtorchAndLibtiledb => native::prepare(Wanted::Both)?,
+        Needs { libtiledb: true, .. } => native::prepare(Wanted::Both)?,
+        Needs { libtorch: true, .. } => native::prepare(Wanted::Libtorch)?,
+        Needs { .. } => native::Native::default(),
     };
     let path = target_folder(&native)?.join("release").join(name);
     if !path.exists() {
@@ -80,9 +106,7 @@ pub(crate) fn build(
     }
     let mut build =
         cargo::cargo(["build", "--release", "--package", package, "--bin", name], &native);
-    if needs == Needs::TorchFeature {
-        build.args(["--features", "torch"]);
-    }
+    build.args(["--no-default-features", "--features", &needs.features.join(",")]);
     let built = cargo::run(&mut build)?;
     if !built.success() {
         return Ok(Err(cargo::exit_code(built)));
@@ -158,21 +182,33 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_needs(name: &str, arguments: &[&str], expect: Needs) {
+    fn check_needs(name: &str, arguments: &[&str], (features, libtiledb): (&str, bool)) {
         let arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
-        assert_eq!(needs(name, &arguments), expect, "{name} {arguments:?}");
+        let found = needs(name, &arguments);
+        assert_eq!(
+            (found.features.join(" ").as_str(), found.libtiledb),
+            (features, libtiledb),
+            "{name} {arguments:?}"
+        );
+        assert_eq!(found.libtorch, features.contains("torch"));
     }
 
     #[test]
-    fn libtiledb_is_prepared_where_it_runs() {
-        let both = Needs::LibtorchAndLibtiledb;
-        check_needs("bench-readers", &[], both);
-        check_needs("generate", &["x", "--consolidate"], both);
-        check_needs("growth", &["--cells", "1000", "--consolidate"], both);
-        check_needs("sweep", &["--reader=native,libtiledb"], both);
-        check_needs("sweep", &["--reader", "[native, libtiledb]"], both);
-        check_needs("generate", &["x", "--cells", "10"], Needs::Libtorch);
-        check_needs("sweep", &["--uri", "/data/libtiledb-tests"], Needs::Libtorch);
+    fn a_program_has_what_its_arguments_need() {
+        let (example, named) = ("torch", "torch anndata cloud");
+        check_needs("sweep", &[], (example, false));
+        check_needs("sweep", &["-b", "1024x64", "-m", "native"], (example, false));
+        check_needs("sweep", &["--uri", "/data/libtiledb-tests"], (named, false));
+        check_needs("tune", &["-u/data/x"], (named, false));
+        check_needs("growth", &["--", "--link=30ms"], (named, false));
+        check_needs("generate", &["x", "--cells", "10"], ("", false));
+        check_needs("report", &["results/x"], ("", false));
+        check_needs("import", &["x.h5ad", "y"], ("anndata cloud", false));
+        check_needs("bench-readers", &[], ("torch compare", true));
+        check_needs("generate", &["x", "--consolidate"], ("", true));
+        check_needs("growth", &["--cells", "1000", "--consolidate"], (example, true));
+        check_needs("sweep", &["--reader=native,libtiledb"], (example, true));
+        check_needs("sweep", &["--reader", "[native, libtiledb]"], (example, true));
     }
 
     #[test]

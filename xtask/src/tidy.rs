@@ -3,6 +3,7 @@
 
 mod code;
 mod comment_width;
+mod dependencies;
 mod edges;
 mod source_files;
 mod sources;
@@ -29,6 +30,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     breaches.extend(sources::check(&sources));
     breaches.extend(comment_width::check(&sources));
     breaches.extend(surroundings::check(&sources));
+    breaches.extend(dependencies::check()?);
     if breaches.is_empty() {
         print_line("tidy: no breaches");
         return Ok(ExitCode::SUCCESS);

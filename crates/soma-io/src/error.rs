@@ -375,6 +375,15 @@ impl From<csr::Error> for Error {
 }
 
 impl Error {
+    /// Why an element of an AnnData cannot be read, if that is the error.
+    pub fn unsupported(&self) -> Option<&str> {
+        match self {
+            #[cfg(feature = "anndata")]
+            Self::AnnData(::anndata::Error::Unsupported { reason, .. }) => Some(reason),
+            _ => None,
+        }
+    }
+
     /// The error of a column of the array at `uri`.
     pub(crate) fn broken_column(uri: &str, column: &str, problem: String) -> Self {
         Self::BrokenColumn { uri: uri.to_owned(), column: column.to_owned(), problem }

@@ -14,7 +14,7 @@ use clap::Args;
 use example_data::{Error, GenerateSpec, ImportSpec, import_10x};
 use experiment_copy::SliceSpec;
 use grid_point::{format_leftover, names_anndata, write_example};
-use soma_io::{AnnDataError, Experiment, Measurement, OpenOptions};
+use soma_io::{Experiment, Measurement, OpenOptions};
 
 use crate::slice::{self, Telling};
 
@@ -183,10 +183,10 @@ fn obsm(measurement: &Measurement) -> anyhow::Result<(Vec<String>, Vec<String>)>
                 left_out.push(format!("obsm {name} (it has no columns)"));
             }
             Ok(_) => copied.push(name),
-            Err(soma_io::Error::AnnData(AnnDataError::Unsupported { reason, .. })) => {
-                left_out.push(format!("obsm {name} ({reason})"));
-            }
-            Err(error) => return Err(error.into()),
+            Err(error) => match error.unsupported() {
+                Some(reason) => left_out.push(format!("obsm {name} ({reason})")),
+                None => return Err(error.into()),
+            },
         }
     }
     Ok((copied, left_out))

@@ -1,0 +1,58 @@
+//! The number of crates that a build compiles: what makes a first build long, whatever the machine.
+
+use anyhow::{Context as _, bail};
+
+use crate::cargo;
+use crate::native::Native;
+
+/// What is built, cargo's arguments for it, and how many crates that compiles, ours among them. A
+/// change that needs more raises the number here, and says why in its message.
+const MOST: [(&str, &[&str], usize); 4] = [
+    ("the first `cargo xtask sweep`", &["-p=sweep", "--no-default-features", "-F=torch"], 290),
+    ("sweep with all features", &["-p=sweep"], 393),
+    ("somafeed with its default features", &["-p=somafeed"], 156),
+    ("the wheel", &["-p=somafeed-python"], 363),
+];
+
+const PLACE: &str = "xtask/src/tidy/dependencies.rs";
+
+/// Counts the crates, and compares them with [`MOST`].
+pub(super) fn check() -> anyhow::Result<Vec<String>> {
+    let mut breaches = Vec::new();
+    for (what, arguments, most) in MOST {
+        let found = n_crates(arguments)?;
+        if most < found {
+            breaches.push(format!(
+                "{PLACE}: {what} compiles {found} crates, {most} before: leave the new ones out, or \
+                 raise the number and say why"
+            ));
+        } else if found < most {
+            breaches.push(format!(
+                "{PLACE}: {what} compiles {found} crates, no longer {most}: write that down"
+            ));
+        }
+    }
+    Ok(breaches)
+}
+
+/// The packages in cargo's tree, those of build scripts too.
+fn n_crates(arguments: &[&str]) -> anyhow::Result<usize> {
+    // The tree of one system, so that the number is the same on all.
+    let tree =
+        ["tree", "--edges=normal,build", "--prefix=none", "--target=x86_64-unknown-linux-gnu"];
+    let mut command = cargo::cargo(tree, &Native::default());
+    let output = command.args(arguments).output().context("cannot run `cargo tree`")?;
+    if !output.status.success() {
+        bail!("`cargo tree` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    let text = String::from_utf8(output.stdout).context("the output of `cargo tree`")?;
+    // A package that came before ends with a star.
+    let mut packages: Vec<&str> = text
+        .lines()
+        .map(|line| line.trim_end_matches(" (*)"))
+        .filter(|line| !line.is_empty())
+        .collect();
+    packages.sort_unstable();
+    packages.dedup();
+    Ok(packages.len())
+}
