@@ -96,11 +96,7 @@ fn causes(error: &dyn std::error::Error) -> String {
 #[test]
 fn real_counts() {
     let Some(python) = python::interpreter() else { return };
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/data/visium-2898x19465/soma");
-    if !beside.is_dir() {
-        eprintln!("real counts are not compared with tiledbsoma: {} is absent", beside.display());
-        return;
-    }
-    check(&python, &beside, &selection::of_visium());
+    let real =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/visium-2898x19465/soma");
+    check(&python, &real, &selection::of_visium());
 }

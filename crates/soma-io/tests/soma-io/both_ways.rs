@@ -160,10 +160,8 @@ fn changed_by_tiledbsoma_again_and_again() {
 #[test]
 fn real_spots() {
     let folder =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/visium-2898x19465/soma");
-    if folder.exists() {
-        check(&folder, None);
-    }
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/visium-2898x19465/soma");
+    check(&folder, None);
 }
 
 #[test]

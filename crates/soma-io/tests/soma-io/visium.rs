@@ -15,22 +15,15 @@ const SHAPE: (u64, u64) = (2_898, 19_465);
 const NNZ: u64 = 1_069_459;
 const SUM: f64 = 3_085_005.0;
 
-/// The experiment, if it lies beside the checkout; otherwise prints a line.
-#[expect(clippy::print_stderr, reason = "a test prints what it cannot check")]
-fn experiment() -> Option<(PathBuf, Experiment)> {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/visium-2898x19465/soma");
-    if !path.exists() {
-        eprintln!("real counts are not read: {} is absent", path.display());
-        return None;
-    }
+fn experiment() -> (PathBuf, Experiment) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/visium-2898x19465/soma");
     let experiment = Experiment::open(path.to_str().unwrap(), &OpenOptions::default()).unwrap();
-    Some((path, experiment))
+    (path, experiment)
 }
 
 #[test]
 fn every_count_comes() {
-    let Some((_, experiment)) = experiment() else { return };
+    let (_, experiment) = experiment();
     let measurement = experiment.measurement("RNA").unwrap();
     assert_eq!(measurement.layers().unwrap(), ["raw"]);
     let x = measurement.x("raw").unwrap();
@@ -64,7 +57,7 @@ fn check_obs(experiment: &Experiment, csr: &CsrBuffers) {
 
 #[test]
 fn parts_equal_the_whole() {
-    let Some((_, experiment)) = experiment() else { return };
+    let (_, experiment) = experiment();
     let reader = experiment
         .measurement("RNA")
         .unwrap()
@@ -90,7 +83,7 @@ fn parts_equal_the_whole() {
 
 #[test]
 fn frames_are_as_tiledbsoma_reads_them() {
-    let Some((path, experiment)) = experiment() else { return };
+    let (path, experiment) = experiment();
     let columns = ["soma_joinid", "barcode", "cluster", "in_depth_half", "raw_sum", "nnz"];
     let obs = experiment.obs().unwrap();
     for column in columns {

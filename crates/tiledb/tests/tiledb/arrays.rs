@@ -364,16 +364,9 @@ fn a_context_serves_many_threads() {
 
 #[test]
 fn an_array_that_the_reference_implementation_wrote() {
-    let shared = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/data/visium-2898x19465/soma/ms/RNA/X/raw");
-    if !shared.is_dir() {
-        println!(
-            "skipped: {} is absent, so the reference implementation's array is not read",
-            shared.display()
-        );
-        return;
-    }
-    let array = Array::open(&context(), shared.to_str().unwrap(), None).unwrap();
+    let real = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../testdata/visium-2898x19465/soma/ms/RNA/X/raw");
+    let array = Array::open(&context(), real.to_str().unwrap(), None).unwrap();
     assert_eq!(array.schema().current_domain, Some(vec![(0, 2897), (0, 19464)]));
     let mut query =
         ReadQuery::new(&array, Layout::Unordered, &[], &["soma_data"], 1 << 22).unwrap();

@@ -1,7 +1,6 @@
 //! Tests on experiments on disk: one written here, and real counts that tiledbsoma wrote.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -153,19 +152,9 @@ fn what_an_experiment_lacks_is_named() {
     );
 }
 
-/// Real counts, if they are beside the checkout.
-#[expect(clippy::print_stdout, reason = "reports that the test is weaker")]
-fn visium() -> Option<String> {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/data/visium-2898x19465/soma");
-    if beside.is_dir() {
-        return Some(beside.to_str().unwrap().to_owned());
-    }
-    println!(
-        "{} is absent: real counts written by Python tiledbsoma are not checked",
-        beside.display()
-    );
-    None
+/// Real counts, written by Python tiledbsoma.
+fn visium() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/visium-2898x19465/soma").to_owned()
 }
 
 /// Sum and number of the values of each row.
@@ -181,7 +170,7 @@ fn row_sums(x: &Matrix) -> Vec<(f64, i64)> {
 
 #[test]
 fn real_counts_come_through_every_method_form_and_order() {
-    let Some(uri) = visium() else { return };
+    let uri = visium();
     let columns = ["raw_sum", "nnz", "soma_joinid"].map(str::to_owned).to_vec();
     let dataset =
         Dataset::from_experiment(&open(&uri), &DatasetSpec { obs_columns: columns, ..selection() })
