@@ -130,7 +130,7 @@ class OwnBatches(Dataset):
         self.turn = 0
 
     def __len__(self) -> int:
-        return -(-len(self.slots.order) // self.slots.batch)
+        return (len(self.slots.order) + self.slots.batch - 1) // self.slots.batch
 
     def __getitem__(self, batch: int) -> tuple[int, int]:
         slot = get_worker_info().id * self.n_own + self.turn

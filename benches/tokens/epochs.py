@@ -43,7 +43,7 @@ def measure(uri, kind):
     )
     for _ in range(2):
         start, n_cells = time.perf_counter(), 0
-        for batch, obs in cells:
+        for _, obs in cells:
             n_cells += len(obs["cell_type"])
         seconds = time.perf_counter() - start
     print(n_cells / seconds)

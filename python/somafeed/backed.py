@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -204,8 +204,8 @@ def _places(anndata: Any) -> tuple[Places | None, Places | None]:
         return None, None
     # Names may be there several times, and may have been changed. Only these say which is which.
     whole, found = getattr(anndata, "_adata_ref", None), []
-    for names, n, index in [("obs_names", "n_obs", "_oidx"), ("var_names", "n_vars", "_vidx")]:
-        index = getattr(anndata, index, None)
+    for names, n, attribute in [("obs_names", "n_obs", "_oidx"), ("var_names", "n_vars", "_vidx")]:
+        index = getattr(anndata, attribute, None)
         if whole is None or index is None:
             raise ValueError(
                 "this version of anndata does not say which cells a view has: give the path, and "
@@ -298,7 +298,7 @@ def _is_same_matrix(ours: Any, stored: Any) -> bool:
     return len(left) == len(right) and all(map(_is_equal, left, right))
 
 
-def _coordinates(matrix: Any) -> Iterable[Any]:
+def _coordinates(matrix: Any) -> list[Any]:
     """The shape and values of a matrix; of a sparse one also the places of values."""
     if not hasattr(matrix, "tocsr"):
         matrix = np.asarray(matrix)

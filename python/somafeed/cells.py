@@ -142,7 +142,8 @@ class Cells:
         if row is None:
             raise ValueError(f"no cell has {shown(label)} in {column}")
         groups = self.groups([column])
-        return groups == groups[row]
+        is_like_it: npt.NDArray[np.bool_] = groups == groups[row]
+        return is_like_it
 
     def sampled(self, sample: Sample | None) -> native.Sampling | None:
         """The native sampling, made once."""

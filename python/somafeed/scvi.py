@@ -116,7 +116,8 @@ class DataModule(LightningDataModule):
         """scvi's code for each code of the encoder; that of unlabelled cells at the end, where -1
         points to."""
         classes = self._classes.get(_LABELS, [])
-        mapping = {label: code for code, label in enumerate(self._label_names())}
+        names: list[str | None] = [*self._label_names()]
+        mapping = {label: code for code, label in enumerate(names)}
         unlabeled = mapping.get(self.unlabeled_category, -1)
         return torch.tensor([*(mapping[label] for label in classes), unlabeled], dtype=torch.int64)
 
@@ -327,7 +328,8 @@ class InferenceLoader:
     def __iter__(self) -> Iterator[dict[str, torch.Tensor | None]]:
         for batch in self._loader:
             tensors = self._module._tensors(batch)
-            yield {**tensors, "X": _dense(tensors["X"])}
+            X = tensors["X"]
+            yield {**tensors, "X": None if X is None else _dense(X)}
 
     def __len__(self) -> int:
         return len(self._loader)

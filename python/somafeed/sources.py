@@ -288,7 +288,7 @@ def check_same_genes(members: Sequence[tuple[Source, native.Dataset]]) -> None:
         joinids = [one.var() for one in (first, opened)]
         if all(JOINID in one.column_names for one in joinids):
             of_both = [one.column(JOINID) for one in joinids]
-            if not np.array_equal(*of_both):
+            if not np.array_equal(of_both[0], of_both[1]):
                 raise ValueError(f"data set {idx} has other genes of the experiment than one before")
 
 

@@ -201,7 +201,7 @@ for path in PATHS:
         "type": lambda a: a.obs.__setitem__("n", a.obs["n"].astype("float64")),
         "uns": lambda a: a.uns.__setitem__("x", 1),
     }
-    for name, change in fine.items():
+    for change in fine.values():
         check(changed(change), whole)
     names = {"obs_columns": ["obs_id", "n"]}
     refused("names that are needed", "was changed in memory",

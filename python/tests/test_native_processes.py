@@ -9,7 +9,6 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from native_examples import dataset, dense, in_memory, matrix
 from somafeed import _somafeed as native

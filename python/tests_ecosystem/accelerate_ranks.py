@@ -27,7 +27,7 @@ def main(uri, folder):
             optimizer.step()
             joinids = obs["soma_joinid"].tolist()
             lines.append({"stage": "train", "epoch": epoch, "joinids": joinids})
-    for X, obs in ds.in_order():
+    for _, obs in ds.in_order():
         lines.append({"stage": "predict", "epoch": 0, "joinids": obs["soma_joinid"].tolist()})
     path = Path(folder) / f"rank-{accelerator.process_index}.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -32,7 +32,7 @@ def train(config):
             joinids = obs["soma_joinid"].tolist()
             lines.append({"stage": "train", "epoch": epoch, "joinids": joinids})
         ray.train.report({"epoch": epoch})
-    for X, obs in ds.in_order():
+    for _, obs in ds.in_order():
         lines.append({"stage": "predict", "epoch": 0, "joinids": obs["soma_joinid"].tolist()})
     path = Path(config["folder"]) / f"rank-{rank}.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use crate::native::{self, Native};
-use crate::{cargo, progress, tidy};
+use crate::{cargo, lint, progress, tidy};
 
 const DENY_WARNINGS: &str = "-D warnings";
 
@@ -20,6 +20,10 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let tidied = tidy::run()?;
     if tidied != ExitCode::SUCCESS {
         return Ok(tidied);
+    }
+    let linted = lint::run()?;
+    if linted != ExitCode::SUCCESS {
+        return Ok(linted);
     }
     let native = native::prepare(native::Wanted::Both)?;
     let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];

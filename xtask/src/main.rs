@@ -17,6 +17,7 @@ mod gpu;
 mod interpreter;
 mod launchers;
 mod lines;
+mod lint;
 mod mpirun;
 mod native;
 mod peers;
@@ -122,8 +123,10 @@ Commands:
               cargo xtask fuzz
               cargo xtask fuzz tile array --seconds 600 --keep
               cargo xtask fuzz --executions 100000000
-  ci        formatting, tidy, clippy, documentation, each bench once: everything but the tests
+  ci        formatting, tidy, lint, clippy, documentation, each bench once: everything but the tests
               cargo xtask ci
+  lint      check Python (ruff, mypy), words (typos), licences (cargo-deny) and workflows, by pinned programs
+              cargo xtask lint
   tidy      check the project's rules that lints cannot
               cargo xtask tidy
   lines     count the lines of code by crate, outside of tests, now or at a revision
@@ -176,6 +179,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(&rest),
         Some("lines") => lines::run(&rest),
         Some("test") => test::run(&rest),
+        Some("lint") => without_arguments("lint", &rest, lint::run),
         Some("ci") => without_arguments("ci", &rest, ci::run),
         Some("test-launchers") => without_arguments("test-launchers", &rest, launchers::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),

@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the project's rules that the compiler and clippy cannot check.
 //! docs/architecture.md gives their reasons.
 
+mod address;
 mod code;
 mod comment_width;
 mod dependencies;
@@ -21,7 +22,9 @@ use crate::progress::print_line;
 /// Prints every breach as `where: what`, and fails if there is one.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let root = cargo::workspace_root();
-    let mut breaches = edges::check(&metadata()?)?;
+    let metadata = metadata()?;
+    let mut breaches = edges::check(&metadata)?;
+    breaches.extend(address::check(&metadata)?);
     let architecture = root.join("docs/architecture.md");
     let text = std::fs::read_to_string(&architecture)
         .with_context(|| format!("cannot read {}", architecture.display()))?;

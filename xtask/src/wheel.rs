@@ -201,7 +201,7 @@ fn program(python: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// The folder of an interpreter's packages.
-fn packages(python: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn packages(python: &Path) -> anyhow::Result<PathBuf> {
     let script = "import site; print(site.getsitepackages()[0], end='')";
     let output = Command::new(python).args(["-c", script]).output();
     let output = output.with_context(|| format!("cannot run {}", python.display()))?;

@@ -85,14 +85,14 @@ pub(super) fn place(marks: &[Named<'_>], occupied: &[Frame], inside: Frame) -> V
         if named.iter().any(is_near) {
             continue;
         }
-        let is_anothers = |frame: &Frame| {
+        let is_other_label = |frame: &Frame| {
             let others = marks.iter().filter(|other| other.text != mark.text);
             others.into_iter().any(|other| frame.distance(other) <= frame.distance(mark))
         };
         let is_free = |frame: &Frame| {
             inside.contains(frame)
                 && !occupied.iter().any(|other| other.overlaps(frame))
-                && !is_anothers(frame)
+                && !is_other_label(frame)
         };
         if let Some(frame) = candidates(mark).find(is_free) {
             labels.push(Label { text: mark.text.to_owned(), frame });

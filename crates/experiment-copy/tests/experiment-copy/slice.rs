@@ -438,8 +438,8 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
     fails(&SliceSpec { genes: named(&["SYN1", "SYN1"]), ..base() }, "\"SYN1\" occurs twice");
     let absent = Genes::Named { names: vec!["XYZ".into()], column: None, skip_absent: true };
     fails(&SliceSpec { genes: absent, ..base() }, "no gene of");
-    let columns = ColumnChoice::Without(vec!["cell_tipe".into()]);
-    fails(&SliceSpec { obs_columns: columns, ..base() }, "no column \"cell_tipe\"");
+    let columns = ColumnChoice::Without(vec!["cell_kind".into()]);
+    fails(&SliceSpec { obs_columns: columns, ..base() }, "no column \"cell_kind\"");
     fails(&SliceSpec { joinid_column: Some("nnz".into()), ..base() }, "column nnz");
     fails(&SliceSpec { joinid_column: Some("soma_old".into()), ..base() }, "\"soma_old\"");
     fails(&SliceSpec { memory_bytes: 100_000, ..base() }, "100000 bytes of memory are too few");

@@ -322,8 +322,8 @@ fn errors_say_what_was_tried_and_where() {
 
     let array = Array::open(&context, &at, None).unwrap();
     let message =
-        ReadQuery::new(&array, Layout::Unordered, &[], &["valeu"], 64).unwrap_err().to_string();
-    assert!(message.contains("valeu") && message.contains("row, column, value"), "{message}");
+        ReadQuery::new(&array, Layout::Unordered, &[], &["wrong"], 64).unwrap_err().to_string();
+    assert!(message.contains("wrong") && message.contains("row, column, value"), "{message}");
     assert!(
         ReadQuery::new(&array, Layout::Unordered, &[&[(600, 1000)]], &["row"], 64).is_err(),
         "outside the domain"
