@@ -226,9 +226,9 @@ impl Epoch {
         dict.set_item("elapsed_secs", stats.elapsed_secs)?;
         dict.set_item("accelerator_utilization", accelerator_utilization(&stats))?;
         dict.set_item("entropy", shared.lock_entropy().to_dict(py)?)?;
-        dict.set_item("lanes", stats.spec.lanes)?;
-        dict.set_item("prefetch_blocks", stats.spec.prefetch_blocks)?;
-        dict.set_item("prefetch_batches", stats.spec.prefetch_batches)?;
+        dict.set_item("lanes", stats.spec.pipeline.lanes)?;
+        dict.set_item("prefetch_blocks", stats.spec.pipeline.prefetch_blocks)?;
+        dict.set_item("prefetch_batches", stats.spec.pipeline.prefetch_batches)?;
         dict.set_item("kept_bytes", shared.kept.bytes())?;
         Ok(dict)
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loader::{
-    BatchForm, BlockForm, LoaderSpec, LoaderState, Order, Remainder, TokenSpec, Totals, Transform,
-    World,
+    BatchForm, BlockForm, Budget, LoaderSpec, LoaderState, Order, PipelineSpec, Remainder,
+    TokenSpec, Totals, Transform, World,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -55,12 +55,13 @@ impl Running {
         is_exact: bool,
     ) -> PyResult<Arc<Self>> {
         let memory = memory.map(MemoryLimit::budget).transpose()?;
-        let memory = memory.unwrap_or_else(pipeline::Budget::unlimited);
+        let memory = memory.unwrap_or_else(Budget::unlimited);
         let kept = Arc::new(KeptBatches::new(&memory));
-        let (dataset, spec) = (dataset.here(py)?, LoaderSpec { memory, ..spec.clone() });
+        let (dataset, mut spec) = (dataset.here(py)?, spec.clone());
+        spec.pipeline.memory = memory;
         let made = interruptible(py, move || {
             let dataset = if is_exact { dataset.exact()? } else { dataset };
-            let entropy = EntropyMeter::new(&dataset, spec.batch_rows);
+            let entropy = EntropyMeter::new(&dataset, spec.pipeline.batch_rows);
             loader::Loader::new(dataset, spec).map(|loader| (loader, entropy))
         })?;
         let (loader, entropy) = made.or_exception()?;
@@ -128,18 +129,13 @@ impl Loader {
             [("keep", Remainder::Short), ("drop", Remainder::Drop), ("pad", Remainder::Pad)];
         let layout = layout(token_layout)?;
         let tokens = tokens.map(|of| TokenSpec { tokenizer: Arc::clone(&of.made), layout });
-        let spec = LoaderSpec {
+        let pipeline = PipelineSpec {
             chunk_rows,
             chunks_per_block,
             ramp_blocks,
             order: order.map_or(Ok(by_shuffle), |name| choice("order", name, &orders))?,
             seed,
             batch_rows: batch_size,
-            block_form: block_form.parse::<BlockForm>().or_exception()?,
-            batch_form: form.parse::<BatchForm>().or_exception()?,
-            transform: Transform { target_sum, log1p, clip },
-            tokens,
-            totals: choice("totals", totals, &[("genes", Totals::Genes), ("obs", Totals::Obs)])?,
             world: World { rank, size: world_size },
             lanes,
             remainder: choice("remainder", remainder, &remainders)?,
@@ -147,9 +143,17 @@ impl Loader {
             prefetch_blocks,
             read_threads,
             prefetch_batches,
+            memory: Budget::unlimited(),
+            keep_bytes: keep_decoded,
+        };
+        let spec = LoaderSpec {
+            pipeline,
+            block_form: block_form.parse::<BlockForm>().or_exception()?,
+            batch_form: form.parse::<BatchForm>().or_exception()?,
+            transform: Transform { target_sum, log1p, clip },
+            tokens,
+            totals: choice("totals", totals, &[("genes", Totals::Genes), ("obs", Totals::Obs)])?,
             batch_threads: batch_threads.unwrap_or_else(|| LoaderSpec::default().batch_threads),
-            memory: pipeline::Budget::unlimited(),
-            keep_decoded_bytes: keep_decoded,
         };
         check(&spec, dataset.get())?;
         let is_stored = choice("dtype", dtype, &[("float32", false), ("stored", true)])?;
@@ -199,7 +203,7 @@ impl Loader {
 
 /// Checks what Python needs beyond the checks of the loader itself.
 fn check(spec: &LoaderSpec, dataset: &Dataset) -> PyResult<()> {
-    if spec.read_threads == 0 {
+    if spec.pipeline.read_threads == 0 {
         let problem = "read_threads is 0, but reading needs a thread of its own, so that Ctrl-C \
                        can end a wait: give at least 1";
         return Err(PyValueError::new_err(problem));

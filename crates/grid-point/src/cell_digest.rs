@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 
 use loader::{Dataset, LoaderSpec, Order};
 use serde::{Deserialize, Serialize};
-use shuffle::{BatchSpec, PlanSpec};
+use shuffle::BatchSpec;
 
 /// Number and hash of some cells. It does not depend on their order, and a cell that comes twice
 /// changes it, so the sum over ranks equals the digest of all cells only if each was delivered
@@ -34,7 +34,7 @@ impl CellDigest {
         spec: &LoaderSpec,
         (n_epochs, max_batches): (u64, Option<u64>),
     ) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Self>>> {
-        let n_rows = dataset.n_rows();
+        let (n_rows, spec) = (dataset.n_rows(), &spec.pipeline);
         let n_ranks = spec.world.size;
         let batches = BatchSpec {
             batch_rows: spec.batch_rows * n_ranks,
@@ -52,14 +52,7 @@ impl CellDigest {
             (0..n_rows).for_each(|row| digest.add(dataset.origin(row).1));
             digest
         });
-        let plan = PlanSpec {
-            n_rows,
-            chunk_rows: spec.chunk_rows,
-            chunks_per_block: spec.chunks_per_block,
-            order: spec.order,
-            seed: spec.seed,
-            ramp_blocks: spec.ramp_blocks,
-        };
+        let plan = spec.plan(n_rows);
         Ok((0..n_epochs).map(move |epoch| -> anyhow::Result<Self> {
             if let Some(digest) = all {
                 return Ok(digest);

@@ -13,9 +13,9 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Schema};
 use bench_report::OrderEntropy;
 use loader::encode::{Encoder, Encoders, LabelEncoder, Nulls, Rules};
-use loader::{Dataset, LoaderSpec, Order};
+use loader::{Dataset, Order, PipelineSpec};
 use shuffle::entropy::{LabelEntropy, LabelLayout, simulate};
-use shuffle::{PlanSpec, ramp_chunks};
+use shuffle::ramp_chunks;
 
 use crate::block_spec::BlockSpec;
 use crate::feed::{self, PointBatch};
@@ -102,7 +102,7 @@ impl Labels {
     pub(crate) fn expected(
         &self,
         dataset: &Dataset,
-        spec: &LoaderSpec,
+        spec: &PipelineSpec,
         max_batches: Option<u64>,
     ) -> anyhow::Result<Vec<OrderEntropy>> {
         self.0.iter().map(|label| label.expected(dataset, spec, max_batches)).collect()
@@ -130,13 +130,9 @@ impl Labels {
             if layout.chunk_rows() != spec.chunk_rows {
                 layout = layout_of(spec.chunk_rows)?;
             }
-            let spec = LoaderSpec {
-                chunk_rows: spec.chunk_rows,
-                chunks_per_block: spec.chunks_per_block,
-                batch_rows,
-                seed,
-                ..LoaderSpec::default()
-            };
+            let BlockSpec { chunk_rows, chunks_per_block } = *spec;
+            let sizes = PipelineSpec { chunk_rows, chunks_per_block, ..PipelineSpec::default() };
+            let spec = PipelineSpec { batch_rows, seed, ..sizes };
             let (found, _) = label.shuffled(&codes, &layout, &spec, CURVE_ROWS)?;
             // If no batch is full, all rows form a single batch.
             bits.push(found.unwrap_or(perfect_bits));
@@ -145,7 +141,7 @@ impl Labels {
     }
 
     /// Returns meters for one epoch.
-    pub(crate) fn meters(&self, spec: &LoaderSpec) -> anyhow::Result<Meters<'_>> {
+    pub(crate) fn meters(&self, spec: &PipelineSpec) -> anyhow::Result<Meters<'_>> {
         let meter = |label: &Label| LabelEntropy::new(label.n_classes, spec.batch_rows);
         let meters = || self.0.iter().map(meter).collect::<Result<_, _>>();
         Ok(Meters {
@@ -208,7 +204,7 @@ impl Label {
     fn expected(
         &self,
         dataset: &Dataset,
-        spec: &LoaderSpec,
+        spec: &PipelineSpec,
         max_batches: Option<u64>,
     ) -> anyhow::Result<OrderEntropy> {
         let codes = self.codes(dataset)?;
@@ -246,7 +242,7 @@ impl Label {
     fn in_order(
         &self,
         codes: &[u32],
-        spec: &LoaderSpec,
+        spec: &PipelineSpec,
         max_batches: Option<u64>,
     ) -> anyhow::Result<Option<f64>> {
         let mut meter = LabelEntropy::new(self.n_classes, spec.batch_rows)?;
@@ -261,7 +257,7 @@ impl Label {
         &self,
         codes: &[u32],
         layout: &LabelLayout,
-        spec: &LoaderSpec,
+        spec: &PipelineSpec,
         simulated_rows: u64,
     ) -> anyhow::Result<(Option<f64>, &'static str)> {
         let by_formula = layout.expected(spec.chunks_per_block, spec.batch_rows)?;
@@ -269,14 +265,7 @@ impl Label {
         if by_formula.is_close && spec.ramp_blocks == 0 {
             return Ok((Some(by_formula.bits), "formula"));
         }
-        let plan = PlanSpec {
-            n_rows: codes.len() as u64,
-            chunk_rows: spec.chunk_rows,
-            chunks_per_block: spec.chunks_per_block,
-            order: spec.order,
-            seed: spec.seed,
-            ramp_blocks: spec.ramp_blocks,
-        };
+        let plan = spec.plan(codes.len() as u64);
         let (n_classes, batch_rows) = (self.n_classes, spec.batch_rows);
         let found =
             simulate(&plan, batch_rows, codes, n_classes, SIMULATED_EPOCHS, simulated_rows)?;
@@ -285,7 +274,7 @@ impl Label {
 }
 
 /// Chunks of the first block, if the first blocks grow and a batch fits into it.
-fn first_chunks(spec: &LoaderSpec) -> Option<u64> {
+fn first_chunks(spec: &PipelineSpec) -> Option<u64> {
     let chunks = ramp_chunks(spec.chunks_per_block, spec.ramp_blocks);
     let is_small =
         0 < spec.ramp_blocks && spec.batch_rows <= chunks.saturating_mul(spec.chunk_rows);
@@ -380,13 +369,13 @@ mod tests {
         Dataset::new(Arc::new(x), Cells::Range(0..60), obs, GeneSelection::All).unwrap()
     }
 
-    fn spec(order: Order) -> LoaderSpec {
-        LoaderSpec {
+    fn spec(order: Order) -> PipelineSpec {
+        PipelineSpec {
             order,
             chunk_rows: 3,
             chunks_per_block: 4,
             batch_rows: 8,
-            ..LoaderSpec::default()
+            ..PipelineSpec::default()
         }
     }
 
@@ -438,11 +427,11 @@ mod tests {
     #[test]
     fn enough_chunks_need_no_simulation_and_too_few_rows_have_no_batch() {
         let (labels, dataset) = Labels::of(dataset(), &["text".to_owned()], Vec::new()).unwrap();
-        let of = |spec: LoaderSpec| labels.expected(&dataset, &spec, None).unwrap().remove(0);
-        let all = of(LoaderSpec { chunks_per_block: 1 << 20, ..spec(Order::Shuffled) });
+        let of = |spec: PipelineSpec| labels.expected(&dataset, &spec, None).unwrap().remove(0);
+        let all = of(PipelineSpec { chunks_per_block: 1 << 20, ..spec(Order::Shuffled) });
         assert_eq!(all.expected_by.as_deref(), Some("formula"));
         assert!((all.expected.unwrap() - all.perfect.unwrap()).abs() < 1e-9);
-        let none = of(LoaderSpec { batch_rows: 61, ..spec(Order::Shuffled) });
+        let none = of(PipelineSpec { batch_rows: 61, ..spec(Order::Shuffled) });
         assert_eq!((none.expected, none.perfect), (None, None));
         assert!(none.data.is_some());
     }

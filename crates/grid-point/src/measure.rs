@@ -123,7 +123,7 @@ impl Measuring<'_> {
         reporter: &mut Reporter<PointAnswer>,
     ) -> anyhow::Result<()> {
         let (dataset, spec) = (feed::inner(self.loader).dataset(), feed::inner(self.loader).spec());
-        let expected = labels.expected(dataset, spec, self.point.max_batches)?;
+        let expected = labels.expected(dataset, &spec.pipeline, self.point.max_batches)?;
         let (data, bucket, loader) = (self.data, self.bucket.clone(), self.loader);
         // Epochs follow one another like in training, unless the cache must be emptied between two
         // of them or bytes must be counted per epoch.
@@ -133,7 +133,7 @@ impl Measuring<'_> {
             if self.point.cold.is_some() {
                 self.cache = cooled(self.data, self.point, reporter)?;
             }
-            let mut meters = labels.meters(feed::inner(self.loader).spec())?;
+            let mut meters = labels.meters(&spec.pipeline)?;
             let limit = data.io_limit.as_ref();
             let counts = bucket.as_deref().map(count);
             let io = limit.map(|limit| LimitMeter::start(limit, counts)).transpose()?;
@@ -226,8 +226,8 @@ impl Measuring<'_> {
         let mut batches = start()?;
         let (dataset, spec) = (feed::inner(self.loader).dataset(), feed::inner(self.loader).spec());
         let n_batches = max_batches.unwrap_or(u64::MAX).min(batches.n_batches());
-        let of_rank = dataset.n_rows().div_ceil(spec.world.size);
-        let of_rows = of_rank.min(n_batches.saturating_mul(spec.batch_rows));
+        let of_rank = dataset.n_rows().div_ceil(spec.pipeline.world.size);
+        let of_rows = of_rank.min(n_batches.saturating_mul(spec.pipeline.batch_rows));
         let (mut n_rows, taker) = (0, &mut self.taker);
         let taken = batches.by_ref().map(|batch| Ok(batch?));
         let consumed = consume_epoch(asked, taken, max_batches, |batch| {

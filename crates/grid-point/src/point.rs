@@ -4,7 +4,8 @@ use std::fmt;
 
 use bench_run::Cold;
 use loader::{
-    BatchForm, BlockForm, Budget, LoaderSpec, Order, Remainder, Totals, Transform, World,
+    BatchForm, BlockForm, Budget, LoaderSpec, Order, PipelineSpec, Remainder, Totals, Transform,
+    World,
 };
 use serde::{Deserialize, Serialize};
 
@@ -147,32 +148,35 @@ impl Point {
     /// already.
     pub fn loader_spec(&self, data: &Data, used_bytes: u64) -> LoaderSpec {
         LoaderSpec {
-            chunk_rows: self.chunk_rows,
-            chunks_per_block: self.chunks_per_block,
-            order: if self.shuffled { Order::Shuffled } else { Order::InOrder },
-            ramp_blocks: self.ramp_blocks,
-            seed: self.seed,
-            batch_rows: self.batch_rows,
+            pipeline: PipelineSpec {
+                chunk_rows: self.chunk_rows,
+                chunks_per_block: self.chunks_per_block,
+                order: if self.shuffled { Order::Shuffled } else { Order::InOrder },
+                ramp_blocks: self.ramp_blocks,
+                seed: self.seed,
+                batch_rows: self.batch_rows,
+                remainder: match self.rank {
+                    _ if self.drop_last => Remainder::Drop,
+                    // Ranks have batches of equal length.
+                    Some(_) => Remainder::Pad,
+                    None => Remainder::Short,
+                },
+                world: self
+                    .rank
+                    .map_or_else(World::default, |of| World { rank: of.rank, size: of.world_size }),
+                prefetch_blocks: self.prefetch_blocks,
+                prefetch_batches: self.prefetch_batches,
+                memory: match self.memory_limit {
+                    Some(limit) => Budget::new(limit.saturating_sub(used_bytes)),
+                    None => Budget::unlimited(),
+                },
+                keep_bytes: self.keep_decoded,
+                ..PipelineSpec::default()
+            },
             block_form: self.method,
             batch_form: self.form,
-            remainder: match self.rank {
-                _ if self.drop_last => Remainder::Drop,
-                // Ranks have batches of equal length.
-                Some(_) => Remainder::Pad,
-                None => Remainder::Short,
-            },
-            world: self
-                .rank
-                .map_or_else(World::default, |of| World { rank: of.rank, size: of.world_size }),
-            prefetch_blocks: self.prefetch_blocks,
-            prefetch_batches: self.prefetch_batches,
             transform: self.transform.into(),
             totals: if data.totals.is_some() { Totals::Obs } else { Totals::Genes },
-            memory: match self.memory_limit {
-                Some(limit) => Budget::new(limit.saturating_sub(used_bytes)),
-                None => Budget::unlimited(),
-            },
-            keep_decoded_bytes: self.keep_decoded,
             ..LoaderSpec::default()
         }
     }
@@ -231,19 +235,27 @@ mod tests {
     #[test]
     fn points_become_the_loaders_settings() {
         let spec = point().loader_spec(&Data::default(), 1 << 30);
-        assert_eq!((spec.chunk_rows, spec.chunks_per_block, spec.batch_rows), (64, 128, 1024));
         assert_eq!(
-            (spec.block_form.name(), spec.batch_form.name(), spec.order),
+            (spec.pipeline.chunk_rows, spec.pipeline.chunks_per_block, spec.pipeline.batch_rows),
+            (64, 128, 1024)
+        );
+        assert_eq!(
+            (spec.block_form.name(), spec.batch_form.name(), spec.pipeline.order),
             ("scipy.csr", "csr", Order::InOrder)
         );
         assert_eq!(
-            (spec.prefetch_blocks, spec.prefetch_batches, spec.remainder, spec.seed),
+            (
+                spec.pipeline.prefetch_blocks,
+                spec.pipeline.prefetch_batches,
+                spec.pipeline.remainder,
+                spec.pipeline.seed
+            ),
             (2, 3, Remainder::Drop, u64::MAX)
         );
-        assert_eq!(spec.memory.limit(), Some(4 << 30));
-        assert_eq!((spec.world.rank, spec.world.size), (1, 3));
+        assert_eq!(spec.pipeline.memory.limit(), Some(4 << 30));
+        assert_eq!((spec.pipeline.world.rank, spec.pipeline.world.size), (1, 3));
         let of = |rank| Point { drop_last: false, rank, ..point() };
-        let remainder = |rank| of(rank).loader_spec(&Data::default(), 0).remainder;
+        let remainder = |rank| of(rank).loader_spec(&Data::default(), 0).pipeline.remainder;
         assert_eq!(remainder(None), Remainder::Short);
         assert_eq!(remainder(point().rank), Remainder::Pad);
         assert_eq!(point().to_string(), "scipy.csr 128x64");

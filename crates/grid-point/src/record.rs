@@ -23,7 +23,7 @@ pub fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
 }
 
 fn recorded(spec: &LoaderSpec, point: &Point, data: &Data, reader: &str, cache: &str) -> GridPoint {
-    let engine = engine_point(&spec.pipeline());
+    let engine = engine_point(&spec.pipeline);
     let mut settings = engine
         .settings
         .with_some("transform", transform(spec.transform, data))
@@ -35,7 +35,7 @@ fn recorded(spec: &LoaderSpec, point: &Point, data: &Data, reader: &str, cache: 
     let mut recorded = GridPoint {
         workload: Some("cells".to_owned()),
         chunk_method: spec.block_form.name().to_owned(),
-        world_size: point.rank.map(|_| spec.world.size),
+        world_size: point.rank.map(|_| spec.pipeline.world.size),
         form: spec.batch_form.name().to_owned(),
         reader: reader.to_owned(),
         max_batches: point.max_batches,

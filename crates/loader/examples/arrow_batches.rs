@@ -5,7 +5,7 @@
 use std::error::Error;
 
 use arrow_array::Array as _;
-use loader::{BatchForm, Dataset, DatasetSpec, Loader, LoaderSpec};
+use loader::{BatchForm, Dataset, DatasetSpec, Loader, LoaderSpec, PipelineSpec};
 use soma_io::{Experiment, OpenOptions};
 
 #[expect(clippy::print_stdout, reason = "an example prints its result")]
@@ -16,7 +16,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let selection = DatasetSpec { obs_columns: arguments.collect(), ..DatasetSpec::default() };
     let dataset = Dataset::from_experiment(&experiment, &selection)?;
 
-    let spec = LoaderSpec { batch_rows: 256, batch_form: BatchForm::Csr, ..LoaderSpec::default() };
+    let spec = LoaderSpec {
+        pipeline: PipelineSpec { batch_rows: 256, ..PipelineSpec::default() },
+        batch_form: BatchForm::Csr,
+        ..LoaderSpec::default()
+    };
     for batch in Loader::new(dataset, spec)?.epoch(0)?.take(1) {
         let batch = batch?.to_arrow()?;
         println!("{} rows of", batch.num_rows());

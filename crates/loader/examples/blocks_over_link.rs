@@ -13,7 +13,9 @@ use std::error::Error;
 use std::time::Instant;
 
 use link::{BUCKET, LinkCounts, LinkServer, ServeOptions};
-use loader::{BatchForm, BlockForm, Dataset, DatasetSpec, Loader, LoaderSpec, Matrix};
+use loader::{
+    BatchForm, BlockForm, Dataset, DatasetSpec, Loader, LoaderSpec, Matrix, PipelineSpec,
+};
 use soma_io::{Experiment, OpenOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -43,14 +45,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dataset = Dataset::from_experiment(&experiment, &DatasetSpec::default())?;
     step.print("select", &server);
     let spec = LoaderSpec {
-        chunk_rows,
-        chunks_per_block,
-        batch_rows: chunk_rows * chunks_per_block,
+        pipeline: PipelineSpec {
+            chunk_rows,
+            chunks_per_block,
+            batch_rows: chunk_rows * chunks_per_block,
+            prefetch_blocks: 0,
+            prefetch_batches: 0,
+            read_threads: 0,
+            ..PipelineSpec::default()
+        },
         block_form: BlockForm::Csr,
         batch_form: BatchForm::Csr,
-        prefetch_blocks: 0,
-        prefetch_batches: 0,
-        read_threads: 0,
         ..LoaderSpec::default()
     };
     let loader = Loader::new(dataset, spec)?;

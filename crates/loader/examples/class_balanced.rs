@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 
 use loader::sample::{Replacement, Sampling};
-use loader::{BatchForm, Dataset, DatasetSpec, Loader, LoaderSpec};
+use loader::{BatchForm, Dataset, DatasetSpec, Loader, LoaderSpec, PipelineSpec};
 use soma_io::{Experiment, OpenOptions};
 
 #[expect(clippy::print_stdout, reason = "an example prints its result")]
@@ -23,8 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let sampling = Sampling::class_balanced(&classes, dataset.n_rows(), Replacement::With)?;
     let spec = LoaderSpec {
+        pipeline: PipelineSpec { sampling: Some(sampling), ..PipelineSpec::default() },
         batch_form: BatchForm::Csr,
-        sampling: Some(sampling),
         ..LoaderSpec::default()
     };
     let mut n_cells = BTreeMap::<u32, u64>::new();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use link::{BUCKET, LinkServer};
-use loader::{BatchForm, Dataset, DatasetSpec, Loader, LoaderSpec};
+use loader::{BatchForm, Dataset, DatasetSpec, Loader, LoaderSpec, PipelineSpec};
 use soma_io::{
     ColumnKind, ColumnSpec, Config, Experiment, ExperimentSpec, ExperimentWriter, Extent,
     OpenOptions, XLayout,
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let default = LoaderSpec::default();
     let chunks_per_block = match arguments.next() {
         Some(chunks) => chunks.parse()?,
-        None => default.chunks_per_block,
+        None => default.pipeline.chunks_per_block,
     };
     let server = link.map(|link| serve(Path::new(&folder), &link)).transpose()?;
     let (uri, config) = server
@@ -62,7 +62,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     print("opened");
     let dataset = Dataset::from_experiment(&experiment, &DatasetSpec::default())?;
     print("selected");
-    let spec = LoaderSpec { batch_form: BatchForm::Csr, chunks_per_block, ..default };
+    let spec = LoaderSpec {
+        pipeline: PipelineSpec { chunks_per_block, ..default.pipeline },
+        batch_form: BatchForm::Csr,
+        ..default
+    };
     let loader = Loader::new(dataset, spec)?;
     let mut epoch = loader.epoch(0)?;
     epoch.next().ok_or("there are no cells")??;

@@ -4,7 +4,7 @@
 
 use std::error::Error;
 
-use loader::{Dataset, DatasetSpec, Loader, LoaderSpec};
+use loader::{Dataset, DatasetSpec, Loader, LoaderSpec, PipelineSpec};
 use ndarray::{Array1, Axis};
 use soma_io::{Experiment, OpenOptions};
 
@@ -16,7 +16,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut sums = Array1::<f64>::zeros(dataset.n_columns());
     let n_cells = dataset.n_rows() as f64;
 
-    let loader = Loader::new(dataset, LoaderSpec { batch_rows: 256, ..LoaderSpec::default() })?;
+    let loader = Loader::new(
+        dataset,
+        LoaderSpec {
+            pipeline: PipelineSpec { batch_rows: 256, ..PipelineSpec::default() },
+            ..LoaderSpec::default()
+        },
+    )?;
     for batch in loader.epoch(0)? {
         let batch = batch?;
         let x = batch.x.as_ndarray().ok_or("the batches are dense")?;

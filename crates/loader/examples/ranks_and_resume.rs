@@ -11,7 +11,9 @@
 use std::error::Error;
 use std::fs;
 
-use loader::{Dataset, DatasetSpec, Loader, LoaderSpec, LoaderState, Remainder, World};
+use loader::{
+    Dataset, DatasetSpec, Loader, LoaderSpec, LoaderState, PipelineSpec, Remainder, World,
+};
 use soma_io::{Experiment, OpenOptions};
 
 /// Rows of a global batch. The number of ranks may change if this does not.
@@ -36,10 +38,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let experiment = Experiment::open(uri, &OpenOptions::default())?;
     let dataset = Dataset::from_experiment(&experiment, &DatasetSpec::default())?;
     let spec = LoaderSpec {
-        batch_rows: GLOBAL_ROWS / world.size,
-        world,
-        // For validation, take `Remainder::Pad` and leave out the last `Batch::n_padding` rows.
-        remainder: Remainder::Drop,
+        pipeline: PipelineSpec {
+            batch_rows: GLOBAL_ROWS / world.size,
+            world, // For validation, take `Remainder::Pad` and leave out the last `Batch::n_padding` rows.
+            remainder: Remainder::Drop,
+            ..PipelineSpec::default()
+        },
         ..LoaderSpec::default()
     };
     let loader = Loader::new(dataset, spec)?;

@@ -5,7 +5,9 @@
 
 use std::error::Error;
 
-use loader::{AxisQuery, Dataset, DatasetSpec, GeneJoin, Loader, LoaderSpec, Totals, Transform};
+use loader::{
+    AxisQuery, Dataset, DatasetSpec, GeneJoin, Loader, LoaderSpec, PipelineSpec, Totals, Transform,
+};
 use soma_io::{Experiment, OpenOptions};
 
 #[expect(clippy::print_stdout, reason = "an example prints its result")]
@@ -29,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{} cells x {} genes", dataset.n_rows(), dataset.n_columns());
 
     let spec = LoaderSpec {
-        batch_rows: 256,
+        pipeline: PipelineSpec { batch_rows: 256, ..PipelineSpec::default() },
         transform: Transform { target_sum: Some(1e4), log1p: true, clip: None },
         totals: Totals::Obs,
         ..LoaderSpec::default()

@@ -4,7 +4,7 @@
 
 use std::error::Error;
 
-use loader::{BatchForm, Dataset, DatasetSpec, Loader, LoaderSpec};
+use loader::{BatchForm, Dataset, DatasetSpec, Loader, LoaderSpec, PipelineSpec};
 use soma_io::{Experiment, OpenOptions};
 
 #[expect(clippy::print_stdout, reason = "an example prints its result")]
@@ -14,7 +14,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let dataset = Dataset::from_experiment(&experiment, &DatasetSpec::default())?;
     let ones = ndarray::Array1::<f32>::ones(dataset.n_columns());
 
-    let spec = LoaderSpec { batch_rows: 256, batch_form: BatchForm::Csr, ..LoaderSpec::default() };
+    let spec = LoaderSpec {
+        pipeline: PipelineSpec { batch_rows: 256, ..PipelineSpec::default() },
+        batch_form: BatchForm::Csr,
+        ..LoaderSpec::default()
+    };
     let (mut n_cells, mut n_values) = (0, 0.0);
     for batch in Loader::new(dataset, spec)?.epoch(0)? {
         let x = batch?.x.into_sprs_csr()?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::Int64Type;
 use loader::encode::{Encoders, LabelEncoder, Rules};
-use loader::{Dataset, DatasetSpec, Loader, LoaderSpec, split};
+use loader::{Dataset, DatasetSpec, Loader, LoaderSpec, PipelineSpec, split};
 use soma_io::{Experiment, OpenOptions};
 
 #[expect(clippy::print_stdout, reason = "an example prints its result")]
@@ -33,8 +33,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         let part = dataset.part(rows)?;
         let n_cells = part.n_rows();
         let (mut n_batches, mut highest) = (0, 0);
-        for batch in
-            Loader::new(part, LoaderSpec { batch_rows: 256, ..LoaderSpec::default() })?.epoch(0)?
+        for batch in Loader::new(
+            part,
+            LoaderSpec {
+                pipeline: PipelineSpec { batch_rows: 256, ..PipelineSpec::default() },
+                ..LoaderSpec::default()
+            },
+        )?
+        .epoch(0)?
         {
             let codes = batch?.codes;
             let codes = codes.column(0).as_primitive::<Int64Type>().values();

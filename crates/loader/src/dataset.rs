@@ -50,7 +50,7 @@ impl Dataset {
     /// use std::sync::Arc;
     ///
     /// use arrow_array::{ArrayRef, RecordBatch, StringArray};
-    /// use loader::{Dataset, Loader, LoaderSpec};
+    /// use loader::{Dataset, Loader, LoaderSpec, PipelineSpec};
     /// use soma_io::CsrBuffers;
     ///
     /// // Three cells x two genes.
@@ -65,7 +65,8 @@ impl Dataset {
     /// let var = RecordBatch::try_from_iter([("feature_id", texts(&["CD19", "CD3E"]))])?;
     /// let dataset = Dataset::in_memory(x, obs, var)?;
     ///
-    /// let loader = Loader::new(dataset, LoaderSpec { batch_rows: 2, ..LoaderSpec::default() })?;
+    /// let pipeline = PipelineSpec { batch_rows: 2, ..PipelineSpec::default() };
+    /// let loader = Loader::new(dataset, LoaderSpec { pipeline, ..LoaderSpec::default() })?;
     /// let mut joinids = Vec::new();
     /// for batch in loader.epoch(0)? {
     ///     joinids.extend(batch?.joinids);

@@ -28,7 +28,7 @@ impl<B: BatchBuffers> Epoch<B> {
         dataset: &Dataset,
         spec: &LoaderSpec,
     ) -> Self {
-        let spec = spec.as_run(running.spec());
+        let spec = LoaderSpec { pipeline: running.spec().clone(), ..spec.clone() };
         Self { running, dataset: dataset.clone(), spec }
     }
 
@@ -47,9 +47,9 @@ impl<B: BatchBuffers> Epoch<B> {
     /// `limit`. The next call then goes on waiting for the same batch, so that a consumer can do
     /// something else in between, for example look for signals.
     ///
-    /// Only waiting is limited: with [`prefetch_batches`](LoaderSpec::prefetch_batches) 0 the batch
-    /// is made within the call, and with [`read_threads`](LoaderSpec::read_threads) 0, too, its
-    /// blocks are read there.
+    /// Only waiting is limited: with [`prefetch_batches`](crate::PipelineSpec::prefetch_batches) 0
+    /// the batch is made within the call, and with
+    /// [`read_threads`](crate::PipelineSpec::read_threads) 0, too, its blocks are read there.
     pub fn next_within(
         &mut self,
         limit: Duration,

@@ -6,7 +6,7 @@
 //! and the obs row and joinid of each. Threads read blocks and make batches ahead, within limits;
 //! dropping the epoch ends them at any point.
 //!
-//! Several processes can share one order: [`LoaderSpec::world`] is the rank of this process and
+//! Several processes can share one order: [`PipelineSpec::world`] is the rank of this process and
 //! their number. [`Epoch::state`] saves a place in the order, and [`Loader::resume`] continues
 //! there, with any number of processes.
 //!
@@ -17,7 +17,9 @@
 //! use std::sync::Arc;
 //!
 //! use arrow_array::{ArrayRef, RecordBatch, StringArray};
-//! use loader::{BatchForm, Cells, Dataset, GeneSelection, Loader, LoaderSpec, BlockForm, Order};
+//! use loader::{
+//!     BatchForm, BlockForm, Cells, Dataset, GeneSelection, Loader, LoaderSpec, Order, PipelineSpec,
+//! };
 //! use soma_io::{CsrBuffers, MemoryReader};
 //!
 //! // Four cells x three genes; the third cell has no values.
@@ -32,10 +34,13 @@
 //! let dataset = Dataset::new(Arc::new(x), Cells::Range(0..4), obs, GeneSelection::All)?;
 //!
 //! let spec = LoaderSpec {
-//!     chunk_rows: 2,
-//!     chunks_per_block: 1,
-//!     order: Order::InOrder,
-//!     batch_rows: 3,
+//!     pipeline: PipelineSpec {
+//!         chunk_rows: 2,
+//!         chunks_per_block: 1,
+//!         order: Order::InOrder,
+//!         batch_rows: 3,
+//!         ..PipelineSpec::default()
+//!     },
 //!     block_form: BlockForm::Csr,
 //!     batch_form: BatchForm::Dense,
 //!     ..LoaderSpec::default()
@@ -100,7 +105,7 @@ pub use epoch::{Epoch, Epochs};
 pub use error::{Error, MatrixError, TokenError};
 pub use loader::Loader;
 pub use memory::CellMemory;
-pub use pipeline::{Budget, LoaderState, StageTime, StageTimes, World};
+pub use pipeline::{Budget, LoaderState, PipelineSpec, StageTime, StageTimes, World};
 pub use selection::{DatasetSpec, Genes};
 pub use shuffle::{RowSet, RowSetBuilder, Stop, sample, split};
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};

@@ -36,7 +36,7 @@ impl Loader<HeapBuffers> {
         // Batches in use at once: those that are ready, one in the making, one with the consumer. A
         // COO matrix has two buffers of one type.
         let of_batch = 2 * (1 + dataset.beside.len());
-        let n_batches = spec.prefetch_batches.saturating_add(2);
+        let n_batches = spec.pipeline.prefetch_batches.saturating_add(2);
         let buffers = HeapBuffers::new(n_batches.saturating_mul(of_batch));
         Self::with_buffers(dataset, spec, Arc::new(buffers))
     }
@@ -62,7 +62,7 @@ impl<B: BatchBuffers> Loader<B> {
         if let Some(tokens) = &spec.tokens {
             tokens.check(&spec, &dataset)?;
         }
-        let engine = spec.pipeline();
+        let engine = spec.pipeline.clone();
         check_dense(&dataset, &spec, engine.default_lanes())?;
         let source = CellSource::new(dataset, spec, buffers);
         Ok(Self { pipeline: Pipeline::new(Arc::new(source), engine, Batch::n_rows)? })
@@ -113,7 +113,7 @@ impl<B: BatchBuffers> Loader<B> {
     /// ```
     pub fn cell_memory(&self) -> CellMemory {
         let dataset = self.dataset();
-        let order = self.spec().pipeline().order_bytes(dataset.n_rows());
+        let order = self.spec().pipeline.order_bytes(dataset.n_rows());
         CellMemory { order, ..dataset.cell_memory() }
     }
 
@@ -193,7 +193,7 @@ fn check_dense(dataset: &Dataset, spec: &LoaderSpec, lanes: u64) -> Result<(), E
         return Ok(());
     }
     let n_rows = dataset.n_rows();
-    let rows = spec.pipeline().block_rows(n_rows, lanes)?;
+    let rows = spec.pipeline.block_rows(n_rows, lanes)?;
     dataset
         .matrices()
         .try_for_each(|matrix| BlockMatrix::dense_len(rows.min(n_rows), matrix.n_columns).map(drop))

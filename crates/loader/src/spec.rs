@@ -4,8 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use densify::Transform;
-use pipeline::{Budget, PipelineSpec, World};
-use shuffle::sample::Sampling;
+use pipeline::PipelineSpec;
 pub use shuffle::{Order, Remainder};
 
 use crate::element_type::ElementType;
@@ -117,24 +116,16 @@ impl FromStr for BatchForm {
     }
 }
 
-/// The settings of a [`Loader`](crate::Loader): order, batches, forms, transforms, and how much is
-/// read ahead.
+/// The settings of a [`Loader`](crate::Loader): those of the engine, forms and transforms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoaderSpec {
-    /// Consecutive rows that are read together. Must be 1 for [`Order::Listed`].
-    pub chunk_rows: u64,
-    /// Chunks that are in memory, and shuffled, together.
-    pub chunks_per_block: u64,
-    /// Blocks at the start of an epoch that grow, so that the first batch is there sooner
-    /// ([`shuffle::PlanSpec::ramp_blocks`]): with 4, the first has a sixteenth of
-    /// `chunks_per_block`.
-    pub ramp_blocks: u32,
-    /// Shuffled, in the order of the rows, or in the order of a list that `sampling` makes.
-    pub order: Order,
-    /// Seed of the shuffled order, which also depends on the epoch's number.
-    pub seed: u64,
-    /// Rows of a rank's batch; only the last batch may have fewer.
-    pub batch_rows: u64,
+    /// The engine's settings: order, batches and ranks, and how much is read ahead. The native
+    /// reader decodes each block on all processors, so more than one of its `read_threads` helps
+    /// mainly if storage answers slowly. Sparse batches are small: 16 or more `prefetch_batches`
+    /// keep a consumer busy while a late block is read. `keep_bytes` is for decoded values of X, if
+    /// X's reader keeps any; loaders of one data set share its cache, whose limit is the sum of
+    /// what they allow while they exist.
+    pub pipeline: PipelineSpec,
     /// The form in which blocks of X are in memory.
     pub block_form: BlockForm,
     /// The form in which a batch's X is delivered.
@@ -146,42 +137,10 @@ pub struct LoaderSpec {
     pub tokens: Option<TokenSpec>,
     /// The totals that [`Transform::target_sum`] scales by, and that ranks of tokens divide by.
     pub totals: Totals,
-    /// Rank and number of processes. All ranks share one order; each takes `batch_rows` rows of
-    /// every global batch.
-    pub world: World,
-    /// Pieces of the order that are each shuffled separately ([`shuffle::BatchSpec`]). A rank keeps
-    /// one block in memory for each lane that it delivers. `None` means one lane per rank, and one
-    /// lane if rows come in stored or listed order; a loader that first resumes takes the lanes of
-    /// the state.
-    pub lanes: Option<u64>,
-    /// Treatment of the rows that do not fill a global batch. Several ranks cannot deliver a short
-    /// batch.
-    pub remainder: Remainder,
-    /// Which rows come, and how often; `None` means each row once. If it also decides which rows
-    /// are in a batch together ([`Sampling::is_listed`]), `order` must be [`Order::Listed`].
-    pub sampling: Option<Sampling>,
-    /// Blocks to read ahead while one is cut into batches. At most `1 + prefetch_blocks` blocks are
-    /// in memory; with 0, a block is read only after the one before it is used up.
-    pub prefetch_blocks: usize,
-    /// Blocks to read at the same time, one per thread; they are delivered in the order of the
-    /// epoch. The native reader decodes each block on all processors, so more than one thread helps
-    /// mainly if storage answers slowly.
-    pub read_threads: usize,
-    /// Finished batches that may wait while the consumer works on one. With 0, each batch is made
-    /// on the consumer's thread when it asks for it. Sparse batches are small: 16 or more of them
-    /// keep a consumer busy while a late block is read.
-    pub prefetch_batches: usize,
     /// Threads that write one large dense batch together. The values do not depend on it. By
     /// default half of the processors, from 2 to 8: on 16 processors 2 threads write 18 GB/s and 8
     /// write twice that (`results/2026-11-26-gpu`).
     pub batch_threads: usize,
-    /// Memory for blocks, batches and reading, not counting the data set. If it is too small for
-    /// the requested read-ahead, less is read ahead. Loaders with clones of one budget share it.
-    pub memory: Budget,
-    /// Cache for decoded values of X across blocks and epochs, in bytes, if X's reader has one.
-    /// `None` means the rest of a limited budget, and 0 without a limit. Loaders of one data set
-    /// share its cache, whose limit is the sum of what they allow while they exist.
-    pub keep_decoded_bytes: Option<u64>,
 }
 
 /// Half of the processors that this process may use, from 2 to 8.
@@ -194,27 +153,13 @@ fn half_of_the_processors() -> usize {
 impl Default for LoaderSpec {
     fn default() -> Self {
         Self {
-            chunk_rows: 64,
-            chunks_per_block: 1024,
-            ramp_blocks: 0,
-            order: Order::Shuffled,
-            seed: 0,
-            batch_rows: 1024,
+            pipeline: PipelineSpec::default(),
             block_form: BlockForm::Csr,
             batch_form: BatchForm::Dense,
             transform: Transform::default(),
             tokens: None,
             totals: Totals::Genes,
-            world: World::default(),
-            lanes: None,
-            remainder: Remainder::Short,
-            sampling: None,
-            prefetch_blocks: 1,
-            read_threads: 1,
-            prefetch_batches: 1,
             batch_threads: half_of_the_processors(),
-            memory: Budget::unlimited(),
-            keep_decoded_bytes: None,
         }
     }
 }
@@ -237,82 +182,10 @@ impl LoaderSpec {
     /// A size is zero; rank, lanes and remainder do not fit together; batches are sparse and blocks
     /// are dense; the transform would change zeros.
     pub fn check(&self) -> Result<(), Error> {
-        self.pipeline().check()?;
+        self.pipeline.check()?;
         if self.block_form == BlockForm::Dense && self.batch_form.dense_type().is_none() {
             return Err(Error::SparseFromDense);
         }
         self.transform.check().map_err(|source| Error::Transform { source })
-    }
-
-    /// The engine's settings.
-    ///
-    /// The fields are repeated here so that users write one flat struct. `PipelineSpec` is written
-    /// out in full, so a new field of it does not compile until this function sets it.
-    pub fn pipeline(&self) -> PipelineSpec {
-        PipelineSpec {
-            chunk_rows: self.chunk_rows,
-            chunks_per_block: self.chunks_per_block,
-            ramp_blocks: self.ramp_blocks,
-            order: self.order,
-            seed: self.seed,
-            batch_rows: self.batch_rows,
-            world: self.world,
-            lanes: self.lanes,
-            remainder: self.remainder,
-            sampling: self.sampling.clone(),
-            prefetch_blocks: self.prefetch_blocks,
-            read_threads: self.read_threads,
-            prefetch_batches: self.prefetch_batches,
-            memory: self.memory.clone(),
-            keep_bytes: self.keep_decoded_bytes,
-        }
-    }
-
-    /// These settings with the values that the engine ran with in place of the requested ones.
-    ///
-    /// `PipelineSpec` is taken apart in full, so a new field of it does not compile until this
-    /// function passes it on.
-    pub(crate) fn as_run(&self, run: &PipelineSpec) -> Self {
-        let PipelineSpec {
-            chunk_rows,
-            chunks_per_block,
-            ramp_blocks,
-            order,
-            seed,
-            batch_rows,
-            world,
-            lanes,
-            remainder,
-            sampling,
-            prefetch_blocks,
-            read_threads,
-            prefetch_batches,
-            memory,
-            keep_bytes,
-        } = run.clone();
-        let Self { block_form, batch_form, transform, totals, batch_threads, .. } = *self;
-        Self {
-            chunk_rows,
-            chunks_per_block,
-            ramp_blocks,
-            order,
-            seed,
-            batch_rows,
-            block_form,
-            batch_form,
-            transform,
-            tokens: self.tokens.clone(),
-            totals,
-            world,
-            lanes,
-            remainder,
-            sampling,
-            prefetch_blocks,
-            read_threads,
-            prefetch_batches,
-            batch_threads,
-            memory,
-            keep_decoded_bytes: keep_bytes,
-        }
     }
 }

@@ -9,7 +9,7 @@
 //! | select cells, genes and columns | [`DatasetSpec`] with [`AxisQuery`], then [`Dataset::from_experiment`] |
 //! | use rows in memory | [`Dataset::in_memory`] |
 //! | join several experiments | [`Dataset::concat`] |
-//! | choose sizes, order, seed, memory, ranks | [`LoaderSpec`] |
+//! | choose sizes, order, seed, memory, ranks | [`PipelineSpec`], in a [`LoaderSpec`] |
 //! | load batches | [`Loader`], [`Epoch`], [`Batch`] |
 //! | encode labels | [`encode`] |
 //! | split and sample cells | [`split`], [`sample`] |
@@ -26,7 +26,7 @@
 //! use std::sync::Arc;
 //!
 //! use somafeed::arrow_array::{ArrayRef, RecordBatch, StringArray};
-//! use somafeed::{CsrBuffers, Dataset, Loader, LoaderSpec};
+//! use somafeed::{CsrBuffers, Dataset, Loader, LoaderSpec, PipelineSpec};
 //!
 //! // Three cells by two genes.
 //! let x = CsrBuffers {
@@ -40,7 +40,8 @@
 //! let var = RecordBatch::try_from_iter([("feature_name", texts(&["CD19", "CD3E"]))])?;
 //! let dataset = Dataset::in_memory(x, obs, var)?;
 //!
-//! let loader = Loader::new(dataset, LoaderSpec { batch_rows: 2, ..LoaderSpec::default() })?;
+//! let pipeline = PipelineSpec { batch_rows: 2, ..PipelineSpec::default() };
+//! let loader = Loader::new(dataset, LoaderSpec { pipeline, ..LoaderSpec::default() })?;
 //! let mut n_cells = 0;
 //! for batch in loader.epoch(0)? {
 //!     n_cells += batch?.n_rows();
@@ -84,8 +85,8 @@ pub use {images, slots};
 pub use loader::{
     AxisQuery, Batch, BatchForm, BlockForm, Budget, CellMemory, Cells, Dataset, DatasetSpec, Epoch,
     EpochStats, Epochs, Error, GeneJoin, GeneSelection, Genes, Joinids, Loader, LoaderSpec,
-    LoaderState, Matrix, Order, ReaderChoice, Remainder, RowSet, TokenBatch, TokenSpec, Totals,
-    Transform, ValueFilter, World, encode, sample, split,
+    LoaderState, Matrix, Order, PipelineSpec, ReaderChoice, Remainder, RowSet, TokenBatch,
+    TokenSpec, Totals, Transform, ValueFilter, World, encode, sample, split,
 };
 pub use pipeline;
 #[cfg(feature = "sequences")]

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
-use loader::{BatchForm, Dataset, DatasetSpec, Genes, LoaderSpec};
+use loader::{BatchForm, Dataset, DatasetSpec, Genes, LoaderSpec, PipelineSpec};
 use serde_json::json;
 use soma_io::{AxisQuery, Experiment, Joinids, OpenOptions};
 use tch::{Cuda, Device, Kind, Tensor};
@@ -258,11 +258,14 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     println!("{}", json!({"way": "copies", "gigabytes_per_second": copy_rate(device)?}));
     for way in &arguments.ways {
         let spec = LoaderSpec {
-            chunk_rows: arguments.chunk_rows,
-            chunks_per_block: arguments.chunks_per_block,
-            batch_rows: arguments.batch_rows,
+            pipeline: PipelineSpec {
+                chunk_rows: arguments.chunk_rows,
+                chunks_per_block: arguments.chunks_per_block,
+                batch_rows: arguments.batch_rows,
+                prefetch_batches: arguments.prefetch_batches,
+                ..PipelineSpec::default()
+            },
             batch_form: way.batch_form(),
-            prefetch_batches: arguments.prefetch_batches,
             batch_threads: arguments.batch_threads,
             ..LoaderSpec::default()
         };

@@ -7,7 +7,7 @@
 
 use std::error::Error;
 
-use loader::{Dataset, DatasetSpec, LoaderSpec};
+use loader::{Dataset, DatasetSpec, LoaderSpec, PipelineSpec};
 use soma_io::{Experiment, OpenOptions};
 use tch::Kind;
 use torch_feed::TensorLoader;
@@ -24,9 +24,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{} cells x {} genes", dataset.n_rows(), dataset.n_columns());
 
     let spec = LoaderSpec {
-        chunk_rows: 64,
-        chunks_per_block: 32,
-        batch_rows: 128,
+        pipeline: PipelineSpec {
+            chunk_rows: 64,
+            chunks_per_block: 32,
+            batch_rows: 128,
+            ..PipelineSpec::default()
+        },
         ..LoaderSpec::default()
     };
     let loader = TensorLoader::new(dataset, spec)?;

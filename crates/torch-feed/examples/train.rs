@@ -8,7 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loader::encode::{Encoder as _, Encoders, LabelEncoder, Rules};
-use loader::{Budget, Dataset, DatasetSpec, LoaderSpec, LoaderState, Remainder, Transform, World};
+use loader::{
+    Budget, Dataset, DatasetSpec, LoaderSpec, LoaderState, PipelineSpec, Remainder, Transform,
+    World,
+};
 use soma_io::{Experiment, OpenOptions};
 use tch::{Device, Kind, Tensor};
 use torch_feed::{LinearClassifier, TensorLoader};
@@ -32,17 +35,18 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The settings that were chosen for this machine and data.
     let world = World::from_environment()?;
-    let spec = LoaderSpec {
+    let pipeline = PipelineSpec {
         chunk_rows: 64,
         chunks_per_block: 256,
         batch_rows: 128,
         seed: 42,
-        transform: Transform { target_sum: Some(1e4), log1p: true, ..Transform::default() },
         memory: Budget::new(1 << 30),
         world,
         remainder: Remainder::Drop, // all ranks get equally many batches
-        ..LoaderSpec::default()
+        ..PipelineSpec::default()
     };
+    let transform = Transform { target_sum: Some(1e4), log1p: true, ..Transform::default() };
+    let spec = LoaderSpec { pipeline, transform, ..LoaderSpec::default() };
     let device = Device::cuda_if_available();
     tch::set_num_threads(1); // on the CPU, torch's threads would take the loader's processors
     let loader = TensorLoader::new(dataset, spec)?.to_device(device)?;

@@ -30,7 +30,7 @@ fn n_buffers(dataset: &Dataset, spec: &LoaderSpec) -> usize {
     };
     // Arrays of obsm are dense.
     let of_batch = of_matrix * (1 + dataset.layers().count()) + dataset.obsm().count();
-    spec.prefetch_batches.saturating_add(2).saturating_mul(of_batch)
+    spec.pipeline.prefetch_batches.saturating_add(2).saturating_mul(of_batch)
 }
 
 impl TensorLoader {

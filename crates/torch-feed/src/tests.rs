@@ -19,7 +19,7 @@ use half::f16;
 use loader::encode::{Encoders, LabelEncoder, Rules};
 use loader::{
     BatchBuffer as _, BatchBuffers as _, BatchForm, BlockForm, Cells, CsrBatch, Dataset,
-    ElementType, GeneSelection, Loader, LoaderSpec, Matrix, Transform,
+    ElementType, GeneSelection, Loader, LoaderSpec, Matrix, PipelineSpec, Transform,
 };
 use proptest::prelude::*;
 use soma_io::{CsrBuffers, MemoryReader};
@@ -201,9 +201,12 @@ fn dataset_with_repeats(n_repeats: u64) -> Dataset {
 
 fn spec(batch_form: BatchForm) -> LoaderSpec {
     LoaderSpec {
-        chunk_rows: 4,
-        chunks_per_block: 3,
-        batch_rows: 7,
+        pipeline: PipelineSpec {
+            chunk_rows: 4,
+            chunks_per_block: 3,
+            batch_rows: 7,
+            ..PipelineSpec::default()
+        },
         batch_form,
         block_form: BlockForm::Csr,
         ..LoaderSpec::default()
@@ -227,7 +230,10 @@ fn batches_arrive_whole_however_late_the_device_copies() {
     for batch_form in [BatchForm::Dense, BatchForm::F16] {
         for prefetch_batches in [0, 1, 3] {
             let device = LateDevice::new();
-            let spec = LoaderSpec { prefetch_batches, ..spec(batch_form) };
+            let spec = LoaderSpec {
+                pipeline: PipelineSpec { prefetch_batches, ..spec(batch_form).pipeline },
+                ..spec(batch_form)
+            };
             let copies = Arc::clone(&device) as Arc<dyn CopyDevice>;
             let feed = TensorLoader::new(dataset(), spec).unwrap();
             let feed = feed.copied_by(Some(copies), Device::Cpu).unwrap();

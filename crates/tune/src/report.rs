@@ -188,14 +188,14 @@ impl Proposal<'_> {
     fn loader_spec(&self) -> String {
         let Candidate { spec, prefetch_blocks, .. } = self.chosen;
         format!(
-            "LoaderSpec {{ chunk_rows: {}, chunks_per_block: {}, batch_rows: {}, batch_form: BatchForm::{:?}, prefetch_blocks: {}, \
-             prefetch_batches: {PREFETCH_BATCHES}, seed: {}, ..LoaderSpec::default() }} with DatasetSpec {{ reader: ReaderChoice::{}, .. }}",
+            "LoaderSpec {{ pipeline: PipelineSpec {{ chunk_rows: {}, chunks_per_block: {}, batch_rows: {}, prefetch_blocks: {prefetch_blocks}, \
+             prefetch_batches: {PREFETCH_BATCHES}, seed: {}, ..PipelineSpec::default() }}, batch_form: BatchForm::{:?}, ..LoaderSpec::default() }} \
+             with DatasetSpec {{ reader: ReaderChoice::{}, .. }}",
             spec.chunk_rows,
             spec.chunks_per_block,
             self.args.batch_size,
-            BatchForm::from(self.args.batch_form),
-            prefetch_blocks,
             self.args.seed,
+            BatchForm::from(self.args.batch_form),
             if self.is_by_libtiledb() { "Libtiledb" } else { "Native" },
         )
     }

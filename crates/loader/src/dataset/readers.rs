@@ -114,7 +114,7 @@ impl Dataset {
     }
 
     /// Bytes of decoded values that the readers keep now
-    /// ([`LoaderSpec::keep_decoded_bytes`](crate::LoaderSpec::keep_decoded_bytes)).
+    /// ([`PipelineSpec::keep_bytes`](crate::PipelineSpec::keep_bytes)).
     pub fn decoded_bytes(&self) -> u64 {
         self.distinct_readers().map(|(_, reader)| reader.decoded_bytes()).sum()
     }

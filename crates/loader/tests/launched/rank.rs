@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use loader::sample::{Replacement, Sampling};
 use loader::{
-    BatchForm, Dataset, DatasetSpec, Loader, LoaderSpec, LoaderState, Matrix, Remainder, World,
+    BatchForm, Dataset, DatasetSpec, Loader, LoaderSpec, LoaderState, Matrix, PipelineSpec,
+    Remainder, World,
 };
 use serde::{Deserialize, Serialize};
 use soma_io::{Experiment, OpenOptions};
@@ -71,19 +72,22 @@ pub(crate) fn run(job: &Job) {
         Sampling::weighted(&weights, n_samples, Replacement::With).unwrap()
     });
     let spec = LoaderSpec {
-        chunk_rows: 4,
-        chunks_per_block: 6,
-        seed: 11,
-        batch_rows: job.global_rows / world.size,
-        batch_form: BatchForm::Csr,
-        world,
-        lanes: job.lanes,
-        remainder: match job.remainder.as_str() {
-            "drop" => Remainder::Drop,
-            "pad" => Remainder::Pad,
-            other => panic!("remainder {other:?}"),
+        pipeline: PipelineSpec {
+            chunk_rows: 4,
+            chunks_per_block: 6,
+            seed: 11,
+            batch_rows: job.global_rows / world.size,
+            world,
+            lanes: job.lanes,
+            remainder: match job.remainder.as_str() {
+                "drop" => Remainder::Drop,
+                "pad" => Remainder::Pad,
+                other => panic!("remainder {other:?}"),
+            },
+            sampling,
+            ..PipelineSpec::default()
         },
-        sampling,
+        batch_form: BatchForm::Csr,
         ..LoaderSpec::default()
     };
     let loader = Loader::new(dataset, spec).unwrap();

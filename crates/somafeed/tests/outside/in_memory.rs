@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use somafeed::arrow_array::{ArrayRef, RecordBatch, StringArray};
-use somafeed::{CsrBuffers, Dataset, Loader, LoaderSpec};
+use somafeed::{CsrBuffers, Dataset, Loader, LoaderSpec, PipelineSpec};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Three cells by four genes in memory. `Dataset::from_experiment` opens an experiment
@@ -21,13 +21,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let var = RecordBatch::try_from_iter([("feature_name", genes)])?;
     let dataset = Dataset::in_memory(x, obs, var)?;
 
-    let spec = LoaderSpec {
+    let pipeline = PipelineSpec {
         chunk_rows: 1,       // cells that are read together
         chunks_per_block: 3, // chunks that are shuffled together
         batch_rows: 2,
         seed: 42,
-        ..LoaderSpec::default()
+        ..PipelineSpec::default()
     };
+    let spec = LoaderSpec { pipeline, ..LoaderSpec::default() };
     for epoch in Loader::new(dataset, spec)?.epochs(0..2) {
         for batch in epoch? {
             let batch = batch?;

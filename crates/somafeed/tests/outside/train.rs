@@ -5,7 +5,7 @@ use std::sync::Arc;
 use somafeed::arrow_array::{ArrayRef, RecordBatch, StringArray};
 use somafeed::encode::{Encoders, LabelEncoder, Rules};
 use somafeed::torch::{LinearClassifier, TensorLoader};
-use somafeed::{CsrBuffers, Dataset, LoaderSpec};
+use somafeed::{CsrBuffers, Dataset, LoaderSpec, PipelineSpec};
 
 const N_CELLS: usize = 64;
 
@@ -25,7 +25,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let encoders = Encoders::new(vec![Arc::new(label)])?;
     let dataset = Dataset::in_memory(x, obs, var)?.with_encoders(&encoders)?;
 
-    let loader = TensorLoader::new(dataset, LoaderSpec { batch_rows: 8, ..LoaderSpec::default() })?;
+    let loader = TensorLoader::new(
+        dataset,
+        LoaderSpec {
+            pipeline: PipelineSpec { batch_rows: 8, ..PipelineSpec::default() },
+            ..LoaderSpec::default()
+        },
+    )?;
     let mut classifier = LinearClassifier::for_loader(&loader, 2, 0.1);
     for epoch in loader.epochs(0..4) {
         for batch in epoch? {

@@ -112,7 +112,7 @@ fn tables_and_settings_are_printed_and_nothing_is_run_when_not_asked_for() {
         "proposal: ",
         "--batch-form csr",
         "--entropy-of none -v 100 --obs-filter 'nnz > 1' --config soma.init_buffer_bytes=1000000",
-        "LoaderSpec { chunk_rows: ",
+        "LoaderSpec { pipeline: PipelineSpec { chunk_rows: ",
         "ReaderChoice::Native",
         "out/epochs.parquet",
     ] {

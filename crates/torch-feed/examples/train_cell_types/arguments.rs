@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
-use loader::{LoaderSpec, Order, Transform};
+use loader::{LoaderSpec, Order, PipelineSpec, Transform};
 use torch_feed::DeviceChoice;
 
 /// Trains a linear classifier of cell types on the same cells in several orders, and shows the loss
@@ -107,11 +107,14 @@ impl Arguments {
             RowOrder::Full => (1, n_rows.max(1)),
         };
         LoaderSpec {
-            chunk_rows,
-            chunks_per_block,
-            order: if order == RowOrder::InOrder { Order::InOrder } else { Order::Shuffled },
-            seed,
-            batch_rows: self.batch_rows,
+            pipeline: PipelineSpec {
+                chunk_rows,
+                chunks_per_block,
+                order: if order == RowOrder::InOrder { Order::InOrder } else { Order::Shuffled },
+                seed,
+                batch_rows: self.batch_rows,
+                ..PipelineSpec::default()
+            },
             transform: Self::transform(),
             ..LoaderSpec::default()
         }

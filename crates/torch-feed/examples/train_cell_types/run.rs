@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use loader::{Dataset, LoaderSpec};
+use loader::{Dataset, LoaderSpec, PipelineSpec};
 use tch::{Device, Kind, Tensor};
 use torch_feed::{Error, LinearClassifier, TensorBatch, TensorEpoch, TensorLoader};
 
@@ -157,7 +157,8 @@ impl Run<'_> {
     /// device, which should not matter.
     fn identity(&self, loader: &TensorLoader) -> String {
         let (dataset, spec) = (loader.loader().dataset(), loader.loader().spec());
-        let LoaderSpec { chunk_rows, chunks_per_block, seed, batch_rows, transform, .. } = spec;
+        let PipelineSpec { chunk_rows, chunks_per_block, seed, batch_rows, .. } = spec.pipeline;
+        let transform = spec.transform;
         let Arguments { experiment, measurement, layer, label, learning_rate, held_out, .. } =
             self.arguments;
         format!(

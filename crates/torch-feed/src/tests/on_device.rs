@@ -89,12 +89,15 @@ fn dataset(n_cells: u64) -> Dataset {
 
 fn spec(batch_form: BatchForm, prefetch_batches: usize) -> LoaderSpec {
     LoaderSpec {
-        chunk_rows: 16,
-        chunks_per_block: 64,
-        batch_rows: 64,
+        pipeline: PipelineSpec {
+            chunk_rows: 16,
+            chunks_per_block: 64,
+            batch_rows: 64,
+            prefetch_batches,
+            ..PipelineSpec::default()
+        },
         batch_form,
         block_form: BlockForm::Csr,
-        prefetch_batches,
         ..LoaderSpec::default()
     }
 }

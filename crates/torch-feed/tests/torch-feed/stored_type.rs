@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Schema};
-use loader::{BatchForm, Cells, Dataset, GeneSelection, LoaderSpec, Transform};
+use loader::{BatchForm, Cells, Dataset, GeneSelection, LoaderSpec, PipelineSpec, Transform};
 use soma_io::{
     CacheUse, CsrBuffers, Error as ReadError, MemoryReader, PackedCsr, ReadForm, ReadStats,
     RowCacheUse, RowRanges, XReader, contract,
@@ -142,7 +142,14 @@ fn dataset(data_type: DataType, values: &[f32]) -> Dataset {
 }
 
 fn loader(dataset: Dataset, spec: &LoaderSpec) -> Result<TensorLoader, Error> {
-    TensorLoader::new(dataset, LoaderSpec { batch_rows: 2, ..spec.clone() })?.in_stored_type()
+    TensorLoader::new(
+        dataset,
+        LoaderSpec {
+            pipeline: PipelineSpec { batch_rows: 2, ..spec.pipeline.clone() },
+            ..spec.clone()
+        },
+    )?
+    .in_stored_type()
 }
 
 const KINDS: [(DataType, Kind, &[f32]); 7] = [

@@ -12,7 +12,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use loader::encode::{Encoders, LabelEncoder, Rules};
 use loader::{
     BatchForm, BlockForm, Cells, Dataset, DatasetSpec, GeneSelection, Loader, LoaderSpec, Order,
-    Remainder,
+    PipelineSpec, Remainder,
 };
 use soma_io::{CsrBuffers, Experiment, MemoryReader, OpenOptions, XReader};
 use tch::{Device, Kind, Tensor};
@@ -58,11 +58,14 @@ fn dataset() -> Dataset {
 
 fn spec(block_form: BlockForm, batch_form: BatchForm) -> LoaderSpec {
     LoaderSpec {
-        chunk_rows: 4,
-        chunks_per_block: 2,
-        order: Order::Shuffled,
-        seed: 7,
-        batch_rows: 3,
+        pipeline: PipelineSpec {
+            chunk_rows: 4,
+            chunks_per_block: 2,
+            order: Order::Shuffled,
+            seed: 7,
+            batch_rows: 3,
+            ..PipelineSpec::default()
+        },
         block_form,
         batch_form,
         ..LoaderSpec::default()
@@ -255,7 +258,13 @@ fn dropped_half_way_nothing_holds_the_data() {
 
 #[test]
 fn an_epoch_goes_on_and_says_what_is_padding() {
-    let padded = LoaderSpec { remainder: Remainder::Pad, ..spec(BlockForm::Csr, BatchForm::Dense) };
+    let padded = LoaderSpec {
+        pipeline: PipelineSpec {
+            remainder: Remainder::Pad,
+            ..spec(BlockForm::Csr, BatchForm::Dense).pipeline
+        },
+        ..spec(BlockForm::Csr, BatchForm::Dense)
+    };
     let feed = TensorLoader::new(dataset(), padded).unwrap();
     let describe =
         |batch: TensorBatch| (batch.batch_idx(), batch.n_padding(), joinids(batch.joinids()));
@@ -276,9 +285,12 @@ fn real_counts_come_through_as_tensors() {
     let dataset = Dataset::from_experiment(&experiment, &wanted).unwrap();
     for batch_form in BatchForm::ALL {
         let sizes = LoaderSpec {
-            chunk_rows: 64,
-            chunks_per_block: 16,
-            batch_rows: 100,
+            pipeline: PipelineSpec {
+                chunk_rows: 64,
+                chunks_per_block: 16,
+                batch_rows: 100,
+                ..spec(BlockForm::Csr, batch_form).pipeline
+            },
             ..spec(BlockForm::Csr, batch_form)
         };
         let feed = TensorLoader::new(dataset.clone(), sizes).unwrap();

@@ -2,8 +2,8 @@
 
 use half::f16;
 use loader::{
-    Batch, BatchForm, BlockForm, Dataset, Loader, LoaderSpec, Matrix, Order, ReaderChoice, Totals,
-    Transform,
+    Batch, BatchForm, BlockForm, Dataset, Loader, LoaderSpec, Matrix, Order, PipelineSpec,
+    ReaderChoice, Totals, Transform,
 };
 use serde_json::Value;
 
@@ -64,11 +64,14 @@ pub(crate) fn check(
     for (idx, (block_form, batch_form)) in WAYS.into_iter().enumerate() {
         let mut run = |expected_values, transform, totals, order| {
             let spec = LoaderSpec {
-                chunk_rows,
-                chunks_per_block: 16,
-                order,
-                seed: 3,
-                batch_rows: 100,
+                pipeline: PipelineSpec {
+                    chunk_rows,
+                    chunks_per_block: 16,
+                    order,
+                    seed: 3,
+                    batch_rows: 100,
+                    ..PipelineSpec::default()
+                },
                 block_form,
                 batch_form,
                 transform,
@@ -112,7 +115,7 @@ fn check_epoch(
     spec: LoaderSpec,
 ) -> usize {
     let what = format!("{} {} {}", spec.block_form, spec.batch_form, spec.transform);
-    let in_order = spec.order == Order::InOrder;
+    let in_order = spec.pipeline.order == Order::InOrder;
     let check_obs = spec.transform.is_identity() && spec.batch_form == BatchForm::Dense;
     let loader = Loader::new(dataset.clone(), spec).unwrap();
     let mut order = Vec::new();

@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use loader::{
     BatchBuffer, BatchBuffers, BatchForm, BlockForm, Cells, Dataset, DatasetSpec, ElementType,
     Elements, ElementsMut, Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec,
-    ReadableBuffer, ReaderChoice,
+    PipelineSpec, ReadableBuffer, ReaderChoice,
 };
 use soma_io::{Experiment, OpenOptions, RowRanges};
 
@@ -71,13 +71,16 @@ fn what_is_held_does_not_grow_with_the_number_of_blocks() {
                 let x: Arc<CountedReader> = Arc::clone(&reader);
                 let dataset = sample::dataset(x, Cells::Range(0..n_rows), GeneSelection::All);
                 let spec = LoaderSpec {
+                    pipeline: PipelineSpec {
+                        prefetch_blocks,
+                        prefetch_batches,
+                        ..sample::spec().pipeline
+                    },
                     block_form,
                     batch_form,
-                    prefetch_blocks,
-                    prefetch_batches,
                     ..sample::spec()
                 };
-                let batch_rows = spec.batch_rows;
+                let batch_rows = spec.pipeline.batch_rows;
                 let live = Arc::new(AtomicUsize::default());
                 let buffers = Arc::new(CountedBuffers {
                     heap: HeapBuffers::new(2),
@@ -194,7 +197,12 @@ fn a_read_that_comes_in_many_pieces_is_one_block() {
     assert!(n_pieces > 4, "{n_pieces} pieces");
     for (block_form, batch_form) in WAYS {
         for chunk_rows in [16, 1000] {
-            let spec = LoaderSpec { block_form, batch_form, chunk_rows, ..sample::spec() };
+            let spec = LoaderSpec {
+                pipeline: PipelineSpec { chunk_rows, ..sample::spec().pipeline },
+                block_form,
+                batch_form,
+                ..sample::spec()
+            };
             let whole = LoaderSpec { block_form: BlockForm::Csr, ..spec.clone() };
             let expected = Loader::new(sample::whole(dataset.n_rows(), 9), whole).unwrap();
             let loader = Loader::new(dataset.clone(), spec).unwrap();

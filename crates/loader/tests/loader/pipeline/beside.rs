@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use loader::{
     Batch, BatchForm, BlockForm, Budget, Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec,
-    LoaderState, Matrix, Remainder, Transform, World,
+    LoaderState, Matrix, PipelineSpec, Remainder, Transform, World,
 };
 use pipeline::Error as Engine;
 use proptest::prelude::*;
@@ -144,14 +144,17 @@ fn case() -> impl Strategy<Value = Case> {
             let f16 = (BlockForm::Csr, BatchForm::F16);
             let (block_form, batch_form) = WAYS.get(way).copied().unwrap_or(f16);
             let spec = LoaderSpec {
-                chunk_rows,
-                chunks_per_block,
-                seed,
-                batch_rows,
+                pipeline: PipelineSpec {
+                    chunk_rows,
+                    chunks_per_block,
+                    seed,
+                    batch_rows,
+                    prefetch_blocks,
+                    prefetch_batches,
+                    ..PipelineSpec::default()
+                },
                 block_form,
                 batch_form,
-                prefetch_blocks,
-                prefetch_batches,
                 ..LoaderSpec::default()
             };
             Case { experiments, genes, spec, epoch }
@@ -208,9 +211,12 @@ fn rows(batch: &Batch) -> Rows {
 #[test]
 fn ranks_share_them_and_an_epoch_resumes_with_another_number_of_ranks() {
     let spec = |rank, size| LoaderSpec {
-        batch_rows: 12 / size,
-        world: World { rank, size },
-        remainder: Remainder::Drop,
+        pipeline: PipelineSpec {
+            batch_rows: 12 / size,
+            world: World { rank, size },
+            remainder: Remainder::Drop,
+            ..sample::spec().pipeline
+        },
         ..sample::spec()
     };
     // The global batches of some steps: the ranks' rows one after another, matrix by matrix.
@@ -350,7 +356,10 @@ fn their_memory_counts_and_is_reused() {
     for (block_form, batch_form) in WAYS {
         let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };
         let least = |dataset: Dataset| {
-            let spec = LoaderSpec { memory: Budget::new(0), ..spec.clone() };
+            let spec = LoaderSpec {
+                pipeline: PipelineSpec { memory: Budget::new(0), ..spec.pipeline.clone() },
+                ..spec.clone()
+            };
             match Loader::new(dataset, spec) {
                 Err(Error::Pipeline(Engine::Memory { least, .. })) => least,
                 other => panic!("{other:?}"),
@@ -363,7 +372,10 @@ fn their_memory_counts_and_is_reused() {
         let more = least(wide.clone()) - least(alone());
         assert!(more > batch + 8 * 500, "{block_form} {batch_form}: {more} bytes more");
 
-        let limited = LoaderSpec { memory: Budget::new(least(wide.clone())), ..spec };
+        let limited = LoaderSpec {
+            pipeline: PipelineSpec { memory: Budget::new(least(wide.clone())), ..spec.pipeline },
+            ..spec
+        };
         let loader = Loader::new(wide, limited).unwrap();
         let mut addresses = Vec::new();
         for batch in loader.epoch(0).unwrap() {

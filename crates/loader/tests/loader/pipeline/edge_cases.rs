@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use loader::split::{self, Method as SplitMethod};
 use loader::{
     AxisQuery, Batch, BatchForm, BlockForm, Cells, Dataset, GeneSelection, Genes, Loader,
-    LoaderSpec, Matrix, Remainder, Totals, Transform,
+    LoaderSpec, Matrix, PipelineSpec, Remainder, Totals, Transform,
 };
 use soma_io::{CsrBuffers, MemoryReader};
 
@@ -46,7 +46,12 @@ fn every_shape_comes_with_two_dimensions() {
                 for (block_form, batch_form) in
                     WAYS.into_iter().chain([(BlockForm::Dense, BatchForm::F16)])
                 {
-                    let spec = LoaderSpec { batch_rows, block_form, batch_form, ..sample::spec() };
+                    let spec = LoaderSpec {
+                        pipeline: PipelineSpec { batch_rows, ..sample::spec().pipeline },
+                        block_form,
+                        batch_form,
+                        ..sample::spec()
+                    };
                     let mut n_seen = 0;
                     for batch in batches(&dataset, spec) {
                         let expected = batch_rows.min(n_rows - n_seen);
@@ -164,8 +169,15 @@ fn the_number_of_batches_that_is_announced_comes() {
         for batch_rows in [1, 3, 7, 8, 9, 16, 24, 50, 51] {
             for remainder in [Remainder::Short, Remainder::Drop] {
                 for prefetch_batches in [0, 2] {
-                    let spec =
-                        LoaderSpec { batch_rows, remainder, prefetch_batches, ..sample::spec() };
+                    let spec = LoaderSpec {
+                        pipeline: PipelineSpec {
+                            batch_rows,
+                            remainder,
+                            prefetch_batches,
+                            ..sample::spec().pipeline
+                        },
+                        ..sample::spec()
+                    };
                     let loader = Loader::new(sample::whole(n_rows, 2), spec).unwrap();
                     let n_batches = if remainder == Remainder::Drop {
                         n_rows / batch_rows
@@ -225,8 +237,12 @@ fn of_a_value_that_is_there_twice_dense_batches_have_the_last() {
     let x = Arc::new(MemoryReader::new(twice).unwrap());
     let dataset = sample::dataset(x, Cells::Range(0..3), GeneSelection::All);
     for (block_form, batch_form) in WAYS {
-        let spec =
-            LoaderSpec { block_form, batch_form, order: loader::Order::InOrder, ..sample::spec() };
+        let spec = LoaderSpec {
+            pipeline: PipelineSpec { order: loader::Order::InOrder, ..sample::spec().pipeline },
+            block_form,
+            batch_form,
+            ..sample::spec()
+        };
         for batch in batches(&dataset, spec.clone()) {
             match &batch.x {
                 Matrix::Dense { .. } => {
@@ -290,10 +306,13 @@ fn python_gets_the_same_order() {
     let dataset =
         sample::dataset(Arc::new(sample::reader(12, 2)), Cells::Range(0..12), GeneSelection::All);
     let spec = LoaderSpec {
-        seed: 7,
-        chunk_rows: 2,
-        chunks_per_block: 2,
-        batch_rows: 5,
+        pipeline: PipelineSpec {
+            seed: 7,
+            chunk_rows: 2,
+            chunks_per_block: 2,
+            batch_rows: 5,
+            ..PipelineSpec::default()
+        },
         ..LoaderSpec::default()
     };
     let loader = Loader::new(dataset, spec).unwrap();

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use loader::{BatchForm, BlockForm, Cells, GeneSelection, Loader, LoaderSpec, Order, Remainder};
+use loader::{
+    BatchForm, BlockForm, Cells, GeneSelection, Loader, LoaderSpec, Order, PipelineSpec, Remainder,
+};
 use proptest::prelude::*;
 
 use crate::pipeline::sample::{self, WAYS, check_rows, dense_rows};
@@ -46,16 +48,19 @@ fn spec() -> impl Strategy<Value = LoaderSpec> {
     (sizes, ahead, any::<u64>(), any::<[bool; 2]>(), 0..WAYS.len()).prop_map(
         |((chunk_rows, chunks_per_block, batch_rows), ahead, seed, [in_order, drop_last], way)| {
             LoaderSpec {
-                chunk_rows,
-                chunks_per_block,
-                order: if in_order { Order::InOrder } else { Order::Shuffled },
-                seed,
-                batch_rows,
+                pipeline: PipelineSpec {
+                    chunk_rows,
+                    chunks_per_block,
+                    order: if in_order { Order::InOrder } else { Order::Shuffled },
+                    seed,
+                    batch_rows,
+                    remainder: if drop_last { Remainder::Drop } else { Remainder::Short },
+                    prefetch_blocks: ahead.0,
+                    prefetch_batches: ahead.1,
+                    ..PipelineSpec::default()
+                },
                 block_form: WAYS[way].0,
                 batch_form: WAYS[way].1,
-                remainder: if drop_last { Remainder::Drop } else { Remainder::Short },
-                prefetch_blocks: ahead.0,
-                prefetch_batches: ahead.1,
                 ..LoaderSpec::default()
             }
         },
@@ -104,7 +109,7 @@ proptest! {
         let loader = loader(&case, case.spec.clone());
         let genes = gene_list(&case);
         let n_rows = case.cells.n_rows() as usize;
-        let batch_rows = case.spec.batch_rows as usize;
+        let batch_rows = case.spec.pipeline.batch_rows as usize;
         let mut seen = Vec::new();
         let mut epoch = loader.epoch(case.epoch).unwrap();
         for (idx, batch) in epoch.by_ref().enumerate() {
@@ -114,14 +119,14 @@ proptest! {
             prop_assert_eq!(batch.batch_idx, idx as u64);
             prop_assert_eq!(batch.n_rows(), batch_rows.min(left));
         }
-        let n_delivered = if case.spec.remainder == Remainder::Drop { n_rows - n_rows % batch_rows } else { n_rows };
+        let n_delivered = if case.spec.pipeline.remainder == Remainder::Drop { n_rows - n_rows % batch_rows } else { n_rows };
         prop_assert_eq!(seen.len(), n_delivered);
         let stats = epoch.stats();
         prop_assert_eq!(stats.n_rows as usize, n_delivered);
         prop_assert_eq!(stats.n_batches, loader.n_batches());
         prop_assert_eq!(stats.wait_secs.len() as u64, stats.n_batches);
         let selected = sample::joinids(&case.cells);
-        if case.spec.order == Order::InOrder {
+        if case.spec.pipeline.order == Order::InOrder {
             prop_assert_eq!(&seen, &selected[..n_delivered]);
         }
         seen.sort_unstable();
@@ -134,8 +139,8 @@ proptest! {
     fn methods_forms_and_reading_ahead_change_nothing(case in case()) {
         let base = collect(&loader(&case, case.spec.clone()), case.epoch);
         for (block_form, batch_form) in WAYS {
-            let ahead = (case.spec.prefetch_blocks + 1) % 4;
-            let spec = LoaderSpec { block_form, batch_form, prefetch_blocks: ahead, prefetch_batches: ahead, ..case.spec.clone() };
+            let ahead = (case.spec.pipeline.prefetch_blocks + 1) % 4;
+            let spec = LoaderSpec { pipeline: PipelineSpec { prefetch_blocks: ahead, prefetch_batches: ahead, ..case.spec.pipeline.clone() }, block_form, batch_form, ..case.spec.clone() };
             prop_assert_eq!(&collect(&loader(&case, spec), case.epoch), &base, "{} {}", block_form, batch_form);
         }
     }
@@ -145,7 +150,12 @@ proptest! {
 fn check_sizes(n_rows: u64, batch_rows: u64, drop_last: bool, expect: &[usize]) {
     for (block_form, batch_form) in WAYS {
         let remainder = if drop_last { Remainder::Drop } else { Remainder::Short };
-        let spec = LoaderSpec { batch_rows, remainder, block_form, batch_form, ..sample::spec() };
+        let spec = LoaderSpec {
+            pipeline: PipelineSpec { batch_rows, remainder, ..sample::spec().pipeline },
+            block_form,
+            batch_form,
+            ..sample::spec()
+        };
         let loader = Loader::new(sample::whole(n_rows, 5), spec).unwrap();
         let sizes: Vec<usize> =
             loader.epoch(0).unwrap().map(|batch| batch.unwrap().n_rows()).collect();
@@ -183,13 +193,25 @@ fn epochs_differ_and_can_be_repeated() {
     };
     let first = loader(&case, sample::spec());
     let again = loader(&case, sample::spec());
-    let other_seed = loader(&case, LoaderSpec { seed: 43, ..sample::spec() });
+    let other_seed = loader(
+        &case,
+        LoaderSpec {
+            pipeline: PipelineSpec { seed: 43, ..sample::spec().pipeline },
+            ..sample::spec()
+        },
+    );
     for epoch in 0..3 {
         assert_eq!(collect(&first, epoch), collect(&again, epoch));
         assert_ne!(collect(&first, epoch), collect(&first, epoch + 1));
         assert_ne!(collect(&first, epoch), collect(&other_seed, epoch));
     }
-    let in_order = loader(&case, LoaderSpec { order: Order::InOrder, ..sample::spec() });
+    let in_order = loader(
+        &case,
+        LoaderSpec {
+            pipeline: PipelineSpec { order: Order::InOrder, ..sample::spec().pipeline },
+            ..sample::spec()
+        },
+    );
     assert_eq!(collect(&in_order, 0), collect(&in_order, 7));
 }
 

@@ -8,6 +8,7 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use loader::{
     AxisQuery, Batch, Cells, Dataset, DatasetSpec, Genes, Loader, LoaderSpec, Matrix, Order,
+    PipelineSpec,
 };
 use soma_io::{ColumnKind, ColumnSpec, Experiment, ExperimentWriter, OpenOptions};
 
@@ -179,12 +180,15 @@ fn real_counts_come_through_every_method_form_and_order() {
     for (block_form, batch_form) in WAYS {
         for order in [Order::Shuffled, Order::InOrder] {
             let spec = LoaderSpec {
-                chunk_rows: 64,
-                chunks_per_block: 16,
-                batch_rows: 100,
+                pipeline: PipelineSpec {
+                    chunk_rows: 64,
+                    chunks_per_block: 16,
+                    batch_rows: 100,
+                    order,
+                    ..sample::spec().pipeline
+                },
                 block_form,
                 batch_form,
-                order,
                 ..sample::spec()
             };
             let loader = Loader::new(dataset.clone(), spec).unwrap();

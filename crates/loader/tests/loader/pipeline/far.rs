@@ -1,7 +1,7 @@
 //! The first batch of an experiment behind a link: how many requests come before it.
 
 use link::{BUCKET, LinkServer, LinkSpec};
-use loader::{Dataset, Loader, LoaderSpec};
+use loader::{Dataset, Loader, LoaderSpec, PipelineSpec};
 use soma_io::{Experiment, OpenOptions};
 
 use crate::pipeline::{experiment, sample};
@@ -29,7 +29,14 @@ fn the_first_batch_takes_few_rounds() {
     assert!(selected <= 2, "{selected} rounds");
     // Rows, columns and values of the tiles together, and at most what opening left out. It is the
     // only block, so that nothing is requested for another.
-    let spec = LoaderSpec { read_threads: 0, chunks_per_block: 1000, ..sample::spec() };
+    let spec = LoaderSpec {
+        pipeline: PipelineSpec {
+            read_threads: 0,
+            chunks_per_block: 1000,
+            ..sample::spec().pipeline
+        },
+        ..sample::spec()
+    };
     let mut epoch = Loader::new(dataset, spec).unwrap().epoch(0).unwrap();
     epoch.next().unwrap().unwrap();
     let first = server.counts().rounds - opened - selected;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use loader::{Budget, Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec};
+use loader::{Budget, Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec, PipelineSpec};
 use pipeline::Error as Engine;
 use soma_io::{CsrBuffers, MemoryReader, XReader};
 
@@ -21,7 +21,10 @@ fn dataset(x: Arc<dyn XReader>) -> Dataset {
 
 /// The smallest limit, from the error.
 fn least(dataset: &Dataset, spec: &LoaderSpec) -> u64 {
-    let spec = LoaderSpec { memory: Budget::new(0), ..spec.clone() };
+    let spec = LoaderSpec {
+        pipeline: PipelineSpec { memory: Budget::new(0), ..spec.pipeline.clone() },
+        ..spec.clone()
+    };
     match Loader::new(dataset.clone(), spec) {
         Err(Error::Pipeline(Engine::Memory { limit: 0, least, .. })) => least,
         other => panic!("{other:?}"),
@@ -40,20 +43,26 @@ fn less_is_read_ahead_and_the_same_batches_come() {
     let data = dataset(Arc::new(MemoryReader::new(csr).unwrap()));
     for (block_form, batch_form) in WAYS {
         let spec = LoaderSpec {
+            pipeline: PipelineSpec {
+                prefetch_blocks: 3,
+                prefetch_batches: 2,
+                ..sample::spec().pipeline
+            },
             block_form,
             batch_form,
-            prefetch_blocks: 3,
-            prefetch_batches: 2,
             ..sample::spec()
         };
         let rows = |memory| {
-            let spec = LoaderSpec { memory, ..spec.clone() };
+            let spec = LoaderSpec {
+                pipeline: PipelineSpec { memory, ..spec.pipeline.clone() },
+                ..spec.clone()
+            };
             let loader = Loader::new(data.clone(), spec).unwrap();
             let mut epoch = loader.epoch(1).unwrap();
             let rows: Vec<_> =
                 epoch.by_ref().flat_map(|batch| dense_rows(&batch.unwrap().x)).collect();
             let ran = epoch.stats().spec;
-            (rows, (ran.prefetch_blocks, ran.prefetch_batches))
+            (rows, (ran.pipeline.prefetch_blocks, ran.pipeline.prefetch_batches))
         };
         let (expected, all) = rows(Budget::unlimited());
         assert_eq!(all, (3, 2));
@@ -80,10 +89,20 @@ fn what_cannot_fit_is_refused_before_it_is_read() {
         let spec = LoaderSpec { block_form, batch_form, ..sample::spec() };
         let least = least(&data, &spec);
         assert!(least > WORKING_BYTES);
-        let short = LoaderSpec { memory: Budget::new(least - 1), ..spec.clone() };
+        let short = LoaderSpec {
+            pipeline: PipelineSpec { memory: Budget::new(least - 1), ..spec.pipeline.clone() },
+            ..spec.clone()
+        };
         let refused = Loader::new(data.clone(), short).unwrap_err().to_string();
         assert!(refused.contains(&format!("allow at least {least}")), "{refused}");
-        Loader::new(data.clone(), LoaderSpec { memory: Budget::new(least), ..spec }).unwrap();
+        Loader::new(
+            data.clone(),
+            LoaderSpec {
+                pipeline: PipelineSpec { memory: Budget::new(least), ..spec.pipeline },
+                ..spec
+            },
+        )
+        .unwrap();
     }
     assert_eq!(reader.n_started.load(Ordering::SeqCst), 0);
 }
@@ -100,7 +119,10 @@ fn a_block_that_is_denser_than_told_ends_the_epoch() {
     };
     let data = dataset(Arc::new(MemoryReader::new(csr).unwrap()));
     let spec = LoaderSpec { batch_form: loader::BatchForm::Csr, ..sample::spec() };
-    let limited = LoaderSpec { memory: Budget::new(least(&data, &spec)), ..spec };
+    let limited = LoaderSpec {
+        pipeline: PipelineSpec { memory: Budget::new(least(&data, &spec)), ..spec.pipeline },
+        ..spec
+    };
     let loader = Loader::new(data, limited).unwrap();
     let mut epoch = loader.epoch(0).unwrap();
     let error = epoch.find_map(Result::err).unwrap();
@@ -125,7 +147,14 @@ fn what_blocks_leave_is_for_values_that_are_kept_decoded() {
     let (reader, data, base) = counted();
     // Bytes that the reader may keep in the middle of each of two epochs, and without a loader.
     let allowed = |memory, keep_decoded_bytes| {
-        let spec = LoaderSpec { memory, keep_decoded_bytes, ..base.clone() };
+        let spec = LoaderSpec {
+            pipeline: PipelineSpec {
+                memory,
+                keep_bytes: keep_decoded_bytes,
+                ..base.pipeline.clone()
+            },
+            ..base.clone()
+        };
         let loader = Loader::new(data.clone(), spec).unwrap();
         let in_epochs = [0, 1].map(|epoch| {
             let mut epoch = loader.epoch(epoch).unwrap();
@@ -162,7 +191,10 @@ fn readers_that_do_not_count_their_values_keep_decoded_ones_too() {
         let (x, beside) = (of(6, x_knows), of(2, true));
         let data = dataset(Arc::clone(&x) as Arc<dyn XReader>);
         let data = data.with_obsm("a", Arc::clone(&beside) as Arc<dyn XReader>).unwrap();
-        let spec = LoaderSpec { keep_decoded_bytes: Some(1000), ..sample::spec() };
+        let spec = LoaderSpec {
+            pipeline: PipelineSpec { keep_bytes: Some(1000), ..sample::spec().pipeline },
+            ..sample::spec()
+        };
         let loader = Loader::new(data, spec).unwrap();
         loader.epoch(0).unwrap().next().unwrap().unwrap();
         assert_eq!((x.allowed(), beside.allowed()) == (500, 500), shares);
@@ -175,7 +207,10 @@ fn readers_that_do_not_count_their_values_keep_decoded_ones_too() {
 fn loaders_of_one_data_set_do_not_take_what_another_keeps() {
     let (reader, data, base) = counted();
     let keeping = |bytes| {
-        let spec = LoaderSpec { keep_decoded_bytes: Some(bytes), ..base.clone() };
+        let spec = LoaderSpec {
+            pipeline: PipelineSpec { keep_bytes: Some(bytes), ..base.pipeline.clone() },
+            ..base.clone()
+        };
         Loader::new(data.clone(), spec).unwrap()
     };
     let training = keeping(1000);
@@ -193,7 +228,8 @@ fn loaders_keep_to_one_budget_together() {
     let (reader, data, base) = counted();
     let least = least(&data, &base);
     let budget = Budget::new(2 * least + 10 * BLOCK);
-    let spec = LoaderSpec { memory: budget.clone(), ..base };
+    let spec =
+        LoaderSpec { pipeline: PipelineSpec { memory: budget.clone(), ..base.pipeline }, ..base };
     let [first, second, third] =
         [0, 1, 2].map(|_| Loader::new(data.clone(), spec.clone()).unwrap());
     assert_eq!(budget.leased(), 0);

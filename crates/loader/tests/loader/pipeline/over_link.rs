@@ -6,7 +6,9 @@ use std::error::Error;
 use std::path::Path;
 
 use link::{BUCKET, LinkServer, ServeOptions};
-use loader::{BatchForm, BlockForm, Dataset, DatasetSpec, Loader, LoaderSpec, Matrix};
+use loader::{
+    BatchForm, BlockForm, Dataset, DatasetSpec, Loader, LoaderSpec, Matrix, PipelineSpec,
+};
 use soma_io::{Experiment, OpenOptions};
 
 use crate::pipeline::stopping::within_seconds;
@@ -102,9 +104,12 @@ fn load(
 ) -> Result<(), Box<dyn Error>> {
     let dataset = Dataset::from_experiment(experiment, &DatasetSpec::default())?;
     let spec = LoaderSpec {
-        chunk_rows: 16,
-        chunks_per_block: 4,
-        batch_rows: 50,
+        pipeline: PipelineSpec {
+            chunk_rows: 16,
+            chunks_per_block: 4,
+            batch_rows: 50,
+            ..PipelineSpec::default()
+        },
         block_form: BlockForm::Csr,
         batch_form: BatchForm::Csr,
         ..LoaderSpec::default()

@@ -9,8 +9,8 @@ use arrow_array::{
 };
 use loader::sample::{Replacement, Sampling};
 use loader::{
-    Batch, Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec, LoaderState, Order, Remainder,
-    World,
+    Batch, Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec, LoaderState, Order,
+    PipelineSpec, Remainder, World,
 };
 
 use pipeline::Error as Engine;
@@ -21,9 +21,12 @@ const N_ROWS: u64 = 150;
 
 fn spec(global_rows: u64, rank: u64, size: u64) -> LoaderSpec {
     LoaderSpec {
-        batch_rows: global_rows / size,
-        world: World { rank, size },
-        remainder: Remainder::Drop,
+        pipeline: PipelineSpec {
+            batch_rows: global_rows / size,
+            world: World { rank, size },
+            remainder: Remainder::Drop,
+            ..sample::spec().pipeline
+        },
         ..sample::spec()
     }
 }
@@ -52,7 +55,7 @@ fn steps(
     from: Result<&LoaderState, u64>,
     most: usize,
 ) -> (Vec<Step>, LoaderState) {
-    let size = of_rank(0).world.size;
+    let size = of_rank(0).pipeline.world.size;
     let loaders: Vec<Loader> = (0..size).map(|rank| loader(of_rank(rank))).collect();
     let mut epochs: Vec<_> = loaders
         .iter()
@@ -80,7 +83,10 @@ fn steps(
 fn ranks_share_the_data_in_equal_parts() {
     for size in [1, 2, 3, 4, 6, 8] {
         for (remainder, n_steps) in [(Remainder::Drop, 6), (Remainder::Pad, 7)] {
-            let of_rank = |rank| LoaderSpec { remainder, ..spec(24, rank, size) };
+            let of_rank = |rank| LoaderSpec {
+                pipeline: PipelineSpec { remainder, ..spec(24, rank, size).pipeline },
+                ..spec(24, rank, size)
+            };
             let (steps, _) = steps(of_rank, Err(0), usize::MAX);
             assert_eq!(steps.len(), n_steps);
             assert!(steps.iter().all(|(joinids, _, _)| joinids.len() == 24));
@@ -124,7 +130,7 @@ fn any_number_of_ranks_delivers_any_number_of_lanes() {
         for lanes in [1, 3, 24] {
             let of = |size| {
                 move |rank| LoaderSpec {
-                    lanes: Some(lanes),
+                    pipeline: PipelineSpec { lanes: Some(lanes), ..spec(24, rank, size).pipeline },
                     block_form,
                     batch_form,
                     ..spec(24, rank, size)
@@ -143,8 +149,11 @@ fn any_number_of_ranks_delivers_any_number_of_lanes() {
 fn rows_in_order_are_in_order_across_ranks() {
     for size in [1, 3] {
         let of_rank = |rank| LoaderSpec {
-            order: Order::InOrder,
-            remainder: Remainder::Pad,
+            pipeline: PipelineSpec {
+                order: Order::InOrder,
+                remainder: Remainder::Pad,
+                ..spec(12, rank, size).pipeline
+            },
             ..spec(12, rank, size)
         };
         let (steps, state) = steps(of_rank, Err(0), usize::MAX);
@@ -169,12 +178,19 @@ fn a_loader_that_resumed_keeps_the_lanes_in_later_epochs() {
     let error = begun.resume(&state).unwrap_err().to_string();
     assert!(error.contains("number of lanes 8, and this loader has 1"), "{error}");
     // The stats have the settings that ran.
-    assert_eq!(alone.epoch(2).unwrap().stats().spec.lanes, Some(8));
+    assert_eq!(alone.epoch(2).unwrap().stats().spec.pipeline.lanes, Some(8));
 }
 
 #[test]
 fn what_was_made_ahead_does_not_count_as_taken() {
-    let ahead = LoaderSpec { prefetch_blocks: 3, prefetch_batches: 4, ..spec(10, 0, 1) };
+    let ahead = LoaderSpec {
+        pipeline: PipelineSpec {
+            prefetch_blocks: 3,
+            prefetch_batches: 4,
+            ..spec(10, 0, 1).pipeline
+        },
+        ..spec(10, 0, 1)
+    };
     let whole: Vec<Batch> = loader(ahead.clone()).epoch(0).unwrap().map(Result::unwrap).collect();
     for n_taken in 0..=whole.len() {
         let started = loader(ahead.clone());
@@ -182,7 +198,14 @@ fn what_was_made_ahead_does_not_count_as_taken() {
         assert_eq!(epoch.by_ref().take(n_taken).count(), n_taken);
         let state = epoch.state();
         drop(epoch);
-        let other = loader(LoaderSpec { prefetch_batches: 0, prefetch_blocks: 0, ..ahead.clone() });
+        let other = loader(LoaderSpec {
+            pipeline: PipelineSpec {
+                prefetch_batches: 0,
+                prefetch_blocks: 0,
+                ..ahead.pipeline.clone()
+            },
+            ..ahead.clone()
+        });
         let mut rest = other.resume(&state).unwrap();
         assert_eq!(rest.size_hint().1, Some(whole.len() - n_taken));
         for batch in &whole[n_taken..] {
@@ -199,7 +222,14 @@ fn what_was_made_ahead_does_not_count_as_taken() {
 #[test]
 fn a_state_is_small_and_says_what_it_is() {
     let sampling = Sampling::weighted(&[0.5; N_ROWS as usize], 100, Replacement::With).unwrap();
-    let settings = LoaderSpec { seed: u64::MAX, sampling: Some(sampling), ..spec(24, 1, 2) };
+    let settings = LoaderSpec {
+        pipeline: PipelineSpec {
+            seed: u64::MAX,
+            sampling: Some(sampling),
+            ..spec(24, 1, 2).pipeline
+        },
+        ..spec(24, 1, 2)
+    };
     let text = loader(settings).epoch(u64::MAX).unwrap().state().to_json().unwrap();
     // Other numbers are short here, but can have up to 20 digits.
     assert!(text.len() + 6 * 20 < 1000, "{text}");
@@ -221,7 +251,10 @@ fn a_state_is_small_and_says_what_it_is() {
 #[track_caller]
 fn check_refused(other: Result<Loader, Error>, expect: &str) {
     let sampling = Sampling::weighted(&[1.0; N_ROWS as usize], 100, Replacement::With).unwrap();
-    let saved = loader(LoaderSpec { sampling: Some(sampling), ..spec(24, 0, 2) });
+    let saved = loader(LoaderSpec {
+        pipeline: PipelineSpec { sampling: Some(sampling), ..spec(24, 0, 2).pipeline },
+        ..spec(24, 0, 2)
+    });
     let mut epoch = saved.epoch(3).unwrap();
     epoch.next().unwrap().unwrap();
     let error = other.unwrap().resume(&epoch.state()).unwrap_err().to_string();
@@ -235,43 +268,73 @@ fn a_state_of_another_order_is_refused_by_what_differs() {
         weights[7] = weight;
         Sampling::weighted(&weights, 100, Replacement::With).unwrap()
     };
-    let same = || LoaderSpec { sampling: Some(sampling(1.0)), ..spec(24, 0, 2) };
+    let same = || LoaderSpec {
+        pipeline: PipelineSpec { sampling: Some(sampling(1.0)), ..spec(24, 0, 2).pipeline },
+        ..spec(24, 0, 2)
+    };
     let with = |spec: LoaderSpec| Loader::new(sample::whole(N_ROWS, 5), spec);
     with(same()).unwrap().resume(&with(same()).unwrap().epoch(0).unwrap().state()).unwrap();
-    check_refused(with(LoaderSpec { seed: 1, ..same() }), "seed 42, and this loader has 1");
     check_refused(
-        with(LoaderSpec { chunk_rows: 8, ..same() }),
+        with(LoaderSpec { pipeline: PipelineSpec { seed: 1, ..same().pipeline }, ..same() }),
+        "seed 42, and this loader has 1",
+    );
+    check_refused(
+        with(LoaderSpec { pipeline: PipelineSpec { chunk_rows: 8, ..same().pipeline }, ..same() }),
         "chunk size 4, and this loader has 8",
     );
-    check_refused(with(LoaderSpec { chunks_per_block: 3, ..same() }), "chunks per block 2");
     check_refused(
-        with(LoaderSpec { ramp_blocks: 1, ..same() }),
+        with(LoaderSpec {
+            pipeline: PipelineSpec { chunks_per_block: 3, ..same().pipeline },
+            ..same()
+        }),
+        "chunks per block 2",
+    );
+    check_refused(
+        with(LoaderSpec { pipeline: PipelineSpec { ramp_blocks: 1, ..same().pipeline }, ..same() }),
         "number of blocks that grow 0, and this loader has 1",
     );
     check_refused(
-        with(LoaderSpec { batch_rows: 13, ..same() }),
+        with(LoaderSpec { pipeline: PipelineSpec { batch_rows: 13, ..same().pipeline }, ..same() }),
         "global batch size (batch size x world size) 24, and this loader has 26",
     );
     check_refused(
-        with(LoaderSpec { remainder: Remainder::Pad, ..same() }),
+        with(LoaderSpec {
+            pipeline: PipelineSpec { remainder: Remainder::Pad, ..same().pipeline },
+            ..same()
+        }),
         "remainder drop, and this loader has pad",
     );
     check_refused(
-        with(LoaderSpec { order: Order::InOrder, ..same() }),
+        with(LoaderSpec {
+            pipeline: PipelineSpec { order: Order::InOrder, ..same().pipeline },
+            ..same()
+        }),
         "order shuffled, and this loader has in order",
     );
     check_refused(
-        with(LoaderSpec { lanes: Some(4), ..same() }),
+        with(LoaderSpec { pipeline: PipelineSpec { lanes: Some(4), ..same().pipeline }, ..same() }),
         "number of lanes 2, and this loader has 4",
     );
-    check_refused(with(LoaderSpec { sampling: None, ..same() }), "sampling ");
-    check_refused(with(LoaderSpec { sampling: Some(sampling(0.5)), ..same() }), "sampling ");
+    check_refused(
+        with(LoaderSpec { pipeline: PipelineSpec { sampling: None, ..same().pipeline }, ..same() }),
+        "sampling ",
+    );
+    check_refused(
+        with(LoaderSpec {
+            pipeline: PipelineSpec { sampling: Some(sampling(0.5)), ..same().pipeline },
+            ..same()
+        }),
+        "sampling ",
+    );
     let reader = || Arc::new(sample::reader(N_ROWS + 1, 5));
     let other = sample::dataset(reader(), Cells::Range(1..N_ROWS + 1), GeneSelection::All);
     check_refused(Loader::new(other, same()), "selected samples");
     let whole = sample::whole(N_ROWS - 1, 5);
     check_refused(
-        Loader::new(whole, LoaderSpec { sampling: None, ..same() }),
+        Loader::new(
+            whole,
+            LoaderSpec { pipeline: PipelineSpec { sampling: None, ..same().pipeline }, ..same() },
+        ),
         "number of samples 150, and this loader has 149",
     );
     // A list of the same cells is accepted.
@@ -286,15 +349,25 @@ fn ranks_that_do_not_fit_are_refused() {
     let cause = |error: Error| std::error::Error::source(&error).unwrap().to_string();
     let rank = error(spec(24, 2, 2)).to_string();
     assert_eq!(rank, "there is no rank 2 in a world of 2: ranks count from 0");
-    let short = cause(error(LoaderSpec { remainder: Remainder::Short, ..spec(24, 0, 2) }));
+    let short = cause(error(LoaderSpec {
+        pipeline: PipelineSpec { remainder: Remainder::Short, ..spec(24, 0, 2).pipeline },
+        ..spec(24, 0, 2)
+    }));
     assert!(short.contains("drop the remainder or pad it"), "{short}");
-    let lanes = cause(error(LoaderSpec { lanes: Some(5), ..spec(24, 0, 2) }));
+    let lanes = cause(error(LoaderSpec {
+        pipeline: PipelineSpec { lanes: Some(5), ..spec(24, 0, 2).pipeline },
+        ..spec(24, 0, 2)
+    }));
     assert!(
         lanes.contains("5 lanes cannot give equal parts of global batches of 24 rows"),
         "{lanes}"
     );
     let sampling = Sampling::stratified(&[1, 2, 3], 2).unwrap();
-    let error = error(LoaderSpec { sampling: Some(sampling), ..spec(24, 0, 2) }).to_string();
+    let error = error(LoaderSpec {
+        pipeline: PipelineSpec { sampling: Some(sampling), ..spec(24, 0, 2).pipeline },
+        ..spec(24, 0, 2)
+    })
+    .to_string();
     assert!(error.contains("draws from 3 rows, but 150 are selected"), "{error}");
 }
 
@@ -309,7 +382,10 @@ fn rows_that_are_sampled_several_times_are_delivered_as_often() {
     for (block_form, batch_form) in WAYS {
         for size in [1, 2, 5] {
             let of_rank = |rank| LoaderSpec {
-                sampling: Some(sampling.clone()),
+                pipeline: PipelineSpec {
+                    sampling: Some(sampling.clone()),
+                    ..spec(10, rank, size).pipeline
+                },
                 block_form,
                 batch_form,
                 ..spec(10, rank, size)

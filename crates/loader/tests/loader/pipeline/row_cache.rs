@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use link::{BUCKET, LinkServer, LinkSpec};
-use loader::{AxisQuery, BatchForm, BlockForm, Dataset, DatasetSpec, Loader, LoaderSpec, Matrix};
+use loader::{
+    AxisQuery, BatchForm, BlockForm, Dataset, DatasetSpec, Loader, LoaderSpec, Matrix, PipelineSpec,
+};
 use soma_io::{Experiment, OpenOptions};
 
 const N_CELLS: u64 = 500;
@@ -29,10 +31,13 @@ fn dataset(experiment: &Experiment, cells: &AxisQuery) -> Dataset {
 
 fn loader(dataset: Dataset, block_form: BlockForm) -> Loader {
     let spec = LoaderSpec {
-        // Not the rows of a page.
-        chunk_rows: 24,
-        chunks_per_block: 4,
-        batch_rows: 50,
+        pipeline: PipelineSpec {
+            // Not the rows of a page.
+            chunk_rows: 24,
+            chunks_per_block: 4,
+            batch_rows: 50,
+            ..PipelineSpec::default()
+        },
         block_form,
         batch_form: BatchForm::Csr,
         ..LoaderSpec::default()

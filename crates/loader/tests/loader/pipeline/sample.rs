@@ -7,7 +7,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use loader::{
     Batch, BatchForm, BlockForm, Cells, Dataset, GeneSelection, LoaderSpec, Matrix, Order,
-    ReadableBuffer,
+    PipelineSpec, ReadableBuffer,
 };
 use soma_io::{
     ColumnSpec, Config, CsrBuffers, ExperimentSpec, Extent, MemoryReader, XLayout, XReader,
@@ -70,11 +70,14 @@ pub(crate) fn whole(n_rows: u64, n_genes: u64) -> Dataset {
 /// Blocks of 2 x 4 rows, batches of 3, shuffled, one block and one batch ahead.
 pub(crate) fn spec() -> LoaderSpec {
     LoaderSpec {
-        chunk_rows: 4,
-        chunks_per_block: 2,
-        order: Order::Shuffled,
-        seed: 42,
-        batch_rows: 3,
+        pipeline: PipelineSpec {
+            chunk_rows: 4,
+            chunks_per_block: 2,
+            order: Order::Shuffled,
+            seed: 42,
+            batch_rows: 3,
+            ..PipelineSpec::default()
+        },
         block_form: BlockForm::Csr,
         batch_form: BatchForm::Dense,
         ..LoaderSpec::default()

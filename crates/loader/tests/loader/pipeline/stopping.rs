@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use loader::{
     BatchBuffers, BlockForm, Cells, ElementType, Error, GeneSelection, HeapBuffer, HeapBuffers,
-    Loader, LoaderSpec, Remainder,
+    Loader, LoaderSpec, PipelineSpec, Remainder,
 };
 
 use pipeline::Error as Engine;
@@ -52,10 +52,13 @@ fn dropped_at_any_point_its_threads_have_ended() {
                 for n_taken in 0..=22 {
                     let reader = ScriptedReader::new(N_ROWS, 4, At::Never);
                     let spec = LoaderSpec {
+                        pipeline: PipelineSpec {
+                            prefetch_blocks,
+                            prefetch_batches,
+                            ..sample::spec().pipeline
+                        },
                         block_form,
                         batch_form,
-                        prefetch_blocks,
-                        prefetch_batches,
                         ..sample::spec()
                     };
                     let loader = loader(&reader, spec);
@@ -100,7 +103,10 @@ fn reading_goes_ahead_without_being_asked_but_not_further_than_told() {
         for prefetch_blocks in 0..4 {
             let reader = ScriptedReader::new(N_ROWS, 4, At::Never);
             // At most two batches are made ahead, with fewer rows than a block.
-            let spec = LoaderSpec { prefetch_blocks, ..sample::spec() };
+            let spec = LoaderSpec {
+                pipeline: PipelineSpec { prefetch_blocks, ..sample::spec().pipeline },
+                ..sample::spec()
+            };
             let loader = loader(&reader, spec);
             let epoch = loader.epoch(0).unwrap();
             reader.wait_for_reads(1 + prefetch_blocks);
@@ -136,10 +142,13 @@ fn a_failure_comes_once_after_the_batches_before_it() {
                 for at in 0..8 {
                     let reader = ScriptedReader::new(N_ROWS, 4, At::Fail(at));
                     let spec = LoaderSpec {
+                        pipeline: PipelineSpec {
+                            prefetch_blocks,
+                            prefetch_batches,
+                            ..sample::spec().pipeline
+                        },
                         block_form,
                         batch_form,
-                        prefetch_blocks,
-                        prefetch_batches,
                         ..sample::spec()
                     };
                     let loader = loader(&reader, spec);
@@ -158,7 +167,13 @@ fn a_failure_comes_once_after_the_batches_before_it() {
 fn a_failure_says_which_block_and_why() {
     // Without shuffling, the first block is read in two pieces.
     let reader = ScriptedReader::new(N_ROWS, 4, At::Fail(3));
-    let loader = loader(&reader, LoaderSpec { order: loader::Order::InOrder, ..sample::spec() });
+    let loader = loader(
+        &reader,
+        LoaderSpec {
+            pipeline: PipelineSpec { order: loader::Order::InOrder, ..sample::spec().pipeline },
+            ..sample::spec()
+        },
+    );
     let error = loader.epoch(5).unwrap().find_map(Result::err).unwrap();
     assert_eq!(
         error.to_string(),
@@ -173,7 +188,13 @@ fn a_panic_of_the_reader_is_an_error() {
     within_seconds(60, || {
         for prefetch_batches in [0, 1] {
             let reader = ScriptedReader::new(N_ROWS, 4, At::Panic(1));
-            let loader = loader(&reader, LoaderSpec { prefetch_batches, ..sample::spec() });
+            let loader = loader(
+                &reader,
+                LoaderSpec {
+                    pipeline: PipelineSpec { prefetch_batches, ..sample::spec().pipeline },
+                    ..sample::spec()
+                },
+            );
             let mut epoch = loader.epoch(0).unwrap();
             let error = epoch.find_map(Result::err).unwrap();
             let Error::Pipeline(Engine::Panicked { thread, message }) = &error else {
@@ -190,8 +211,11 @@ fn a_panic_of_the_reader_is_an_error() {
 fn what_is_dropped_at_the_end_is_not_read() {
     let reader = ScriptedReader::new(N_ROWS, 4, At::Never);
     let spec = LoaderSpec {
-        batch_rows: 30,
-        remainder: Remainder::Drop,
+        pipeline: PipelineSpec {
+            batch_rows: 30,
+            remainder: Remainder::Drop,
+            ..sample::spec().pipeline
+        },
         block_form: BlockForm::ConvertedCsr,
         ..sample::spec()
     };
@@ -254,7 +278,10 @@ fn a_failure_to_make_a_batch_comes_once() {
     within_seconds(60, || {
         for (prefetch_batches, panics) in [(0, false), (1, false), (3, false), (1, true)] {
             let reader = ScriptedReader::new(N_ROWS, 4, At::Never);
-            let spec = LoaderSpec { prefetch_batches, ..sample::spec() };
+            let spec = LoaderSpec {
+                pipeline: PipelineSpec { prefetch_batches, ..sample::spec().pipeline },
+                ..sample::spec()
+            };
             let dataset = sample::dataset(
                 Arc::clone(&reader) as _,
                 Cells::Range(0..N_ROWS),

@@ -5,8 +5,8 @@ use std::error::Error as _;
 use std::sync::Arc;
 
 use loader::{
-    BatchForm, Cells, Dataset, GeneSelection, Loader, LoaderSpec, Remainder, TokenSpec, Totals,
-    Transform, World,
+    BatchForm, Cells, Dataset, GeneSelection, Loader, LoaderSpec, PipelineSpec, Remainder,
+    TokenSpec, Totals, Transform, World,
 };
 use soma_io::{CsrBuffers, MemoryReader};
 use tokens::{
@@ -48,7 +48,12 @@ fn bins(max_length: usize) -> Arc<Tokenizer> {
 
 fn spec(tokenizer: &Arc<Tokenizer>, layout: Layout) -> LoaderSpec {
     let tokens = Some(TokenSpec { tokenizer: Arc::clone(tokenizer), layout });
-    LoaderSpec { batch_form: BatchForm::Csr, batch_rows: 5, tokens, ..sample::spec() }
+    LoaderSpec {
+        pipeline: PipelineSpec { batch_rows: 5, ..sample::spec().pipeline },
+        batch_form: BatchForm::Csr,
+        tokens,
+        ..sample::spec()
+    }
 }
 
 /// The tokens, and the bits of the values beside them, of each delivered cell.
@@ -113,7 +118,11 @@ fn random_tokens_depend_on_seed_epoch_and_cell_alone() {
     assert_eq!(expected.len() as u64, N_CELLS);
     assert!(expected.values().any(|(tokens, _)| tokens.len() == 8));
     // Other batches, other threads, another order.
-    let other = LoaderSpec { batch_rows: 13, batch_threads: 2, seed: 9, ..alone.clone() };
+    let other = LoaderSpec {
+        pipeline: PipelineSpec { batch_rows: 13, seed: 9, ..alone.pipeline.clone() },
+        batch_threads: 2,
+        ..alone.clone()
+    };
     assert_eq!(of(other, 0), expected);
     assert_ne!(of(alone.clone(), 1), expected);
     // Two ranks.
@@ -121,7 +130,13 @@ fn random_tokens_depend_on_seed_epoch_and_cell_alone() {
     for rank in 0..2 {
         let world = World { rank, size: 2 };
         let remainder = Remainder::Drop;
-        by_ranks.append(&mut of(LoaderSpec { world, remainder, ..alone.clone() }, 0));
+        by_ranks.append(&mut of(
+            LoaderSpec {
+                pipeline: PipelineSpec { world, remainder, ..alone.pipeline.clone() },
+                ..alone.clone()
+            },
+            0,
+        ));
     }
     assert_eq!(by_ranks, expected);
     // A resumed epoch.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use loader::{
     BatchBuffer, BatchBuffers, BatchForm, BlockForm, Cells, Dataset, ElementType, Error,
-    GeneSelection, HeapBuffers, Loader, LoaderSpec, ReadableBuffer, Totals, Transform,
+    GeneSelection, HeapBuffers, Loader, LoaderSpec, PipelineSpec, ReadableBuffer, Totals,
+    Transform,
 };
 
 use crate::pipeline::sample::{self, WAYS};
@@ -22,7 +23,8 @@ fn an_epoch_says_what_it_did() {
         assert_eq!(epoch.by_ref().map(Result::unwrap).count(), 17);
         let stats = epoch.stats();
         // Lanes were not requested, so the number that ran is recorded.
-        let spec = LoaderSpec { lanes: Some(1), ..spec };
+        let spec =
+            LoaderSpec { pipeline: PipelineSpec { lanes: Some(1), ..spec.pipeline }, ..spec };
         assert_eq!((stats.epoch, &stats.spec, stats.reader.as_str()), (3, &spec, "memory"));
         assert_eq!((stats.n_blocks, stats.max_block_rows, stats.n_columns), (7, 8, 6));
         assert_eq!((stats.n_batches, stats.max_batch_rows, stats.n_rows), (17, 3, 50));
@@ -56,9 +58,14 @@ fn before_the_first_batch_nothing_is_handed_over() {
 
 #[test]
 fn buffers_are_reused_when_batches_are_dropped() {
-    let loader =
-        Loader::new(sample::whole(60, 6), LoaderSpec { prefetch_batches: 1, ..sample::spec() })
-            .unwrap();
+    let loader = Loader::new(
+        sample::whole(60, 6),
+        LoaderSpec {
+            pipeline: PipelineSpec { prefetch_batches: 1, ..sample::spec().pipeline },
+            ..sample::spec()
+        },
+    )
+    .unwrap();
     let mut addresses: Vec<usize> = Vec::new();
     for batch in loader.epoch(0).unwrap() {
         let batch = batch.unwrap();
@@ -119,9 +126,27 @@ fn check_refused(spec: LoaderSpec, expect: &str) {
 
 #[test]
 fn settings_that_no_data_fit_are_refused() {
-    check_refused(LoaderSpec { batch_rows: 0, ..sample::spec() }, "batches of 0 rows");
-    check_refused(LoaderSpec { chunk_rows: 0, ..sample::spec() }, "chunk");
-    check_refused(LoaderSpec { chunks_per_block: 0, ..sample::spec() }, "block");
+    check_refused(
+        LoaderSpec {
+            pipeline: PipelineSpec { batch_rows: 0, ..sample::spec().pipeline },
+            ..sample::spec()
+        },
+        "batches of 0 rows",
+    );
+    check_refused(
+        LoaderSpec {
+            pipeline: PipelineSpec { chunk_rows: 0, ..sample::spec().pipeline },
+            ..sample::spec()
+        },
+        "chunk",
+    );
+    check_refused(
+        LoaderSpec {
+            pipeline: PipelineSpec { chunks_per_block: 0, ..sample::spec().pipeline },
+            ..sample::spec()
+        },
+        "block",
+    );
     for batch_form in [BatchForm::Csr, BatchForm::Coo] {
         let dense_sparse =
             LoaderSpec { block_form: BlockForm::Dense, batch_form, ..sample::spec() };
@@ -132,7 +157,14 @@ fn settings_that_no_data_fit_are_refused() {
     check_refused(LoaderSpec { totals: Totals::Obs, ..transformed(scaled) }, "raw_sum");
     check_refused(transformed(Transform { target_sum: Some(0.0), ..scaled }), "not above 0");
     check_refused(transformed(Transform { clip: Some((1.0, 2.0)), ..scaled }), "zeros");
-    let huge = LoaderSpec { chunk_rows: u64::MAX, chunks_per_block: 2, ..sample::spec() };
+    let huge = LoaderSpec {
+        pipeline: PipelineSpec {
+            chunk_rows: u64::MAX,
+            chunks_per_block: 2,
+            ..sample::spec().pipeline
+        },
+        ..sample::spec()
+    };
     check_refused(huge, "plan");
     let error = "numpy".parse::<BlockForm>().unwrap_err().to_string();
     assert_eq!(error, "no form of blocks is called \"numpy\": take np.array, scipy.csr or native");

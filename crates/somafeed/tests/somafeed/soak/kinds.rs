@@ -198,25 +198,11 @@ fn cell_spec(spec: &PipelineSpec, variety: u64) -> LoaderSpec {
             (BlockForm::ConvertedCsr, BatchForm::Coo),
         ],
     );
-    let spec = spec.clone();
     LoaderSpec {
+        pipeline: spec.clone(),
         block_form,
         batch_form,
         batch_threads: pick(variety, 1, &[1, 2]),
-        chunk_rows: spec.chunk_rows,
-        chunks_per_block: spec.chunks_per_block,
-        ramp_blocks: spec.ramp_blocks,
-        order: spec.order,
-        seed: spec.seed,
-        batch_rows: spec.batch_rows,
-        world: spec.world,
-        lanes: spec.lanes,
-        remainder: spec.remainder,
-        prefetch_blocks: spec.prefetch_blocks,
-        read_threads: spec.read_threads,
-        prefetch_batches: spec.prefetch_batches,
-        memory: spec.memory,
-        keep_decoded_bytes: spec.keep_bytes,
         ..LoaderSpec::default()
     }
 }

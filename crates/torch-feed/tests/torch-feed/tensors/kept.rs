@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use loader::{BatchForm, BlockForm, LoaderSpec};
+use loader::{BatchForm, BlockForm, LoaderSpec, PipelineSpec};
 use proptest::prelude::*;
 use tch::{Kind, Tensor};
 use torch_feed::{TensorBatch, TensorLoader};
@@ -110,7 +110,13 @@ fn a_clone_cannot_grow_the_memory_that_batches_share() {
 
 /// A loader whose pool has more room than it needs.
 fn one_at_a_time() -> TensorLoader {
-    let spec = LoaderSpec { prefetch_batches: 0, ..spec(BlockForm::Csr, BatchForm::Dense) };
+    let spec = LoaderSpec {
+        pipeline: PipelineSpec {
+            prefetch_batches: 0,
+            ..spec(BlockForm::Csr, BatchForm::Dense).pipeline
+        },
+        ..spec(BlockForm::Csr, BatchForm::Dense)
+    };
     TensorLoader::new(dataset(), spec).unwrap()
 }
 
@@ -175,7 +181,7 @@ proptest! {
         uses in prop::collection::vec(usage(), 17),
         prefetch_batches in 0_usize..3,
     ) {
-        let spec = LoaderSpec { prefetch_batches, ..spec(BlockForm::Csr, BatchForm::Dense) };
+        let spec = LoaderSpec { pipeline: PipelineSpec { prefetch_batches, ..spec(BlockForm::Csr, BatchForm::Dense).pipeline }, ..spec(BlockForm::Csr, BatchForm::Dense) };
         let feed = TensorLoader::new(dataset(), spec).unwrap();
         let (mut batches, mut kept) = (Vec::new(), Vec::<Kept>::new());
         for (batch, usage) in feed.epoch(0).unwrap().map(Result::unwrap).zip(uses) {
