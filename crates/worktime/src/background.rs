@@ -6,42 +6,55 @@
 //! a thread gets the same share of processor time, but does not preempt when it wakes
 //! ([sched(7)](https://man7.org/linux/man-pages/man7/sched.7.html)).
 
-use rustix::process::getpriority_process;
-use thread_priority::{
-    NormalThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
-    set_thread_priority_and_policy, thread_native_id, thread_schedule_policy,
-};
-
-/// The default policy, and the policy for background work.
-const OTHER: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
-const BATCH: ThreadSchedulePolicy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch);
-
-/// Stops this thread, and threads that it starts later, from preempting others when it wakes.
+/// Stops this thread, and threads that it starts later, from preempting others when it wakes. On
+/// systems other than Linux, nothing changes.
 ///
 /// Niceness stays as it is, and so does a policy other than the default one. If the kernel refuses,
 /// nothing changes: only the longest waits depend on the policy.
 pub fn run_in_background() {
-    if thread_schedule_policy() != Ok(OTHER) {
-        return;
-    }
-    let Ok(niceness) = getpriority_process(None) else { return };
-    // The library sets policy and niceness together, and has its own scale for niceness.
-    let all = (0..=u8::MAX).map_while(|value| ThreadPriorityValue::try_from(value).ok());
-    let priority = all
-        .map(ThreadPriority::Crossplatform)
-        .find(|priority| priority.to_posix(BATCH) == Ok(niceness));
-    if let Some(priority) = priority {
-        let _refused = set_thread_priority_and_policy(thread_native_id(), priority, BATCH);
+    #[cfg(target_os = "linux")]
+    linux::run_in_background();
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use rustix::process::getpriority_process;
+    use thread_priority::{
+        NormalThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue, ThreadSchedulePolicy,
+        set_thread_priority_and_policy, thread_native_id, thread_schedule_policy,
+    };
+
+    /// The default policy, and the policy for background work.
+    pub(super) const OTHER: ThreadSchedulePolicy =
+        ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Other);
+    pub(super) const BATCH: ThreadSchedulePolicy =
+        ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch);
+
+    pub(super) fn run_in_background() {
+        if thread_schedule_policy() != Ok(OTHER) {
+            return;
+        }
+        let Ok(niceness) = getpriority_process(None) else { return };
+        // The library sets policy and niceness together, and has its own scale for niceness.
+        let all = (0..=u8::MAX).map_while(|value| ThreadPriorityValue::try_from(value).ok());
+        let priority = all
+            .map(ThreadPriority::Crossplatform)
+            .find(|priority| priority.to_posix(BATCH) == Ok(niceness));
+        if let Some(priority) = priority {
+            let _refused = set_thread_priority_and_policy(thread_native_id(), priority, BATCH);
+        }
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::thread;
 
-    use rustix::process::setpriority_process;
+    use rustix::process::{getpriority_process, setpriority_process};
+    use thread_priority::{ThreadSchedulePolicy, thread_schedule_policy};
 
-    use super::*;
+    use super::linux::{BATCH, OTHER};
+    use super::run_in_background;
 
     /// Policy and niceness of a thread with the given niceness, before and after, and of a thread
     /// that it starts.
