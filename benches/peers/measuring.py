@@ -51,7 +51,7 @@ FACTORS = [np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint
 NO_GENE = 2**32 - 1
 
 Values = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Of some values: the joinids of their cells, their genes, and the values themselves."""
+"""Some values: the joinids of their cells, their genes, and the values themselves."""
 
 
 @dataclass

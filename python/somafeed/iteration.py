@@ -299,8 +299,8 @@ class ExperimentIterator(Iterator[MiniBatch]):
 
 
 def waiting_line(n_batches: int, share: float | None) -> str:
-    """What is waited for, from the number of batches so far and the share of the time in which the
-    loader was not waited for.
+    """Says whether the loader or the model is waited for, given the number of batches so far and the
+    share of the time in which the model was.
 
     >>> waiting_line(2, 0.25)
     'waiting for the loader 75 %, for the model 25 % of the time'

@@ -107,7 +107,7 @@ class Parts:
 
         Encoders that were given as the names of columns are fitted to all, for parts of splits to
         the whole data sets, so that all parts have the same codes. Different experiments need the
-        same `genes=`, because their joinids are not those of the same genes. Of data sets that were
+        same `genes=`, because their joinids are not those of the same genes. For data sets that were
         given opened (`dataset=`) only the number of genes is compared.
 
         `experiment_column` adds a column of that name to obs: the number of each cell's data set,

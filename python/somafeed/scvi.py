@@ -215,7 +215,7 @@ class DataModule(LightningDataModule):
 
     def inference_dataloader(self, batch_size: int | None = None) -> InferenceLoader:
         """All cells in their own order, for `get_latent_representation(dataloader=...)` and other
-        methods of a model. Of several ranks, each has its share.
+        methods of a model. Each of several ranks has its share.
 
         Args:
             batch_size: Cells of a batch; None means that of the data set.

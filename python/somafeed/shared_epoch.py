@@ -9,7 +9,7 @@ from typing import Any
 
 
 class SharedEpoch:
-    """An epoch's number, and the process whose it is. torch shares the memory with processes to
+    """The current epoch, and the id of the process that set it. torch shares the memory with processes to
     which it is sent, and with forked ones."""
 
     def __init__(self, cells: Any) -> None:

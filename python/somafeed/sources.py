@@ -264,7 +264,7 @@ def whole_of(source: Source) -> Source:
 
 
 def check_same_genes(members: Sequence[tuple[Source, native.Dataset]]) -> None:
-    """Fails unless the columns of all sources are certainly the same genes, in one order. Of data
+    """Fails unless the columns of all sources are certainly the same genes, in one order. For data
     sets that were given opened (`dataset=`) only the number is known, so they are the caller's.
 
     Raises:

@@ -80,32 +80,53 @@ def pieces(rng, uri):
 def killed_workers(rng, uri):
     """An epoch by workers of a DataLoader that are killed, resumed from the last state."""
     options, n_workers = settings(rng), rng.choice([1, 2, 3])
-    state, found, n_kills = None, [], rng.choice([0, 1, 1, 2])
-    while True:
+    n_kills = rng.choice([0, 1, 1, 2])
+    # The cells that came, and the state after them: set together, since torch's handler of killed
+    # workers may raise between any two calls.
+    found, state = [], None
+
+    def go_on():
+        """Whether the epoch came to its end; a worker is killed on the way while kills are left."""
+        nonlocal found, state, n_kills
         ds = ExperimentDataset(uri=uri, batch_size=5, **options)
         loader = StatefulDataLoader(ds, batch_size=None, num_workers=n_workers)
         if state is not None:
             loader.load_state_dict(state)
-        iterator, kill_at = iter(loader), rng.randrange(20) if n_kills > 0 else None
+        kill_at = rng.randrange(20) if n_kills > 0 else None
+        for at, batch in enumerate(loader):
+            after = found + checked(batch), loader.state_dict()
+            found, state = after
+            if at == kill_at:
+                n_kills -= 1
+                os.kill(rng.choice(multiprocessing.active_children()).pid, signal.SIGKILL)
+                # What it sent before may still come.
+        return True
+
+    while not despite_kills(go_on):
+        pass
+    check_once(found)
+
+
+def despite_kills(call):
+    """What the call returns; `None` if the death of a worker ended it. No worker is left then."""
+    found = None
+    try:
         try:
-            for at, batch in enumerate(iterator):
-                found += checked(batch)
-                state = loader.state_dict()
-                if at == kill_at:
-                    n_kills -= 1
-                    os.kill(rng.choice(multiprocessing.active_children()).pid, signal.SIGKILL)
-                    # What it sent before may still come.
-            break
-        except (RuntimeError, ConnectionResetError, EOFError) as error:
-            # The last two if it died while it passed a tensor.
-            assert "worker" in str(error) or not isinstance(error, RuntimeError), error
-        finally:
-            del iterator, loader
-            # torch's handler of killed workers may interrupt torchdata while it ends the others.
+            found = call()
+        except (ConnectionResetError, EOFError):
+            # It died while it passed a tensor. torch's handler may raise in here, too.
+            pass
+    except RuntimeError as error:
+        assert "DataLoader worker" in str(error), error
+    # The same handler may have interrupted torchdata while it ended the others.
+    while multiprocessing.active_children():
+        try:
             for left in multiprocessing.active_children():
                 left.kill()
                 left.join()
-    check_once(found)
+        except RuntimeError as error:
+            assert "DataLoader worker" in str(error), error
+    return found
 
 
 def plain_workers(rng, uri):

@@ -70,7 +70,7 @@ def test_a_state_before_the_last_batch_that_was_taken(experiment):
     resumed = EpochLoader(dataset(experiment))
     resumed.load_state_dict(loader.state_dict())
     assert [obs["soma_joinid"].tolist() for _, obs in resumed] == whole[4:]
-    # Of an epoch whose end was never asked for, the next one is set by its number.
+    # After an epoch whose end was never asked for, the next one is set by its number.
     resumed.set_epoch(1)
     second = [obs["soma_joinid"].tolist() for _, obs in resumed]
     loader.set_epoch(1)

@@ -105,7 +105,7 @@ CALLS = {
     "split_by_group": lambda: native.split_by_group(groups(), HALVES, seed=1),
     "split_by_label": lambda: native.split_by_label(groups(), HALVES, seed=1),
 }
-# Of rows of one batch, or of an experiment, which is read in threads like all I/O.
+# They take rows of one batch, or an experiment, which is read in threads like all I/O.
 OTHERS = {
     "ArrowTable.column", "Dataset.from_experiment", "Dataset.from_anndata", "Dataset.stored_dtype",
     "Dataset.obs", "Dataset.var", "LabelEncoder.from_json", "LabelEncoder.to_json",

@@ -3,7 +3,7 @@
 
 mod address;
 mod code;
-mod comment_width;
+mod comments;
 mod dependencies;
 mod edges;
 mod source_files;
@@ -31,7 +31,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     breaches.extend(edges::check_architecture(&text));
     let sources = source_files::read_all(&root)?;
     breaches.extend(sources::check(&sources));
-    breaches.extend(comment_width::check(&sources));
+    breaches.extend(comments::check(&sources));
     breaches.extend(surroundings::check(&sources));
     breaches.extend(dependencies::check()?);
     if breaches.is_empty() {

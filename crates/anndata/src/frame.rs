@@ -17,7 +17,7 @@ use crate::parts::{of_parts, starts};
 /// Why an element is not read that only some data sets of a collection have.
 pub(crate) const NOT_IN_ALL: &str = "some data sets do not have it";
 
-/// A table (`encoding-type: dataframe`): obs, var, or the var of raw. Of a collection, the tables
+/// A table (`encoding-type: dataframe`): obs, var, or the var of raw. A collection has the tables
 /// of its data sets, one after another.
 #[derive(Debug)]
 pub struct Frame {
@@ -169,8 +169,8 @@ impl Frame {
         self.starts.last().copied().unwrap_or(0)
     }
 
-    /// The name of the column that is the index, `_index` if it had none in Python. Of a
-    /// collection, as the first data set calls it.
+    /// The name of the column that is the index, `_index` if it had none in Python. In a
+    /// collection, the first data set names it.
     pub fn index_name(&self) -> &str {
         &self.index_name
     }

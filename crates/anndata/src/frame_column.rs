@@ -27,7 +27,7 @@ pub(crate) struct FrameColumn {
 #[derive(Debug)]
 struct United {
     categories: ArrayRef,
-    /// Of each data set's categories, their places among all.
+    /// The places of each data set's categories among all.
     places: Vec<Vec<i32>>,
 }
 

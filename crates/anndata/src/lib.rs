@@ -40,14 +40,15 @@
 //! The beginnings of rows (`indptr`) are read once, when a matrix is opened. A read turns rows into
 //! ranges of `indices` and `data`, fetches the chunks that hold them in few joined reads, and
 //! decodes each chunk once, on the threads of a pool, straight into its place if the chunk is
-//! wanted whole and the type is that of [`CsrBuffers`](csr::CsrBuffers). Of a shard only the inner
-//! chunks are read.
+//! wanted whole and the type is that of [`CsrBuffers`](csr::CsrBuffers). A shard is read by its
+//! inner chunks.
 //!
 //! Zarr leaves out chunks that have only the fill value: the index of a shard says so, but without
 //! shards a lost file looks the same. In tables and dense matrices a missing file reads as zeros.
-//! In the three arrays of a CSR matrix it is an error, lest values become others unseen. So are,
-//! then, chunks that are all zeros in `data` or all the first column in `indices`: write such a
-//! matrix with its stored zeros removed (`matrix.eliminate_zeros()` of scipy), or in shards.
+//! In the three arrays of a CSR matrix it is an error: otherwise values would silently be zero.
+//! Chunks that are all zeros in `data`, or all the first column in `indices`, therefore are an
+//! error, too: write such a matrix with its stored zeros removed (`matrix.eliminate_zeros()` of
+//! scipy), or in shards.
 //!
 //! # Matrices of 10x Genomics
 //!

@@ -181,8 +181,8 @@ impl Matrix {
     /// Reads rows as CSR. `rows` ascend and do not overlap; `out` gets one row for each.
     ///
     /// Columns ascend within a row, also if they are not stored so; a row with a column twice is an
-    /// error. `narrowing` says how values become `f32`; Booleans become 0 and 1. Of a dense
-    /// matrix, values that are not zero are returned. A caller that wants only some columns picks
+    /// error. `narrowing` says how values become `f32`; Booleans become 0 and 1. A dense
+    /// matrix returns the values that are not zero. A caller that wants only some columns picks
     /// them afterwards: the stored chunks have all of them.
     ///
     /// # Errors

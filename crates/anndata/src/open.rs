@@ -15,7 +15,7 @@ use crate::uns::Uns;
 /// An opened AnnData in Zarr, or a collection of several over the same genes, as annbatch writes
 /// it.
 ///
-/// Of a collection, the rows of its data sets follow each other.
+/// In a collection, the rows of the data sets follow each other.
 ///
 /// Opening reads the metadata of the root alone; tables and matrices read theirs when they are
 /// asked for.
@@ -80,7 +80,7 @@ impl AnnData {
         Ok(self.elements.find(&self.elements.first("X"))?.is_some_and(|x| x.encoding() != "null"))
     }
 
-    /// Opens X. Of a CSR matrix, this reads where its rows begin.
+    /// Opens X. For a CSR matrix, this reads where the rows begin.
     pub fn x(&self) -> Result<Matrix, Error> {
         Matrix::open(&self.elements, "X")
     }
@@ -105,7 +105,7 @@ impl AnnData {
         Matrix::open(&self.elements, &format!("obsm/{name}"))
     }
 
-    /// Reads the plain values of uns. Of a collection there are none: each data set has its own.
+    /// Reads the plain values of uns. A collection has none: each data set has its own.
     ///
     /// # Errors
     /// If the metadata cannot be read; a value that cannot is among [`Uns::unread`].

@@ -101,7 +101,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// Of a file that Cell Ranger wrote before version 3.
+    /// The columns of a file that Cell Ranger wrote before version 3.
     fn of_genes(genome: &str) -> Self {
         let column = |name: &str, of: &str| (name.to_owned(), of.to_owned());
         Self {
@@ -111,7 +111,7 @@ impl Layout {
         }
     }
 
-    /// Of a newer file, which may have further columns.
+    /// The columns of a newer file, which may have further ones.
     fn of_features(elements: &Elements) -> Result<Self, Error> {
         let column = |name: &str, of: &str| (name.to_owned(), of.to_owned());
         let mut obs = vec![column(INDEX, "barcodes")];

@@ -2,8 +2,8 @@
 //!
 //! zarrs decodes any chain of codecs into memory of its own. The common chains (elements as they
 //! are in memory, not compressed or compressed by zstd or gzip) are decoded here instead, straight
-//! into the caller's memory, which saves a copy and fresh pages. Of a chunk that is wanted in part,
-//! zstd is decoded only as far as needed.
+//! into the caller's memory, which saves a copy and fresh pages. A chunk that is wanted in part is
+//! decoded only as far as needed, if zstd compressed it.
 
 use std::borrow::Cow;
 use std::io::Read as _;

@@ -176,7 +176,7 @@ impl Comparison<'_> {
         let name = format!("checksums of {reader}");
         let ended = measuring.session.run(&name, process, &mut |answer: ReaderAnswer| {
             let ReaderAnswer::Checksum { sample, crc32 } = answer else { return Ok(()) };
-            // Of a sample that is read twice, wrong values stay.
+            // Wrong values of a sample that is read twice stay.
             if !found.contains_key(&sample) || expected.get(&sample) != Some(&crc32) {
                 found.insert(sample, crc32);
             }

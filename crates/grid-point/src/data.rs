@@ -139,7 +139,7 @@ impl Data {
             let message = format!("--link takes data on a local disk, not {}", self.uri);
             return Err(UsageError::new(message).into());
         };
-        // Of what is not there, the server says so.
+        // The server reports a folder that is missing.
         let data = if folder.exists() { self.with_names()? } else { self };
         let x = data.x_folder().filter(|folder| folder.is_dir());
         let stored = x.map(|x| bench_run::folder_bytes(&x)).transpose();

@@ -18,7 +18,8 @@
 //!
 //! use arrow_array::{ArrayRef, RecordBatch, StringArray};
 //! use loader::{
-//!     BatchForm, BlockForm, Cells, Dataset, GeneSelection, Loader, LoaderSpec, Order, PipelineSpec,
+//!     BatchForm, BlockForm, Cells, Dataset, GeneSelection, Loader, LoaderSpec, Order,
+//!     PipelineSpec,
 //! };
 //! use soma_io::{CsrBuffers, MemoryReader};
 //!

@@ -90,7 +90,7 @@ impl BlockReader<'_> {
             return;
         }
         for part in self.dataset.parts(rows) {
-            // Rows that cannot be are the read's to report.
+            // The read itself reports rows that cannot be.
             let Ok(ranges) = RowRanges::new(part.joinids) else { continue };
             for matrix in self.dataset.matrices() {
                 let matrix = matrix.of_each[part.source];

@@ -17,7 +17,7 @@ use crate::arrow::{ColumnParts, column_array};
 pub(crate) struct CollectedColumn {
     field: FieldRef,
     bytes: Vec<u8>,
-    /// Of texts.
+    /// Offsets of texts.
     offsets: Option<Vec<i64>>,
     validity: Option<BooleanBufferBuilder>,
     categories: Option<ArrayRef>,

@@ -20,7 +20,7 @@ pub(crate) type Choose<'a> =
 
 /// A data frame whose rows have a `soma_joinid`: a `SOMADataFrame`, or a table of an AnnData.
 ///
-/// Of a `SOMADataFrame` that is indexed by other columns than `soma_joinid` alone, a read takes the
+/// A read of a `SOMADataFrame` that is indexed by other columns than `soma_joinid` alone takes the
 /// memory of its columns for all rows.
 ///
 /// Columns have the same Arrow types as in tiledbsoma: texts are `LargeUtf8`, booleans `Boolean`,

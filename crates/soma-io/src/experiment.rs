@@ -52,7 +52,7 @@ pub struct OpenOptions {
 
 /// A `SOMAExperiment`: cells in obs, measurements in ms; or an AnnData in Zarr.
 ///
-/// Of an AnnData, version 2 or 3 of Zarr, the measurement `RNA` has its var, X as the layer `X`,
+/// In an AnnData, version 2 or 3 of Zarr, the measurement `RNA` has its var, X as the layer `X`,
 /// its layers and obsm, and the measurement `raw` the element `raw`. A row's joinid is its
 /// position. An index without a name is the column `obs_id` of obs, and `var_id` of var.
 #[derive(Debug, Clone)]

@@ -126,7 +126,7 @@ impl RowCacheReader {
         Ok(selected)
     }
 
-    /// Reads rows into `out`, whose number of columns is set. Of the result, `values` is 0.
+    /// Reads rows into `out`, whose number of columns is set. The result's `values` is 0.
     fn read(
         &self,
         rows: &RowRanges,

@@ -70,7 +70,7 @@ pub struct ExperimentSpec {
     /// timestamp, and the old fragments are removed. libtiledb does this; in a folder a single
     /// fragment stays as it is.
     pub consolidate: bool,
-    /// TileDB's parameters. Of these the native writer takes the number of threads,
+    /// TileDB's parameters. The native writer takes the number of threads,
     /// `sm.compute_concurrency_level`; by default it has one per processor.
     pub config: Config,
 }

@@ -58,10 +58,10 @@ pub(crate) struct ImportArgs {
     pub(crate) source: Address,
     /// Path of the new experiment; must not exist
     pub(crate) uri: Address,
-    /// Of an AnnData: the layers, X among them, separated by commas [default: all]
+    /// Layers of an AnnData, X among them, separated by commas [default: all]
     #[arg(long, value_name = "LAYERS", value_delimiter = ',')]
     pub(crate) layers: Vec<String>,
-    /// Of an AnnData: memory for rows in transit, e.g. 512MiB
+    /// Memory for rows of an AnnData in transit, e.g. 512MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub(crate) memory: ByteSize,
     /// TileDB setting; may be repeated

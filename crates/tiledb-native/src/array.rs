@@ -266,7 +266,7 @@ impl Array {
     /// Names the rows that the read after the next one will want. The next read then has a storage
     /// far away fetch them once it has requested its own, within half of the memory for fetching
     /// ahead. Only for reads that follow each other: reads at the same time would drop what was
-    /// fetched for the others. Of a local array nothing is read ahead. Results do not change.
+    /// fetched for the others. Has no effect on local arrays. Results do not change.
     pub fn announce_next(&self, rows: &[Range<u64>], columns: &ColumnSelection) {
         self.reader.set_next(rows, columns);
     }

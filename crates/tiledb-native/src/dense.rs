@@ -3,7 +3,7 @@
 //!
 //! A fragment has the space tiles that meet its bounds, in the order of tiles, and each tile all of
 //! its cells, in the order of cells. Only cells within the bounds count; the others of a tile at
-//! the edge are padding. Of several fragments with a cell the latest counts, and a cell without any
+//! the edge are padding. The latest of several fragments with a cell counts, and a cell without any
 //! is the attribute's fill value. Dense arrays have no times of cells, and nothing is deleted from
 //! them.
 //!

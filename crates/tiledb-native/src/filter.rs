@@ -245,6 +245,6 @@ fn integer(datatype: Datatype, version: u32) -> Option<Number> {
     if datatype.is_time() {
         return (version >= INTEGER_FILTERS_ON_TIMES).then_some(Number::I64);
     }
-    // Of the types of one byte, `char` and strings are left unchanged.
+    // `char` and strings, which also have one byte, are left unchanged.
     matches!(datatype.0, 0 | 1 | 5..=10 | 40..=43).then(|| datatype.number()).flatten()
 }

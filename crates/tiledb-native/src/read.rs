@@ -205,7 +205,7 @@ impl Reader {
         };
         if read.is_err() {
             out.clear();
-            // Of a read that failed the next one is not expected.
+            // Forget the announced read: this one failed.
             *self.next.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         let sent = self.sent_since_the_last_read();

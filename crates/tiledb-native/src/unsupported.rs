@@ -93,8 +93,8 @@ pub enum Unsupported {
         /// The difference.
         what: String,
     },
-    /// Of more than 16 fragments, some with equal times overlap: which of two cells counts depends
-    /// on how libtiledb happens to order them.
+    /// There are more than 16 fragments, and some with equal times overlap: which of two cells
+    /// counts depends on how libtiledb happens to order them.
     TiedFragments {
         /// The time, in milliseconds since 1970.
         time: u64,

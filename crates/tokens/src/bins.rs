@@ -44,7 +44,7 @@ pub struct BinSpec {
     pub seed: u64,
 }
 
-/// The bin of a value that equals several borders. Of a cell's values, half or more may be 1, so
+/// The bin of a value that equals several borders. Half of a cell's values or more may be 1, so
 /// that many quantiles are 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

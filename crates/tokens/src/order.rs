@@ -45,7 +45,7 @@ impl Sorter {
     /// Sorts entries by `compare`, which must agree with the order of their keys where those
     /// differ.
     ///
-    /// Of the bits in which keys differ, the highest 22 are sorted digit by digit. Entries that are
+    /// The highest 22 of the bits in which keys differ are sorted digit by digit. Entries that are
     /// equal in these lie together then, and only they are compared.
     pub(crate) fn sort(
         &mut self,

@@ -176,7 +176,7 @@ pub(crate) fn remove_duplicates(rows: &mut CsrBatch<TensorBuffer>) -> Result<(),
             .zip(values[start..*end].iter().copied())
             .rev()
             .collect();
-        // Of equal columns, the one stored last comes first, and stays.
+        // The one stored last of equal columns comes first, and stays.
         cells.sort_by_key(|(column, _)| *column);
         cells.dedup_by_key(|(column, _)| *column);
         for (column, value) in cells {

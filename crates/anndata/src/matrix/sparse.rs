@@ -193,8 +193,7 @@ impl Sparse {
     }
 
     /// Checks the columns of rows, and sorts rows whose columns do not ascend. An error comes with
-    /// its row. A column that is there twice is one: adding both is for whoever wrote them, and
-    /// keeping either would be silent.
+    /// its row. A duplicate column is an error: we neither sum the values nor pick one.
     fn order(&self, rows: &[Range<u64>], out: &mut CsrBuffers) -> Result<(), (u64, String)> {
         let n_columns = self.n_columns as u32;
         let (offsets, columns) = (&out.row_offsets, &out.columns);

@@ -131,7 +131,7 @@ fn lasting_faults_end_in_an_error_that_names_the_chunk() {
         for read_threads in [0, 2] {
             for what in [What::Status(503), What::HangUp, What::CutBody, What::StallBody] {
                 let storage = far(&server, 2);
-                // Of one of two arrays that are read together, after a few good answers.
+                // One of two arrays that are read together fails, after a few good answers.
                 let samples = open(storage, &["other", "fields"]);
                 server.fault_after("store/fields/c/", 3, usize::MAX, what.clone());
                 let of_read = stored.clone();

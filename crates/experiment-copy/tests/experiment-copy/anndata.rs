@@ -211,7 +211,7 @@ fn a_copy_that_was_stopped_goes_on_to_the_same_experiment() {
         };
         assert_eq!(nnz(&target), nnz(&whole));
 
-        // Of another selection, or once the source has changed, everything is copied anew.
+        // For another selection, or once the source has changed, everything is copied anew.
         let again = at.join(format!("again {name}"));
         let stays = |spec: &SliceSpec| copy_until(&open(&at.join(name)), &again, spec, 5);
         assert_eq!(stays(&spec), (false, false));

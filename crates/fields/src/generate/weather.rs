@@ -114,7 +114,7 @@ impl Moment<'_> {
             for (values, point) in self.group_row(group_idx, lat).zip(points) {
                 let point = &mut point[offset..offset + lanes.len()];
                 match <&mut Lanes>::try_from(&mut *point) {
-                    // Of constant length, which is faster.
+                    // A constant length is faster.
                     Ok(whole) => *whole = values,
                     Err(_) => point.copy_from_slice(&values[lanes.clone()]),
                 }

@@ -160,7 +160,7 @@ fn generated_channels_are_selected_by_name() {
         let all = read(&store, Variable::new("inputs"));
         let all = all.variable("inputs").unwrap();
         let (found, all) = (found.values::<f32>().unwrap(), all.values::<f32>().unwrap());
-        // Of the second latitude, the first point.
+        // The first point of the second latitude.
         assert_eq!(found[..2], [all[6 * 19 + 3], all[6 * 19 + 17]]);
     }
 }

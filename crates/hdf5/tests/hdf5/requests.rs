@@ -66,7 +66,7 @@ fn chunks_that_are_decoded_here_are_read_in_one_call() {
         let files: Vec<String> = (0..15).map(|place| format!("{path}/c/{place}")).collect();
         let sizes: Vec<u64> = files.iter().map(|file| hdf5.size(file).unwrap()).collect();
         let before = watched.n_reads.load(Ordering::Relaxed);
-        // Of each file two pieces, as readers of parts ask for them.
+        // Two pieces of each file, as readers of parts ask for them.
         let pieces: Vec<Piece<'_>> = files
             .iter()
             .zip(&sizes)

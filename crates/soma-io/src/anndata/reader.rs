@@ -190,8 +190,8 @@ impl XReader for AnnDataReader {
         Ok(Self::stats(counts, out.nnz()))
     }
 
-    /// With all genes alone: how many values rows have of a selection is not known before they are
-    /// read, and nor is how many of a dense row are not zero.
+    /// Rows are packed only if all genes of a CSR matrix are read. Otherwise the number of values
+    /// of a row is not known before it is read.
     fn packs(&self, genes: &GeneSelection) -> bool {
         let is_narrow = self.n_columns() <= PackedCsr::MAX_COLUMNS as u64;
         *genes == GeneSelection::All && self.matrix.kind() == MatrixKind::Csr && is_narrow

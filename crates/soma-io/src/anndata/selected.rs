@@ -7,7 +7,7 @@ use crate::{CsrBuffers, GeneSelection};
 /// The columns of X that a selection has, to take them from whole rows.
 #[derive(Debug)]
 pub(super) struct SelectedColumns {
-    /// Of each column of X its column in the result; [`NOT_SELECTED`] for the others.
+    /// The column in the result of each column of X; [`NOT_SELECTED`] if it is not selected.
     columns: Vec<u32>,
     /// Whether columns ascend in the result as they do in X.
     ascends: bool,

@@ -27,7 +27,7 @@ pub(super) struct AnnDataTable {
     frame: Frame,
     uri: String,
     schema: SchemaRef,
-    /// Of each column but the first its name in the table.
+    /// The name in the table of each column but the first.
     stored: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! Reads ahead what opening the objects of an experiment needs, if it lies far away.
 //!
 //! A small experiment is listed as a whole, and the objects on the way to X are read at once, by
-//! the names that SOMA gives them. Of a large one each collection's members are read together. The
+//! the names that SOMA gives them. In a large one each collection's members are read together. The
 //! groups alone decide what the members are: what was read in vain costs a request and no more.
 
 use std::io;
@@ -44,7 +44,7 @@ pub(crate) fn object(place: &Place) -> Result<(), Error> {
     objects(place, std::slice::from_ref(&place.uri))
 }
 
-/// Reads ahead what the members of the collection at `place` need, by their names and URIs. Of a
+/// Reads ahead what the members of the collection at `place` need, by their names and URIs. In a
 /// small experiment, members off the way to X wait until they are opened.
 ///
 /// # Errors

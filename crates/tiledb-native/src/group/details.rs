@@ -1,6 +1,6 @@
 //! The files in `__group`, which list members.
 //!
-//! Each is a generic tile: version (u32), number of members (u64), members. Of version 1 every file
+//! Each is a generic tile: version (u32), number of members (u64), members. In version 1 every file
 //! lists all members, so that the last one counts. From version 2 on, which the file's name ends
 //! in, files list changes, and a member may be marked as deleted.
 //!

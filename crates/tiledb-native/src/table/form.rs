@@ -53,9 +53,9 @@ pub(super) struct StoredField {
 /// The filters of var-sized values.
 #[derive(Debug)]
 pub(super) enum VarFilters {
-    /// Of values alone; offsets have filters of their own.
+    /// Filters of values alone; offsets have their own.
     Values(Pipeline),
-    /// Of texts with their offsets.
+    /// Filters of texts with their offsets.
     Texts(TextPipeline),
 }
 

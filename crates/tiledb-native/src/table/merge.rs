@@ -71,7 +71,7 @@ impl Kept {
                 for cell in cells {
                     let key = keys[cell.cell as usize].clone();
                     let last = latest.entry(key).or_insert(cell);
-                    // Of equal times the last fragment counts, in it the last tile, and in the tile
+                    // At equal times the last fragment counts, in it the last tile, and in the tile
                     // the first cell, as in libtiledb.
                     if (last.time, last.tile) < (cell.time, cell.tile) {
                         *last = cell;

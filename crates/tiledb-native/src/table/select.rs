@@ -68,7 +68,7 @@ impl<'a> Wanted<'a> {
         }
         for cluster in &mut clusters {
             cluster.is_whole = self.is_whole(&cluster.tiles, window);
-            // Of equal coordinates the cells of older fragments come first.
+            // At equal coordinates the cells of older fragments come first.
             cluster.tiles.sort_by_key(|tile| {
                 let WantedTile { fragment, tile, .. } = *self.tile(*tile);
                 (fragment, tile)
@@ -153,7 +153,7 @@ impl<'a> Wanted<'a> {
         for (rank, &tile) in (0_u32..).zip(tiles) {
             self.candidates((tile, rank), window, fetched, &mut found)?;
         }
-        // Of equal times the last fragment wins, in it the last tile, and in the tile the first
+        // At equal times the last fragment wins, in it the last tile, and in the tile the first
         // cell, as in libtiledb. The sort keeps the order of equal cells.
         let key = |candidate: &Candidate| (candidate.coordinate, Reverse(candidate.age));
         if !found.is_sorted_by_key(key) {

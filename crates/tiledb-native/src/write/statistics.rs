@@ -162,7 +162,7 @@ impl Statistics {
         for_number!(number, of_bytes(bytes, number.size(), validity))
     }
 
-    /// Of all tiles of type `number`, each with its number of cells. A tile of nothing but nulls
+    /// Adds up tiles of type `number`, each with its number of cells. A tile of nothing but nulls
     /// says nothing about values.
     pub(super) fn of_tiles(number: Number, tiles: &[(Self, u64)]) -> Self {
         for_number!(number, of_tiles(tiles))

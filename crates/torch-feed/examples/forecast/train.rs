@@ -17,11 +17,11 @@ const N_SCALE_BATCHES: usize = 4;
 /// Root mean square errors over all points and channels, in standard deviations of the channels.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Errors {
-    /// Of each training batch, before its step.
+    /// The loss of each training batch, before its step.
     pub(crate) training: Vec<f64>,
     /// On the held-out samples: before training, and after each epoch.
     pub(crate) held_out: Vec<f64>,
-    /// Of persistence on the held-out samples.
+    /// The loss of persistence on the held-out samples.
     pub(crate) persistence: f64,
 }
 

@@ -109,7 +109,7 @@ mod tests {
             let spec = BlockSpec { chunk_rows: 256, chunks_per_block: 64 };
             let epoch = RunShape::epoch(200_000, spec, 0);
             let (found, expected) = (total(&found, &epoch), total(&planted, &epoch));
-            // Of 3,000 cases 4 were off by more than a tenth, none by more than an eighth.
+            // 4 of 3,000 cases were off by more than a tenth, none by more than an eighth.
             prop_assert!((found - expected).abs() < 0.2 * expected, "{} {}", found, expected);
         }
     }

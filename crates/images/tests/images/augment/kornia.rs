@@ -129,7 +129,7 @@ fn stored_results_of_kornia_are_ours() {
     let (results, cases) = stored();
     let n_ties = compare(&cases, &fs::read(results).unwrap());
     println!("{} cases, {n_ties} ties differ", cases.len());
-    // Of 5,000 pixels; a shift by half a pixel makes ties of all pixels of a mask.
+    // There are 5,000 pixels; a shift by half a pixel makes ties of all pixels of a mask.
     assert!(n_ties <= 100, "{n_ties}");
 }
 

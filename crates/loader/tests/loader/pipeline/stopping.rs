@@ -219,7 +219,7 @@ fn what_is_dropped_at_the_end_is_not_read() {
         block_form: BlockForm::ConvertedCsr,
         ..sample::spec()
     };
-    // Two batches take 60 rows, 4 of them in the eighth block. Of 50 rows, one batch takes the
+    // Two batches take 60 rows, 4 of them in the eighth block. One batch of 50 rows takes the
     // first four blocks.
     assert_eq!(loader(&reader, spec.clone()).epoch(0).unwrap().count(), 2);
     assert_eq!(reader.n_started(), 8);

@@ -36,8 +36,8 @@ fn copies_are_made_here_and_read_over_the_link() {
     let names: Vec<&str> = rows.iter().map(|row| row.point.chunk_method.as_str()).collect();
     assert_eq!(names, ["native", "native", "fake", "fake documented"]);
     let needed: Vec<_> = rows.iter().map(|row| row.measured.link_needed_bytes).collect();
-    // The relaid copy is another one than the experiment. Of a peer's copy, its script reports the
-    // needed bytes, or they are unknown.
+    // The relaid copy is another one than the experiment. A peer's script reports the needed
+    // bytes of its copy, or they are unknown.
     assert!(needed[0].is_some() && needed[1].is_some() && needed[0] != needed[1], "{needed:?}");
     assert_eq!(needed[2..], [Some(12_345_000), None]);
     assert!(bed.readme().contains("(12.3"), "{}", bed.readme());

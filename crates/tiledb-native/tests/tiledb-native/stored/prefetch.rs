@@ -99,7 +99,7 @@ fn the_next_rows_are_announced_after_the_present_ones() {
             .iter()
             .any(|(name, of)| name == file && of.start <= range.start && of.end >= range.end)
     };
-    // Of the first, the next rows' tiles are not known yet.
+    // In the first case, the next rows' tiles are not known yet.
     for (present, next) in [(0..5, 90..100), (3..20, 60..70), (0..100, 30..40), (5..9, 90..100)] {
         read(present.clone());
         clear();
