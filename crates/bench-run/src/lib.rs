@@ -29,6 +29,7 @@ mod engine_point;
 mod epoch;
 mod flags;
 mod interrupt;
+mod kernel;
 mod limits;
 mod measuring;
 mod order;

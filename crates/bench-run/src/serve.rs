@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, ensure};
 use bench_report::resident_bytes;
-use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::kernel;
 use crate::order::{Event, Order};
 use crate::secrets::Secrets;
 
@@ -24,7 +24,7 @@ pub fn serve<Task: DeserializeOwned, Answer: Serialize>(
 ) -> anyhow::Result<()> {
     // Exits with the parent; nobody would read the result. On systems other than Linux, it exits at
     // its next report.
-    let _unsupported = set_parent_process_death_signal(Some(Signal::KILL));
+    kernel::end_with_parent();
     // Begins before anything is opened: all later memory counts for the order's limit.
     let mut reporter = Reporter::begin(resident_bytes()?);
     let mut text = String::new();

@@ -11,9 +11,10 @@ use std::io;
 
 use anyhow::Context as _;
 use bytesize::ByteSize;
-use rustix::process::{Pid, Resource, Rlimit};
+use rustix::process::Pid;
 
 use super::control_group::{Controller, Group, Place, Version};
+use crate::kernel;
 
 /// A memory limit, which is applied to one process after another.
 #[derive(Debug)]
@@ -83,22 +84,15 @@ impl MemoryLimit {
                 Ok(LimitedProcess { group: Some(group), limit })
             }
             Means::Rlimit => {
-                let most = Some(self.bytes);
-                let both = Rlimit { current: most, maximum: most };
                 let id = i32::try_from(process).ok().and_then(Pid::from_raw);
-                hold_data(id.context("a process has a number")?, both).with_context(|| {
-                    format!("cannot hold a point's process to --point-memory-limit {limit}")
-                })?;
+                kernel::limit_data(id.context("a process has a number")?, self.bytes)
+                    .with_context(|| {
+                        format!("cannot hold a point's process to --point-memory-limit {limit}")
+                    })?;
                 Ok(LimitedProcess { group: None, limit })
             }
         }
     }
-}
-
-/// Limits the private memory of another process.
-fn hold_data(id: Pid, limit: Rlimit) -> io::Result<()> {
-    rustix::process::prlimit(Some(id), Resource::Data, limit)?;
-    Ok(())
 }
 
 /// A process under a limit. Must be dropped after the process has ended.

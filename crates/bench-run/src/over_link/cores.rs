@@ -3,7 +3,7 @@
 
 use std::io;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use crate::kernel::{allowed_cores, bind};
 
 /// Least number of cores with which the servers get cores of their own: with fewer, the rest would
 /// be a different machine.
@@ -17,16 +17,15 @@ const MANY_CORES: usize = 8;
 pub(super) struct ServerCores {
     of_server: Vec<usize>,
     /// The cores of this thread before.
-    before: CpuSet,
+    before: Vec<usize>,
 }
 
 impl ServerCores {
     /// Sets apart the last of the cores that this thread may run on, if there are enough. Threads
     /// and processes that it starts from now on run on the others.
     pub(super) fn take() -> io::Result<Self> {
-        let before = sched_getaffinity(None)?;
-        let mut allowed: Vec<usize> =
-            (0..CpuSet::MAX_CPU).filter(|core| before.is_set(*core)).collect();
+        let before = allowed_cores()?;
+        let mut allowed = before.clone();
         let of_server = allowed.split_off(allowed.len() - n_of_server(allowed.len()));
         if !of_server.is_empty() {
             bind(&allowed)?;
@@ -44,7 +43,7 @@ impl Drop for ServerCores {
     fn drop(&mut self) {
         if !self.of_server.is_empty() {
             // These cores were allowed before; if they are no longer, the thread stays as it is.
-            let _unchanged = sched_setaffinity(None, &self.before);
+            let _unchanged = bind(&self.before);
         }
     }
 }
@@ -58,15 +57,6 @@ fn n_of_server(n_cores: usize) -> usize {
     }
 }
 
-/// Binds this thread, and those that it starts from now on, to `cores`.
-pub(super) fn bind(cores: &[usize]) -> io::Result<()> {
-    let mut set = CpuSet::new();
-    for core in cores.iter().filter(|core| **core < CpuSet::MAX_CPU) {
-        set.set(*core);
-    }
-    Ok(sched_setaffinity(None, &set)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,12 +68,13 @@ mod tests {
 
     #[test]
     fn cores_are_set_apart_and_given_back() {
-        let before = sched_getaffinity(None).unwrap();
+        let before = allowed_cores().unwrap();
         let cores = ServerCores::take().unwrap();
-        let now = sched_getaffinity(None).unwrap();
-        assert_eq!(now.count() as usize + cores.of_server().len(), before.count() as usize);
-        assert!(cores.of_server().iter().all(|core| before.is_set(*core) && !now.is_set(*core)));
+        let now = allowed_cores().unwrap();
+        assert_eq!(now.len() + cores.of_server().len(), before.len());
+        let is_set_apart = |core: &usize| before.contains(core) && !now.contains(core);
+        assert!(cores.of_server().iter().all(is_set_apart));
         drop(cores);
-        assert_eq!(sched_getaffinity(None).unwrap(), before);
+        assert_eq!(allowed_cores().unwrap(), before);
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 use link::{LinkFaults, LinkServer, LinkSpec, ServeOptions};
 
-use super::cores::bind;
+use crate::kernel::bind;
 use crate::program::Program;
 
 /// The subcommand of the server's process; hidden.

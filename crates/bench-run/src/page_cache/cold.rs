@@ -1,7 +1,7 @@
 //! Removes the data's files from the page cache.
 
 use std::fs::{self, File};
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use rustix::fs::{Advice, fadvise};
-use rustix::io::{Errno, ReadWriteFlags, pread, preadv2};
+use rustix::io::pread;
 use serde::{Deserialize, Serialize};
 
 use super::{PageCache, not_local};
 use crate::data_files::{DataFile, data_files};
+use crate::kernel;
 
 /// How the cache is made cold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -64,7 +64,7 @@ pub fn evict(file: &Path, part: Range<u64>) -> io::Result<()> {
     // Up to the end of the file and beyond, the last piece is wholly inside.
     let is_rest = file.metadata()?.len() <= part.end;
     let length = NonZeroU64::new(length).filter(|_| !is_rest);
-    Ok(fadvise(&file, start, length, Advice::DontNeed)?)
+    kernel::forget_pages(&file, start, length)
 }
 
 /// Returns the share of the pages of the files below `folders` that are in the page cache, by a
@@ -140,7 +140,7 @@ fn each(files: &[DataFile], mut act: impl FnMut(&File) -> io::Result<()>) -> io:
 }
 
 fn advise(file: &File) -> io::Result<()> {
-    Ok(fadvise(file, 0, None, Advice::DontNeed)?)
+    kernel::forget_pages(file, 0, None)
 }
 
 /// Returns the share of checked pages that are in the cache. All checked pages are there when this
@@ -151,13 +151,13 @@ fn left(files: &[DataFile]) -> io::Result<f64> {
     for file in files {
         let open = File::open(&file.path)?;
         // Otherwise a check of one page would fetch the pages behind it.
-        fadvise(&open, 0, None, Advice::Random)?;
+        kernel::read_single_pages(&open)?;
         let n_pages = file.bytes.div_ceil(PAGE_BYTES);
         let step = n_pages.div_ceil(SAMPLED_PAGES).max(1);
         let mut absent = Vec::new();
         for at in (0..n_pages).step_by(step as usize).map(|page| page * PAGE_BYTES) {
             n_looked += 1;
-            if is_there(&open, at)? {
+            if kernel::is_cached(&open, at)? {
                 n_there += 1;
             } else {
                 absent.push(at);
@@ -168,16 +168,6 @@ fn left(files: &[DataFile]) -> io::Result<f64> {
         }
     }
     Ok(if n_looked == 0 { 0.0 } else { n_there as f64 / n_looked as f64 })
-}
-
-/// Whether a byte can be read without waiting for the disk.
-fn is_there(file: &File, at: u64) -> io::Result<bool> {
-    let mut byte = [0];
-    match preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, ReadWriteFlags::NOWAIT) {
-        Ok(_) => Ok(true),
-        Err(Errno::AGAIN) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
 }
 
 #[cfg(test)]
