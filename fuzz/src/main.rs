@@ -20,11 +20,13 @@ const BUDGET_BYTES: usize = 16 << 20;
 /// Bytes that each byte of the input adds if there is filtered data in it: the most that zstd makes
 /// of one.
 const EXPANSION: usize = 1 << 17;
-const WITH_FILTERED_DATA: [&str; 8] = [
+const WITH_FILTERED_DATA: [&str; 10] = [
     "generic_tile",
     "fragment",
     "array",
     "table",
+    "table_as_stored",
+    "dense",
     "cube_file",
     "hdf5_file",
     "h5ad",

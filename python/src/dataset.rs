@@ -19,7 +19,7 @@ use crate::experiment::{Experiment, Origin, query, unpicklable};
 use crate::numpy::{Integers, Rows, array_of, elements};
 use crate::process::PerProcess;
 use crate::values::stored_type;
-use crate::waiting::{detached, interruptible};
+use crate::waiting::{computed, interruptible};
 
 /// Selected cells and genes. Immutable.
 #[pyclass(frozen, module = "somafeed._somafeed")]
@@ -218,7 +218,7 @@ impl Dataset {
         let values = elements::<f32>(data)?
             .ok_or_else(|| PyValueError::new_err("data must be an array of float32"))?;
         let (obs, var) = (rows_of(obs)?, var.map_or_else(|| without_columns(n_columns), rows_of)?);
-        let made = interruptible(data.py(), move || {
+        let made = computed(data.py(), move || {
             let row_offsets = indptr.0.into_iter().map(|offset| offset as usize).collect();
             let csr = CsrBuffers { row_offsets, columns: indices.codes()?, values, n_columns };
             loader::Dataset::in_memory(csr, obs, var).or_exception()
@@ -232,7 +232,7 @@ impl Dataset {
     fn concat(py: Python<'_>, datasets: Vec<Bound<'_, Self>>) -> PyResult<Self> {
         let sources = datasets.iter().flat_map(|one| one.get().sources.iter().cloned()).collect();
         let parts = datasets.iter().map(|one| one.get().here(py)).collect::<PyResult<Vec<_>>>()?;
-        let dataset = interruptible(py, move || loader::Dataset::concat(&parts))?.or_exception()?;
+        let dataset = computed(py, move || loader::Dataset::concat(&parts))?.or_exception()?;
         Ok(Self::new(dataset, sources))
     }
 
@@ -285,32 +285,32 @@ impl Dataset {
 
     fn codes(&self, py: Python<'_>) -> PyResult<ArrowTable> {
         let dataset = self.here.with_memory(loader::Dataset::clone)?;
-        Ok(ArrowTable::new(detached(py, || dataset.codes())?.or_exception()?))
+        Ok(ArrowTable::new(computed(py, move || dataset.codes())?.or_exception()?))
     }
 
     fn joinids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let joinids = || {
-            let of_each = self
-                .cells
-                .iter()
-                .flat_map(|cells| (0..cells.n_rows()).map(|row| cells.joinid(row) as i64));
-            of_each.collect::<Vec<i64>>()
+        let (cells, n_rows) = (self.cells.clone(), self.shape.0);
+        let joinids = move || {
+            stop::collect(n_rows, cells.iter().flat_map(Cells::joinids).map(|joinid| joinid as i64))
         };
-        array_of(py, detached(py, joinids)?)
+        array_of(py, computed(py, joinids)?.or_exception()?)
     }
 
     fn experiments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let mut experiments: Vec<u32> = Vec::with_capacity(self.shape.0 as usize);
-        for (idx, cells) in (0_u32..).zip(&self.cells) {
-            experiments.extend(std::iter::repeat_n(idx, cells.n_rows() as usize));
-        }
-        array_of(py, experiments)
+        let (cells, n_rows) = (self.cells.clone(), self.shape.0);
+        let experiments = move || {
+            let of_each = (0_u32..).zip(&cells);
+            let repeated =
+                |(idx, cells): (u32, &Cells)| std::iter::repeat_n(idx, cells.n_rows() as usize);
+            stop::collect(n_rows, of_each.flat_map(repeated))
+        };
+        array_of(py, computed(py, experiments)?.or_exception()?)
     }
 
     fn select(&self, py: Python<'_>, rows: Rows) -> PyResult<Self> {
         let dataset = self.here(py)?;
         let n_rows = self.shape.0;
-        let selected = interruptible(py, move || match rows {
+        let selected = computed(py, move || match rows {
             // A range far beyond the end is an error, not an allocation.
             Rows::Range(start, stop) => {
                 dataset.part(&RowSet::from_range(start..stop.min(n_rows.saturating_add(1))))
@@ -324,13 +324,13 @@ impl Dataset {
         let encoders = encoders.into_iter().map(|one| one.0).collect();
         let encoders = encode::Encoders::new(encoders).or_exception()?;
         let dataset = self.here(py)?;
-        let encoded = interruptible(py, move || dataset.with_encoders(&encoders))?;
+        let encoded = computed(py, move || dataset.with_encoders(&encoders))?;
         Ok(self.with(encoded.or_exception()?))
     }
 
     fn groups<'py>(&self, py: Python<'py>, columns: Vec<String>) -> PyResult<Bound<'py, PyAny>> {
         let dataset = self.here(py)?;
-        let groups = interruptible(py, move || {
+        let groups = computed(py, move || {
             dataset.groups(&columns.iter().map(String::as_str).collect::<Vec<_>>())
         })?;
         array_of(py, groups.or_exception()?)
@@ -338,7 +338,7 @@ impl Dataset {
 
     fn weights<'py>(&self, py: Python<'py>, column: String) -> PyResult<Bound<'py, PyAny>> {
         let dataset = self.here(py)?;
-        let weights = interruptible(py, move || dataset.weights(&column))?;
+        let weights = computed(py, move || dataset.weights(&column))?;
         array_of(py, weights.or_exception()?)
     }
 
@@ -349,7 +349,7 @@ impl Dataset {
                 value_error(&format!("there is no obs column {column:?} in memory"))
             })?;
         let label = label.to_owned();
-        interruptible(py, move || first_row(&found, &label))?.or_exception()
+        computed(py, move || first_row(&found, &label))?.or_exception()
     }
 
     fn __repr__(&self) -> String {

@@ -11,7 +11,7 @@ use crate::arrow_table::{ArrowTable, rows_of};
 use crate::errors::{OrException as _, value_error};
 use crate::loader::choice;
 use crate::numpy::array_of;
-use crate::waiting::interruptible;
+use crate::waiting::computed;
 
 /// An encoder of either class, as an argument.
 pub(crate) struct AnyEncoder(pub(crate) Arc<dyn Encoder>);
@@ -54,7 +54,7 @@ impl LabelEncoder {
     ) -> PyResult<Self> {
         let (rules, labels) = (rules(unseen, nulls)?, labels_of(table, column)?);
         let column = column.to_owned();
-        let encoder = interruptible(py, move || {
+        let encoder = computed(py, move || {
             if enumeration {
                 encode::LabelEncoder::from_enumeration(&column, &labels, rules)
             } else {
@@ -107,7 +107,7 @@ impl LabelEncoder {
 
     fn inverse(&self, py: Python<'_>, codes: Codes) -> PyResult<ArrowTable> {
         let encoder = Arc::clone(&self.encoder);
-        let labels = interruptible(py, move || encoder.inverse(&codes.0))?;
+        let labels = computed(py, move || encoder.inverse(&codes.0))?;
         table_of(self.encoder.name(), labels.or_exception()?)
     }
 
@@ -119,7 +119,7 @@ impl LabelEncoder {
     fn extend(&self, table: &Bound<'_, PyAny>) -> PyResult<Self> {
         let labels = labels_of(table, &self.encoder.columns()[0])?;
         let encoder = Arc::clone(&self.encoder);
-        let extended = interruptible(table.py(), move || encoder.extend(&labels))?;
+        let extended = computed(table.py(), move || encoder.extend(&labels))?;
         Ok(Self { encoder: Arc::new(extended.or_exception()?) })
     }
 
@@ -148,7 +148,7 @@ impl BatchKeyEncoder {
         nulls: &str,
     ) -> PyResult<Self> {
         let (rules, rows, name) = (rules(unseen, nulls)?, rows_of(table)?, name.to_owned());
-        let fitted = interruptible(py, move || {
+        let fitted = computed(py, move || {
             let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
             encode::BatchKeyEncoder::fit(&name, &columns, &rows, rules)
         })?;
@@ -197,7 +197,7 @@ impl BatchKeyEncoder {
 
     fn inverse(&self, py: Python<'_>, codes: Codes) -> PyResult<ArrowTable> {
         let encoder = Arc::clone(&self.encoder);
-        let labels = interruptible(py, move || encoder.inverse(&codes.0))?;
+        let labels = computed(py, move || encoder.inverse(&codes.0))?;
         table_of(self.encoder.name(), labels.or_exception()?)
     }
 
@@ -209,7 +209,7 @@ impl BatchKeyEncoder {
 
     fn extend(&self, table: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (encoder, rows) = (Arc::clone(&self.encoder), rows_of(table)?);
-        let extended = interruptible(table.py(), move || encoder.extend(&rows))?;
+        let extended = computed(table.py(), move || encoder.extend(&rows))?;
         Ok(Self { encoder: Arc::new(extended.or_exception()?) })
     }
 
@@ -239,7 +239,7 @@ fn encode_rows<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let rows = rows_of(table)?;
     let encoded = move || encoder.encode(&rows).map(|codes| codes.values().to_vec());
-    array_of(py, interruptible(py, encoded)?.or_exception()?)
+    array_of(py, computed(py, encoded)?.or_exception()?)
 }
 
 fn labels_of(table: &Bound<'_, PyAny>, column: &str) -> PyResult<ArrayRef> {

@@ -8,7 +8,7 @@ use shuffle::stop;
 
 use crate::errors::OrException as _;
 use crate::numpy::{Integers, array_of, elements};
-use crate::waiting::interruptible;
+use crate::waiting::computed;
 
 type Splits<'py> = PyResult<Vec<Bound<'py, PyAny>>>;
 
@@ -17,17 +17,10 @@ fn arrays(
     py: Python<'_>,
     split: impl FnOnce() -> PyResult<Vec<RowSet>> + Send + 'static,
 ) -> Splits<'_> {
-    let listed = move || split()?.iter().map(|rows| listed(rows).or_exception()).collect();
-    let listed: PyResult<Vec<Vec<u64>>> = interruptible(py, listed)?;
+    let listed = |rows: &RowSet| stop::collect(rows.len(), rows.iter()).or_exception();
+    let listed = move || split()?.iter().map(listed).collect();
+    let listed: PyResult<Vec<Vec<u64>>> = computed(py, listed)?;
     listed?.into_iter().map(|rows| array_of(py, rows)).collect()
-}
-
-fn listed(rows: &RowSet) -> Result<Vec<u64>, shuffle::Error> {
-    let (mut left, mut list) = (rows.iter(), Vec::with_capacity(rows.len() as usize));
-    for places in stop::ranges(rows.len()) {
-        list.extend(places?.zip(&mut left).map(|(_, row)| row));
-    }
-    Ok(list)
 }
 
 /// Splits rows by fractions.
@@ -89,7 +82,7 @@ impl Sampling {
         py: Python<'_>,
         draw: impl FnOnce() -> PyResult<Result<Drawn, shuffle::Error>> + Send + 'static,
     ) -> PyResult<Self> {
-        Ok(Self { drawn: interruptible(py, draw)??.or_exception()? })
+        Ok(Self { drawn: computed(py, draw)??.or_exception()? })
     }
 }
 

@@ -32,8 +32,16 @@ pub(crate) fn stop_at_row(at_row: u64) -> u64 {
     N_ROWS.load(Ordering::Relaxed)
 }
 
-/// Does `work` in a thread, and waits for it. A signal whose handler raises ends loops over rows
-/// within [`STOP_ROWS`](shuffle::stop::STOP_ROWS) rows. Other work, like reading, finishes in its
+/// Computes in a thread, in memory alone. A signal whose handler raises ends loops over rows within
+/// [`STOP_ROWS`](shuffle::stop::STOP_ROWS) rows. Nothing goes on when this returns.
+pub(crate) fn computed<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    in_thread(py, work, || (), Duration::MAX)
+}
+
+/// Like [`computed`], for work that may wait for a store: after a signal, reading finishes in its
 /// thread, and its result is dropped there.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
@@ -47,6 +55,16 @@ pub(crate) fn stoppable<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
     stop: impl FnOnce(),
+) -> PyResult<T> {
+    in_thread(py, work, stop, PATIENCE)
+}
+
+/// Does `work` in a thread. After a signal waits for it no longer than `patience`.
+fn in_thread<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+    stop: impl FnOnce(),
+    patience: Duration,
 ) -> PyResult<T> {
     let rows = Stop::at_row(STOP_AT_ROW.load(Ordering::Relaxed));
     let (done, result) = bounded(1);
@@ -68,7 +86,7 @@ pub(crate) fn stoppable<T: Send + 'static>(
                     rows.set();
                     stop();
                     // Beyond that, it goes on to its end alone.
-                    if py.detach(|| result.recv_timeout(PATIENCE)).is_ok() {
+                    if py.detach(|| result.recv_timeout(patience)).is_ok() {
                         drop(thread.join());
                     }
                     return Err(signal);

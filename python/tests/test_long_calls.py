@@ -116,8 +116,7 @@ OTHERS = {
 # These only copy columns, or keep a number.
 COPIES = {
     "ArrowTable.from_arrow", "ArrowTable.dictionary_codes", "Dataset.in_memory", "Dataset.concat",
-    "Dataset.codes", "Dataset.joinids", "Dataset.experiments", "Dataset.weights",
-    "Sampling.with_replacement",
+    "Dataset.codes", "Dataset.weights", "Sampling.with_replacement",
 }
 OF_ROWS = {"ArrowTable", "Dataset", "LabelEncoder", "BatchKeyEncoder", "Sampling"}
 

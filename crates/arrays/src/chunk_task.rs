@@ -129,13 +129,13 @@ pub(crate) fn tasks<'a>(
         let chunk_row = step / geometry.chunk_rows;
         let first = (step % geometry.chunk_rows) as usize;
         if tasks.last().is_none_or(|last| last.chunk_row != chunk_row) {
-            tasks.extend(geometry.segments.chunks(1).map(|segments| {
+            tasks.extend(geometry.segments().chunks(1).map(|segments| {
                 let rows = Vec::new();
                 Task { chunks, convert, chunk_row, segments, rows }
             }));
         }
         let mut rest = row;
-        let first_task = tasks.len() - geometry.segments.len();
+        let first_task = tasks.len() - geometry.segments().len();
         for task in &mut tasks[first_task..] {
             let (into, after) = rest.split_at_mut(task.row_elements() * n_to);
             task.rows.push(Rows { first, len: 1, into });

@@ -28,13 +28,12 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// The chunks of the array at `path`, at most `most_chunks` in a row. `selected` has an entry
-    /// for each dimension but the first.
+    /// The chunks of the array at `path`. `selected` has an entry for each dimension but the first.
     pub(crate) fn new(
         array: Array<Store>,
         path: &str,
         storage: &dyn Storage,
-        (selected, most_chunks): (&[Indices], u64),
+        selected: &[Indices],
     ) -> Result<Self, Error> {
         let stored = element_type(&array, path)?;
         let fill = array.fill_value().as_ne_bytes().to_vec();
@@ -45,8 +44,7 @@ impl Chunks {
         let lens: Vec<u64> = shape.iter().map(|len| len.get()).collect();
         let too_large = || Error::TooLarge { array: path.to_owned(), what: "a row or a chunk" };
         let most_bytes = ElementType::F64.n_bytes();
-        let geometry =
-            Geometry::new(&lens, (selected, most_chunks), most_bytes).ok_or_else(too_large)?;
+        let geometry = Geometry::new(&lens, selected, most_bytes).ok_or_else(too_large)?;
         let decoder = Decoder::new(codecs, shape, data_type, fill_value);
         Ok(Self { path: path.to_owned(), files, decoder, stored, fill, geometry })
     }

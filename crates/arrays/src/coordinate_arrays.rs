@@ -150,7 +150,7 @@ impl<'a> CoordinateArrays<'a> {
     fn unpacked(&self, opened: Opened, path: &str) -> Result<Option<CoordinateValues>, Error> {
         let (element, packing) = packing(&opened, path)?;
         let n = opened.array.shape().first().copied().unwrap_or(0);
-        let chunks = Chunks::new(opened.array, path, &**self.storage, (&[], 1))?;
+        let chunks = Chunks::new(opened.array, path, &**self.storage, &[])?;
         let values = self.numbers(&Chunks { stored: element, ..chunks }, n);
         let values = values.map_err(|source| Error::ReadInto { array: path.to_owned(), source })?;
         Ok(values.map(|values| match &packing {

@@ -1,6 +1,7 @@
 //! The selected part of an array, split into the pieces that are read on their own.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use crate::part::Part;
 use crate::selection::{ChunkRuns, Indices, by_chunk};
@@ -33,18 +34,20 @@ pub(crate) struct Geometry {
     pub(crate) row_shape: Vec<usize>,
     /// Elements of the selected part of a row.
     pub(crate) row_len: usize,
-    pub(crate) segments: Vec<Segment>,
+    /// What is selected in all dimensions but the first, and the length of a chunk in each.
+    selected: Vec<(Indices, usize)>,
+    /// Made by the first read, since a chunk takes some hundred bytes, whatever it holds.
+    segments: OnceLock<Vec<Segment>>,
 }
+
+/// The most chunks of a row: their list takes a gigabyte.
+pub(crate) const MOST_CHUNKS: u64 = 1 << 22;
 
 impl Geometry {
     /// The part of an array with chunks of `chunk_shape` that `selected` describes, an entry for
     /// each dimension but the first. `None` if it has more elements than memory has addresses, or
-    /// more than `most_chunks` chunks in a row: each takes some hundred bytes, whatever it holds.
-    pub(crate) fn new(
-        chunk_shape: &[u64],
-        (selected, most_chunks): (&[Indices], u64),
-        n_bytes: usize,
-    ) -> Option<Self> {
+    /// more than [`MOST_CHUNKS`] chunks in a row.
+    pub(crate) fn new(chunk_shape: &[u64], selected: &[Indices], n_bytes: usize) -> Option<Self> {
         let (chunk_rows, chunk_lens) = chunk_shape.split_first()?;
         let row_shape: Vec<usize> = selected
             .iter()
@@ -57,18 +60,22 @@ impl Geometry {
             .iter()
             .zip(&chunk_lens)
             .try_fold(1_u64, |n, (indices, len)| n.checked_mul(indices.n_chunks(*len as u64)));
-        n_chunks.filter(|n_chunks| *n_chunks <= most_chunks)?;
+        n_chunks.filter(|n_chunks| *n_chunks <= MOST_CHUNKS)?;
         let chunk_row_len = addressable(&chunk_lens, n_bytes)?;
         addressable(&[usize::try_from(*chunk_rows).ok()?, chunk_row_len], n_bytes)?;
-        let lens: Vec<(usize, usize)> =
-            chunk_lens.iter().copied().zip(row_shape.iter().copied()).collect();
-        let by_dim: Vec<Vec<ChunkRuns>> = selected
-            .iter()
-            .zip(&chunk_lens)
-            .map(|(indices, len)| by_chunk(indices, *len as u64))
-            .collect();
-        let segments = segments(&by_dim, &lens);
-        Some(Self { chunk_rows: *chunk_rows, chunk_row_len, row_shape, row_len, segments })
+        let selected = selected.iter().cloned().zip(chunk_lens).collect();
+        let (chunk_rows, segments) = (*chunk_rows, OnceLock::new());
+        Some(Self { chunk_rows, chunk_row_len, row_shape, row_len, selected, segments })
+    }
+
+    /// The segments of a row.
+    pub(crate) fn segments(&self) -> &[Segment] {
+        self.segments.get_or_init(|| {
+            let lens = self.selected.iter().map(|(_, len)| *len).zip(self.row_shape.clone());
+            let by_dim: Vec<Vec<ChunkRuns>> =
+                self.selected.iter().map(|(indices, len)| by_chunk(indices, *len as u64)).collect();
+            segments(&by_dim, &lens.collect::<Vec<_>>())
+        })
     }
 }
 

@@ -23,9 +23,6 @@ use crate::variable::element_type;
 /// The most bytes of a decoded chunk.
 const MAX_CHUNK_BYTES: u64 = 1 << 34;
 
-/// The most chunks of a row.
-const MOST_CHUNKS: u64 = 1 << 18;
-
 /// An opened array of one or two dimensions.
 ///
 /// Rows are indices of the first dimension. [`request`](Self::request) asks for ranges of rows, and
@@ -91,7 +88,7 @@ impl StoredArray {
         } else {
             let selected: Vec<Indices> =
                 array.shape().iter().skip(1).map(|len| Indices::Range(0..*len)).collect();
-            let chunks = Chunks::new(array, path, &**storage, (&selected, MOST_CHUNKS))?;
+            let chunks = Chunks::new(array, path, &**storage, &selected)?;
             if MAX_CHUNK_BYTES < chunks.chunk_bytes() as u64 {
                 return Err(Error::TooLarge { array: path.to_owned(), what: "a chunk" });
             }

@@ -145,7 +145,7 @@ impl StoredArray {
                 match tasks.last_mut() {
                     Some(last) if last.chunk_row == chunk_row => last.rows.push(rows),
                     _ => {
-                        let (segments, rows) = (&geometry.segments[..], vec![rows]);
+                        let (segments, rows) = (geometry.segments(), vec![rows]);
                         tasks.push(Task { chunks, convert, chunk_row, segments, rows });
                     }
                 }

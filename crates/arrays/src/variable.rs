@@ -20,9 +20,6 @@ use crate::selection::Indices;
 use crate::spec::{Dimension, Variable};
 use crate::store::Store;
 
-/// The most chunks that a row is read from.
-const MOST_CHUNKS: u64 = 1 << 22;
-
 /// A variable whose array is open.
 #[derive(Debug)]
 pub(crate) struct OpenVariable {
@@ -111,7 +108,7 @@ impl OpenVariable {
             return Err(Error::NoRows { array: path.to_owned() });
         };
         let dimensions = dimension_names(&array);
-        let chunks = Chunks::new(array, path, storage, (&selected, MOST_CHUNKS))?;
+        let chunks = Chunks::new(array, path, storage, &selected)?;
         Ok(Self {
             name: path.to_owned(),
             steps: vec![0],
@@ -165,7 +162,7 @@ impl OpenVariable {
 
     /// Bytes of the decoded chunks of the largest task.
     pub(crate) fn task_bytes(&self) -> u64 {
-        let segments = &self.chunks.geometry.segments;
+        let segments = self.chunks.geometry.segments();
         let n_chunks = segments.iter().map(|segment| segment.chunks.len()).max();
         (n_chunks.unwrap_or(0) * self.chunks.chunk_bytes()) as u64
     }

@@ -1,5 +1,5 @@
-//! What only Linux's kernel does for a measurement. On other systems these are errors that say so, or
-//! have no effect where a measurement goes on without.
+//! What only Linux's kernel does for a measurement. On other systems these are errors that say so,
+//! or have no effect where a measurement goes on without.
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) use elsewhere::*;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
-use shuffle::{RowSet, RowSetBuilder};
+use shuffle::{RowSet, RowSetBuilder, stop};
 
 use crate::error::Error;
 
@@ -51,6 +51,11 @@ impl Cells {
             // There is a joinid: the row is below their number.
             Self::Set(joinids) => joinids.get(row_idx).unwrap_or(u64::MAX),
         }
+    }
+
+    /// The joinids, ascending.
+    pub fn joinids(&self) -> impl Iterator<Item = u64> + '_ {
+        self.ranges().flatten()
     }
 
     /// Bytes of memory of the joinids.
@@ -133,13 +138,16 @@ impl Cells {
     }
 
     /// The cells at these rows of the selection. Rows past the last have none.
-    pub(crate) fn at(&self, rows: &RowSet) -> Self {
+    ///
+    /// # Errors
+    /// The thread's work is to end.
+    pub(crate) fn at(&self, rows: &RowSet) -> Result<Self, shuffle::Error> {
         match self {
-            Self::Range(range) => Self::of_set(RowSet::from_range(range.clone()).at(rows)),
-            Self::Set(joinids) => Self::of_set(joinids.at(rows)),
+            Self::Range(range) => RowSet::from_range(range.clone()).at(rows).map(Self::of_set),
+            Self::Set(joinids) => joinids.at(rows).map(Self::of_set),
             Self::List(joinids) => {
-                let at = rows.iter().map_while(|row| joinids.get(row as usize));
-                Self::of(at.copied().collect())
+                let at = rows.iter().map_while(|row| joinids.get(row as usize).copied());
+                stop::collect(rows.len(), at).map(Self::of)
             }
         }
     }

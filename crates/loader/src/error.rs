@@ -235,7 +235,7 @@ pub enum Error {
     /// No layer was named, and data sets have different ones.
     #[error(
         "no layer of X was named, and data set {idx} has {layer:?} where an earlier one has \
-         {first:?}: name the layer of each"
+         {first:?}: name the layer of each (DatasetSpec::layer, in Python layer_name= or layer=)"
     )]
     ConcatLayers {
         /// Index of the data set that differs, from 0.

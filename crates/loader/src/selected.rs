@@ -59,7 +59,7 @@ impl SelectedMatrix {
     /// share of the columns. 0 if the reader does not know its number of values.
     pub(crate) fn mean_row_nnz(&self) -> Result<f64, Error> {
         let (n_rows, n_columns) = (self.reader.n_rows().max(1), self.reader.n_columns().max(1));
-        let nnz = self.reader.nnz().map_err(open_error("the number of values".to_owned()))?;
+        let nnz = self.reader.most_nnz().map_err(open_error("the number of values".to_owned()))?;
         let of_row = nnz.unwrap_or(0) as f64 / n_rows as f64;
         Ok(of_row * self.columns.n_read as f64 / n_columns as f64)
     }

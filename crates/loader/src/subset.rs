@@ -1,14 +1,17 @@
 //! Parts of a data set, for example a split, and a data set's groups, weights and codes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
-use arrow_array::{Array as _, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::BooleanBufferBuilder;
-use arrow_schema::{ArrowError, DataType};
-use arrow_select::filter::FilterBuilder;
-use shuffle::{RowSet, RowSetBuilder, stop};
+use arrow_schema::DataType;
+use arrow_select::concat::concat;
+use arrow_select::filter::{FilterBuilder, FilterPredicate};
+use shuffle::stop::{self, Steps};
+use shuffle::{RowSet, RowSetBuilder};
 
 use crate::dataset::Dataset;
 use crate::encode::{BatchKeyEncoder, Encoder as _, Encoders, Nulls, Rules};
@@ -21,8 +24,10 @@ impl Dataset {
     /// # Errors
     /// The rows do not ascend, or go beyond the data set.
     pub fn rows(&self, rows: &[u64]) -> Result<Self, Error> {
-        if let Some([row, next]) = rows.array_windows().find(|[row, next]| row >= next) {
-            return Err(Error::Rows { row: *next, problem: format!("stands after {row}") });
+        let pairs = rows.array_windows();
+        if let Some(at) = stop::position(pairs, |[row, next]| row >= next)? {
+            let problem = format!("stands after {}", rows[at]);
+            return Err(Error::Rows { row: rows[at + 1], problem });
         }
         self.check_last(rows.last().copied())?;
         let mut set = RowSetBuilder::default();
@@ -60,23 +65,20 @@ impl Dataset {
         self.check_last(rows.last())?;
         let mut sources = Vec::with_capacity(self.sources.len());
         for (source, bounds) in self.sources.iter().zip(self.starts.windows(2)) {
-            let cells = source.cells.at(&rows.between(bounds[0]..bounds[1]));
+            let cells = source.cells.at(&rows.between(bounds[0]..bounds[1])?)?;
             sources.push(Selected { cells, ..source.clone() });
         }
-        let mask = mask(rows, self.n_rows() as usize);
-        let filtered = |of, batch: &RecordBatch| {
-            filtered(batch, &mask).map_err(|source| Error::Columns { of, source })
-        };
+        let filters = filters(rows, self.n_rows() as usize)?;
         let totals = self
             .totals
             .as_ref()
-            .map(|totals| rows.iter().map(|row| totals[row as usize]).collect());
+            .map(|totals| stop::collect(rows.len(), rows.iter().map(|row| totals[row as usize])));
         Ok(Self {
             starts: Self::starts_of(&sources),
             sources: sources.into(),
-            obs: filtered("obs", &self.obs)?,
-            codes: filtered("the codes", &self.codes)?,
-            totals,
+            obs: filtered("obs", &self.obs, &filters)?,
+            codes: filtered("the codes", &self.codes, &filters)?,
+            totals: totals.transpose()?.map(Into::into),
             ..self.clone()
         })
     }
@@ -181,28 +183,55 @@ impl Dataset {
     }
 }
 
-/// For each of `n_rows` rows whether it is in the set.
-fn mask(rows: &RowSet, n_rows: usize) -> BooleanArray {
-    let mut mask = BooleanBufferBuilder::new(n_rows);
+/// The rows of a piece of a data set, and which of them are wanted.
+type PieceFilter = (Range<usize>, FilterPredicate);
+
+/// The filter of each piece of `n_rows` rows in which there are rows of the set.
+fn filters(rows: &RowSet, n_rows: usize) -> Result<Vec<PieceFilter>, shuffle::Error> {
+    let (mut mask, mut steps) = (BooleanBufferBuilder::new(n_rows), Steps::default());
     for range in rows.ranges() {
+        steps.next()?;
         mask.append_n(range.start as usize - mask.len(), false);
         mask.append_n((range.end - range.start) as usize, true);
     }
     mask.append_n(n_rows - mask.len(), false);
-    BooleanArray::new(mask.finish(), None)
+    let mask = BooleanArray::new(mask.finish(), None);
+    let mut filters = Vec::new();
+    for piece in stop::ranges(n_rows as u64) {
+        let piece = piece?;
+        let piece = piece.start as usize..piece.end as usize;
+        let filter = FilterBuilder::new(&mask.slice(piece.start, piece.len())).build();
+        if filter.count() > 0 {
+            filters.push((piece, filter));
+        }
+    }
+    Ok(filters)
 }
 
-/// The rows that are true in `mask`, column by column. Arrow's filter of a whole batch would list
-/// the places of these rows, in 8 bytes for each.
-fn filtered(batch: &RecordBatch, mask: &BooleanArray) -> Result<RecordBatch, ArrowError> {
-    let n_rows = mask.true_count();
+/// The rows of the filters, column by column and piece by piece, so that a stop ends it. Arrow's
+/// filter of a whole batch would list the places of these rows, in 8 bytes for each.
+fn filtered(
+    of: &'static str,
+    batch: &RecordBatch,
+    filters: &[PieceFilter],
+) -> Result<RecordBatch, Error> {
+    let n_rows = filters.iter().map(|(_, filter)| filter.count()).sum();
     if n_rows == 0 {
         // Arrow's filter would lose the categories of an empty column.
         return Ok(batch.slice(0, 0));
     }
-    let filter = FilterBuilder::new(mask).build();
-    let columns = batch.columns().iter().map(|column| filter.filter(column));
-    let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
+    let failed = |source| Error::Columns { of, source };
+    let column = |column: &ArrayRef| {
+        let mut pieces: Vec<ArrayRef> = Vec::with_capacity(filters.len());
+        for (rows, filter) in filters {
+            stop::begin_rows(rows.len())?;
+            pieces.push(filter.filter(&column.slice(rows.start, rows.len())).map_err(failed)?);
+        }
+        let pieces: Vec<&dyn Array> = pieces.iter().map(|piece| &**piece).collect();
+        concat(&pieces).map_err(failed)
+    };
+    let columns: Vec<ArrayRef> =
+        batch.columns().iter().map(column).collect::<Result<_, Error>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
-    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options).map_err(failed)
 }

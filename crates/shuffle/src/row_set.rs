@@ -15,6 +15,7 @@ use members::{Collected, Members};
 use ranges::Ranges;
 
 use crate::Error;
+use crate::stop::Steps;
 
 /// Numbers of a piece.
 const PIECE: u64 = 1 << 16;
@@ -129,23 +130,26 @@ impl RowSet {
     ///
     /// let rows = RowSet::from_ascending([2, 3, 4, 9])?;
     /// let places = RowSet::from_ascending([0, 3])?;
-    /// assert!(rows.at(&places).iter().eq([2, 9]));
+    /// assert!(rows.at(&places)?.iter().eq([2, 9]));
     /// # Ok::<(), shuffle::Error>(())
     /// ```
-    #[must_use]
-    pub fn at(&self, places: &Self) -> Self {
-        let mut builder = RowSetBuilder::default();
+    ///
+    /// # Errors
+    /// The thread's work is to end (see [`Stop`](crate::Stop)).
+    pub fn at(&self, places: &Self) -> Result<Self, Error> {
+        let (mut builder, mut steps) = (RowSetBuilder::default(), Steps::default());
         // Both sets are walked once. `rows` are the range at hand, from the place `first` on.
         let mut own = self.ranges();
         let (mut rows, mut first) = (0..0, 0);
         for places in places.ranges() {
             let mut place = places.start;
             while place < places.end {
+                steps.next()?;
                 if place - first >= rows.end - rows.start {
                     first += rows.end - rows.start;
                     match own.next() {
                         Some(next) => rows = next,
-                        None => return builder.finish(),
+                        None => return Ok(builder.finish()),
                     }
                     continue;
                 }
@@ -155,7 +159,7 @@ impl RowSet {
                 place += n_rows;
             }
         }
-        builder.finish()
+        Ok(builder.finish())
     }
 
     /// The rows of a range, counted from its start.
@@ -164,19 +168,22 @@ impl RowSet {
     /// use shuffle::RowSet;
     ///
     /// let rows = RowSet::from_ascending([2, 3, 4, 9])?;
-    /// assert!(rows.between(3..9).iter().eq([0, 1]));
+    /// assert!(rows.between(3..9)?.iter().eq([0, 1]));
     /// # Ok::<(), shuffle::Error>(())
     /// ```
-    #[must_use]
-    pub fn between(&self, range: Range<u64>) -> Self {
+    ///
+    /// # Errors
+    /// The thread's work is to end (see [`Stop`](crate::Stop)).
+    pub fn between(&self, range: Range<u64>) -> Result<Self, Error> {
         if range.is_empty() {
-            return Self::default();
+            return Ok(Self::default());
         }
-        let mut builder = RowSetBuilder::default();
+        let (mut builder, mut steps) = (RowSetBuilder::default(), Steps::default());
         for rows in self.ranges_at(self.n_below(range.start)..self.n_below(range.end)) {
+            steps.next()?;
             builder.add(rows.start - range.start..rows.end - range.start);
         }
-        builder.finish()
+        Ok(builder.finish())
     }
 
     /// Bytes of memory that the set takes.

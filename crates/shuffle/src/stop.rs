@@ -141,6 +141,18 @@ pub fn map<Row, Value>(
     Ok(values)
 }
 
+/// The first `n_rows` rows of an iterator.
+///
+/// # Errors
+/// The thread's work is to end.
+pub fn collect<Row>(n_rows: u64, mut rows: impl Iterator<Item = Row>) -> Result<Vec<Row>, Error> {
+    let mut list = Vec::with_capacity(n_rows as usize);
+    for places in ranges(n_rows) {
+        list.extend(places?.zip(&mut rows).map(|(_, row)| row));
+    }
+    Ok(list)
+}
+
 /// The position of the first row that is looked for.
 ///
 /// # Errors
@@ -159,55 +171,79 @@ pub fn position<Row>(
     Ok(None)
 }
 
-/// Sorts; the order of equal items is any.
+/// Looks at the [`Stop`] of its thread once for every [`STOP_ROWS`] steps of a loop whose length is
+/// not known.
+#[derive(Debug, Default)]
+pub struct Steps {
+    n_left: usize,
+}
+
+impl Steps {
+    /// To be called before each step.
+    ///
+    /// # Errors
+    /// The thread's work is to end.
+    pub fn next(&mut self) -> Result<(), Error> {
+        if self.n_left == 0 {
+            begin_rows(STOP_ROWS)?;
+            self.n_left = STOP_ROWS;
+        }
+        self.n_left -= 1;
+        Ok(())
+    }
+}
+
+/// Sorts in place; the order of equal items is any.
 ///
 /// # Errors
 /// The thread's work is to end; the items are then in any order.
-pub(crate) fn sort<Item: Ord + Copy>(items: &mut Vec<Item>) -> Result<(), Error> {
-    let mut sorted_len = STOP_ROWS;
-    for piece in items.chunks_mut(sorted_len) {
-        begin_rows(piece.len())?;
-        piece.sort_unstable();
-    }
-    let mut merged = Vec::with_capacity(if items.len() > sorted_len { items.len() } else { 0 });
-    while sorted_len < items.len() {
-        for pair in items.chunks(2 * sorted_len) {
-            let (low, high) = pair.split_at(sorted_len.min(pair.len()));
-            merge(low, high, &mut merged)?;
+pub(crate) fn sort<Item: Ord + Copy>(items: &mut [Item]) -> Result<(), Error> {
+    let mut unsorted = vec![items];
+    while let Some(part) = unsorted.pop() {
+        if part.len() <= STOP_ROWS {
+            begin_rows(part.len())?;
+            part.sort_unstable();
+            continue;
         }
-        std::mem::swap(items, &mut merged);
-        merged.clear();
-        sorted_len *= 2;
+        let pivot = near_median(part);
+        let n_low = move_to_front(part, |item| item < pivot)?;
+        let (low, rest) = part.split_at_mut(n_low);
+        if low.is_empty() {
+            // Without this, parts of equal items would never end.
+            let n_equal = move_to_front(rest, |item| item == pivot)?;
+            unsorted.push(&mut rest[n_equal..]);
+        } else {
+            unsorted.extend([low, rest]);
+        }
     }
     Ok(())
 }
 
-/// Appends the items of two sorted lists in their order.
-fn merge<Item: Ord + Copy>(
-    mut low: &[Item],
-    mut high: &[Item],
-    merged: &mut Vec<Item>,
-) -> Result<(), Error> {
-    while !low.is_empty() && !high.is_empty() {
-        // Neither list ends within these steps.
-        let n_steps = low.len().min(high.len()).min(STOP_ROWS);
-        begin_rows(n_steps)?;
-        let (mut of_low, mut of_high) = (0, 0);
-        merged.extend((0..n_steps).map(|_| {
-            let (first, second) = (low[of_low], high[of_high]);
-            let is_second = second < first;
-            of_low += usize::from(!is_second);
-            of_high += usize::from(is_second);
-            if is_second { second } else { first }
-        }));
-        (low, high) = (&low[of_low..], &high[of_high..]);
-    }
-    for rest in [low, high] {
-        for piece in pieces(rest) {
-            merged.extend_from_slice(piece?);
+/// An item with about equally many below and above it: the median of items at scattered places,
+/// which no pattern in the order of the items can meet.
+fn near_median<Item: Ord + Copy>(items: &[Item]) -> Item {
+    const N_SAMPLED: u64 = 1023;
+    let place = |idx: u64| (idx.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16) as usize % items.len();
+    let mut sampled: Vec<Item> = (0..N_SAMPLED).map(|idx| items[place(idx)]).collect();
+    *sampled.select_nth_unstable(N_SAMPLED as usize / 2).1
+}
+
+/// Moves the items that `is_first` is true for before all others; returns their number.
+fn move_to_front<Item: Copy>(
+    items: &mut [Item],
+    is_first: impl Fn(Item) -> bool,
+) -> Result<usize, Error> {
+    let mut n_first = 0;
+    for piece in ranges(items.len() as u64) {
+        let piece = piece?;
+        for idx in piece.start as usize..piece.end as usize {
+            let item = items[idx];
+            items[idx] = items[n_first];
+            items[n_first] = item;
+            n_first += usize::from(is_first(item));
         }
     }
-    Ok(())
+    Ok(n_first)
 }
 
 #[cfg(test)]
@@ -219,13 +255,29 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
         #[test]
-        fn lists_of_any_length_are_sorted(seed in any::<u64>(), n_rows in 0_usize..400_000) {
+        fn lists_of_any_length_are_sorted(
+            seed in any::<u64>(),
+            n_rows in 0_u64..400_000,
+            pattern in 0..6,
+        ) {
             let mixed = |row: u64| (row ^ seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
-            let mut items: Vec<u64> = (0..n_rows as u64).map(mixed).collect();
+            let item = |row: u64| match pattern {
+                0 => mixed(row),
+                1 => mixed(row) % 3,
+                2 => row,
+                3 => n_rows - row,
+                4 => row.min(n_rows - row),
+                _ => row % 300,
+            };
+            let mut items: Vec<u64> = (0..n_rows).map(item).collect();
             let mut expected = items.clone();
             expected.sort_unstable();
-            sort(&mut items).unwrap();
+            let stop = Stop::default();
+            stop.watch(|| sort(&mut items)).unwrap();
             prop_assert!(items == expected);
+            // Each halving of the list, and the pieces at its end, handle all rows once.
+            let n_halvings = (n_rows / STOP_ROWS as u64 + 1).ilog2();
+            prop_assert!(stop.n_rows() <= n_rows * u64::from(2 * n_halvings + 2));
         }
     }
 
@@ -238,6 +290,14 @@ mod tests {
         assert_eq!(stop.n_rows(), 5 * STOP_ROWS as u64);
         // No longer watched.
         assert_eq!(map(&rows, |_| ()).map(|values| values.len()), Ok(rows.len()));
+    }
+
+    #[test]
+    fn steps_are_counted_before_they_are_done() {
+        let stop = Stop::at_row(STOP_ROWS as u64);
+        let mut steps = Steps::default();
+        let n_done = stop.watch(|| (0..).take_while(|_: &usize| steps.next().is_ok()).count());
+        assert_eq!(n_done, STOP_ROWS);
     }
 
     #[test]

@@ -221,7 +221,8 @@ impl XReader for DenseReader {
         let values = out.nnz() as u64;
         Ok(ReadStats {
             values,
-            requests: total.requests.or_else(|| self.is_far.then_some(0)),
+            // A read of nothing sends none, and those of a folder are not counted.
+            requests: self.is_far.then(|| total.requests.unwrap_or(0)),
             bytes_needed: Some(values.saturating_mul(self.array.value_bytes() as u64)),
             ..total
         })

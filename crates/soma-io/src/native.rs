@@ -204,6 +204,11 @@ impl XReader for NativeReader {
         Ok(Some(*self.nnz.get_or_init(|| nnz)))
     }
 
+    fn most_nnz(&self) -> Result<Option<u64>, Error> {
+        // To count them, X may have to be read as a whole.
+        Ok(Some(self.array.n_cells()))
+    }
+
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
         coo::working_bytes(nnz, form).saturating_add(self.array.working_bytes(nnz, genes))
     }

@@ -60,6 +60,12 @@ pub trait XReader: Send + Sync + Debug {
         Ok(None)
     }
 
+    /// The greatest number that [`nnz`](Self::nnz) may be, as far as it is known without reading
+    /// cells; for estimates of memory.
+    fn most_nnz(&self) -> Result<Option<u64>, Error> {
+        self.nnz()
+    }
+
     /// Upper bound of the bytes of memory that a read of `nnz` values of these genes uses, without
     /// the returned values. It never shrinks as `nnz` grows.
     fn working_bytes(&self, _nnz: u64, _genes: &GeneSelection, _form: ReadForm) -> u64 {

@@ -217,11 +217,15 @@ impl XReader for RowCacheReader {
         self.inner.nnz()
     }
 
+    fn most_nnz(&self) -> Result<Option<u64>, Error> {
+        self.inner.most_nnz()
+    }
+
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
         // COO is converted from CSR.
         let of_inner = self.inner.working_bytes(nnz, genes, ReadForm::Csr);
         // An error is a later read's to report.
-        let all = self.nnz().ok().flatten().unwrap_or(0);
+        let all = self.most_nnz().ok().flatten().unwrap_or(0);
         let of_pages = self.select(genes).map_or(0, |selected| {
             self.cache.working_bytes(all / self.n_rows().max(1), &selected.columns)
         });

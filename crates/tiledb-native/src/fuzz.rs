@@ -7,6 +7,7 @@
 
 mod array;
 mod condition;
+mod dense;
 mod directory;
 mod fragment;
 mod group;
@@ -18,7 +19,7 @@ mod tile;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets of this crate.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 13] = [
     ("schema", schema::schema),
     ("generic_tile", schema::generic_tile),
     ("fragment", fragment::fragment),
@@ -26,6 +27,8 @@ pub const TARGETS: [Target; 11] = [
     ("directory", directory::directory),
     ("array", array::array),
     ("table", table::table),
+    ("table_as_stored", table::as_stored),
+    ("dense", dense::dense),
     ("group", group::group),
     ("metadata", group::metadata),
     ("enumeration", group::enumeration),

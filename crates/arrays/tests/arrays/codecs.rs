@@ -148,3 +148,25 @@ fn texts_of_fixed_length_are_read_in_every_place() {
     let array = StoredArray::open(&storage, "a").unwrap();
     assert_eq!(array.read_strings(0..3).unwrap(), ["T", "gen", ""]);
 }
+
+/// The chunks of a row are listed when they are read, so that opening costs nothing for them.
+#[test]
+fn a_row_of_millions_of_chunks_is_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let storage: Arc<dyn Storage> = Arc::new(LocalStorage::new(folder.path()));
+    let open = |n_chunks: u64| {
+        let metadata = json!({
+            "zarr_format": 2, "shape": [2, n_chunks * 3], "chunks": [1, 3], "dtype": "<f4",
+            "order": "C", "compressor": null, "fill_value": 1.5, "filters": null,
+        });
+        write(folder.path(), &[(".zarray", metadata.to_string().as_bytes())]);
+        StoredArray::open(&storage, "a")
+    };
+    let array = open(1 << 22).unwrap();
+    assert_eq!((array.shape(), array.chunk_rows()), (&[2, 3 << 22][..], Some(1)));
+    let error = open((1 << 22) + 1).unwrap_err().to_string();
+    assert!(error.contains("a row or a chunk"), "{error}");
+    assert_eq!(open(1000).unwrap().n_rows(), 2);
+    let all = read_all::<f32>(folder.path(), "a").unwrap();
+    assert!(all.len() == 6000 && all.iter().all(|value| *value == 1.5));
+}

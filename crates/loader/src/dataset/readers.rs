@@ -134,7 +134,7 @@ impl Dataset {
     pub(crate) fn distinct_readers(&self) -> impl Iterator<Item = (u128, &Arc<dyn XReader>)> {
         let is_known = |(_, matrix): (_, &SelectedMatrix)| {
             // A reader that cannot count its values reports the error when it reads.
-            matches!(matrix.reader.nnz(), Ok(Some(_)))
+            matches!(matrix.reader.most_nnz(), Ok(Some(_)))
         };
         let by_values = !self.beside.is_empty() && self.uses().all(is_known);
         let weight = |source: &Selected, matrix: &SelectedMatrix| {

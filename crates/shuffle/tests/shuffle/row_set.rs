@@ -43,7 +43,7 @@ proptest! {
         prop_assert!(set.ranges_at(from..to).eq(ranges_of(of_places)));
         prop_assert!(set.memory_bytes() <= 2 * rows.len() + 56 * rows.len().min(24));
         let between = rows.iter().filter(|row| (from..to).contains(row)).map(|row| row - from);
-        prop_assert_eq!(set.between(from..to), RowSet::from_ascending(between).unwrap());
+        prop_assert_eq!(set.between(from..to).unwrap(), RowSet::from_ascending(between).unwrap());
         // The set is the same however its rows were added.
         let mut builder = RowSetBuilder::default();
         for range in ranges_of(&rows) {
@@ -55,7 +55,7 @@ proptest! {
     #[test]
     fn rows_at_places_are_those_of_the_list(rows in rows(), places in rows()) {
         let set = RowSet::from_ascending(rows.iter().copied()).unwrap();
-        let at = set.at(&RowSet::from_ascending(places.iter().copied()).unwrap());
+        let at = set.at(&RowSet::from_ascending(places.iter().copied()).unwrap()).unwrap();
         let expected: Vec<u64> = places.iter().filter_map(|place| rows.get(*place as usize)).copied().collect();
         prop_assert!(at.iter().eq(expected.iter().copied()));
         prop_assert_eq!(at, RowSet::from_ascending(expected).unwrap());

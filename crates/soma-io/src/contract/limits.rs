@@ -18,6 +18,8 @@ pub(super) fn check_counts(reader: &dyn XReader, expected: &CsrBuffers) {
     let nnz = reader.nnz().unwrap_or_else(|error| panic!("values of `{name}`: {error}"));
     let least = expected.nnz() as u64;
     assert!(nnz.is_none_or(|nnz| nnz >= least), "`{name}` says {nnz:?} of {least} values");
+    let most = reader.most_nnz().unwrap_or_else(|error| panic!("most values of `{name}`: {error}"));
+    assert!(most.is_none_or(|most| most >= nnz.unwrap_or(least)), "`{name}`: {most:?}, {nnz:?}");
     let some = GeneSelection::Range(0..reader.n_columns().min(1));
     let list = GeneSelection::List((0..reader.n_columns().min(1)).collect());
     for form in [ReadForm::Csr, ReadForm::Coo] {

@@ -21,6 +21,10 @@ KINDS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64
 KINDS += [f"timestamp[{unit}]" for unit in ("s", "ms", "us", "ns")]
 
 
+CATEGORIES = ["b", "a", "c", "", "z", "ä"]
+FLOATS = [0.5, float("nan"), -0.0, 1.0, 0.0, float("inf"), -2.0, float("-inf"), 3.0, -float("nan"), 4.0]
+
+
 def moment():
     """The time in milliseconds, apart from what is before and what comes after."""
     time.sleep(0.003)
@@ -36,7 +40,8 @@ def index_values(rng, kind, joinids):
     if kind == "string":
         return pa.array([f"{'x' * (number % 5)}{number}" for number in numbers], pa.large_string())
     if kind.startswith("float"):
-        return pa.array([number / 4 for number in numbers], kind)
+        # Both zeros are values of their own.
+        return pa.array([-0.0 if number == 0 and j % 2 else number / 4 for number, j in zip(numbers, joinids)], kind)
     if kind.startswith("timestamp"):
         return pa.array(numbers, pa.int64()).cast(pa.timestamp(kind[10:-1]))
     return pa.array(numbers, kind)
@@ -58,8 +63,12 @@ def rows_of(joinids, index, others):
     columns = {"soma_joinid": pa.array(joinids, pa.int64()), **index}
     columns["text"] = pa.array([None if j % 5 == 0 else "ü" * (j % 7) + str(others) for j in joinids], pa.large_string())
     columns["number"] = pa.array([j * 10 + others for j in joinids], pa.int32())
-    codes = pa.array([j % 3 for j in joinids], pa.int8())
-    columns["kind"] = pa.DictionaryArray.from_arrays(codes, pa.array(["b", "a", "c"]))
+    # Later writes extend the categories.
+    n_kinds = 3 + others
+    codes = pa.array([j % n_kinds for j in joinids], pa.int8())
+    columns["kind"] = pa.DictionaryArray.from_arrays(codes, pa.array(CATEGORIES[:n_kinds]))
+    columns["share"] = pa.array([FLOATS[(j + others) % len(FLOATS)] for j in joinids], pa.float64())
+    columns["ratio"] = pa.array([FLOATS[j * 3 % len(FLOATS)] for j in joinids], pa.float32())
     columns["truth"] = pa.array([j % 2 == 0 for j in joinids], pa.bool_())
     return pa.table(columns)
 
@@ -119,9 +128,15 @@ class Frame:
         conditions = [
             "kind == 'a'", f"number >= {number} and number < {number + N_ROWS * 4}", "text == 'ü1'",
             f"soma_joinid < {self.rng.randint(0, N_ROWS)} and truth == True",
+            "kind in ['a', 'z']", "kind != 'b'", "kind == 'z' or kind == ''", "kind not in ['c', 'ä']",
+            "share == 0.0", "share != 0.0", "share < 0.5 and ratio >= 0.0", "ratio <= -0.0", "not share > 0.5", "ratio in [0.0, 3.0, -2.0]",
         ]
         with tiledbsoma.open(self.uri, "d") as frame:
-            frame.delete_cells(value_filter=self.rng.choice(conditions))
+            try:
+                frame.delete_cells(value_filter=self.rng.choice(conditions))
+            except (tiledbsoma.SOMAError, RuntimeError):
+                # It has no such category yet, or does not evaluate the condition.
+                pass
         time.sleep(0.002)
 
 

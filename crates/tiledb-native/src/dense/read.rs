@@ -95,7 +95,7 @@ impl DenseArray {
                 blocks.push(self.block([rows, columns])?);
             }
         }
-        let mut buffer = Vec::new();
+        let (mut buffer, mut in_threads) = (Vec::new(), ThreadTime::default());
         let mut rest = blocks.as_slice();
         while !rest.is_empty() {
             let mut n_bytes = 0_u64;
@@ -104,13 +104,14 @@ impl DenseArray {
                 n_bytes <= FETCH_BYTES
             };
             let (now, later) = rest.split_at(rest.iter().take_while(fits).count().max(1));
-            self.read_group(now, (conversion, fill[0]), &mut buffer, &mut stats, (width, out))?;
+            let of = (conversion, fill[0]);
+            in_threads += self.read_group(now, of, &mut buffer, &mut stats, (width, out))?;
             rest = later;
         }
         stats.values = out.len() as u64;
         stats.bytes_needed = Some(stats.values * self.layout.number.size() as u64);
         let fetch = stats.times.map_or_else(ThreadTime::default, |times| times.fetch);
-        stats.add_decoded(0, 0, worktime::now() - start - fetch);
+        stats.add_decoded(0, 0, worktime::now() - start - (fetch + in_threads));
         Ok(stats)
     }
 
@@ -184,7 +185,8 @@ impl DenseArray {
     }
 
     /// Fetches some blocks together, decodes them, and copies them to their place in `out`, which
-    /// is `width` wide.
+    /// is `width` wide. Returns the time in which this thread took part in decoding or waited for
+    /// it, which each thread counts by itself.
     fn read_group(
         &self,
         blocks: &[Block<'_>],
@@ -192,7 +194,7 @@ impl DenseArray {
         buffer: &mut Vec<u8>,
         stats: &mut ReadStats,
         (width, out): (usize, &mut [f32]),
-    ) -> Result<(), Error> {
+    ) -> Result<ThreadTime, Error> {
         let start = worktime::now();
         let pieces: Vec<Piece<'_>> = blocks
             .iter()
@@ -213,15 +215,22 @@ impl DenseArray {
             })
             .collect();
         let buffer = buffer.as_slice();
-        let decoded: Vec<(Vec<f32>, u64)> = blocks
+        let start = worktime::now();
+        let decoded: Vec<(Vec<f32>, ReadStats)> = blocks
             .par_iter()
             .zip(&fetched)
             .with_max_len(1)
-            .map(|(block, places)| self.decode(block, places, buffer, (conversion, fill)))
-            .collect::<Result<_, _>>()?;
-        for (block, (values, n_decoded)) in blocks.iter().zip(&decoded) {
-            *stats +=
-                ReadStats::of_decoded(*n_decoded, n_decoded * conversion.number.size() as u64);
+            .map(|(block, places)| {
+                let (start, mut stats) = (worktime::now(), ReadStats::nothing());
+                let (values, n) = self.decode(block, places, buffer, (conversion, fill))?;
+                let n_bytes = n * conversion.number.size() as u64;
+                stats.add_decoded(n, n_bytes, worktime::now() - start);
+                Ok((values, stats))
+            })
+            .collect::<Result<_, Error>>()?;
+        let in_threads = worktime::now() - start;
+        for (block, (values, of_block)) in blocks.iter().zip(&decoded) {
+            *stats += *of_block;
             let [rows, columns] = block.parts.map(TileParts::start);
             let lines = values.chunks_exact(block.n_columns().max(1));
             for (row, line) in (rows..).zip(lines) {
@@ -229,7 +238,7 @@ impl DenseArray {
                 out[at..at + line.len()].copy_from_slice(line);
             }
         }
-        Ok(())
+        Ok(in_threads)
     }
 
     /// Decodes a block. Also returns the number of decoded cells.

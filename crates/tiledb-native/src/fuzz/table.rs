@@ -9,6 +9,8 @@ use super::first_byte;
 use crate::{Error, OpenOptions, Table, TableColumn};
 use storage::fuzz::Served;
 
+/// A table of which the index is a text and a number.
+const INDEXED: &[u8] = include_bytes!("../../tests/data/table-indexed.files");
 const STORED: [&[u8]; 4] = [
     include_bytes!("../../tests/data/table.files"),
     include_bytes!("../../tests/data/table-consolidated.files"),
@@ -32,6 +34,38 @@ pub(super) fn table(input: &[u8]) {
     let _read = read(served, timestamp, first.into());
 }
 
+/// Input: whether the stored table is read (first byte 0), or files packed in the same form; the
+/// opening time (1 byte); then changes, as for `array`.
+pub(super) fn as_stored(input: &[u8]) {
+    static UNPACKED: OnceLock<Served> = OnceLock::new();
+    let (choice, rest) = first_byte(input);
+    let (timestamp, rest) = first_byte(rest);
+    let served = match choice {
+        0 => UNPACKED.get_or_init(|| Served::unpack(INDEXED)).changed(rest),
+        _ => Served::unpack(rest),
+    };
+    let timestamp = (timestamp < 10).then_some(timestamp.into());
+    // An error is an acceptable result.
+    let _read = read_as_stored(served, timestamp);
+}
+
+fn read_as_stored(served: Served, timestamp: Option<u64>) -> Result<(), Error> {
+    let options = OpenOptions { timestamp, ..options() };
+    let table = Table::open_as_stored(Arc::new(served), &options)?;
+    let columns = table.read(&names(&table), None)?;
+    // Counting reads no columns.
+    let n_rows = usize::try_from(table.n_rows()?).unwrap_or(usize::MAX);
+    columns.iter().for_each(|column| check(column, n_rows));
+    Ok(())
+}
+
+/// The names of all dimensions and attributes.
+fn names(table: &Table) -> Vec<&str> {
+    let schema = table.description().schema();
+    let names = schema.dimensions.iter().map(|dimension| dimension.name.as_str());
+    names.chain(schema.attributes.iter().map(|attribute| attribute.name.as_str())).collect()
+}
+
 fn stored() -> &'static [Served] {
     static UNPACKED: OnceLock<Vec<Served>> = OnceLock::new();
     UNPACKED.get_or_init(|| STORED.iter().map(|bytes| Served::unpack(bytes)).collect())
@@ -46,9 +80,7 @@ fn read(served: Served, timestamp: Option<u64>, first: u64) -> Result<(), Error>
         let _values = attribute.enumeration.as_deref().map(|name| description.enumeration(name));
     }
     let size = schema.dimensions[0].datatype.size().unwrap_or(1);
-    let names = schema.dimensions.iter().map(|dimension| dimension.name.as_str());
-    let names: Vec<&str> =
-        names.chain(schema.attributes.iter().map(|attribute| attribute.name.as_str())).collect();
+    let names = names(&table);
     let wanted = [first..first + 9, first + 20..first + 21];
     let all = table.read(&names, None)?;
     let some = table.read(&names, Some(&wanted))?;

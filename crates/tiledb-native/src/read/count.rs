@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use csr::{ColumnSelection, CsrBuffers};
 
-use super::{Output, ReadStats, Reader, plan};
+use super::{Output, ReadStats, Reader, plan, task};
 use crate::error::Error;
 use crate::fragment::Fragment;
+use crate::request::Rows;
 
 /// Cells that are read at once if cells have to be read, as far as rows are about equally long.
 const BLOCK_CELLS: u64 = 4 << 20;
@@ -19,7 +20,8 @@ const TILES_AT_ONCE: usize = 64;
 
 impl Reader {
     /// Number of values as of the opening time, on the current thread pool. Cells are read only if
-    /// the footers leave open which of them count.
+    /// the footers leave open which of them count, and of them only the rows if it is settled by
+    /// these.
     pub(crate) fn n_values(&self) -> Result<u64, Error> {
         if self.all_cells_count() {
             return Ok(self.n_cells());
@@ -32,7 +34,16 @@ impl Reader {
         let block_rows = (BLOCK_CELLS / cells_per_row).clamp(1, MAX_BLOCK_ROWS);
         let mut out = CsrBuffers::new();
         let mut n_values = 0_u64;
+        let is_by_rows = self.crop.is_none()
+            && !self.is_by_time()
+            && !self.deletes_cells()
+            && !self.may_repeat();
         for block in blocks(ranges, block_rows) {
+            if is_by_rows {
+                let rows = Rows::new(&block, self.layout.shape[0].1)?;
+                n_values += plan::n_cells(self, task::tasks(&rows, &self.layout))?;
+                continue;
+            }
             self.read(&block, &ColumnSelection::All, Output::Wide(&mut out))?;
             n_values += out.nnz() as u64;
         }
@@ -50,12 +61,16 @@ impl Reader {
                     && of_columns.1 < columns.1
             })
         };
-        let has_times = self.fragments.iter().any(|fragment| fragment.footer.has_timestamps);
-        let may_repeat = self.keeps_latest() && (has_times || overlap(&self.fragments));
         !self.is_by_time()
             && !self.has_deletes()
-            && !may_repeat
+            && !self.may_repeat()
             && self.fragments.iter().all(is_within)
+    }
+
+    /// Whether several cells may have the same place, of which only the latest counts.
+    fn may_repeat(&self) -> bool {
+        let has_times = self.fragments.iter().any(|fragment| fragment.footer.has_timestamps);
+        self.keeps_latest() && (has_times || overlap(&self.fragments))
     }
 
     /// Sorted, disjoint ranges of the array's rows outside which no tile has cells.

@@ -32,6 +32,24 @@ pub(super) fn plan(
 ) -> Result<(Vec<Planned>, ReadStats), Error> {
     load_tiles(reader, &tasks, columns)?;
     announce_tiles(reader, &tasks, columns, Expected::Now)?;
+    plan_all(reader, tasks, columns)
+}
+
+/// Number of cells of all columns in the rows of tasks, whose tiles' row coordinates alone are
+/// read. Each cell must be a value of its own, unless its row was deleted as a whole.
+pub(super) fn n_cells(reader: &Reader, tasks: Vec<Task>) -> Result<u64, Error> {
+    let (columns, _) = Columns::new(&csr::ColumnSelection::All, reader.layout.shape[1])?;
+    load_tiles(reader, &tasks, &columns)?;
+    let (planned, _) = plan_all(reader, tasks, &columns)?;
+    let counts = planned.iter().flat_map(|planned| &planned.counts);
+    Ok(counts.map(|count| u64::from(*count)).sum())
+}
+
+fn plan_all(
+    reader: &Reader,
+    tasks: Vec<Task>,
+    columns: &Columns,
+) -> Result<(Vec<Planned>, ReadStats), Error> {
     let planned: Result<Vec<_>, Error> = tasks
         .into_par_iter()
         .with_max_len(1)

@@ -48,7 +48,7 @@ fn empty(columns: &[(usize, &Column)]) -> Vec<TableColumn> {
 
 impl<'a> Plan<'a> {
     /// Plans to read the rows in `ranges`, which are sorted and disjoint, all bounds included; also
-    /// loads the places of `fields`.
+    /// loads the places of `fields`, and of those that deletes compare.
     pub(super) fn new(
         snapshot: &'a Snapshot,
         ranges: Vec<(u64, u64)>,
@@ -63,7 +63,11 @@ impl<'a> Plan<'a> {
             .iter()
             .filter(|fragment| fragment.bounds.is_some_and(meets))
             .collect();
-        TableFragment::load(&snapshot.files, &met, fields)?;
+        let of_deletes = met.iter().flat_map(|fragment| snapshot.fields_compared(fragment));
+        let mut fields: Vec<usize> = fields.iter().copied().chain(of_deletes).collect();
+        fields.sort_unstable();
+        fields.dedup();
+        TableFragment::load(&snapshot.files, &met, &fields)?;
         let mut tiles = Vec::new();
         for (idx, fragment) in (0_u32..).zip(&snapshot.fragments) {
             for (tile, &bounds) in fragment.tiles().iter().enumerate() {
@@ -184,8 +188,9 @@ impl<'a> Plan<'a> {
     fn decoded_bytes(&self, tile: u32, fields: &[usize]) -> u64 {
         let wanted = &self.tiles[tile as usize];
         let fragment = self.snapshot.fragment(wanted);
-        let bytes = |field: &usize| fragment.decoded_bytes(*field, wanted.tile as usize);
-        fields.iter().chain(fragment.deletes.fields()).map(bytes).fold(0, u64::saturating_add)
+        let bytes = |field: usize| fragment.decoded_bytes(field, wanted.tile as usize);
+        let of_deletes = self.snapshot.fields_compared(fragment);
+        fields.iter().copied().chain(of_deletes).map(bytes).fold(0, u64::saturating_add)
     }
 
     /// Appends the selected cells of `batch`, by ascending coordinate.
@@ -256,7 +261,33 @@ fn batches(
 mod tests {
     use proptest::prelude::*;
 
+    use std::sync::Arc;
+
+    use storage::Files;
+    use storage::fuzz::Served;
+
+    use super::super::form::Indexing;
     use super::*;
+
+    /// A batch has as many tiles as fit with all that is decoded of them.
+    #[test]
+    fn texts_that_only_deletes_compare_have_their_size() {
+        let open = || {
+            let stored = Served::unpack(include_bytes!("../../tests/data/table-indexed.files"));
+            let files = Files::new(Arc::new(stored));
+            Snapshot::load(&files, u64::MAX, Indexing::AsStored).unwrap().0
+        };
+        let (bare, whole) = (open(), open());
+        let all: Vec<usize> = (0..whole.columns.len()).collect();
+        let sizes = |snapshot: &Snapshot, fields: &[usize]| {
+            let plan = Plan::new(snapshot, vec![(0, u64::MAX)], fields).unwrap();
+            (0..plan.tiles.len() as u32).map(|tile| plan.decoded_bytes(tile, &[])).collect()
+        };
+        let of_bare: Vec<u64> = sizes(&bare, &[]);
+        assert_eq!(of_bare, sizes(&whole, &all) as Vec<u64>);
+        // Offsets of 16 texts, times of deletion, and texts of six bytes.
+        assert!(of_bare.iter().any(|bytes| *bytes > 16 * (8 + 6)), "{of_bare:?}");
+    }
 
     proptest! {
         #[test]

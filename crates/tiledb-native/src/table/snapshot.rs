@@ -156,7 +156,12 @@ impl Snapshot {
 impl Snapshot {
     /// The fields that show which cells of a tile were deleted.
     pub(super) fn fields_of_deletes(&self, tile: &WantedTile) -> impl Iterator<Item = usize> {
-        let concerning = &self.fragment(tile).deletes;
+        self.fields_compared(self.fragment(tile))
+    }
+
+    /// The fields that the deletes compare which concern a fragment.
+    pub(super) fn fields_compared(&self, fragment: &TableFragment) -> impl Iterator<Item = usize> {
+        let concerning = &fragment.deletes;
         let times = concerning.has_delete_times().then(|| self.delete_times_field());
         concerning.fields().iter().copied().chain(times)
     }

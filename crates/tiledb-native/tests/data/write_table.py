@@ -1,4 +1,4 @@
-"""Writes table*.files, matrix-deleted.files and group.files of this folder with tiledbsoma 2.3.0, from any folder:
+"""Writes table*.files, matrix-deleted.files, dense*.files and group.files of this folder with tiledbsoma 2.3.0, from any folder:
 
     python write_table.py
 
@@ -6,6 +6,9 @@ The form of the packed files is that of write.py. The table has rows 0 to 39 of 
 59 of time 5; at time 4 a column was added. The group has a member of each kind, and lost one.
 In table-deleted and matrix-deleted, cells were deleted at times 6, 7 and 9; the first two deletions were consolidated, at 8 others
 were written, and the commits until then are in one file.
+table-indexed is indexed by a text and a float; rows were written again at time 3, deleted at time 4, and fragments with the times of
+their cells merged; at time 6 others were written, and at 7 some
+deleted by a text. The dense arrays have tiles by rows or by columns, and fragments that overlap.
 The texts of table-texts have the filters of obs in the Census of 2023: a dictionary, or run lengths, before zstd.
 """
 
@@ -14,6 +17,7 @@ import shutil
 import struct
 import tempfile
 
+import numpy
 import pyarrow as pa
 import tiledbsoma
 
@@ -140,6 +144,74 @@ def write_matrix(path):
     delete(9, (slice(None), [3, 14, 15]))
 
 
+def write_matrix_without_rows(path):
+    """A matrix in two fragments, of which only whole rows were deleted."""
+    kind = tiledbsoma.SparseNDArray
+    options = {"tiledb": {"create": {"capacity": 32}}}
+    kind.create(path, type=pa.float32(), shape=(60, 40), platform_config=options, context=context(1)).close()
+    date_new_schemas(path, 1)
+    for time, rows in [(2, range(30)), (3, range(30, 60))]:
+        cells = [(row, (row * 7 + cell * 11) % 40, row + time / 4) for row in rows for cell in range(row % 4)]
+        fields = ["soma_dim_0", "soma_dim_1", "soma_data"]
+        types = [pa.int64(), pa.int64(), pa.float32()]
+        triples = pa.table({name: pa.array(values, of) for name, values, of in zip(fields, zip(*cells), types)})
+        with kind.open(path, "w", context=context(time)) as array:
+            array.write(triples)
+    for time, coords in [(4, (slice(5, 12),)), (5, ([31, 42, 50],))]:
+        with kind.open(path, "d", context=context(time)) as array:
+            array.delete_cells(coords)
+
+
+def write_indexed(path):
+    options = {"tiledb": {"create": {"capacity": 16}}}
+    kind = tiledbsoma.DataFrame
+
+    def rows(numbers, time):
+        return pa.table(
+            {
+                "soma_joinid": pa.array(numbers, pa.int64()),
+                "name": pa.array([f"row {row // 2}" for row in numbers], pa.large_string()),
+                "share": pa.array([(row % 2) - 0.5 if row < 60 else [0.0, -0.0][row % 2] for row in numbers], pa.float64()),
+                "note": pa.array([f"note {row}" for row in numbers], pa.large_string()),
+                "count": pa.array([None if row % 5 == 0 else row + 100 * time for row in numbers], pa.int32()),
+            }
+        )
+
+    schema = rows([0], 1).schema
+    index, domain = ["name", "share"], [None, (-1.0, 1.0)]
+    kind.create(path, schema=schema, index_column_names=index, domain=domain, platform_config=options, context=context(1)).close()
+    date_new_schemas(path, 1)
+    for time, numbers in [(2, range(0, 40)), (3, range(30, 50))]:
+        with kind.open(path, "w", context=context(time)) as frame:
+            frame.write(rows(numbers, time))
+    with kind.open(path, "d", context=context(4)) as frame:
+        frame.delete_cells((), value_filter="count > 340")
+    consolidate(kind, path, "fragments")
+    with kind.open(path, "w", context=context(6)) as frame:
+        frame.write(rows(range(5, 12), 6))
+    # Zeros of either sign are two places.
+    for row, time in [(60, 5), (61, 6)]:
+        with kind.open(path, "w", context=context(time)) as frame:
+            frame.write(rows([row], time))
+    with kind.open(path, "d", context=context(7)) as frame:
+        frame.delete_cells((), value_filter="note == 'note 17' or note == 'note 9'")
+
+
+def write_dense(path, value_type, cell_order):
+    kind = tiledbsoma.DenseNDArray
+    dimensions = {"soma_dim_0": {"tile": 8}, "soma_dim_1": {"tile": 10}}
+    filters = ["ByteShuffleFilter", {"_type": "ZstdFilter", "level": 9}]
+    create = {"dims": dimensions, "attrs": {"soma_data": {"filters": filters}}, "cell_order": cell_order, "tile_order": cell_order}
+    kind.create(path, type=value_type, shape=(37, 23), platform_config={"tiledb": {"create": create}}, context=context(1)).close()
+    date_new_schemas(path, 1)
+    for time, rows, columns in [(2, (0, 36), (0, 22)), (3, (5, 11), (3, 14)), (4, (30, 36), (20, 22))]:
+        shape = (rows[1] - rows[0] + 1, columns[1] - columns[0] + 1)
+        values = [[(row * 7 + column) % 5 * time for column in range(shape[1])] for row in range(shape[0])]
+        tensor = pa.Tensor.from_numpy(numpy.array(values, value_type.to_pandas_dtype()))
+        with kind.open(path, "w", context=context(time)) as array:
+            array.write((slice(*rows), slice(*columns)), tensor)
+
+
 def write_group(path):
     with tiledbsoma.Collection.create(path, context=context(1)) as group:
         group.metadata["text"] = "value"
@@ -185,6 +257,16 @@ def main():
     pack(texts, "table-texts.files")
     write_group(group)
     pack(group, "group.files")
+    without_rows = os.path.join(folder, "without-rows")
+    write_matrix_without_rows(without_rows)
+    pack(without_rows, "matrix-rows-deleted.files")
+    indexed = os.path.join(folder, "indexed")
+    write_indexed(indexed)
+    pack(indexed, "table-indexed.files")
+    for name, value_type, order in [("dense", pa.float32(), "row-major"), ("dense-columns", pa.int32(), "col-major")]:
+        path = os.path.join(folder, name)
+        write_dense(path, value_type, order)
+        pack(path, f"{name}.files")
     with tiledbsoma.DataFrame.open(table) as frame:
         print(frame.read().concat().to_pandas())
     shutil.rmtree(folder)

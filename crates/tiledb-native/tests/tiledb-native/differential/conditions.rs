@@ -95,6 +95,22 @@ fn number(draw: &mut Draw, name: &str, datatype: Datatype, values: &[i128]) -> C
             }
         }};
     }
+    macro_rules! floats {
+        ($rust:ty) => {{
+            let special =
+                [<$rust>::NAN, -<$rust>::NAN, -0.0, 0.0, <$rust>::INFINITY, -<$rust>::INFINITY];
+            let is_special: Vec<bool> = values.iter().map(|_| draw.chance(30)).collect();
+            let floats = values.iter().zip(is_special).map(|(value, is_special)| {
+                if is_special { draw.pick(&special) } else { *value as $rust }
+            });
+            let values: Vec<$rust> = floats.collect();
+            if values.len() == 1 {
+                Condition::new(name, draw.pick(&COMPARISONS), values[0])
+            } else {
+                Condition::members(name, draw.chance(50), &values)
+            }
+        }};
+    }
     match datatype {
         Datatype::Int8 => typed!(i8),
         Datatype::UInt8 | Datatype::Bool => typed!(u8),
@@ -103,8 +119,8 @@ fn number(draw: &mut Draw, name: &str, datatype: Datatype, values: &[i128]) -> C
         Datatype::Int32 => typed!(i32),
         Datatype::UInt32 => typed!(u32),
         Datatype::UInt64 => typed!(u64),
-        Datatype::Float32 => typed!(f32),
-        Datatype::Float64 => typed!(f64),
+        Datatype::Float32 => floats!(f32),
+        Datatype::Float64 => floats!(f64),
         _ => typed!(i64),
     }
 }

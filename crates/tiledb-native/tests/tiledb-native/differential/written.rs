@@ -8,6 +8,8 @@ use tiledb::{
     ReadQuery, Schema, Value, WriteColumn, WriteOrder, WriteQuery,
 };
 
+use crate::differential::histories::draw::Draw;
+
 /// A cell in a test: row, column, value.
 pub(crate) type Cell = (u64, u64, i32);
 
@@ -223,6 +225,25 @@ impl Numbers {
             Datatype::Float64 => Self::F64(numbers.map(|number| number as f64 / 3.0).collect()),
             other => panic!("no test writes {other:?}"),
         }
+    }
+
+    /// Sets some floats to what is no number, zero or infinite.
+    pub(in crate::differential) fn with_special_floats(mut self, draw: &mut Draw) -> Self {
+        macro_rules! special {
+            ($values:expr, $rust:ty) => {{
+                let special =
+                    [<$rust>::NAN, -<$rust>::NAN, -0.0, 0.0, <$rust>::INFINITY, -<$rust>::INFINITY];
+                for value in $values.iter_mut() {
+                    *value = if draw.chance(20) { draw.pick(&special) } else { *value };
+                }
+            }};
+        }
+        match &mut self {
+            Self::F32(values) => special!(values, f32),
+            Self::F64(values) => special!(values, f64),
+            _ => {}
+        }
+        self
     }
 
     pub(crate) fn column<'a>(&'a self, name: &'a str) -> WriteColumn<'a> {

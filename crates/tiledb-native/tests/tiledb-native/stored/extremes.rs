@@ -18,9 +18,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use csr::Narrowing;
 use tiledb_native::{
-    Array, ArrayDescription, ColumnSelection, CsrBuffers, Error, Group, OpenOptions, PackedCsr,
-    Table, Threads,
+    Array, ArrayDescription, ColumnSelection, CsrBuffers, DenseArray, Error, Group, OpenOptions,
+    PackedCsr, Table, Threads,
 };
 
 use super::limits::unfiltered;
@@ -53,9 +54,17 @@ const EXTREMES: [(u64, usize); 14] = [
     (u64::MAX, 8),
     (0, 8),
 ];
-const MATRICES: [&str; 4] =
-    ["format-09-appended", "format-15-consolidated", "format-22-consolidated", "matrix-deleted"];
+const MATRICES: [&str; 5] = [
+    "format-09-appended",
+    "format-15-consolidated",
+    "format-22-consolidated",
+    "matrix-deleted",
+    "matrix-rows-deleted",
+];
 const TABLES: [&str; 4] = ["table", "table-consolidated", "table-texts", "table-deleted"];
+const DENSE: [&str; 2] = ["dense", "dense-columns"];
+/// Tables whose rows are not found by a number.
+const INDEXED: [&str; 1] = ["table-indexed"];
 const GROUPS: [&str; 1] = ["group"];
 /// The end of the names of fragments whose metadata are stored without filters here. The footers of
 /// their format version end with the places of the tiles.
@@ -84,8 +93,13 @@ fn child_reads_changed_files() {
     let most = env::var("SOMAFEED_EXTREMES").ok().and_then(|text| text.parse().ok());
     let threads = Threads::start(1).unwrap();
     let options = OpenOptions { threads, ..OpenOptions::new(1) };
-    let kinds: [(&[&str], Read); 3] =
-        [(&MATRICES, read_matrix), (&TABLES, read_table), (&GROUPS, read_group)];
+    let kinds: [(&[&str], Read); 5] = [
+        (&MATRICES, read_matrix),
+        (&DENSE, read_dense),
+        (&TABLES, read_table),
+        (&INDEXED, read_as_stored),
+        (&GROUPS, read_group),
+    ];
     let mut failures = Vec::new();
     for (name, read) in kinds.iter().flat_map(|(names, read)| names.iter().map(move |n| (n, read)))
     {
@@ -236,6 +250,24 @@ fn read_table(files: MemoryStorage, options: &OpenOptions) -> Result<(), Error> 
     table.n_rows()?;
     table.read(&names, None)?;
     table.read(&names, Some(&[3..40, 45..57]))?;
+    Ok(())
+}
+
+fn read_as_stored(files: MemoryStorage, options: &OpenOptions) -> Result<(), Error> {
+    let table = Table::open_as_stored(Arc::new(files), options)?;
+    table.n_rows()?;
+    let schema = table.description().schema();
+    let dimensions = schema.dimensions.iter().map(|one| one.name.as_str());
+    let attributes = schema.attributes.iter().map(|one| one.name.as_str());
+    table.read(&dimensions.chain(attributes).collect::<Vec<_>>(), None)?;
+    Ok(())
+}
+
+fn read_dense(files: MemoryStorage, options: &OpenOptions) -> Result<(), Error> {
+    let array = DenseArray::open(Arc::new(files), options)?;
+    let (n_rows, n_columns) = (array.n_rows().min(50), array.n_columns().min(50));
+    let mut values = vec![0.0; (n_rows * n_columns) as usize];
+    array.read(&[0..n_rows], &[0..n_columns], Narrowing::Nearest, &mut values)?;
     Ok(())
 }
 

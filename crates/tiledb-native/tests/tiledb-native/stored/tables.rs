@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use tiledb_native::{Error, Group, OpenOptions, Table, TableColumn};
+use csr::Narrowing;
+use tiledb_native::{
+    Array, ColumnSelection, CsrBuffers, DenseArray, Error, Group, OpenOptions, Table, TableColumn,
+};
 use tiledb_schema::{Filter, MetadataValue, ObjectType};
 
 use super::damage::{Numbers, damages};
@@ -192,6 +195,129 @@ fn damaged_tables() {
     check_damage("table-consolidated", 15, &read_all);
     check_damage("table-texts", 8, &read_all);
     check_damage("table-deleted", 8, &read_all);
+}
+
+/// Reads everything of a table of any index.
+fn read_as_stored(storage: MemoryStorage, what: &str) -> Result<(), Error> {
+    let table = Table::open_as_stored(Arc::new(storage), &OpenOptions::new(1))?;
+    let columns = table.read(&INDEXED_COLUMNS, None)?;
+    let n_rows = table.n_rows()? as usize;
+    for column in &columns {
+        let n = column.offsets.as_ref().map_or(n_rows, |offsets| offsets.len() - 1);
+        assert_eq!(n, n_rows, "{what}");
+        assert!(column.validity.as_ref().is_none_or(|valid| valid.len() == n), "{what}");
+    }
+    Ok(())
+}
+
+#[test]
+fn damaged_tables_of_any_index() {
+    check_damage("table-indexed", 15, &read_as_stored);
+}
+
+const INDEXED_COLUMNS: [&str; 5] = ["soma_joinid", "name", "share", "note", "count"];
+
+/// The count of each row at a time, from 4 on; null if it has none.
+fn counts(time: u64) -> Vec<(i64, Option<i32>)> {
+    let is_kept = |row: i64| row % 5 != 0 && row <= 40;
+    let count = |row: i64, of: i32| (row % 5 != 0).then_some(row as i32 + 100 * of);
+    let before = |row: i64| (row, count(row, if row < 30 { 2 } else { 3 }));
+    let is_new = |row: &i64| time >= 6 && (5..12).contains(row);
+    let rows = (0..50).filter(|row| is_new(row) || is_kept(*row));
+    let rows = rows.filter(|row| time < 7 || ![17, 9].contains(row));
+    let rows = rows.map(|row| if is_new(&row) { (row, count(row, 6)) } else { before(row) });
+    // The same name, and zeros of either sign.
+    let zeros = if time >= 6 { vec![(60, None), (61, Some(661))] } else { Vec::new() };
+    rows.chain(zeros).collect()
+}
+
+#[test]
+fn a_table_indexed_by_texts_and_floats_at_every_time() {
+    for timestamp in [Some(4), Some(6), None] {
+        let options = OpenOptions { timestamp, ..OpenOptions::new(1) };
+        let table = Table::open_as_stored(Arc::new(stored("table-indexed")), &options).unwrap();
+        let found = table.read(&INDEXED_COLUMNS, None).unwrap();
+        let expected = counts(timestamp.unwrap_or(7));
+        assert_eq!(table.n_rows().unwrap(), expected.len() as u64, "{timestamp:?}");
+        let counts = found[4].bytes.as_chunks::<4>().0.iter().map(|of| i32::from_le_bytes(*of));
+        let counts = counts.zip(found[4].validity.as_ref().unwrap());
+        let counts = counts.map(|(count, is_valid)| is_valid.then_some(count));
+        let rows = numbers(&found[0], i64::from_le_bytes);
+        let mut rows: Vec<_> = rows.into_iter().zip(counts).enumerate().collect();
+        rows.sort_by_key(|(_, row)| *row);
+        let sorted: Vec<_> = rows.iter().map(|(_, row)| *row).collect();
+        assert_eq!(sorted, expected, "{timestamp:?}");
+        let (names, notes) = (texts(&found[1]), texts(&found[3]));
+        let shares = numbers(&found[2], f64::from_le_bytes);
+        for (place, (row, _)) in rows {
+            assert_eq!(names[place], format!("row {}", row / 2));
+            let share =
+                if row < 60 { (row % 2) as f64 - 0.5 } else { [0.0, -0.0][row as usize % 2] };
+            assert_eq!(shares[place].to_bits(), share.to_bits());
+            assert_eq!(notes[place], format!("note {row}"));
+        }
+    }
+}
+
+#[test]
+fn values_are_counted_without_reading_them_if_whole_rows_were_deleted() {
+    let mut files = stored("matrix-rows-deleted");
+    let open =
+        |files: &MemoryStorage| Array::open(Arc::new(files.clone()), &OpenOptions::new(1)).unwrap();
+    let kept = |row: &u64| !(5..13).contains(row) && ![31, 42, 50].contains(row);
+    let expected: u64 = (0..60).filter(kept).map(|row| row % 4).sum();
+    let mut out = CsrBuffers::new();
+    open(&files).read_csr(&[0..60], &ColumnSelection::All, &mut out).unwrap();
+    assert_eq!(out.nnz() as u64, expected);
+    // Neither columns nor values can be read.
+    let unread = |path: &str| path.ends_with("/d1.tdb") || path.ends_with("/a0.tdb");
+    let damaged = files.files.iter_mut().filter(|(path, _)| unread(path));
+    damaged.for_each(|(_, bytes)| bytes.fill(0xff));
+    assert_eq!(open(&files).n_values().unwrap(), expected);
+    assert!(open(&files).read_csr(&[0..60], &ColumnSelection::All, &mut out).is_err());
+}
+
+/// The value of a place of the dense arrays.
+fn dense_value((row, column): (u64, u64), time: u64) -> Option<f32> {
+    let written = [(2, 0..37, 0..23), (3, 5..12, 3..15), (4, 30..37, 20..23)];
+    let last = written.into_iter().rev().find(|(of, rows, columns)| {
+        *of <= time && rows.contains(&row) && columns.contains(&column)
+    });
+    let (of, rows, columns) = last?;
+    Some((((row - rows.start) * 7 + column - columns.start) % 5 * of) as f32)
+}
+
+#[test]
+fn dense_arrays_of_tiledbsoma_at_every_time() {
+    for name in ["dense", "dense-columns"] {
+        for timestamp in [Some(1), Some(2), Some(3), None] {
+            let options = OpenOptions { timestamp, ..OpenOptions::new(1) };
+            let array = DenseArray::open(Arc::new(stored(name)), &options).unwrap();
+            assert_eq!((array.n_rows(), array.n_columns()), (37, 23));
+            let places = (0..37).flat_map(|row| (0..23).map(move |column| (row, column)));
+            let expected = places.map(|place| dense_value(place, timestamp.unwrap_or(9)));
+            let mut found = vec![0.0; 37 * 23];
+            array.read(&[0..37], &[0..23], Narrowing::Nearest, &mut found).unwrap();
+            for (value, expected) in found.iter().zip(expected) {
+                assert!(
+                    expected.is_none_or(|expected| *value == expected),
+                    "{name}, {timestamp:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_dense_arrays() {
+    let read = |storage: MemoryStorage, _: &str| {
+        let array = DenseArray::open(Arc::new(storage), &OpenOptions::new(1))?;
+        let (n_rows, n_columns) = (array.n_rows().min(50), array.n_columns().min(50));
+        let mut values = vec![0.0; (n_rows * n_columns) as usize];
+        array.read(&[0..n_rows], &[0..n_columns], Narrowing::Nearest, &mut values).map(|_| ())
+    };
+    check_damage("dense", 15, &read);
+    check_damage("dense-columns", 15, &read);
 }
 
 #[test]

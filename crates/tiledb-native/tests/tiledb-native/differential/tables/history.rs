@@ -249,7 +249,8 @@ fn values(draw: &mut Draw, attribute: &Attribute, n: usize) -> Values {
     let start = i128::from(draw.within(0..1000));
     let step = i128::from(draw.within(0..5));
     let numbers = (0..n as i128).map(|idx| start + idx * step + i128::from(draw.chance(20)));
-    Values::Numbers(Numbers::new(attribute.datatype, numbers))
+    let numbers = Numbers::new(attribute.datatype, numbers);
+    Values::Numbers(if draw.chance(50) { numbers.with_special_floats(draw) } else { numbers })
 }
 
 fn write_rows(
