@@ -2,11 +2,21 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, bail};
 
 use crate::interpreter::{last_line, run_watched};
 use crate::progress::Step;
+
+/// The flag of every command that may install a program.
+pub(crate) const NO_INSTALL: &str = "--no-install";
+static IS_LEFT_TO_USER: AtomicBool = AtomicBool::new(false);
+
+/// From now on nothing is installed: a program that is missing is an error.
+pub(crate) fn install_nothing() {
+    IS_LEFT_TO_USER.store(true, Ordering::Relaxed);
+}
 
 /// A program that tests need.
 #[derive(Debug)]
@@ -32,6 +42,9 @@ impl Needed {
             return Ok(found);
         }
         let Self { purpose, package, by_hand, .. } = self;
+        if IS_LEFT_TO_USER.load(Ordering::Relaxed) {
+            bail!("{purpose}, there is none, and {NO_INSTALL} leaves it to you: {by_hand}");
+        }
         let Some(mut as_root) = become_root() else {
             bail!("{purpose}, and there is none: {by_hand}");
         };
@@ -46,9 +59,11 @@ impl Needed {
     }
 
     fn install(&self, apt_get: &[&str]) -> anyhow::Result<()> {
-        let Self { package, by_hand, .. } = *self;
-        let step =
-            Step::start(format!("installing {package} for the tests with {}", apt_get.join(" ")));
+        let Self { purpose, package, by_hand, .. } = *self;
+        let step = Step::start(format!(
+            "{purpose}, and there is none: installing {package} with {} ({NO_INSTALL} leaves it to you)",
+            apt_get.join(" ")
+        ));
         let run = |arguments: &[&str]| -> anyhow::Result<Option<String>> {
             let (program, before) = apt_get.split_first().context("apt-get is a program")?;
             let mut command = Command::new(program);
@@ -138,6 +153,13 @@ mod tests {
     #[test]
     fn what_is_there_is_not_installed() {
         assert_eq!(NEEDED.prepare(|| Some(7)).unwrap(), 7);
+    }
+
+    #[test]
+    fn nothing_is_installed_if_the_user_says_so() {
+        install_nothing();
+        let error = NEEDED.prepare(|| None::<()>).unwrap_err().to_string();
+        assert!(error.contains(NO_INSTALL) && error.contains("apt install it"), "{error}");
     }
 
     #[test]

@@ -147,6 +147,7 @@ Commands:
   pytest    test the Python package; further arguments go to pytest
               cargo xtask pytest -k fork
 
+With --no-install, test, test-launchers and sequences install no program by apt: one that is missing is an error.
 Everything but tidy, lines, fuzz, python, wheel, test-wheel, scvi, fields and cubes (unless it trains on the batches) runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
 Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead,
 SOMAFEED_PYTHON_TILEDBSOMA_ML (and so on) a Python for one of `peers`, SOMAFEED_CHROMIUM a browser for `test`.
@@ -155,7 +156,13 @@ The choice is recorded in .cargo/native.toml; delete that file to choose again."
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os().skip(1);
     let command = arguments.next();
-    let rest: Vec<OsString> = arguments.collect();
+    let mut rest: Vec<OsString> = arguments.collect();
+    if let Some(flag) =
+        rest.iter().take_while(|of| *of != "--").position(|of| of == debian::NO_INSTALL)
+    {
+        rest.remove(flag);
+        debian::install_nothing();
+    }
     let outcome = match command.as_deref().and_then(|c| c.to_str()) {
         None | Some("help" | "-h" | "--help") => print_answer(USAGE).map(|()| ExitCode::SUCCESS),
         Some("native") => without_arguments("native", &rest, || {
