@@ -21,6 +21,7 @@ mod lint;
 mod mpirun;
 mod native;
 mod peers;
+mod platforms;
 mod programs;
 mod progress;
 mod python;
@@ -119,6 +120,9 @@ Commands:
             test the wheel for users beside nothing, tiledbsoma, AnnData and torch, by each Python from 3.11 to 3.13
             that is here: every command's help, a sweep, programs that end while daemon threads wait
               cargo xtask test-wheel
+  platforms check the published crates and the Python module for macOS and Linux on arm64, and test the crates
+            without I/O on an emulated arm64; installs qemu if missing
+              cargo xtask platforms
   fuzz      run the fuzz targets in turn, each for a minute, and count their executions
               cargo xtask fuzz
               cargo xtask fuzz tile array --seconds 600 --keep
@@ -186,6 +190,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::run(&rest),
         Some("lines") => lines::run(&rest),
         Some("test") => test::run(&rest),
+        Some("platforms") => without_arguments("platforms", &rest, platforms::run),
         Some("lint") => without_arguments("lint", &rest, lint::run),
         Some("ci") => without_arguments("ci", &rest, ci::run),
         Some("test-launchers") => without_arguments("test-launchers", &rest, launchers::run),

@@ -177,7 +177,7 @@ fn maturin() -> anyhow::Result<(PathBuf, PathBuf)> {
 }
 
 /// The program zig in its package.
-fn zig() -> anyhow::Result<PathBuf> {
+pub(crate) fn zig() -> anyhow::Result<PathBuf> {
     let environment = Environment {
         folder: format!("python-ziglang-{ZIG_VERSION}"),
         what: format!("zig {ZIG_VERSION}, which links the wheel for older Linux systems"),
