@@ -1,6 +1,6 @@
-//! `cargo xtask platforms`: what can be checked here of other systems. The published crates and the
-//! Python module are type-checked for macOS and Linux on arm64, and the crates without I/O are tested
-//! on an emulated Linux on arm64. zig compiles the C code and links.
+//! `cargo xtask platforms`: what can be checked here of other systems. The published crates and
+//! the Python module are type-checked for macOS and Linux on arm64, and the crates without I/O are
+//! tested on an emulated Linux on arm64. zig compiles the C code and links.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -6,6 +6,7 @@ mod code;
 mod comments;
 mod dependencies;
 mod edges;
+mod links;
 mod source_files;
 mod sources;
 mod surroundings;
@@ -34,6 +35,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     breaches.extend(comments::check(&sources));
     breaches.extend(surroundings::check(&sources));
     breaches.extend(dependencies::check()?);
+    breaches.extend(links::check(&root)?);
     if breaches.is_empty() {
         print_line("tidy: no breaches");
         return Ok(ExitCode::SUCCESS);
