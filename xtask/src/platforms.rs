@@ -81,6 +81,7 @@ fn add_system(system: &str) -> anyhow::Result<()> {
 /// zig as a compiler of C for one system, in the way in which build scripts call one.
 struct Tools {
     compiler: PathBuf,
+    cpp_compiler: PathBuf,
     archiver: PathBuf,
 }
 
@@ -90,11 +91,13 @@ impl Tools {
         fs::create_dir_all(&folder)?;
         let zig = zig.display();
         // Build scripts name the system in words that zig does not know.
-        let compiler = format!(
-            "#!/bin/sh\nfor word in \"$@\"; do\n  shift\n  case \"$word\" in\n    \
-             --target=*|-arch|arm64|-mmacosx-version-min=*) ;;\n    *) set -- \"$@\" \"$word\" ;;\n  \
-             esac\ndone\nexec '{zig}' cc -target {system} \"$@\"\n"
-        );
+        let compiler = |name: &str| {
+            format!(
+                "#!/bin/sh\nfor word in \"$@\"; do\n  shift\n  case \"$word\" in\n    \
+                 --target=*|-arch|arm64|-mmacosx-version-min=*) ;;\n    *) set -- \"$@\" \"$word\" \
+                 ;;\n  esac\ndone\nexec '{zig}' {name} -target {system} \"$@\"\n"
+            )
+        };
         let archiver = format!("#!/bin/sh\nexec '{zig}' ar \"$@\"\n");
         let written = |name: &str, text: String| -> anyhow::Result<PathBuf> {
             let path = folder.join(name);
@@ -102,15 +105,18 @@ impl Tools {
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755))?;
             Ok(path)
         };
-        Ok(Self { compiler: written("cc", compiler)?, archiver: written("ar", archiver)? })
+        Ok(Self {
+            compiler: written("cc", compiler("cc"))?,
+            cpp_compiler: written("c++", compiler("c++"))?,
+            archiver: written("ar", archiver)?,
+        })
     }
 
     /// Has build scripts compile C by these tools.
     fn enter(&self, command: &mut Command, system: &str) {
         let system = system.replace('-', "_");
-        for variable in ["CC", "CXX"] {
-            command.env(format!("{variable}_{system}"), &self.compiler);
-        }
+        command.env(format!("CC_{system}"), &self.compiler);
+        command.env(format!("CXX_{system}"), &self.cpp_compiler);
         command.env(format!("AR_{system}"), &self.archiver);
     }
 }
