@@ -105,7 +105,7 @@ Commands:
               cargo xtask scvi --uri ~/census/experiment --repetitions 5 --out ~/scvi
   report    redraw results, or draw several side by side: a page, pictures and tables
               cargo xtask report results/2026-11-21-vm-example --baseline
-              cargo xtask report results/before results/after --out compared
+              cargo xtask report results/before results/after --results compared
   test      run every test of the workspace; installs mpirun, Redis and Chromium if missing; further arguments go to `cargo test`
               cargo xtask test
               cargo xtask test -p loader -- --nocapture

@@ -107,4 +107,4 @@ pub use stages::{STAGES, StageTimes};
 pub use statistics::{Spread, percentile};
 pub use store::{EPOCHS_FILE, append, append_unless_there, check_folder, read};
 pub use summary::{EntropySummary, PointSummary, StageSummary, summarize};
-pub use table::{ENTROPY_HEADER, TABLE_HEADER, UTILIZATION_HEADER, markdown, table_rows};
+pub use table::{ENTROPY_HEADER, TABLE_HEADER, UTILIZATION_HEADER, grouped, markdown, table_rows};

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     EpochRecord, GridPoint, LINK, LINK_CORES, LINK_FAULTS, PointSummary, Spread,
-    table::{decimal, grouped, markdown_table},
+    table::{grouped, markdown_table, median},
 };
 
 /// Columns of the table.
@@ -141,11 +141,6 @@ impl LinkSummary {
             median(self.server_cpu_share, 1.0, 2),
         ]
     }
-}
-
-/// A median times a factor; a dash if nothing was measured.
-fn median(spread: Option<Spread>, factor: f64, digits: usize) -> String {
-    spread.map_or_else(|| "–".to_owned(), |one| decimal(one.median * factor, digits))
 }
 
 /// One row per grid point under [`LINK_HEADER`], medians over its epochs; none for a point that was

@@ -2,7 +2,7 @@
 
 use crate::{
     PointSummary, STAGES, Spread,
-    table::{decimal, grouped, markdown_table},
+    table::{decimal, grouped, markdown_table, median},
 };
 
 /// Columns of the table; a stage's cell has wall-clock / CPU seconds.
@@ -68,10 +68,6 @@ fn seconds(spread: Option<Spread>) -> String {
         || "–".to_owned(),
         |spread| decimal(spread.median, digits(spread.median.abs())),
     )
-}
-
-fn median(spread: Option<Spread>, factor: f64, digits: usize) -> String {
-    spread.map_or_else(|| "–".to_owned(), |spread| decimal(spread.median * factor, digits))
 }
 
 /// The table as Markdown; empty if no point has timed stages, like in older results.

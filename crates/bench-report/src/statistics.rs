@@ -30,6 +30,12 @@ impl Spread {
         Some(Self { median, min, max, median_absolute_deviation, n: sorted.len() })
     }
 
+    /// `4.00 (3.50 to 5.25)`: the median, and the range.
+    pub fn format(&self, digits: usize) -> String {
+        let Self { median, min, max, .. } = self;
+        format!("{median:.digits$} ({min:.digits$} to {max:.digits$})")
+    }
+
     /// The same measurements multiplied by `factor`, which must not be negative.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {

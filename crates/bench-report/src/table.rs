@@ -224,7 +224,7 @@ pub(crate) fn decimal(value: f64, digits: usize) -> String {
 }
 
 /// `count` with thousands separators.
-pub(crate) fn grouped(count: u64) -> String {
+pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (idx, digit) in digits.chars().enumerate() {

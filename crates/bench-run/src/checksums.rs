@@ -7,7 +7,7 @@ pub type Checksums = BTreeMap<u64, Vec<u32>>;
 
 /// Says how `theirs` differ from `ours`; `None` if all samples are there and equal. `parts` are the
 /// names of a sample's checksums.
-pub fn difference(ours: &Checksums, theirs: &Checksums, parts: &[&str]) -> Option<String> {
+pub(crate) fn difference(ours: &Checksums, theirs: &Checksums, parts: &[&str]) -> Option<String> {
     for (sample, expected) in ours {
         let Some(found) = theirs.get(sample) else {
             return Some(format!("it does not deliver sample {sample}"));

@@ -73,28 +73,9 @@ impl Display {
     }
 }
 
-/// Formats a number like `1,234,567`.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (idx, digit) in digits.chars().enumerate() {
-        if idx != 0 && (digits.len() - idx).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        let told = [0, 999, 1000, 123_456, 1_234_567].map(grouped);
-        assert_eq!(told, ["0", "999", "1,000", "123,456", "1,234,567"]);
-    }
 
     #[test]
     fn nothing_is_drawn_without_a_terminal_or_quietly() {

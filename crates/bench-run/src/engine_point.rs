@@ -24,3 +24,25 @@ pub fn engine_point(spec: &PipelineSpec) -> GridPoint {
         ..GridPoint::default()
     }
 }
+
+/// The rows of each of `n_epochs`, in the order in which the engine delivers them; of an epoch that
+/// is cut off, those of its first batches.
+///
+/// # Errors
+/// The settings have no plan.
+pub fn delivered_rows(
+    spec: &PipelineSpec,
+    n_rows: u64,
+    n_epochs: u64,
+    max_batches: Option<u64>,
+) -> anyhow::Result<Vec<Vec<u64>>> {
+    let lanes = spec.batches(spec.default_lanes());
+    let most = max_batches.unwrap_or(u64::MAX).saturating_mul(spec.batch_rows);
+    let of_epoch = |epoch| {
+        let plan = spec.plan(n_rows).dealt_epoch(epoch, &lanes)?;
+        let mut rows: Vec<u64> = plan.flat_map(|block| block.delivered_rows()).collect();
+        rows.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        Ok(rows)
+    };
+    (0..n_epochs).map(of_epoch).collect()
+}

@@ -1,8 +1,13 @@
-//! Consumes the batches of an epoch like training would, and times the waits.
+//! Consumes the batches of an epoch like training would, times the waits, and makes the record.
 
 use std::time::{Duration, Instant};
 
-use bench_report::{BatchSample, Measured, accelerator_utilization, thread_cpu_secs};
+use bench_report::{
+    BatchSample, EpochRecord, GridPoint, Measured, ProcessMeter, StageTimes, Versions,
+    accelerator_utilization, thread_cpu_secs,
+};
+use jiff::Timestamp;
+use pipeline::EpochStats;
 
 /// Timing of an epoch, as its consumer measured it.
 #[derive(Debug)]
@@ -28,6 +33,81 @@ impl ConsumedEpoch {
             .and_then(|(compute, secs)| accelerator_utilization(compute, secs));
         measured
     }
+}
+
+/// Measures the process while an epoch is consumed.
+#[derive(Debug)]
+pub struct EpochMeter {
+    process: ProcessMeter,
+    start_dt: Timestamp,
+    /// When the epoch began.
+    pub start: Instant,
+}
+
+impl EpochMeter {
+    /// Begins an epoch.
+    ///
+    /// # Errors
+    /// The kernel does not report the memory of this process.
+    pub fn start() -> anyhow::Result<Self> {
+        let process = ProcessMeter::start()?;
+        Ok(Self { process, start_dt: Timestamp::now(), start: Instant::now() })
+    }
+
+    /// The record of epoch `number`, which has ended: times, CPU time and memory. The samples have
+    /// no counted values.
+    ///
+    /// # Errors
+    /// The kernel does not report the memory of this process.
+    pub fn record(
+        self,
+        number: u64,
+        point: GridPoint,
+        consumed: &ConsumedEpoch,
+    ) -> anyhow::Result<EpochRecord> {
+        let mut measured = Measured {
+            epoch: Some(number),
+            nnz: None,
+            nnz_per_sec: None,
+            start_dt: Some(self.start_dt),
+            end_dt: Some(Timestamp::now()),
+            ..consumed.measured()
+        };
+        self.process.finish(&mut measured)?;
+        let stages = StageTimes {
+            consume_wall_secs: measured.consume_secs,
+            consume_cpu_secs: Some(consumed.busy_cpu_secs),
+            ..StageTimes::default()
+        };
+        let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
+        let versions = Versions { somafeed, ..Versions::default() };
+        Ok(EpochRecord { versions, point, measured, stages, ..EpochRecord::default() })
+    }
+}
+
+/// Enters what the engine counted in the epochs of a record: bytes and, if the record is of one
+/// epoch, the blocks that were ready and the times of stages.
+pub fn enter_engine(record: &mut EpochRecord, epochs: &[EpochStats]) {
+    let measured = &mut record.measured;
+    let sum = |of: &dyn Fn(&EpochStats) -> Option<u64>| epochs.iter().map(of).sum();
+    measured.bytes_read = sum(&|stats| stats.read.bytes_read);
+    measured.bytes_decoded = sum(&|stats| stats.read.bytes_decoded);
+    measured.bytes_needed = sum(&|stats| stats.read.bytes_needed);
+    if let [stats] = epochs {
+        measured.batch_ready_blocks = stats.ready_blocks.iter().copied().map(f64::from).collect();
+        enter_stages(&mut record.stages, &stats.stages);
+    }
+    measured.fill_rates();
+}
+
+/// Enters the times of reading, decoding and waiting.
+pub fn enter_stages(record: &mut StageTimes, engine: &pipeline::StageTimes) {
+    record.read_wall_secs = Some(engine.read.wall_secs);
+    record.read_cpu_secs = engine.read.cpu_secs;
+    record.decode_wall_secs = engine.decode.map(|decode| decode.wall_secs);
+    record.decode_cpu_secs = engine.decode.and_then(|decode| decode.cpu_secs);
+    record.wait_wall_secs = Some(engine.wait.wall_secs);
+    record.wait_cpu_secs = engine.wait.cpu_secs;
 }
 
 /// What a consumer did with a batch.

@@ -12,16 +12,17 @@ use serde::de::DeserializeOwned;
 
 use crate::display::Display;
 use crate::interrupt::EXIT_CODE;
-use crate::page_cache::{PageCache, warm};
+use crate::order::Order;
 use crate::process::{Ended, ProcessSpec};
 use crate::results_folder::{ResultsFlags, data_name};
 use crate::run_info::run_info;
 use crate::session::{Rows, Session};
+use crate::workload::{POINT, Workload};
 
 /// Flags of every command that measures: where results go, and whether progress is shown.
 #[derive(Debug, Args)]
 pub struct OutputFlags {
-    /// Folder for the results [default: a new one below results/]
+    /// Folder for the results; rows are added if it has some [default: a new one below results/]
     #[arg(short = 'd', long, value_name = "FOLDER")]
     pub results: Option<PathBuf>,
     /// Show no progress
@@ -64,15 +65,14 @@ pub struct Measuring {
     /// Runs the processes.
     pub session: Session,
     rows: Rows,
-    format: fn(&EpochRecord) -> String,
+    n_done: u64,
     /// All records so far.
     pub records: Vec<MeasuredEpoch>,
 }
 
 impl Measuring {
-    /// Makes the results folder. `of` is the number of measurements and their name, for the
-    /// progress; `uri` is the place of the data; `format` formats the record of an epoch that ended
-    /// well.
+    /// Makes the results folder. `of` is the number of processes and their name, for the progress;
+    /// `uri` is the place of the data. `host` is gathered before the server of a link takes cores.
     ///
     /// # Errors
     /// The folder cannot be made or used, or the program does not know its own path.
@@ -80,25 +80,68 @@ impl Measuring {
         flags: &OutputFlags,
         of: (u64, &str),
         uri: &str,
-        format: fn(&EpochRecord) -> String,
+        host: HostInfo,
         arguments: &[OsString],
     ) -> anyhow::Result<Self> {
         let session = Session::begin(Display::new(of.0, of.1, flags.quiet))?;
-        let host = HostInfo::gather();
         let folder =
             flags.results_flags.folder(flags.results.as_deref(), &host, &data_name(uri))?;
         let revision = flags.results_flags.revision.as_deref();
         let run = run_info(revision, &BTreeMap::new(), &host, arguments)?;
-        Ok(Self { session, rows: Rows::new(folder, run, host), format, records: Vec::new() })
+        let rows = Rows::new(folder, run, host);
+        Ok(Self { session, rows, n_done: 0, records: Vec::new() })
     }
 
-    /// Reads all files of `folders` into the page cache; records have its state.
-    pub fn warm(&mut self, folders: &[PathBuf]) {
-        let state = warm(Some(folders));
-        if let PageCache::Unknown(why) = &state {
-            self.session.display.line(&format!("the page cache is not warm: {why}"));
+    /// Measures points in rounds, so that changes over time affect all alike: each point once in a
+    /// round, in a process of its own. `of_round` makes a round's point of a point and its data.
+    /// Ends after Ctrl-C.
+    ///
+    /// # Errors
+    /// A process cannot be started, or a row cannot be written.
+    pub fn measure_rounds<'a, W: Workload + 'a, P>(
+        &mut self,
+        points: &'a [P],
+        n_rounds: u64,
+        of_round: impl Fn(&'a P, u64) -> (&'a W, W::Point),
+    ) -> anyhow::Result<()> {
+        for round in 0..n_rounds {
+            for (idx, point) in points.iter().enumerate() {
+                let (workload, point) = of_round(point, round);
+                if self.measure(workload, &point, (Some(idx), round))?.is_break() {
+                    return Ok(());
+                }
+            }
         }
-        self.session.cache = state.name();
+        Ok(())
+    }
+
+    /// Measures a point in a process of its own, given its number and that of the round. Breaks
+    /// after Ctrl-C.
+    ///
+    /// # Errors
+    /// The process cannot be started, or a row cannot be written.
+    pub fn measure<W: Workload>(
+        &mut self,
+        workload: &W,
+        point: &W::Point,
+        (number, repeat): (Option<usize>, u64),
+    ) -> anyhow::Result<ControlFlow<()>> {
+        if self.session.is_stopped() {
+            return Ok(ControlFlow::Break(()));
+        }
+        let cache = workload.page_cache(&self.session);
+        let job = Job {
+            name: workload.point_name(point),
+            point: number,
+            recorded: workload.recorded(point, cache),
+            data: workload.info(),
+            n_records: workload.n_records(point),
+            repeat,
+        };
+        let order = Order { cache: cache.to_owned(), task: workload.task(point) };
+        let process = ProcessSpec::new(self.session.command(POINT), &order, workload.secrets())?
+            .over(workload.link().cloned());
+        self.run(&job, process, W::format, |record: Box<EpochRecord>| Some(*record))
     }
 
     /// Runs a process and keeps the records of its answers when it has ended, with the memory of
@@ -110,35 +153,36 @@ impl Measuring {
         &mut self,
         job: &Job,
         process: ProcessSpec<'_>,
+        format: fn(&EpochRecord) -> String,
         record_of: impl Fn(Answer) -> Option<EpochRecord>,
     ) -> anyhow::Result<ControlFlow<()>> {
         let mut found = Vec::new();
-        let (display, format) = (&self.session.display, self.format);
+        let display = &self.session.display;
+        let shown = |mut record: EpochRecord| {
+            record.data = job.data.clone();
+            record.measured.repeat = Some(job.repeat);
+            display.line(&line(&job.name, &record, format));
+            record
+        };
         let ended = self.session.run(&job.name, process, &mut |answer: Answer| {
-            if let Some(record) = record_of(answer) {
-                display.line(&line(&job.name, &record, format));
-                found.push(record);
-            }
+            found.extend(record_of(answer).map(shown));
             Ok(())
         })?;
         let mut tree = None;
         let missing = match ended {
-            Ended::Interrupted => return Ok(ControlFlow::Break(())),
-            Ended::Failed(failure) => failure.measured(),
+            Ended::Interrupted => None,
+            Ended::Failed(failure) => Some(failure.measured()),
             Ended::Done { tree: of_all } => {
                 tree = of_all;
-                Measured::failed(Status::Error, "it reported no result")
+                Some(Measured::failed(Status::Error, "it reported no result"))
             }
         };
-        if found.len() < job.n_records {
+        let is_interrupted = missing.is_none();
+        if let Some(measured) = missing.filter(|_| found.len() < job.n_records) {
             let point = job.recorded.clone();
-            let record = EpochRecord { point, measured: missing, ..EpochRecord::default() };
-            self.session.display.line(&line(&job.name, &record, format));
-            found.push(record);
+            found.push(shown(EpochRecord { point, measured, ..EpochRecord::default() }));
         }
         for mut record in found {
-            record.data = job.data.clone();
-            record.measured.repeat = Some(job.repeat);
             if let Some(tree) = tree.filter(|tree| record.measured.max_mem < Some(tree.bytes)) {
                 record.measured.max_mem = Some(tree.bytes);
                 record.measured.max_mem_processes = Some(tree.n_processes);
@@ -146,12 +190,22 @@ impl Measuring {
             self.rows.keep(&mut record)?;
             self.records.push(MeasuredEpoch { point: job.point, record });
         }
+        if is_interrupted {
+            return Ok(ControlFlow::Break(()));
+        }
+        self.n_done += 1;
+        self.session.display.position(self.n_done);
         Ok(ControlFlow::Continue(()))
     }
 
     /// The folder of the results.
     pub fn folder(&self) -> &Path {
         &self.rows.folder.path
+    }
+
+    /// The first record; its default if nothing was measured.
+    pub fn first(&self) -> EpochRecord {
+        self.records.first().map(|of| of.record.clone()).unwrap_or_default()
     }
 
     /// The exit code: failure if a process or something else failed.

@@ -1,14 +1,31 @@
 //! How a program of benchmark commands ends: its exit code, and errors as one line.
 
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 
 use crate::output::unprinted;
 use crate::secrets::{HIDDEN, Secrets};
 use crate::usage_error::UsageError;
+
+/// Runs a program on a command line (program name first) and returns its exit code: 0 for success,
+/// 1 for a failure, 2 for an invalid command line, and 130 after Ctrl-C. Errors are one line on
+/// stderr.
+pub fn run_program<Cli: Parser>(
+    arguments: impl IntoIterator<Item = OsString>,
+    perform: impl FnOnce(Cli, &[OsString]) -> anyhow::Result<ExitCode>,
+) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let secrets = Secrets::of_arguments(&arguments, storage::environment_secrets());
+    match Cli::try_parse_from(&arguments) {
+        Ok(cli) => exit_code(perform(cli, &arguments), &secrets),
+        Err(error) => refused_command_line(error, &secrets),
+    }
+}
 
 /// Returns the exit code of a command. Prints an error to stderr, with its causes, in one line
 /// without secrets; the code is then 2 for a [`UsageError`], else 1.

@@ -7,15 +7,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
-use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, Versions};
+use bench_report::{BatchSample, EpochRecord, GridPoint, Measured, Status, Versions};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::checksums::{Checksums, difference};
 use crate::order::Order;
-use crate::process::{Ended, ProcessSpec};
+use crate::process::ProcessSpec;
 use crate::secrets::Secrets;
-use crate::session::Session;
 
 /// A script that runs readers, and its Python.
 #[derive(Debug, Clone)]
@@ -61,17 +59,19 @@ pub enum ReaderAnswer {
 }
 
 /// The times of an epoch, as the script measured them. Memory is in bytes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReadEpoch {
+    #[serde(default)]
     epoch: u64,
     open_secs: f64,
     versions: BTreeMap<String, String>,
-    /// Bytes of the files of the epoch's samples.
-    file_bytes: u64,
+    /// Bytes of the files of the epoch's samples, if the script counts them.
+    file_bytes: Option<u64>,
     /// Seconds of the wait for each batch, seconds spent on it, and its samples.
     batches: Vec<(f64, f64, u64)>,
+    #[serde(default)]
     end_wait_secs: f64,
-    n_bytes: u64,
+    n_bytes: Option<u64>,
     /// Seconds since 1970.
     start_time: f64,
     end_time: f64,
@@ -82,31 +82,64 @@ pub struct ReadEpoch {
 }
 
 impl ReadEpoch {
-    /// The record of the epoch.
-    pub fn record(&self, point: GridPoint) -> EpochRecord {
+    /// The number of the epoch.
+    pub fn number(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Formats the versions, that of `first` first.
+    pub fn format_versions(&self, first: &str) -> String {
+        format_versions(&self.versions, first)
+    }
+
+    /// The outcome of the epoch; a failure if numbers are impossible, since they come from another
+    /// program.
+    pub fn measured(&self) -> Measured {
+        let secs = [
+            self.open_secs,
+            self.end_wait_secs,
+            self.start_time,
+            self.end_time,
+            self.cpu_user_secs,
+            self.cpu_system_secs,
+        ];
+        let of_batches = self.batches.iter().flat_map(|(wait, consume, _)| [wait, consume]);
+        if let Some(bad) = secs.iter().chain(of_batches).find(|secs| !(0.0..1e11).contains(*secs)) {
+            return Measured::failed(Status::Error, format!("it says that something took {bad} s"));
+        }
         let batches: Vec<BatchSample> = self.batches.iter().map(batch_sample).collect();
         let cpu_secs = self.cpu_user_secs + self.cpu_system_secs;
-        let measured = Measured {
+        Measured {
             epoch: Some(self.epoch),
             nnz: None,
             nnz_per_sec: None,
             start_dt: timestamp(self.start_time),
             end_dt: timestamp(self.end_time),
             open_secs: (self.epoch == 0).then_some(self.open_secs),
-            bytes_read: Some(self.file_bytes),
-            bytes_needed: Some(self.n_bytes),
+            bytes_read: self.file_bytes,
+            bytes_needed: self.n_bytes,
             cpu_secs: Some(cpu_secs),
             cpu_user_secs: Some(self.cpu_user_secs),
             cpu_system_secs: Some(self.cpu_system_secs),
             start_mem_bytes: Some(self.start_mem_bytes),
             max_mem: Some(self.max_mem),
             ..Measured::from_batches(&batches, self.end_wait_secs)
-        };
-        let versions: Vec<String> =
-            self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
-        let versions = Versions { peer: Some(versions.join(", ")), ..Versions::default() };
-        EpochRecord { versions, point, measured, ..EpochRecord::default() }
+        }
     }
+
+    /// The record of the epoch.
+    pub fn record(&self, point: GridPoint) -> EpochRecord {
+        let versions = Versions { peer: Some(self.format_versions("")), ..Versions::default() };
+        EpochRecord { versions, point, measured: self.measured(), ..EpochRecord::default() }
+    }
+}
+
+/// Formats versions like `tiledbsoma-ml 0.1.0, torch 2.11.0`, that of `first` first.
+pub fn format_versions(versions: &BTreeMap<String, String>, first: &str) -> String {
+    let own = versions.iter().filter(|(name, _)| *name == first);
+    let others = versions.iter().filter(|(name, _)| *name != first);
+    let all = own.chain(others).map(|(name, version)| format!("{name} {version}"));
+    all.collect::<Vec<_>>().join(", ")
 }
 
 fn batch_sample(&(wait_secs, consume_secs, n_rows): &(f64, f64, u64)) -> BatchSample {
@@ -116,31 +149,6 @@ fn batch_sample(&(wait_secs, consume_secs, n_rows): &(f64, f64, u64)) -> BatchSa
 fn timestamp(secs: f64) -> Option<Timestamp> {
     let since_epoch = SignedDuration::try_from_secs_f64(secs).ok()?;
     Timestamp::from_duration(since_epoch).ok()
-}
-
-/// Runs a process that reports checksums of samples. Returns what is wrong with them; `None` if
-/// they are those that are `expected`. `parts` are the names of a sample's checksums.
-///
-/// # Errors
-/// The process cannot be started.
-pub fn check_reader(
-    session: &Session,
-    (name, process): (&str, ProcessSpec<'_>),
-    expected: &Checksums,
-    parts: &[&str],
-) -> anyhow::Result<Option<String>> {
-    let mut found = Checksums::new();
-    let ended = session.run(name, process, &mut |answer: ReaderAnswer| {
-        if let ReaderAnswer::Checksum { sample, crc32 } = answer {
-            found.insert(sample, crc32);
-        }
-        Ok(())
-    })?;
-    Ok(match ended {
-        Ended::Failed(failure) => Some(failure.message),
-        Ended::Interrupted => Some("interrupted".to_owned()),
-        Ended::Done { .. } => difference(expected, &found, parts),
-    })
 }
 
 #[cfg(test)]
@@ -163,5 +171,22 @@ mod tests {
         assert_eq!((measured.epoch, measured.open_secs), (Some(1), None));
         assert_eq!(measured.start_dt.map(Timestamp::as_second), Some(1000));
         assert_eq!(record.versions.peer.as_deref(), Some("blosc 1, torch 2"));
+    }
+
+    #[test]
+    fn a_script_need_not_number_epochs_nor_count_files() {
+        let line = r#"{"Read": {"open_secs": 0.5, "versions": {}, "batches": [[2.0, 0.5, 4], [1.0, 0.5, 4]],
+            "n_bytes": 800, "start_time": 1000.0, "end_time": 1004.0, "cpu_user_secs": 1.5,
+            "cpu_system_secs": 0.25, "start_mem_bytes": 10, "max_mem": 99}}"#;
+        let read = |line: &str| match serde_json::from_str(line).unwrap() {
+            ReaderAnswer::Read(epoch) => epoch.measured(),
+            other => panic!("{other:?}"),
+        };
+        let measured = read(line);
+        assert_eq!((measured.elapsed, measured.elapsed_after_first), (Some(4.0), Some(1.5)));
+        assert_eq!((measured.n_rows, measured.n_rows_after_first), (Some(8), Some(4)));
+        assert_eq!((measured.epoch, measured.bytes_read), (Some(0), None));
+        let message = read(&line.replace("0.25", "-1")).message.unwrap();
+        assert!(message.contains("took -1 s"), "{message}");
     }
 }

@@ -32,12 +32,19 @@ impl<'a> Side<'a> {
         Self { name: name.into(), rounds: Rounds::of(records) }
     }
 
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its rounds.
+    pub fn rounds(&self) -> &Rounds<'a> {
+        &self.rounds
+    }
+
     fn row(&self, ours: &Side<'_>, units: &SampleUnits) -> String {
-        let spread = |spread: Option<Spread>, digits: usize| {
-            spread.map_or_else(String::new, |of| {
-                format!("{:.digits$} ({:.digits$} to {:.digits$})", of.median, of.min, of.max)
-            })
-        };
+        let spread =
+            |of: Option<Spread>, digits| of.map(|of| of.format(digits)).unwrap_or_default();
         let number = |spread: Option<Spread>, digits: usize| {
             spread.map_or_else(String::new, |of| format!("{:.digits$}", of.median))
         };

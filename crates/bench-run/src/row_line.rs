@@ -1,8 +1,7 @@
 //! Formats a row as a line of text.
 
-use bench_report::{EpochRecord, GridPoint, Measured, Status};
+use bench_report::{EpochRecord, GridPoint, Measured, Status, grouped};
 
-use crate::display::grouped;
 use crate::limits::format_rate;
 
 /// Formats a record as a line. `n_repeats` is the number of times that the run measures each point.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::marker::PhantomData;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, ensure};
@@ -11,6 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::kernel;
 use crate::order::{Event, Order};
+use crate::page_cache::{Cold, PageCache, cool};
 use crate::secrets::Secrets;
 
 /// Least time between two reports of progress.
@@ -73,6 +75,16 @@ impl<Answer: Serialize> Reporter<Answer> {
     /// Reports the first line of a warning.
     pub fn warn(&mut self, message: &str) -> anyhow::Result<()> {
         self.print(&Event::Warning { message: one_line(message) })
+    }
+
+    /// Removes all files of `folders` from the page cache; returns the state's name, and warns if
+    /// the cache is not cold.
+    pub fn cool(&mut self, folders: Option<&[PathBuf]>, how: Cold) -> anyhow::Result<String> {
+        let state = cool(folders, how);
+        if let PageCache::Unknown(why) = &state {
+            self.warn(&format!("the page cache is not cold: {why}"))?;
+        }
+        Ok(state.name().to_owned())
     }
 
     /// Reports that the task is prepared, and waits for the signal to begin

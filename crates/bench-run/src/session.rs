@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Context as _;
-use bench_report::{EpochRecord, HostInfo, RunInfo, append, append_unless_there};
+use bench_report::{EpochRecord, HostInfo, RunInfo, append, append_unless_there, grouped};
 use serde::de::DeserializeOwned;
 
-use crate::display::{Display, grouped};
+use crate::display::Display;
 use crate::interrupt;
 use crate::order::Event;
-use crate::page_cache;
+use crate::page_cache::{self, Cold, PageCache};
 use crate::process::{Ended, ProcessSpec};
 use crate::program::Program;
 use crate::results_folder::ResultsFolder;
@@ -71,6 +71,33 @@ impl Session {
     /// The flag that Ctrl-C sets.
     pub fn interrupted(&self) -> &'static AtomicBool {
         self.interrupted
+    }
+
+    /// Reads all files of `folders` into the page cache.
+    pub fn warm(&mut self, folders: Option<&[PathBuf]>) {
+        self.cache = self.state("warm", &page_cache::warm(folders));
+    }
+
+    /// Removes all files of `folders` from the page cache; returns the state's name.
+    pub fn cool(&self, folders: Option<&[PathBuf]>, how: Cold) -> &'static str {
+        self.state("cold", &page_cache::cool(folders, how))
+    }
+
+    /// The name of the state. Says why it is not the one that was `wanted`.
+    fn state(&self, wanted: &str, state: &PageCache) -> &'static str {
+        if let PageCache::Unknown(why) = state {
+            self.display.line(&format!("the page cache is not {wanted}: {why}"));
+        }
+        state.name()
+    }
+
+    /// Prints the path of a written file: to stdout, or to stderr if that has JSON objects.
+    pub fn print_path(&self, path: &Path, has_json: bool) {
+        if has_json {
+            self.display.line(&path.display().to_string());
+        } else {
+            crate::print_line!("{}", path.display());
+        }
     }
 
     /// Reads the data's files into the page cache again if it was warm.

@@ -12,10 +12,9 @@ use std::time::Instant;
 use anyhow::{Context as _, bail};
 use bench_report::{HostInfo, Measured, ProcessMeter, Spread};
 use bench_run::{
-    Display, Ended, INTERRUPTED_EXIT_CODE, LinkAccess, Order, ProcessSpec, Session, UsageError,
-    grouped, print_line, print_message, warm,
+    Display, Ended, INTERRUPTED_EXIT_CODE, LinkAccess, Order, ProcessSpec, Session, TableStyle,
+    UsageError, grouped, print_line, print_message, text_table, warm,
 };
-use comfy_table::{CellAlignment, Table, presets};
 use grid_point::{Data, DataSource};
 use serde::{Deserialize, Serialize};
 use soma_io::{
@@ -347,15 +346,6 @@ fn read(ReadTask { data, kind, seed }: &ReadTask) -> anyhow::Result<u64> {
         .context("the process's memory is not known")
 }
 
-fn table(header: &[&str], n_words: usize, rows: &[Vec<String>]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
-    table.set_header(header);
-    for row in rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut().skip(n_words) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
+fn table(header: &[&str], n_words: usize, rows: &[Vec<String>]) -> String {
+    text_table(TableStyle::Markdown, header, &header[..n_words], rows)
 }

@@ -18,7 +18,6 @@ mod prepare;
 mod ratio;
 mod report;
 mod side;
-mod text_table;
 mod work;
 
 use std::collections::BTreeMap;
@@ -58,7 +57,7 @@ pub fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode>
     };
     let host = HostInfo::gather();
     let mut servers = args.link.servers(&host)?;
-    let mut session = Session::begin(Display::counting("copies", args.quiet))?;
+    let mut session = Session::begin(Display::counting("copies", args.output.quiet))?;
     let scripts = scripts(args)?;
     let jobs = jobs(args, &session, servers.as_mut())?;
     if args.check {
@@ -71,10 +70,10 @@ pub fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode>
         bail!("there is nothing to compare with: {}", why.join("; "));
     }
     let metadata = pairs("-M/--metadata", &args.metadata)?;
-    let revision = args.results_flags.revision.as_deref();
+    let revision = args.output.results_flags.revision.as_deref();
     let run = run_info(revision, &metadata, &host, arguments)?;
     let name = format!("peers-{}", jobs[0].data.name());
-    let folder = args.results_flags.folder(args.results.as_deref(), &host, &name)?;
+    let folder = args.output.results_flags.folder(args.output.results.as_deref(), &host, &name)?;
     session.cache = warm(jobs[0].data.folders().as_deref()).name();
     let opened = &jobs[0].opened;
     session.display.line(&format!(
@@ -100,7 +99,7 @@ pub fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode>
     };
     let data = &jobs[0].data;
     let sides = sides(args, &mut comparison, data, &available.peers, servers.as_mut());
-    let compared = compare_all(&mut comparison, &jobs, &sides, args.quiet);
+    let compared = compare_all(&mut comparison, &jobs, &sides, args.output.quiet);
     comparison.session.display.finish();
     let closed = comparison.close();
     compared?;

@@ -46,7 +46,7 @@ pub fn run(args: &ReadChunksArgs) -> anyhow::Result<ExitCode> {
     let data = data(args)?;
     let (x, joinids) = open(&data)?;
     let n_genes = Some(args.n_vars).filter(|n| *n != 0).unwrap_or(u64::MAX).min(x.shape().1);
-    let order = order::write(&joinids, args.soma_chunk_size, shuffle, args.rng_seed)?;
+    let order = order::write(&joinids, args.soma_chunk_size, shuffle, args.seed)?;
     let host = HostInfo::gather();
     let n_runs = ways.len() as u64 * args.repetitions;
     let mut session = Session::begin(Display::new(n_runs, "runs", args.quiet))?;
@@ -78,7 +78,7 @@ pub fn run(args: &ReadChunksArgs) -> anyhow::Result<ExitCode> {
     let described = report::Described {
         uri: rounds.data.uri.to_string(),
         shuffle: shuffle.name(),
-        seed: args.rng_seed,
+        seed: args.seed,
         chunk_rows: args.soma_chunk_size,
         n_genes,
         n_cells: rounds.n_cells,

@@ -20,11 +20,8 @@ pub(crate) use open::{pipeline, plain_memory};
 pub(crate) use point::point_for_tests;
 pub(crate) use point::{Consumer, Point, STORED_FORM};
 pub(crate) use read_limit::LimitFlags;
-pub(crate) use run::{CubeMeasuring, DataFlags};
+pub(crate) use run::{Cubes, DataFlags};
 pub(crate) use settings::{
     Augment, BatchElement, Copies, Memory, Mode, Release, Settings, Strategy,
 };
-pub(crate) use task::CubeData;
-
-/// The subcommand that measures a point; hidden.
-pub(crate) const SUBCOMMAND: &str = "point";
+pub(crate) use task::{CubeData, CubeWork};

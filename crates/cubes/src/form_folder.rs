@@ -33,7 +33,7 @@ impl FormFolder {
     pub(crate) fn shared(folder: PathBuf) -> Result<Self, Error> {
         create_folder(&folder)?;
         let place = folder.join(UNFINISHED);
-        let refused = |problem| Error::Place { path: folder.clone(), problem };
+        let refused = |problem| Error::Place { path: folder.clone(), what: "data set", problem };
         let place = place.to_str().ok_or_else(|| refused("its name is not valid UTF-8"))?;
         let claim = Destination::claim(place, Existing::Keep, &[])?;
         create_folder(Path::new(claim.uri()))?;

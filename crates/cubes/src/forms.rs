@@ -13,11 +13,11 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::form_folder::FormFolder;
 use crate::generate::Segmentation;
-use crate::memory::resized;
 use crate::normalization::Normalization;
-use crate::parallel::Threads;
 use crate::precision::Precision;
 use crate::zarr_store::{ZarrCodec, ZarrSpec, ZarrStore};
+use bench_run::Threads;
+use bench_run::reserved;
 use images::Form;
 
 /// Specifies which forms are written, and how.
@@ -67,7 +67,7 @@ impl FormSpec {
         if self.forms.is_empty() {
             return Err(Error::Settings { problem: "no form was chosen".to_owned() });
         }
-        crate::generate::check("the level of blosc", f64::from(self.level), 0.0, 9.0)
+        Error::check_size("the level of blosc", f64::from(self.level), (0.0, 9.0))
     }
 
     /// The settings of a form.
@@ -207,7 +207,7 @@ impl<'a> CubeWriter<'a> {
             return Ok(written);
         }
         let mut halves = std::mem::take(&mut self.halves);
-        resized(&mut halves, cube.len(), "a cube of 16 bits")?.convert_from_f32_slice(cube);
+        reserved(&mut halves, cube.len(), "a cube of 16 bits")?.convert_from_f32_slice(cube);
         let precision = Precision::of(cube, &halves);
         if !precision.largest.is_finite() {
             return Err(Error::bad_file(image.path, "it has a value that exceeds 16 bits, 65,504"));

@@ -20,16 +20,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use storage::{Destination, Existing};
-
 use crate::Error;
 use crate::forms::FormSpec;
-use crate::parallel::Threads;
 use crate::precision::Precision;
+use bench_run::{Threads, claim};
 pub(crate) use cube::Segmentation;
 pub use cube::{GeneratedImage, image};
 pub use spec::CubeSpec;
-pub(crate) use spec::check;
 use write::write_images;
 
 /// Specifies a data set to generate.
@@ -75,24 +72,12 @@ pub fn generate(
     let started = Instant::now();
     spec.cubes.check()?;
     spec.forms.check()?;
-    let threads = Threads { n_threads: spec.n_threads, interrupted: spec.interrupted };
-    let destination = claim(folder)?;
+    let threads =
+        Threads { name: "cubes", n_threads: spec.n_threads, interrupted: spec.interrupted };
+    let destination = claim(folder, "data set")?;
     let leftover = destination.leftover().map(Into::into);
     let precision = write_images(Path::new(destination.uri()), spec, &threads, progress)?;
     threads.check_interrupted()?;
     let n_bytes = destination.publish()?.unwrap_or(0);
     Ok(GenerateReport { n_bytes, precision, seconds: started.elapsed().as_secs_f64(), leftover })
-}
-
-/// Claims the folder. A data set appears there whole or not at all.
-fn claim(folder: &Path) -> Result<Destination, Error> {
-    let refused = |problem| Error::Place { path: folder.to_owned(), problem };
-    let text = folder.to_str().ok_or_else(|| refused("its name is not valid UTF-8"))?;
-    if folder.file_name().is_none() {
-        return Err(refused("it does not end with a name"));
-    }
-    if storage::local_path(text).is_none() {
-        return Err(refused("cubes are written to a local folder; copy it from there"));
-    }
-    Ok(Destination::claim(text, Existing::Keep, &[])?)
 }

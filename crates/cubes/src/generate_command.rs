@@ -1,15 +1,13 @@
 //! The command `generate`: image cubes from a seed.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench_run::{
-    Display, INTERRUPTED_EXIT_CODE, UsageError, grouped, print_message, watch_interrupts,
-};
+use bench_run::{Display, finished, grouped, show_leftover, watch_interrupts};
 use bytesize::ByteSize;
 use clap::Args;
 
-use crate::Error;
 use crate::form_flags::{FormFlags, format_precision};
 use crate::generate::{CubeSpec, GenerateReport, GenerateSpec, generate};
 use images::Form;
@@ -49,7 +47,7 @@ pub(crate) struct GenerateArgs {
     #[command(flatten)]
     forms: FormFlags,
     /// Threads; each writes an image of its own [default: one per processor]
-    #[arg(long, value_name = "N")]
+    #[arg(short = 't', long, value_name = "N")]
     threads: Option<usize>,
     /// Show no progress
     #[arg(short = 'q', long)]
@@ -94,18 +92,11 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     display.line(&format!("writing {} to {folder}", format_data(&spec)));
     let report = generate(&args.folder, &spec, &mut |n_images| display.position(n_images));
     display.finish();
-    let report = match report {
-        Err(Error::Interrupted) => {
-            print_message!("interrupted: no data set was written");
-            return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
-        }
-        Err(error) if error.is_usage() => return Err(UsageError::new(error.to_string()).into()),
-        outcome => outcome?,
+    let report = match finished(report, "no data set was written")? {
+        ControlFlow::Continue(report) => report,
+        ControlFlow::Break(code) => return Ok(code),
     };
-    if let Some(leftover) = &report.leftover {
-        let leftover = leftover.display();
-        display.line(&format!("{leftover}: removed what a killed run had left there"));
-    }
+    show_leftover(&display, &report.leftover);
     display.line(&format!("{folder}: {}", format_report(&spec, &report)));
     if let Some(precision) = &report.precision {
         display.line(&format_precision(precision));

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Error;
-use crate::error::Cause;
 use crate::forms::FormSettings;
+use bench_run::Cause;
 
 /// Name of the list in the folder of the data.
 pub(crate) const LIST_FILE: &str = "images.json";
@@ -73,7 +73,7 @@ impl ImageList {
     /// Reads the list of a folder; `None` if it has none.
     pub(crate) fn read(folder: &Path) -> Result<Option<Self>, Error> {
         let path = folder.join(LIST_FILE);
-        let failed = |source: Cause| Error::Source { path: path.clone(), source };
+        let failed = |source: Cause| Error::Source { what: "cubes", path: path.clone(), source };
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -32,10 +32,10 @@
 //! ```
 
 mod bench;
+mod checksums;
 mod cli;
 mod curves;
 mod device;
-mod error;
 mod figures;
 mod form_flags;
 mod form_folder;
@@ -43,10 +43,7 @@ mod forms;
 pub mod generate;
 mod generate_command;
 mod image_list;
-mod memory;
 mod normalization;
-mod parallel;
-mod peers;
 mod peers_command;
 mod precision;
 pub mod preprocess;
@@ -63,34 +60,23 @@ mod zarr_store;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use bench_run::{Secrets, exit_code, refused_command_line};
-use clap::Parser as _;
+use bench_run::run_program;
 
+pub use bench_run::DataError as Error;
 use cli::{Cli, Command};
-pub use error::Error;
 pub use forms::FormSpec;
 pub use images::Form;
 pub use normalization::Normalization;
 pub use precision::Precision;
 pub use zarr_store::ZarrCodec;
 
-/// Runs the program on a command line (program name first) and returns its exit code.
-///
-/// The code is 0 for success, 1 for a failure, 2 for an invalid command line, and 130 after Ctrl-C.
-/// Errors are one line on stderr.
+/// Runs the program on a command line ([`run_program`]).
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let secrets = Secrets::of_arguments(&arguments, storage::environment_secrets());
-    let cli = match Cli::try_parse_from(&arguments) {
-        Ok(cli) => cli,
-        Err(error) => return refused_command_line(error, &secrets),
-    };
-    let outcome = match cli.command {
+    run_program(arguments, |cli: Cli, arguments| match cli.command {
         Command::Generate(args) => generate_command::run(&args),
         Command::Preprocess(args) => preprocess_command::run(&args),
-        Command::Sweep(args) => sweep_command::run(&args, &arguments),
-        Command::Peers(args) => peers_command::run(&args, &arguments),
+        Command::Sweep(args) => sweep_command::run(&args, arguments),
+        Command::Peers(args) => peers_command::run(&args, arguments),
         Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),
-    };
-    exit_code(outcome, &secrets)
+    })
 }

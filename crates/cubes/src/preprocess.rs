@@ -18,11 +18,11 @@ use crate::Error;
 use crate::form_folder::FormFolder;
 use crate::forms::{CubeWriter, FormSettings, FormSpec, Forms, NewImage};
 use crate::image_list::LIST_FILE;
-use crate::memory::resized;
-use crate::parallel::Threads;
 use crate::precision::Precision;
 use crate::segmentation::read_segmentation;
 use crate::zarr_store::ZarrSpec;
+use bench_run::Threads;
+use bench_run::reserved;
 use images::Form;
 use source::Source;
 
@@ -95,7 +95,8 @@ pub fn preprocess(
         ..PreprocessReport::default()
     };
     started(n_images);
-    let threads = Threads { n_threads: spec.n_threads, interrupted: spec.interrupted };
+    let threads =
+        Threads { name: "cubes", n_threads: spec.n_threads, interrupted: spec.interrupted };
     let mut images: Vec<Option<ConvertedImage>> = (0..n_images).map(|_| None).collect();
     let mut skipped: Vec<(u64, Error)> = Vec::new();
     let mut n_done = 0;
@@ -154,7 +155,8 @@ fn check_settings(
 
 /// Whether there is a file in a folder, which need not exist.
 fn has_files(folder: &Path) -> Result<bool, Error> {
-    let failed = |error| Error::Source { path: folder.to_owned(), source: Box::new(error) };
+    let failed =
+        |error| Error::Source { what: "cubes", path: folder.to_owned(), source: Box::new(error) };
     match fs::read_dir(folder) {
         Ok(mut entries) => entries
             .try_fold(false, |found, entry| Ok(found || entry?.path().is_file()))
@@ -233,7 +235,7 @@ impl<'a> Converter<'a> {
 
     /// Reads and decodes a file of the shape of the data set.
     fn read_cube(&mut self, path: &Path) -> Result<(), Error> {
-        let bad = |error: crate::error::Cause| Error::bad_file(path, error);
+        let bad = |error: bench_run::Cause| Error::bad_file(path, error);
         read_file(path, &mut self.file)?;
         let file = CubeFile::parse(FileFormat::Tivita, &self.file).map_err(|e| bad(e.into()))?;
         let shape = self.source.list.shape;
@@ -241,7 +243,7 @@ impl<'a> Converter<'a> {
             let found = &array.shape;
             return Err(bad(format!("its shape is {found:?}; expected {shape:?}").into()));
         }
-        let cube = resized(&mut self.cube, shape.iter().product(), "a cube")?;
+        let cube = reserved(&mut self.cube, shape.iter().product(), "a cube")?;
         let bytes = bytemuck::must_cast_slice_mut(cube);
         file.decode(0, bytes, &mut self.scratch).map_err(|error| bad(error.into()))
     }

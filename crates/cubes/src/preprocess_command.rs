@@ -1,15 +1,13 @@
 //! The command `preprocess`: cubes of Tivita's files in other forms.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench_run::{
-    Display, INTERRUPTED_EXIT_CODE, UsageError, grouped, print_message, watch_interrupts,
-};
+use bench_run::{Display, finished, grouped, print_message, show_leftover, watch_interrupts};
 use bytesize::ByteSize;
 use clap::Args;
 
-use crate::Error;
 use crate::form_flags::{FormFlags, format_precision};
 use crate::preprocess::{PreprocessReport, PreprocessSpec, preprocess};
 use images::Form;
@@ -28,7 +26,7 @@ pub(crate) struct PreprocessArgs {
     #[arg(long)]
     skip_bad: bool,
     /// Threads; each converts a cube of its own [default: one per processor]
-    #[arg(long, value_name = "N")]
+    #[arg(short = 't', long, value_name = "N")]
     threads: Option<usize>,
     /// Show no progress
     #[arg(short = 'q', long)]
@@ -57,18 +55,12 @@ pub(crate) fn run(args: &PreprocessArgs) -> anyhow::Result<ExitCode> {
     );
     let display = display.into_inner().unwrap_or_else(|| Display::counting("cubes", args.quiet));
     display.finish();
-    let report = match outcome {
-        Err(Error::Interrupted) => {
-            print_message!("interrupted: what was finished stays, and the next run does the rest");
-            return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
-        }
-        Err(error) if error.is_usage() => return Err(UsageError::new(error.to_string()).into()),
-        outcome => outcome?,
+    let report = match finished(outcome, "what was finished stays, and the next run does the rest")?
+    {
+        ControlFlow::Continue(report) => report,
+        ControlFlow::Break(code) => return Ok(code),
     };
-    for leftover in &report.leftovers {
-        let leftover = leftover.display();
-        display.line(&format!("{leftover}: removed what a killed run had left there"));
-    }
+    show_leftover(&display, &report.leftovers);
     display.line(&format!("{data}: {}", format_report(&args.to, &report)));
     if let Some(precision) = &report.precision {
         display.line(&format_precision(precision));
@@ -113,6 +105,7 @@ fn format_report(forms: &[Form], report: &PreprocessReport) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
 
     #[test]
     fn a_report_has_numbers_sizes_and_rates() {

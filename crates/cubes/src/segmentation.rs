@@ -4,9 +4,9 @@ use arrays::ElementType;
 use images::files::{CubeFile, DecodeScratch, FileFormat, StoredArray, blosc};
 
 use crate::Error;
-use crate::error::Cause;
 use crate::form_folder::FormFolder;
 use crate::generate::Segmentation;
+use bench_run::Cause;
 
 /// Folder of the segmentations in the folder of the data.
 pub(crate) const SEGMENTATIONS: &str = "segmentations";

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use images::Form;
 
 use crate::bench::{
-    Augment, BatchElement, Consumer, Copies, CubeMeasuring, DataFlags, Floor, LimitFlags, Memory,
+    Augment, BatchElement, Consumer, Copies, CubeWork, Cubes, DataFlags, Floor, LimitFlags, Memory,
     Mode, Point, Release, Settings, Strategy,
 };
 use crate::device::{DeviceSpec, TorchProcessor, TorchSpec, torch};
@@ -48,7 +48,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "N", default_value_t = 2)]
     warmup: u64,
     /// Repetitions with seeds of their own, in rounds over all points, each in a new process
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, alias = "repeat", value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     repetitions: u64,
     /// Batches after which an epoch is cut off; 0 for all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 0)]
@@ -326,43 +326,25 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let floors = args.floors(&points);
     let n_runs = floors.len() as u64 + points.len() as u64 * args.repetitions;
     let forms: Vec<Form> = points.iter().map(|point| point.settings.form).collect();
-    let mut measuring = CubeMeasuring::begin(&args.data, &forms, (n_runs, "runs"), arguments)?;
-    measure(&mut measuring, (&floors, &points), args)?;
-    measuring.runs.session.display.finish();
-    let report = Report::new(&measuring, &points, args.warmup, args.published);
+    let cubes = Cubes::open(&args.data)?;
+    let mut measuring = cubes.begin(&args.data, &forms, (n_runs, "runs"), arguments)?;
+    let floors: Vec<CubeWork> = floors.into_iter().map(CubeWork::Floor).collect();
+    for floor in &floors {
+        if measuring.measure(&cubes, floor, (None, 0))?.is_break() {
+            break;
+        }
+    }
+    measuring.measure_rounds(&points, args.repetitions, |point, round| {
+        let seed = point.seed.wrapping_add(round);
+        (&cubes, CubeWork::Load(Box::new(Point { seed, ..point.clone() })))
+    })?;
+    measuring.session.display.finish();
+    let report = Report::new((&measuring, &cubes), &points, args.warmup, args.published);
     print_line!("{}", report.table());
     for path in report.write().context("cannot write the report")? {
         print_line!("{}", path.display());
     }
-    Ok(measuring.runs.verdict_unless(false))
-}
-
-/// Measures the floors and then all points, round by round, so that changes over time affect all
-/// alike.
-fn measure(
-    measuring: &mut CubeMeasuring,
-    (floors, points): (&[Floor], &[Point]),
-    args: &SweepArgs,
-) -> anyhow::Result<()> {
-    let mut n_done = 0;
-    for floor in floors {
-        if measuring.measure_floor(*floor)?.is_break() {
-            return Ok(());
-        }
-        n_done += 1;
-        measuring.runs.session.display.position(n_done);
-    }
-    for repeat in 0..args.repetitions {
-        for (idx, point) in points.iter().enumerate() {
-            let point = Point { seed: point.seed.wrapping_add(repeat), ..point.clone() };
-            if measuring.measure((idx, &point), repeat)?.is_break() {
-                return Ok(());
-            }
-            n_done += 1;
-            measuring.runs.session.display.position(n_done);
-        }
-    }
-    Ok(())
+    Ok(measuring.verdict_unless(false))
 }
 
 #[cfg(test)]

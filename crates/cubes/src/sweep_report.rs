@@ -6,9 +6,9 @@ use anyhow::Context as _;
 use bench_report::{
     Bar, BarChart, BarGroup, BarKind, EPOCHS_FILE, Floor, MeanStd, draw_bars, to_png, write_text,
 };
-use bench_run::format_rate;
+use bench_run::{Measuring, format_rate};
 
-use crate::bench::{Consumer, CubeMeasuring, Point, Strategy};
+use crate::bench::{Consumer, Cubes, Point, Strategy};
 use crate::device::TorchProcessor;
 use crate::figures::{DECODER, DEVICE, DISK, NamedCurve, color, draw_curves};
 use crate::published::{LIMIT, N_CUBES, NOTE, PUBLISHED};
@@ -16,7 +16,8 @@ use crate::summary::{FloorSecs, Summary};
 
 /// The results of a sweep.
 pub(crate) struct Report<'a> {
-    measuring: &'a CubeMeasuring,
+    measuring: &'a Measuring,
+    n_cubes: u64,
     rows: Vec<Row<'a>>,
     has_published: bool,
 }
@@ -50,19 +51,20 @@ impl Row<'_> {
 
 impl<'a> Report<'a> {
     pub(crate) fn new(
-        measuring: &'a CubeMeasuring,
+        (measuring, cubes): (&'a Measuring, &Cubes),
         points: &'a [Point],
         warmup: u64,
         has_published: bool,
     ) -> Self {
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let records = &measuring.runs.records;
+        let records = &measuring.records;
         let row = |(idx, point)| {
             let summary = Summary::of((idx, point), records, warmup);
             let floors = FloorSecs::of(&summary, records, n_cores);
             Row { summary, floors }
         };
-        Self { measuring, rows: points.iter().enumerate().map(row).collect(), has_published }
+        let rows = points.iter().enumerate().map(row).collect();
+        Self { measuring, n_cubes: cubes.n_cubes, rows, has_published }
     }
 
     /// The table in Markdown: a row for each point.
@@ -113,7 +115,7 @@ impl<'a> Report<'a> {
 
     /// Writes the README and the figures beside the rows; returns the paths.
     pub(crate) fn write(&self) -> anyhow::Result<Vec<PathBuf>> {
-        let folder = self.measuring.runs.folder();
+        let folder = self.measuring.folder();
         let mut paths = vec![folder.join(EPOCHS_FILE)];
         let mut pictures = String::new();
         for (name, title, svg) in self.figures()? {
@@ -129,9 +131,8 @@ impl<'a> Report<'a> {
     }
 
     fn page(&self, pictures: &str) -> String {
-        let first = self.measuring.runs.records.first().map(|of| &of.record);
-        let command = first.map(|record| record.run.command.as_str()).unwrap_or_default();
-        let host = first.map(|record| record.host.host.as_str()).unwrap_or_default();
+        let first = self.measuring.first();
+        let (command, host) = (first.run.command, first.host.host);
         let device = self.device_sentences();
         let published = if self.has_published { format!("\n{NOTE}.\n") } else { String::new() };
         let factors = self.factors();
@@ -144,7 +145,7 @@ impl<'a> Report<'a> {
              own. Floors: the bytes that were read over the limit or, without one, over the rate \
              of a plain read; a decoder alone, times the threads that load (at most the cores); \
              the steps of the device.\n\n{}\n{factors}{pictures}{published}",
-            self.measuring.n_cubes(),
+            self.n_cubes,
             self.table(),
         )
     }
@@ -216,7 +217,7 @@ impl<'a> Report<'a> {
             Some(self.published(row)?.secs * n_cubes / N_CUBES as f64)
         };
         BarChart {
-            title: format!("duration of an epoch of {} cubes", self.measuring.n_cubes()),
+            title: format!("duration of an epoch of {} cubes", self.n_cubes),
             y_name: "s",
             notes: self.notes(),
             groups: self.groups(|row| row.summary.secs, floors, published),

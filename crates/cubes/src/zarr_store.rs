@@ -11,10 +11,10 @@ use zarrs::array::{Array, ArrayMetadata, CodecOptions, Element};
 use zarrs::filesystem::FilesystemStore;
 
 use crate::Error;
-use crate::error::Cause;
 use crate::form_folder::FormFolder;
 use crate::forms::FormSpec;
 use crate::generate::Segmentation;
+use bench_run::Cause;
 
 /// The compression of Zarr's chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -9,11 +9,8 @@ mod point;
 mod run;
 mod task;
 
-pub(crate) use far::sentence;
+pub(crate) use far::{FarAccess, sentence};
 pub(crate) use measure::serve;
 pub(crate) use point::{PART, Point, Strategy, THREADS};
-pub(crate) use run::{BenchFlags, DataFlags, Job, Measuring, megabytes_per_second};
+pub(crate) use run::{BenchFlags, DataFlags, Fields, delivered_bytes, megabytes_per_second};
 pub(crate) use task::FieldData;
-
-/// The subcommand that measures a point; hidden.
-pub(crate) const SUBCOMMAND: &str = "point";

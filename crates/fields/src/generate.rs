@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use bench_run::{check_interrupted, claim};
 use half::f16;
-use storage::{Destination, Existing};
 
 use crate::Error;
 pub use layout::{Codec, Layout, StoredElement, ZarrVersion};
@@ -33,7 +33,7 @@ use metadata::ElementType;
 pub use spec::FieldSpec;
 use store::Store;
 pub use weather::field;
-use write::{check_interrupted, write_samples};
+use write::write_samples;
 
 /// Specifies a store to generate.
 #[derive(Debug, Clone, Default)]
@@ -79,7 +79,7 @@ pub fn generate(
     let started = Instant::now();
     spec.fields.check()?;
     spec.layout.check()?;
-    let destination = claim(path)?;
+    let destination = claim(path, "store")?;
     let leftover = destination.leftover().map(Into::into);
     let arrays = Store::create(Path::new(destination.uri()))?.define(spec)?;
     match spec.layout.element {
@@ -87,7 +87,7 @@ pub fn generate(
         StoredElement::F16 => write_samples::<f16>(spec, &arrays, progress)?,
         StoredElement::I16 => write_samples::<i16>(spec, &arrays, progress)?,
     }
-    check_interrupted(spec)?;
+    check_interrupted(spec.interrupted)?;
     let bytes_on_disk = destination.publish()?;
     Ok(GenerateReport {
         n_bytes: spec.fields.n_samples
@@ -97,17 +97,4 @@ pub fn generate(
         seconds: started.elapsed().as_secs_f64(),
         leftover,
     })
-}
-
-/// Claims the path. A store appears there whole or not at all.
-fn claim(path: &Path) -> Result<Destination, Error> {
-    let refused = |problem| Error::Place { path: path.to_owned(), problem };
-    let text = path.to_str().ok_or_else(|| refused("its name is not valid UTF-8"))?;
-    if path.file_name().is_none() {
-        return Err(refused("it does not end with a name"));
-    }
-    if storage::local_path(text).is_none() {
-        return Err(refused("stores are written to a local folder; copy it from there"));
-    }
-    Ok(Destination::claim(text, Existing::Keep, &[])?)
 }

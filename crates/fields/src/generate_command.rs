@@ -1,15 +1,13 @@
 //! The command `generate`: weather-like fields from a seed.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench_run::{
-    Display, INTERRUPTED_EXIT_CODE, UsageError, grouped, print_message, watch_interrupts,
-};
+use bench_run::{Display, finished, grouped, show_leftover, watch_interrupts};
 use bytesize::ByteSize;
 use clap::Args;
 
-use crate::Error;
 use crate::generate::{
     Codec, FieldSpec, GenerateReport, GenerateSpec, Layout, StoredElement, ZarrVersion, generate,
 };
@@ -57,7 +55,7 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "TYPE", default_value = "f32")]
     element: StoredElement,
     /// Threads [default: one per processor]
-    #[arg(long, value_name = "N")]
+    #[arg(short = 't', long, value_name = "N")]
     threads: Option<usize>,
     /// Show no progress
     #[arg(short = 'q', long)]
@@ -97,18 +95,11 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     display.line(&format!("writing {} to {path}", format_data(&spec)));
     let report = generate(&args.path, &spec, &mut |n_samples| display.position(n_samples));
     display.finish();
-    let report = match report {
-        Err(error @ Error::Interrupted) => {
-            print_message!("{error}");
-            return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
-        }
-        Err(error) if error.is_usage() => return Err(UsageError::new(error.to_string()).into()),
-        outcome => outcome?,
+    let report = match finished(report, "no store was written")? {
+        ControlFlow::Continue(report) => report,
+        ControlFlow::Break(code) => return Ok(code),
     };
-    if let Some(leftover) = &report.leftover {
-        let leftover = leftover.display();
-        display.line(&format!("{leftover}: removed what a killed run had left there"));
-    }
+    show_leftover(&display, &report.leftover);
     display.line(&format!("{path}: {}", format_report(&spec, &report)));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,17 +1,12 @@
 //! Pictures of several panels, each a chart with lines and their names.
 
-use anyhow::anyhow;
+use bench_report::drawing_failed as failed;
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
 
 /// The place of one panel in the picture.
 pub(crate) type Panel<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-/// The error of a drawing, which plotters gives in many types.
-pub(crate) fn failed(error: &dyn std::fmt::Display) -> anyhow::Error {
-    anyhow!("{error}")
-}
 
 /// Draws each of `contents` into a panel of `size` pixels, in rows of `n_columns`; returns the SVG.
 pub(crate) fn draw_panels<T>(
@@ -77,17 +72,4 @@ where
         .draw()
         .map_err(|error| failed(&error))?;
     Ok(chart)
-}
-
-/// Draws the names of a chart's lines.
-pub(crate) fn draw_names<'a, 'b: 'a, X: Ranged, Y: Ranged>(
-    chart: &mut ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>,
-) -> anyhow::Result<()> {
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.3))
-        .draw()
-        .map_err(|error| failed(&error))
 }

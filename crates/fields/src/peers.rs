@@ -4,9 +4,7 @@
 //! show as a checksum for each sample and array.
 
 mod checksums;
-mod reader;
 mod table;
 
-pub(crate) use checksums::{Checksums, batches, difference, ours};
-pub(crate) use reader::{ReaderAnswer, ReaderTask, recorded};
-pub(crate) use table::{Side, table};
+pub(crate) use checksums::{batches, ours};
+pub(crate) use table::table;

@@ -114,7 +114,7 @@ impl Drain {
 
 /// The drains of all records, with the predictions that follow from them together: the rate of one
 /// worker, and of each number of workers, where their queues were empty.
-fn drains(records: &[EpochRecord], consumer_secs: f64) -> Vec<Drain> {
+fn drains(records: &[&EpochRecord], consumer_secs: f64) -> Vec<Drain> {
     let all = records.iter().filter_map(|record| Drain::of(record, consumer_secs));
     let mut all: Vec<Drain> = all.collect();
     let rate_of = |all: &[Drain], workers: Option<u64>| {
@@ -147,14 +147,13 @@ fn rate_when_empty(measured: &Measured, empty: usize) -> Option<f64> {
 /// Measures all queues, and prints and draws how they drain.
 pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let points = args.points();
-    let mut measuring = args.bench.begin(&points, arguments)?;
-    measuring.measure_all(&points, args.bench.repeat)?;
+    let measuring = args.bench.measure(&points, arguments)?;
+    let records: Vec<&EpochRecord> = measuring.records.iter().map(|of| &of.record).collect();
     let consumer_secs = args.consumer / 1e3;
-    let drains = drains(&measuring.records, consumer_secs);
+    let drains = drains(&records, consumer_secs);
     let table = table(&drains);
     print_line!("{table}");
-    let lines: Vec<QueueLine> = measuring
-        .records
+    let lines: Vec<QueueLine> = records
         .iter()
         .filter(|record| !record.measured.batch_ready_blocks.is_empty())
         .zip(&drains)
@@ -167,26 +166,26 @@ pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         })
         .collect();
     let picture = write_text(measuring.folder(), "queue.svg", &draw(&lines)?)?;
-    let command = measuring.records.first().map(|record| record.run.command.clone());
+    let first = measuring.first();
     let text = format!(
         "# How a queue drains\n\n```sh\n{}\n```\n\nBatches of {} samples, a consumer that sleeps \
          {} ms on each, workers with {} threads each; {} s to fill the queue. Requests are counted \
          from 0.{}\n\n{table}\n\
          ![queue depth over iterations](queue.svg)\n\n{NOTE}; batches of 16, a consumer of 1 s, \
          30 requests:\n\n{}",
-        command.unwrap_or_default(),
+        first.run.command,
         args.batch,
         args.consumer,
         args.threads,
         args.fill,
-        measuring.records.first().map(|record| sentence(&record.point)).unwrap_or_default(),
+        sentence(&first.point),
         published_table(),
     );
     let readme = write_text(measuring.folder(), "README.md", &text)?;
     for path in [&measuring.folder().join(EPOCHS_FILE), &picture, &readme] {
         print_line!("{}", path.display());
     }
-    Ok(measuring.verdict())
+    Ok(measuring.verdict_unless(false))
 }
 
 /// The table in Markdown.
@@ -253,7 +252,7 @@ mod tests {
         let drain = Drain::of(&record, 1.0).unwrap();
         assert_eq!((drain.workers, drain.queue, drain.measured), (2, 3, Some(7)));
         assert_eq!((drain.rate, drain.by_formula), (Some(0.5), Some(6.0)));
-        let all = drains(&[record], 1.0);
+        let all = drains(&[&record], 1.0);
         assert!(table(&all).contains("| 2 | 3 | 1.364 | 4 | 0.50 | 7 | never | 6.0 |"));
     }
 }

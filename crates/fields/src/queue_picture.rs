@@ -2,9 +2,10 @@
 //! workers, a line for each depth.
 
 use anyhow::Context as _;
+use bench_report::{draw_series_names, drawing_failed as failed};
 use plotters::prelude::*;
 
-use crate::panels::{Axes, Panel, begin_chart, draw_names, draw_panels, failed};
+use crate::panels::{Axes, Panel, begin_chart, draw_panels};
 
 /// A measured queue.
 pub(crate) struct QueueLine {
@@ -59,7 +60,7 @@ fn draw_panel(
             chart.draw_series([mark]).map_err(|error| failed(&error))?;
         }
     }
-    draw_names(&mut chart)
+    Ok(draw_series_names(&mut chart)?)
 }
 
 #[cfg(test)]

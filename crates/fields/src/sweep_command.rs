@@ -81,25 +81,26 @@ impl SweepArgs {
 /// Measures the grid and prints a table.
 pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
     let points = args.points();
-    let mut measuring = args.bench.begin(&points, arguments)?;
-    measuring.measure_all(&points, args.bench.repeat)?;
-    let rows = rows(&measuring.records, measuring.sample_bytes());
+    let measuring = args.bench.measure(&points, arguments)?;
+    let records: Vec<&EpochRecord> = measuring.records.iter().map(|of| &of.record).collect();
+    let rows = rows(&records);
     let table = table(&rows);
     print_line!("{table}");
     let picture = write_text(measuring.folder(), "rates.svg", &draw(&lines(&rows))?)?;
+    let first = measuring.first();
     let text = format!(
         "# Reading fields\n\n```sh\n{}\n```\n\nMB are 10^6 bytes of samples as delivered (of a plain \
          read, of files), the first batch included; medians, with the range. The page cache was \
          {}.{}\n\n{table}\n![MB/s over threads](rates.svg)\n\n{NOTE}.\n",
-        measuring.records.first().map(|record| record.run.command.as_str()).unwrap_or_default(),
-        measuring.records.first().map(|record| record.point.cache.as_str()).unwrap_or_default(),
-        measuring.records.first().map(|record| sentence(&record.point)).unwrap_or_default(),
+        first.run.command,
+        first.point.cache,
+        sentence(&first.point),
     );
     let readme = write_text(measuring.folder(), "README.md", &text)?;
     for path in [&measuring.folder().join(EPOCHS_FILE), &picture, &readme] {
         print_line!("{}", path.display());
     }
-    Ok(measuring.verdict())
+    Ok(measuring.verdict_unless(false))
 }
 
 /// The figures of a point in one epoch, over its repetitions.
@@ -118,7 +119,7 @@ struct Row<'a> {
 }
 
 /// A row for each point and each of its epochs, in the order of measurement.
-fn rows(records: &[EpochRecord], sample_bytes: u64) -> Vec<Row<'_>> {
+fn rows<'a>(records: &[&'a EpochRecord]) -> Vec<Row<'a>> {
     let has_epochs = records.iter().any(|record| record.measured.epoch.is_some_and(|n| 0 < n));
     let key =
         |record: &EpochRecord| (record.point.id(), record.measured.epoch.filter(|_| has_epochs));
@@ -130,7 +131,7 @@ fn rows(records: &[EpochRecord], sample_bytes: u64) -> Vec<Row<'_>> {
             continue;
         }
         let same: Vec<&EpochRecord> =
-            records.iter().filter(|other| key(other) == of_record).collect();
+            records.iter().copied().filter(|other| key(other) == of_record).collect();
         let spread = |of: &dyn Fn(&EpochRecord) -> Option<f64>| {
             Spread::of(same.iter().filter_map(|record| of(record)))
         };
@@ -138,7 +139,7 @@ fn rows(records: &[EpochRecord], sample_bytes: u64) -> Vec<Row<'_>> {
         rows.push(Row {
             point: &record.point,
             epoch: of_record.1,
-            rate: spread(&|record| megabytes_per_second(record, sample_bytes)),
+            rate: spread(&megabytes_per_second),
             secs_per_batch: median(&|record| {
                 let Measured { elapsed, n_batches, .. } = &record.measured;
                 Some((*elapsed)? / n_batches.filter(|n| *n > 0)? as f64)

@@ -2,9 +2,10 @@
 //! published figures as dashed lines.
 
 use anyhow::Context as _;
+use bench_report::{draw_series_names, drawing_failed as failed};
 use plotters::prelude::*;
 
-use crate::panels::{Axes, Panel, begin_chart, draw_names, draw_panels, failed};
+use crate::panels::{Axes, Panel, begin_chart, draw_panels};
 use crate::published::READING;
 
 /// A way of reading batches of one size.
@@ -65,7 +66,7 @@ fn draw_panel(panel: &Panel<'_>, batch: u64, lines: &[&RateLine]) -> anyhow::Res
             .label(format!("published: {}", line.name))
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 5, y)], color.stroke_width(2)));
     }
-    draw_names(&mut chart)
+    Ok(draw_series_names(&mut chart)?)
 }
 
 #[cfg(test)]

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use bench_report::{EpochRecord, Measured, ProcessMeter};
+use bench_report::{EpochRecord, Measured};
 use bench_run::{
-    Cold, ConsumedBatch, ConsumedEpoch, LimitMeter, LinkMeter, Order, PageCache, Reporter,
-    consume_epoch, cool,
+    ConsumedBatch, ConsumedEpoch, EpochMeter, LimitMeter, LinkMeter, Order, Reporter,
+    consume_epoch, enter_stages,
 };
-use jiff::Timestamp;
-use loader::{CellMemory, Dataset, EpochStats, StageTimes};
+use loader::{CellMemory, Dataset, EpochStats};
 use soma_io::{CacheUse, ReadLimit, RowCacheUse};
 
 use crate::cell_digest::CellDigest;
@@ -60,7 +59,7 @@ fn measure(
 ) -> anyhow::Result<()> {
     let cache = match point.cold {
         // Opening the data is measured, too.
-        Some(_) => cooled(data, point, reporter)?,
+        Some(how) => reporter.cool(data.folders().as_deref(), how)?,
         None => cache.to_owned(),
     };
     let link = data.link.as_ref().map(LinkMeter::start).transpose()?;
@@ -130,8 +129,8 @@ impl Measuring<'_> {
         let is_apart = self.point.cold.is_some() || data.io_limit.is_some();
         let mut following = (!is_apart).then(|| loader.epochs(0..self.point.n_epochs));
         for epoch in 0..self.point.n_epochs {
-            if self.point.cold.is_some() {
-                self.cache = cooled(self.data, self.point, reporter)?;
+            if let Some(how) = self.point.cold {
+                self.cache = reporter.cool(data.folders().as_deref(), how)?;
             }
             let mut meters = labels.meters(&spec.pipeline)?;
             let limit = data.io_limit.as_ref();
@@ -175,41 +174,40 @@ impl Measuring<'_> {
         reporter: &mut Reporter<PointAnswer>,
     ) -> anyhow::Result<EpochRecord> {
         self.link.as_mut().map_or(Ok(()), LinkMeter::begin_epoch)?;
-        let meter = ProcessMeter::start()?;
-        let start_dt = Timestamp::now();
+        let meter = EpochMeter::start()?;
         let mut delivered = self.point.rank.map(|_| CellDigest::default());
         let (consumed, stats) = self.consume(start, (meters, &mut delivered), reporter)?;
         let used = self.link.as_mut().map(LinkMeter::end_epoch).transpose()?;
-        let mut measured = consumed.measured();
-        meter.finish(&mut measured)?;
+        let point = as_it_ran(&stats, self.point, self.data, &self.cache);
+        let mut record = meter.record(epoch, point, &consumed)?;
         if let Some(cells) = delivered {
             reporter.answer(PointAnswer::Delivered { epoch, cells })?;
         }
+        let (measured, stages) = (&mut record.measured, &mut record.stages);
         measured.rank = self.point.rank.map(|of| of.rank);
-        measured.start_dt = Some(start_dt);
-        measured.end_dt = Some(Timestamp::now());
-        measured.epoch = Some(epoch);
         let dataset = feed::inner(self.loader).dataset();
-        enter_stats(&mut measured, &stats, dataset.n_rows());
+        enter_stats(measured, &stats, dataset.n_rows());
         if let (Some(link), Some(used)) = (&mut self.link, &used) {
-            let share = self.data.share_needed(&measured, &self.opened);
-            link.enter(used, share, &mut measured);
+            let share = self.data.share_needed(measured, &self.opened);
+            link.enter(used, share, measured);
         }
         measured.kept_decoded_bytes = Some(dataset.decoded_bytes());
-        enter_memory(&mut measured, &feed::inner(self.loader).cell_memory());
+        enter_memory(measured, &feed::inner(self.loader).cell_memory());
         for cache in caches(dataset) {
             *measured.cache_hits.get_or_insert(0) += cache.stats.hits;
             *measured.cache_misses.get_or_insert(0) += cache.stats.misses;
         }
-        let has_row_cache = self.row_caches.enter(dataset, &mut measured);
-        let mut stages = stage_columns(&stats.stages);
-        stages.consume_wall_secs = measured.consume_secs;
-        stages.consume_cpu_secs = Some(consumed.busy_cpu_secs);
-        let mut point = as_it_ran(&stats, self.point, self.data, &self.cache);
+        let has_row_cache = self.row_caches.enter(dataset, measured);
+        enter_stages(stages, &stats.stages);
+        stages.shuffle_wall_secs = Some(stats.stages.shuffle.wall_secs);
+        stages.shuffle_cpu_secs = stats.stages.shuffle.cpu_secs;
+        stages.densify_wall_secs = Some(stats.stages.assemble.wall_secs);
+        stages.densify_cpu_secs = stats.stages.assemble.cpu_secs;
         if !has_row_cache {
-            point.settings.remove(&[ROW_CACHE]);
+            record.point.settings.remove(&[ROW_CACHE]);
         }
-        Ok(EpochRecord { versions: versions(), point, measured, stages, ..EpochRecord::default() })
+        record.versions = versions();
+        Ok(record)
     }
 
     /// Consumes the batches like training would. Counting labels and, for a rank, cells is part of
@@ -254,20 +252,6 @@ fn add_cells(batch: &PointBatch, delivered: &mut CellDigest) -> anyhow::Result<(
         delivered.add(joinid.cast_unsigned());
     }
     Ok(())
-}
-
-/// Removes the data from the page cache; returns the state's name, and warns if the cache is not
-/// cold.
-fn cooled(
-    data: &Data,
-    point: &Point,
-    reporter: &mut Reporter<PointAnswer>,
-) -> anyhow::Result<String> {
-    let state = cool(data.folders().as_deref(), point.cold.unwrap_or(Cold::Auto));
-    if let PageCache::Unknown(why) = &state {
-        reporter.warn(&format!("the page cache is not cold: {why}"))?;
-    }
-    Ok(state.name().to_owned())
 }
 
 /// Counts of the caches of rows when the epoch before ended.
@@ -333,21 +317,4 @@ fn enter_stats(measured: &mut Measured, stats: &EpochStats, n_rows: u64) {
     measured.nnz = whole.then_some(stats.nnz);
     measured.nnz_per_sec =
         measured.elapsed.filter(|secs| whole && 0.0 < *secs).map(|secs| stats.nnz as f64 / secs);
-}
-
-/// Converts the loader's stage times to the record's columns.
-fn stage_columns(stages: &StageTimes) -> bench_report::StageTimes {
-    bench_report::StageTimes {
-        read_wall_secs: Some(stages.read.wall_secs),
-        read_cpu_secs: stages.read.cpu_secs,
-        decode_wall_secs: stages.decode.map(|decode| decode.wall_secs),
-        decode_cpu_secs: stages.decode.and_then(|decode| decode.cpu_secs),
-        shuffle_wall_secs: Some(stages.shuffle.wall_secs),
-        shuffle_cpu_secs: stages.shuffle.cpu_secs,
-        densify_wall_secs: Some(stages.assemble.wall_secs),
-        densify_cpu_secs: stages.assemble.cpu_secs,
-        wait_wall_secs: Some(stages.wait.wall_secs),
-        wait_cpu_secs: stages.wait.cpu_secs,
-        ..bench_report::StageTimes::default()
-    }
 }

@@ -13,12 +13,9 @@ use sequences::SequenceFiles;
 use storage::LocalStorage;
 
 pub(crate) use epochs::serve;
-pub(crate) use flags::{FeedFlags, at_least_one, format_epoch, job, process};
+pub(crate) use flags::{FeedFlags, at_least_one};
 pub(crate) use point::{Consumer, Form, Point, TRANSFORM};
-pub(crate) use task::{StoreData, secrets};
-
-/// The subcommand that measures a point; hidden.
-pub(crate) const SUBCOMMAND: &str = "point";
+pub(crate) use task::StoreData;
 
 /// Opens a store in a folder.
 pub(crate) fn open(folder: &Path) -> Result<Arc<SequenceFiles>, sequences::Error> {

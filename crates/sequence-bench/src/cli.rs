@@ -2,7 +2,6 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::bench;
 use crate::fill_command::FillArgs;
 use crate::generate_command::GenerateArgs;
 use crate::import_command::ImportArgs;
@@ -39,12 +38,13 @@ pub(crate) enum Command {
     /// Compare with Python's ways to feed sequences: the same words, then speed and memory
     Peers(Box<PeersArgs>),
     /// Measure one point: reads the order from stdin, writes events to stdout
-    #[command(hide = true, name = bench::SUBCOMMAND)]
+    #[command(hide = true, name = bench_run::POINT)]
     Point,
 }
 
 #[cfg(test)]
 mod tests {
+    use bench_run::{documented_commands, unlike_words};
     use clap::CommandFactory as _;
 
     use super::*;
@@ -55,26 +55,20 @@ mod tests {
     }
 
     #[test]
+    fn flags_have_the_names_that_other_programs_give_them() {
+        assert_eq!(unlike_words(&Cli::command()), Vec::<String>::new());
+        Cli::try_parse_from(["sequences", "train", "x", "-o", "y", "--safetensors-only"]).unwrap();
+    }
+
+    #[test]
     fn commands_in_the_pages_are_taken() {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let docs = std::fs::read_dir(root.join("docs")).unwrap();
-        let pages = docs.map(|page| page.unwrap().path()).filter(|page| page.is_file());
-        let mut n_checked = 0;
-        for page in pages.chain([root.join("README.md")]) {
-            let text = std::fs::read_to_string(&page).unwrap();
-            let commands = text.lines().filter_map(|line| line.strip_prefix("cargo xtask "));
-            for command in commands.filter(|command| command.starts_with("sequences ")) {
-                let words = command.split('#').next().unwrap_or_default().split_whitespace();
-                let words: Vec<&str> = words.collect();
-                // `cargo xtask` names the script and its Python.
-                let added = ["--python", "p", "--script", "s"];
-                let added = if words[1] == "peers" { &added[..] } else { &[] };
-                let parsed = Cli::try_parse_from(words.iter().chain(added));
-                assert!(parsed.is_ok(), "{}: {command}: {:?}", page.display(), parsed.err());
-                n_checked += 1;
-            }
+        let documented = |name| documented_commands(env!("CARGO_MANIFEST_DIR"), name).unwrap();
+        let commands = documented("sequences");
+        assert!(4 < commands.len(), "{} commands were found", commands.len());
+        for words in commands {
+            let parsed = Cli::try_parse_from(&words);
+            assert!(parsed.is_ok(), "{words:?}: {:?}", parsed.err());
         }
-        assert!(4 < n_checked, "{n_checked} commands were found");
     }
 
     #[test]

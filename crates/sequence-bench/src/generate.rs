@@ -105,7 +105,7 @@ pub fn generate(
     let destination = Destination::claim(&file.to_string_lossy(), Existing::Keep, &[])?;
     let leftover = destination.leftover().map(Into::into);
     let path = Path::new(destination.uri());
-    let failed = |source| Error::Write { path: file.to_owned(), source };
+    let failed = |error: std::io::Error| Error::write(file, error);
     let mut written = File::create_new(path).map_err(failed)?;
     let n_letters = write_parts(&content, spec, (&mut written, file), progress)?;
     drop(written);

@@ -1,15 +1,13 @@
 //! The command `generate`: a file of sequences from a seed.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench_run::{
-    Display, INTERRUPTED_EXIT_CODE, UsageError, grouped, print_message, watch_interrupts,
-};
+use bench_run::{Display, finished, grouped, show_leftover, watch_interrupts};
 use clap::{Args, ValueEnum};
 use sequences::RecordFormat;
 
-use crate::Error;
 use crate::generate::{
     Compression, DragonLines, Families, GenerateReport, GenerateSpec, Kind, generate,
 };
@@ -45,7 +43,7 @@ pub(crate) struct GenerateArgs {
     #[arg(long, value_name = "HOW", default_value = "none")]
     compress: Compress,
     /// Threads [default: one per processor]
-    #[arg(long, value_name = "N")]
+    #[arg(short = 't', long, value_name = "N")]
     threads: Option<usize>,
     /// Show no progress
     #[arg(short = 'q', long)]
@@ -125,18 +123,11 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     let display = Display::counting("sequences", args.quiet);
     let report = generate(&args.file, &spec, &mut |n| display.position(n));
     display.finish();
-    let report = match report {
-        Err(Error::Interrupted) => {
-            print_message!("interrupted: no file was written");
-            return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE));
-        }
-        Err(error) if error.is_usage() => return Err(UsageError::new(error.to_string()).into()),
-        outcome => outcome?,
+    let report = match finished(report, "no file was written")? {
+        ControlFlow::Continue(report) => report,
+        ControlFlow::Break(code) => return Ok(code),
     };
-    if let Some(leftover) = &report.leftover {
-        let leftover = leftover.display();
-        display.line(&format!("{leftover}: removed what a killed run had left there"));
-    }
+    show_leftover(&display, &report.leftover);
     display.line(&format!("{file}: {}", format_report(&report)));
     Ok(ExitCode::SUCCESS)
 }

@@ -7,8 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bench_report::GridPoint;
-use bench_run::Checksums;
+use bench_run::{Checksums, delivered_rows};
 use pipeline::Pipeline;
 use sequences::{SequenceBatch, SequenceStore as _};
 use serde::{Deserialize, Serialize};
@@ -51,7 +50,12 @@ impl ReaderTask {
         Ok(Self {
             store: data.folder.clone(),
             form: point.form,
-            epochs: epochs(store.summary().n_sequences, point)?,
+            epochs: delivered_rows(
+                &point.pipeline_spec(),
+                store.summary().n_sequences,
+                point.epochs,
+                point.max_batches,
+            )?,
             batch: point.batch,
             workers: point.workers,
             k: point.words.k,
@@ -79,20 +83,6 @@ impl ReaderTask {
         task.epochs.truncate(1);
         Self { check: true, ..task }
     }
-}
-
-/// The sequences of each epoch of `point`, in the order in which our loader delivers them.
-fn epochs(n_sequences: u64, point: &Point) -> anyhow::Result<Vec<Vec<u64>>> {
-    let spec = point.pipeline_spec();
-    let lanes = spec.batches(spec.default_lanes());
-    let most = point.max_batches.unwrap_or(u64::MAX).saturating_mul(point.batch);
-    let of_epoch = |epoch| {
-        let plan = spec.plan(n_sequences).dealt_epoch(epoch, &lanes)?;
-        let mut rows: Vec<u64> = plan.flat_map(|block| block.delivered_rows()).collect();
-        rows.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-        Ok(rows)
-    };
-    (0..point.epochs).map(of_epoch).collect()
 }
 
 /// The names of a sequence's checksums.
@@ -157,13 +147,6 @@ fn window_ends(rows: &[u64], of_targets: &[u32]) -> Vec<(usize, usize)> {
 fn crc32(numbers: &[u32]) -> u32 {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     crc32fast::hash(&bytes)
-}
-
-/// The settings for the record of a reader that feeds the epochs of `point`.
-pub(crate) fn recorded(reader: &str, point: &Point, cache: &str) -> GridPoint {
-    let mut row = point.recorded(cache);
-    row.settings.remove(&["prefetch_batches", "prefetch_blocks"]);
-    GridPoint { loader: Some(reader.to_owned()), reader: reader.to_owned(), ..row }
 }
 
 #[cfg(test)]

@@ -1,21 +1,18 @@
 //! The command `peers`: our loader beside the ways in which Python users feed sequences.
 
 use std::ffi::OsString;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bench_report::{EPOCHS_FILE, EpochRecord, OWN_LOADER, write_text};
+use bench_report::{EpochRecord, GridPoint, HostInfo};
 use bench_run::{
-    Job, Measuring, ReaderAnswer, SampleUnits, Script, Side, UsageError, check_reader, key_value,
-    print_line, reader_table,
+    Checksums, Comparison, Measuring, ReaderPage, Readers, SampleUnits, Script, Session, Side,
+    UsageError, key_value, reader_table,
 };
 use clap::Args;
 
-use crate::bench::{
-    FeedFlags, Form, Point, StoreData, TRANSFORM, at_least_one, format_epoch, job, process, secrets,
-};
-use crate::peers::{ReaderTask, ours, parts, recorded};
+use crate::bench::{FeedFlags, Form, Point, StoreData, TRANSFORM, at_least_one};
+use crate::peers::{ReaderTask, ours, parts};
 
 /// Flags of `peers`.
 #[derive(Debug, Args)]
@@ -93,199 +90,107 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let data = StoreData::open(&args.store)?;
     let point = args.feed.point(args.form, args.workers, args.batch);
     let task = ReaderTask::new(&data, &point)?;
-    let n_runs = args.feed.repetitions * (args.readers().len() as u64 + 1);
-    let mut measuring = Measuring::begin(
-        &args.feed.output,
-        (n_runs, "runs"),
-        &data.uri(),
-        format_epoch,
-        arguments,
-    )?;
-    measuring.warm(std::slice::from_ref(&data.folder));
-    let script = Script { python: args.python.clone(), path: args.script.clone() };
-    let comparison = Comparison { args, data, point, script, task };
-    let (readers, refused) = comparison.check(&measuring)?;
-    comparison.measure(&mut measuring, &readers)?;
-    measuring.session.display.finish();
-    comparison.report(&measuring, &readers, &refused)?;
-    Ok(measuring.verdict_unless(!refused.is_empty()))
+    let comparison = Comparison {
+        workload: &data,
+        readers: &SequenceReaders { args, data: &data, point: point.clone(), task },
+        names: args.readers(),
+        script: Script { python: args.python.clone(), path: args.script.clone() },
+        ours: vec![("ours".to_owned(), point)],
+        floors: Vec::new(),
+        repetitions: args.feed.repetitions,
+    };
+    let (of, uri) = ((comparison.n_runs(), "runs"), data.uri());
+    let mut measuring =
+        Measuring::begin(&args.feed.output, of, &uri, HostInfo::gather(), arguments)?;
+    measuring.session.warm(Some(std::slice::from_ref(&data.folder)));
+    comparison.run(&mut measuring)
 }
 
-/// A comparison with its settings.
-struct Comparison<'a> {
+/// What readers of a store are asked for.
+struct SequenceReaders<'a> {
     args: &'a PeersArgs,
-    data: StoreData,
+    data: &'a StoreData,
     point: Point,
-    script: Script,
     task: ReaderTask,
 }
 
-impl Comparison<'_> {
-    /// Compares the words of each reader with ours; returns the readers that deliver the same, and
-    /// what is wrong with the others.
-    fn check(&self, measuring: &Measuring) -> anyhow::Result<(Vec<String>, Vec<String>)> {
-        measuring.session.display.now("checksums of our loader");
-        let task = self.task.checked(self.args.check);
+impl Readers<StoreData> for SequenceReaders<'_> {
+    type Task = ReaderTask;
+
+    fn expected(&self) -> anyhow::Result<Checksums> {
+        let task = self.check_task();
         let rows = task.epochs.first().map(Vec::as_slice).unwrap_or_default();
-        let expected = ours(&self.data, &self.point, rows)?;
-        let (mut same, mut refused) = (Vec::new(), Vec::new());
-        for reader in self.args.readers() {
-            if measuring.session.is_stopped() {
-                break;
-            }
-            let process = self.process(&reader, measuring, task.clone())?;
-            let name = format!("checksums of {reader}");
-            let parts = parts(self.point.form);
-            let wrong = check_reader(&measuring.session, (&name, process), &expected, &parts)?;
-            match wrong {
-                None => same.push(reader),
-                Some(why) => {
-                    let why = format!("{reader} is not measured: {why}");
-                    measuring.session.display.line(&why);
-                    refused.push(why);
-                }
-            }
-        }
-        Ok((same, refused))
+        ours(self.data, &self.point, rows)
     }
 
-    fn process(
-        &self,
-        reader: &str,
-        measuring: &Measuring,
-        task: ReaderTask,
-    ) -> anyhow::Result<bench_run::ProcessSpec<'static>> {
-        let cache = measuring.session.cache;
-        self.script.process(reader, cache, task, secrets(&self.data.folder))
+    fn parts(&self) -> Vec<&str> {
+        parts(self.point.form).into()
     }
 
-    /// Measures all, round by round, so that changes over time affect all alike.
-    fn measure(&self, measuring: &mut Measuring, readers: &[String]) -> anyhow::Result<()> {
-        let mut n_done = 0;
-        for repeat in 0..self.args.feed.repetitions {
-            let mut ended = self.measure_ours(measuring, repeat)?;
-            for reader in readers {
-                n_done += 1;
-                measuring.session.display.position(n_done);
-                if ended.is_break() {
-                    return Ok(());
-                }
-                ended = self.measure_reader(measuring, reader, repeat)?;
-            }
-            if ended.is_break() {
-                return Ok(());
-            }
-            n_done += 1;
-            measuring.session.display.position(n_done);
-        }
-        Ok(())
+    fn check_task(&self) -> ReaderTask {
+        self.task.checked(self.args.check)
     }
 
-    fn measure_ours(
-        &self,
-        measuring: &mut Measuring,
-        repeat: u64,
-    ) -> anyhow::Result<ControlFlow<()>> {
-        let name = ("ours".to_owned(), measuring.session.cache);
-        let job = job((0, &self.point), (&self.data, name.0), name.1, repeat);
-        let process = process(measuring, &self.data, &self.point)?;
-        measuring.run(&job, process, |record: Box<EpochRecord>| Some(*record))
+    fn task(&self, reader: &str) -> ReaderTask {
+        self.args.most(reader).map_or_else(|| self.task.clone(), |n| self.task.at_most(n))
     }
 
-    fn measure_reader(
-        &self,
-        measuring: &mut Measuring,
-        reader: &str,
-        repeat: u64,
-    ) -> anyhow::Result<ControlFlow<()>> {
-        let task = match self.args.most(reader) {
-            Some(n) => self.task.at_most(n),
-            None => self.task.clone(),
-        };
-        let process = self.process(reader, measuring, task)?;
-        let job = Job {
-            name: reader.to_owned(),
-            point: None,
-            recorded: recorded(reader, &self.point, measuring.session.cache),
-            data: self.data.info(),
-            n_records: self.task.epochs.len(),
-            repeat,
-        };
-        measuring.run(&job, process, |answer| match answer {
-            ReaderAnswer::Read(epoch) => Some(epoch.record(job.recorded.clone())),
-            ReaderAnswer::Checksum { .. } => None,
-        })
+    fn n_epochs(&self) -> usize {
+        self.task.epochs.len()
     }
 
-    /// Prints the table, and writes it beside the rows.
-    fn report(
-        &self,
-        measuring: &Measuring,
-        readers: &[String],
-        refused: &[String],
-    ) -> anyhow::Result<()> {
-        let side = |name: &str, loader: &str| {
-            let records = measuring.records.iter().map(|of| &of.record);
-            let of_loader = records.filter(|record| record.point.loader.as_deref() == Some(loader));
-            let timed: Vec<&EpochRecord> =
-                of_loader.filter(|record| self.args.feed.is_timed(record)).collect();
-            Side::new(name, timed)
-        };
-        let mut sides = vec![side("ours", OWN_LOADER)];
-        sides.extend(readers.iter().map(|reader| side(reader, reader)));
+    fn folders(&self) -> Option<Vec<PathBuf>> {
+        Some(vec![self.data.folder.clone()])
+    }
+
+    fn page_cache(&self, session: &Session) -> [&'static str; 2] {
+        [session.cache; 2]
+    }
+
+    fn recorded(&self, reader: &str, cache: &str) -> GridPoint {
+        let mut row = self.point.recorded(cache);
+        row.settings.remove(&["prefetch_batches", "prefetch_blocks"]);
+        GridPoint { loader: Some(reader.to_owned()), reader: reader.to_owned(), ..row }
+    }
+
+    fn is_timed(&self, record: &EpochRecord) -> bool {
+        self.args.feed.is_timed(record)
+    }
+
+    fn table(&self, sides: &[Side<'_>]) -> String {
         let units = SampleUnits {
             samples: "documents",
             rate_digits: 0,
             cpu: "CPU ms a document",
             cpu_factor: 1e3,
         };
-        let table = reader_table(&sides, &units);
-        let refused: Vec<String> = refused.iter().map(|why| format!("\n- {why}")).collect();
-        let refused = refused.concat();
-        print_line!("{table}{refused}");
-        let text = self.page(measuring, &table, &refused);
-        let readme = write_text(measuring.folder(), "README.md", &text)?;
-        print_line!("{}\n{}", measuring.folder().join(EPOCHS_FILE).display(), readme.display());
-        Ok(())
+        reader_table(sides, &units)
     }
 
-    fn page(&self, measuring: &Measuring, table: &str, refused: &str) -> String {
-        let records = || measuring.records.iter().map(|of| &of.record);
-        let mut versions: Vec<&str> = records()
-            .filter_map(|record| record.versions.peer.as_deref())
-            .flat_map(|versions| versions.split(", "))
-            .collect();
-        versions.sort_unstable();
-        versions.dedup();
-        let first = records().next();
-        let command = first.map(|record| record.run.command.as_str()).unwrap_or_default();
-        let transform = first.and_then(|record| record.point.settings.get(TRANSFORM));
-        let cuts = self.args.at_most.iter().map(|(reader, n)| format!(" {reader} {n}"));
-        let cuts: Vec<String> = cuts.collect();
-        format!(
-            "# Our loader beside Python's ways to feed sequences\n\n```sh\n{command}\n```\n\nEach \
-             fed {} epochs of sequences of one store of {} in the same order as {} ({}), in \
-             batches of {}, into nothing, with {} workers (ours are threads). Epochs of slow \
-             readers were cut off after a number of sequences:{}. The first {} epochs are not \
-             timed. Medians over rounds, with the range; peak memory is that of all processes of \
-             a run together. The page cache was {}. Every reader in the table delivered the \
-             checksums of our loader for {} sequences ({}; noise is random). `dataloader` is the \
-             way of Dragon's example, written anew from its description, with a method in place \
-             of the lambda that no worker can be sent, and sequences of different lengths put \
-             together end to end: without these changes no epoch of it runs. Versions: {}.\n\n\
-             {table}{refused}\n",
+    fn page(&self, cache: &str) -> ReaderPage {
+        let PeersArgs { at_most, batch, workers, check, feed, .. } = self.args;
+        let transform = self.point.recorded(cache).settings;
+        let cuts: Vec<String> =
+            at_most.iter().map(|(reader, n)| format!(" {reader} {n}")).collect();
+        let sentences = format!(
+            "Each fed {} epochs of sequences of one store of {} in the same order as {} ({}), in \
+             batches of {batch}, into nothing, with {workers} workers (ours are threads). Epochs \
+             of slow readers were cut off after a number of sequences:{}. The first {} epochs are \
+             not timed. Medians over rounds, with the range; peak memory is that of all processes \
+             of a run together. The page cache was {cache}. Every reader in the table delivered \
+             the checksums of our loader for {} sequences ({}; noise is random). `dataloader` is \
+             the way of Dragon's example, written anew from its description, with a method in \
+             place of the lambda that no worker can be sent, and sequences of different lengths \
+             put together end to end: without these changes no epoch of it runs.",
             self.task.epochs.len(),
             self.data.summary.n_sequences,
             self.point.form.name(),
-            transform.unwrap_or_default(),
-            self.args.batch,
-            self.args.workers,
+            transform.get(TRANSFORM).unwrap_or_default(),
             cuts.join(","),
-            self.args.feed.warmup,
-            measuring.session.cache,
-            self.args.check.min(self.task.epochs.first().map_or(0, Vec::len)),
+            feed.warmup,
+            check.min(&self.task.epochs.first().map_or(0, Vec::len)),
             parts(self.point.form).join(" and "),
-            versions.join(", "),
-        )
+        );
+        ReaderPage { title: "Our loader beside Python's ways to feed sequences", sentences }
     }
 }

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use bench_report::EpochRecord;
+use bench_report::{EpochRecord, HostInfo};
 use bench_run::{Measuring, print_line};
 use clap::Args;
 
-use crate::bench::{Consumer, FeedFlags, Form, Point, StoreData, format_epoch, job, process};
+use crate::bench::{Consumer, FeedFlags, Form, Point, StoreData};
 use crate::sweep_report::Report;
 
 /// Flags of `sweep`.
@@ -80,11 +80,22 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let points = args.points();
     let n_runs = points.len() as u64 * args.feed.repetitions;
     let first = stores.first().context("there is no store")?.uri();
-    let mut measuring =
-        Measuring::begin(&args.feed.output, (n_runs, "runs"), &first, format_epoch, arguments)?;
+    let mut measuring = Measuring::begin(
+        &args.feed.output,
+        (n_runs, "runs"),
+        &first,
+        HostInfo::gather(),
+        arguments,
+    )?;
     let folders: Vec<PathBuf> = stores.iter().map(|store| store.folder.clone()).collect();
-    measuring.warm(&folders);
-    measure(&mut measuring, (&stores, &points), args.feed.repetitions)?;
+    measuring.session.warm(Some(&folders));
+    measuring.measure_rounds(
+        &points,
+        args.feed.repetitions,
+        |StorePoint { store, point }, round| {
+            (&stores[*store], Point { seed: point.seed.wrapping_add(round), ..point.clone() })
+        },
+    )?;
     measuring.session.display.finish();
     let is_timed = |record: &EpochRecord| args.feed.is_timed(record);
     let report = Report::new(&measuring, (&stores, &points), &is_timed, args.published);
@@ -93,28 +104,4 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         print_line!("{}", path.display());
     }
     Ok(measuring.verdict_unless(false))
-}
-
-/// Measures all points, round by round, so that changes over time affect all alike.
-fn measure(
-    measuring: &mut Measuring,
-    (stores, points): (&[StoreData], &[StorePoint]),
-    repetitions: u64,
-) -> anyhow::Result<()> {
-    let mut n_done = 0;
-    for repeat in 0..repetitions {
-        for (idx, StorePoint { store, point }) in points.iter().enumerate() {
-            let store = &stores[*store];
-            let point = Point { seed: point.seed.wrapping_add(repeat), ..point.clone() };
-            let name = format!("{}: {point}", store.name());
-            let job = job((idx, &point), (store, name), measuring.session.cache, repeat);
-            let process = process(measuring, store, &point)?;
-            if measuring.run(&job, process, |record: Box<EpochRecord>| Some(*record))?.is_break() {
-                return Ok(());
-            }
-            n_done += 1;
-            measuring.session.display.position(n_done);
-        }
-    }
-    Ok(())
 }

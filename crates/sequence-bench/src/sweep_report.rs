@@ -145,10 +145,8 @@ impl<'a> Report<'a> {
     }
 
     fn page(&self, pictures: &str) -> String {
-        let first = self.measuring.records.first().map(|of| &of.record);
-        let command = first.map(|record| record.run.command.as_str()).unwrap_or_default();
-        let host = first.map(|record| record.host.host.as_str()).unwrap_or_default();
-        let cache = first.map(|record| record.point.cache.as_str()).unwrap_or_default();
+        let first = self.measuring.first();
+        let (command, host, cache) = (first.run.command, first.host.host, first.point.cache);
         let stores = self.stores.iter().map(|store| {
             let (n, letters) = (store.summary.n_sequences, store.summary.n_letters);
             format!("{}: {} sequences, {} letters", store.name(), grouped(n), grouped(letters))

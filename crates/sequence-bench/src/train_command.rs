@@ -57,10 +57,10 @@ pub(crate) struct TrainArgs {
     seed: u64,
     /// Folder for the vectors, which must not exist: embeddings.safetensors, and sequences.txt and
     /// words.txt in word2vec's form
-    #[arg(short = 'o', long, value_name = "FOLDER")]
-    output: Option<PathBuf>,
+    #[arg(short = 'd', long, alias = "output", short_alias = 'o', value_name = "FOLDER")]
+    results: Option<PathBuf>,
     /// Write embeddings.safetensors alone: word2vec's form cannot hold names with blanks
-    #[arg(long, requires = "output")]
+    #[arg(long, requires = "results")]
     safetensors_only: bool,
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &TrainArgs) -> anyhow::Result<ExitCode> {
     if args.epochs == 0 || args.batch == 0 {
         return Err(UsageError::new("there must be an epoch, and a sequence in a batch").into());
     }
-    let Some(folder) = &args.output else {
+    let Some(folder) = &args.results else {
         train(args)?;
         return Ok(ExitCode::SUCCESS);
     };
@@ -97,7 +97,7 @@ fn train(args: &TrainArgs) -> anyhow::Result<Embeddings> {
         args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let store = open(&args.store)?;
     let names = names(&store)?;
-    if args.output.is_some() && !args.safetensors_only {
+    if args.results.is_some() && !args.safetensors_only {
         check_word2vec_names(&names)
             .context("import the sequences with other names, or train with --safetensors-only")?;
     }

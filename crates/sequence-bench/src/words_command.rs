@@ -22,7 +22,7 @@ pub(crate) struct WordsArgs {
     #[command(flatten)]
     words: KmerFlags,
     /// Threads [default: one per processor]
-    #[arg(long, value_name = "N")]
+    #[arg(short = 't', long, value_name = "N")]
     threads: Option<usize>,
     /// Write the words and their counts to a new file, a line each with a tab between them
     #[arg(long, value_name = "FILE")]

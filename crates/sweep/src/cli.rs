@@ -119,6 +119,20 @@ mod tests {
     }
 
     #[test]
+    fn flags_have_the_names_that_other_programs_give_them() {
+        assert_eq!(bench_run::unlike_words(&Cli::command()), Vec::<String>::new());
+        for earlier in [
+            "report x --out y",
+            "report x -o y",
+            "ranks -n 2 --consumer 1ms --batch-size 8 --num-epochs 2",
+            "tune --batch-size 8",
+            "sweep --batch-size 8 --num-epochs 2",
+        ] {
+            Cli::try_parse_from(["sweep"].into_iter().chain(earlier.split(' '))).unwrap();
+        }
+    }
+
+    #[test]
     fn what_does_not_parse_is_refused() {
         for arguments in [
             &["sweep", "sweep", "-M", "novalue"][..],

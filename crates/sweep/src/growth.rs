@@ -36,8 +36,11 @@ pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<E
     let sizes = sizes(args)?;
     check_sweep(&args.sweep)?;
     let interrupted = watch_interrupts();
-    let mut folder =
-        args.results_flags.folder(args.results.as_deref(), &HostInfo::gather(), "growth")?;
+    let mut folder = args.output.results_flags.folder(
+        args.output.results.as_deref(),
+        &HostInfo::gather(),
+        "growth",
+    )?;
     // Sweeps write to the folder from their own processes, so it must stay.
     folder.to_remove = false;
     fs::create_dir_all(&args.data)
@@ -49,7 +52,7 @@ pub(crate) fn run(args: &GrowthArgs, arguments: &[OsString]) -> anyhow::Result<E
         interrupted,
         command: command_line(arguments)?,
     };
-    let display = Display::new(sizes.len() as u64, "sizes", args.quiet);
+    let display = Display::new(sizes.len() as u64, "sizes", args.output.quiet);
     display.line(&format!("results: {}", growth.folder.path.display()));
     let mut ended = ExitCode::SUCCESS;
     for (size, done) in sizes.iter().zip(1..) {
@@ -127,7 +130,7 @@ impl Growth<'_> {
 
     /// Writes the experiment of one size in its own process. Returns false after Ctrl-C.
     fn generate(&self, n_cells: u64, uri: &str) -> anyhow::Result<bool> {
-        let GrowthArgs { genes, seed, fragment_rows, consolidate, quiet, .. } = self.args;
+        let GrowthArgs { genes, seed, fragment_rows, consolidate, output, .. } = self.args;
         let mut command = self.program.command();
         let number = |flag: &str, number: u64| [flag.to_owned(), number.to_string()];
         command.args(["generate", uri]).args(number("--cells", n_cells));
@@ -135,7 +138,8 @@ impl Growth<'_> {
         if *fragment_rows != 0 {
             command.args(number("--fragment-rows", *fragment_rows));
         }
-        command.args(consolidate.then_some("--consolidate")).args(quiet.then_some("--quiet"));
+        command.args(consolidate.then_some("--consolidate"));
+        command.args(output.quiet.then_some("--quiet"));
         let status = command.status().context("cannot start the generator")?;
         if !status.success() && !self.stopped() {
             bail!("the experiment of {} cells could not be written: {status}", grouped(n_cells));
@@ -156,14 +160,14 @@ impl Growth<'_> {
     fn sweep(&self, uri: &str) -> anyhow::Result<i32> {
         let mut command = self.program.command();
         command.args(["sweep", "--uri", uri, "--results"]).arg(&self.folder.path);
-        if let Some(revision) = &self.args.results_flags.revision {
+        if let Some(revision) = &self.args.output.results_flags.revision {
             command.args(["--revision", revision]);
         }
-        if self.args.quiet {
+        if self.args.output.quiet {
             command.arg("--quiet");
         }
         // The sweep's table and paths are not output of this command.
-        let quietly = self.args.quiet;
+        let quietly = self.args.output.quiet;
         let stdout = if quietly { Stdio::null() } else { Stdio::from(std::io::stderr()) };
         command.args(&self.args.sweep).stdout(stdout);
         // All points of a size belong together, also in a launcher's task.

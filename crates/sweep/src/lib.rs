@@ -21,7 +21,6 @@ mod ranks;
 mod relayout_command;
 mod report_command;
 mod slice;
-mod text_table;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -20,7 +20,7 @@ use bench_report::{
     EPOCHS_FILE, EpochRecord, HostInfo, LEAST_UTILIZATION, ReportOptions, summarize, write_report,
 };
 use bench_run::{
-    Display, INTERRUPTED_EXIT_CODE, PageCache, Rows, Session, UsageError, cool, grouped, pairs,
+    Display, INTERRUPTED_EXIT_CODE, PageCache, Rows, Session, UsageError, grouped, pairs,
     print_line, print_message, run_info, warm,
 };
 use grid_point::{Data, Opened, Point};
@@ -148,13 +148,7 @@ impl Measuring<'_> {
         let folders = self.data.folders();
         match self.args.cold {
             None => self.session.warm_again(folders.as_deref()),
-            Some(how) => {
-                let state = cool(folders.as_deref(), how);
-                if let PageCache::Unknown(why) = &state {
-                    self.session.display.line(&format!("the page cache is not cold: {why}"));
-                }
-                self.session.cache = state.name();
-            }
+            Some(how) => self.session.cache = self.session.cool(folders.as_deref(), how),
         }
     }
 
@@ -258,11 +252,7 @@ impl Measuring<'_> {
         ensure!(epochs.exists(), "{} is gone", epochs.display());
         let named = [&epochs, &files.page, &files.readme];
         for path in named.into_iter().chain(&files.ranks) {
-            if self.args.json {
-                self.session.display.line(&path.display().to_string());
-            } else {
-                print_line!("{}", path.display());
-            }
+            self.session.print_path(path, self.args.json);
         }
         Ok(())
     }

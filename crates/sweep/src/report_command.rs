@@ -18,8 +18,8 @@ pub(crate) struct ReportArgs {
     #[arg(required = true, value_name = "FOLDER")]
     pub(crate) folders: Vec<PathBuf>,
     /// Output folder, created if missing [default: the results folder, if there is only one]
-    #[arg(short = 'o', long, value_name = "FOLDER")]
-    pub(crate) out: Option<PathBuf>,
+    #[arg(short = 'd', long, alias = "out", short_alias = 'o', value_name = "FOLDER")]
+    pub(crate) results: Option<PathBuf>,
     /// Show the figures that arrayloader-benchmarks published in 2024 behind the points, as another
     /// machine's
     #[arg(long)]
@@ -68,15 +68,15 @@ A README.md that is there stays. Points of different folders are never summed up
 
 Examples:
   cargo xtask report results/2026-11-21-vm-example
-  cargo xtask report results/before results/after --out results/compared --baseline
-  cargo xtask report results/2026-11-21-vm-example --out figures --format svg,png";
+  cargo xtask report results/before results/after --results results/compared --baseline
+  cargo xtask report results/2026-11-21-vm-example --results figures --format svg,png";
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
-    let out = match (&args.out, args.folders.as_slice()) {
+    let out = match (&args.results, args.folders.as_slice()) {
         (Some(out), _) => out,
         (None, [folder]) => folder,
         (None, _) => {
-            let message = "several results folders are reported on together: name a folder to write to with --out";
+            let message = "several results folders are reported on together: name a folder to write to with --results";
             return Err(UsageError::new(message).into());
         }
     };

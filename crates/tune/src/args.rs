@@ -1,9 +1,8 @@
 //! Command line of `tune`, as typed.
 
-use std::path::PathBuf;
 use std::str::FromStr;
 
-use bench_run::{LinkFlags, ResultsFlags};
+use bench_run::{LinkFlags, OutputFlags};
 use bytesize::ByteSize;
 use clap::Args;
 use grid_point::{DataFlags, FormFlag, ReaderFlag, SelectionFlags};
@@ -30,7 +29,7 @@ pub struct TuneArgs {
     #[arg(long, value_name = "COLUMN", default_value = "cell_type")]
     pub(crate) label: String,
     /// Rows per batch
-    #[arg(short = 'B', long, value_name = "ROWS", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'B', long = "batch", alias = "batch-size", value_name = "ROWS", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch_size: u64,
     /// Form of a batch's X
     #[arg(long, value_enum, default_value_t = FormFlag::Dense)]
@@ -47,18 +46,11 @@ pub struct TuneArgs {
     /// Fail if the run differs from the prediction or needs more than --memory
     #[arg(long, conflicts_with = "no_verify")]
     pub(crate) strict: bool,
-    /// Folder for the measured rows, appended to those already there
-    /// [default: results/DATE-HOST-tune-DATA]
-    #[arg(short = 'd', long, value_name = "FOLDER")]
-    pub(crate) results: Option<PathBuf>,
     /// Print JSON objects, one per line, instead of the tables
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show no progress
-    #[arg(short = 'q', long)]
-    pub(crate) quiet: bool,
     #[command(flatten)]
-    pub(crate) results_flags: ResultsFlags,
+    pub(crate) output: OutputFlags,
 }
 
 const EXAMPLES: &str = "\

@@ -198,11 +198,7 @@ fn close(runs: &Runs, args: &TuneArgs) -> anyhow::Result<()> {
     let files = write_report(folder, &ReportOptions::default())
         .context("the rows are kept, the report of them is not whole")?;
     for path in [&folder.join(EPOCHS_FILE), &files.page] {
-        if args.json {
-            runs.say(&path.display().to_string());
-        } else {
-            print_line!("{}", path.display());
-        }
+        runs.session.print_path(path, args.json);
     }
     Ok(())
 }

@@ -4,9 +4,8 @@
 
 use std::fmt::Write as _;
 
-use bench_run::{Program, grouped, quoted, recorded};
+use bench_run::{Program, TableStyle, grouped, quoted, recorded, text_table};
 use bytesize::ByteSize;
-use comfy_table::{CellAlignment, Table, presets};
 use grid_point::Data;
 use loader::{BatchForm, ReaderChoice};
 use serde_json::{Value, json};
@@ -96,21 +95,11 @@ impl Proposal<'_> {
     }
 
     fn table(&self, candidates: &[Candidate]) -> String {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_FULL_CONDENSED);
-        table.set_header([
-            "",
-            "chunks x rows",
-            "ahead",
-            "samples/s",
-            "peak MB",
-            "entropy",
-            "fits",
-            "runs",
-        ]);
-        for one in candidates {
+        let header =
+            ["", "chunks x rows", "ahead", "samples/s", "peak MB", "entropy", "fits", "runs"];
+        let rows = candidates.iter().map(|one| {
             let is_chosen = *one == self.chosen;
-            table.add_row([
+            [
                 if is_chosen { "→" } else { "" }.to_owned(),
                 one.spec.to_string(),
                 one.prefetch_blocks.to_string(),
@@ -119,12 +108,9 @@ impl Proposal<'_> {
                 self.label.map_or_else(|| "–".to_owned(), |_| format!("{:.3}", one.entropy_bits)),
                 if one.fits(&self.goal) { "yes" } else { "no" }.to_owned(),
                 if one.n_runs == 0 { String::new() } else { one.n_runs.to_string() },
-            ]);
-        }
-        for column in table.column_iter_mut().skip(1) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        table.to_string()
+            ]
+        });
+        text_table(TableStyle::Terminal, &header, &header[..1], rows)
     }
 
     /// Returns the command that sweeps the proposal alone.
@@ -265,14 +251,13 @@ fn model(predicted: &Anchored) -> Value {
 
 /// Formats the verification as a table and a verdict.
 pub(super) fn verified(found: &Verification, memory_bytes: f64) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(["", "predicted", "measured", "ratio", "within"]);
+    let header = ["", "predicted", "measured", "ratio", "within"];
+    let mut rows = Vec::new();
     let within = |one: &Compared, bound: String| {
         if one.within { bound } else { format!("NOT {bound}") }
     };
     let mut line = |name: &str, one: &Compared, format: &dyn Fn(f64) -> String, bound: String| {
-        table.add_row([
+        rows.push([
             name.to_owned(),
             format(one.predicted),
             format(one.measured),
@@ -288,9 +273,7 @@ pub(super) fn verified(found: &Verification, memory_bytes: f64) -> String {
         let bits = |value: f64| format!("{value:.3}");
         line("entropy, bits", entropy, &bits, format!("{ENTROPY_WITHIN} bit"));
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let table = text_table(TableStyle::Terminal, &header, &header[..1], rows);
     let of = match (found.is_whole, found.n_runs) {
         (true, 1) => "an epoch".to_owned(),
         (true, runs) => format!("{runs} epochs, their medians"),

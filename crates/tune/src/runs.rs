@@ -18,7 +18,7 @@ use crate::survey::{self, SurveyTask, Surveyed};
 
 /// Measures points one by one.
 pub(crate) struct Runs {
-    session: Session,
+    pub(crate) session: Session,
     pub(crate) data: Data,
     pub(crate) opened: Opened,
     pub(crate) rows: Rows,
@@ -37,16 +37,17 @@ impl Runs {
         let host = HostInfo::gather();
         let mut servers = args.link.servers(&host)?;
         let name = format!("tune-{}", data.name());
-        let mut data = data.or_example(args.quiet)?;
+        let mut data = data.or_example(args.output.quiet)?;
         if let Some(servers) = &mut servers {
             data = data.over(servers)?;
         }
         data = data.with_names()?;
-        let revision = args.results_flags.revision.as_deref();
+        let revision = args.output.results_flags.revision.as_deref();
         let run = run_info(revision, &BTreeMap::new(), &host, arguments)?;
-        let mut session = Session::begin(Display::counting("runs", args.quiet))?;
+        let mut session = Session::begin(Display::counting("runs", args.output.quiet))?;
         let (opened, surveyed) = survey(&session, args, &data)?;
-        let folder = args.results_flags.folder(args.results.as_deref(), &host, &name)?;
+        let folder =
+            args.output.results_flags.folder(args.output.results.as_deref(), &host, &name)?;
         session.cache = warm(data.folders().as_deref()).name();
         if let Some(servers) = &servers {
             session.display.line(&format!("the data is read {}", servers.describe()));

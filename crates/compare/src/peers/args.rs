@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench_run::{LinkFlags, ResultsFlags, key_value};
+use bench_run::{LinkFlags, OutputFlags, key_value};
 use bytesize::ByteSize;
 use clap::Args;
 use grid_point::{Consumer, DataFlags, ReaderFlag};
@@ -23,13 +23,13 @@ pub struct PeersArgs {
     #[arg(long = "work", value_name = "WORK", default_values = Work::DEFAULT)]
     pub(crate) works: Vec<Work>,
     /// Pairs of runs of each work, after a first pair that is not counted
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, alias = "repeat", value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) repetitions: u64,
     /// Epochs of each run, one after the other in its process
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'E', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) epochs: u64,
     /// Rows of a batch
-    #[arg(short = 'B', long, value_name = "ROWS", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'B', long = "batch", alias = "batch-size", value_name = "ROWS", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch_size: u64,
     /// obs columns that come with each batch beside soma_joinid, separated by commas
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
@@ -75,18 +75,11 @@ pub struct PeersArgs {
         hide_default_value = true
     )]
     pub(crate) copies: PathBuf,
-    /// Folder for the results; rows are added where it has some
-    /// [default: results/DATE-HOST-peers-DATA]
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) results: Option<PathBuf>,
-    /// Show no progress
-    #[arg(short = 'q', long)]
-    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputFlags,
     /// Look at the command line and the experiment, print the peers' names and end
     #[arg(long, hide = true)]
     pub(crate) check: bool,
-    #[command(flatten)]
-    pub(crate) results_flags: ResultsFlags,
     /// Folder of the peers' scripts
     #[arg(long, hide = true, default_value = "benches/peers")]
     pub(crate) scripts: PathBuf,

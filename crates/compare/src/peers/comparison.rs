@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use bench_report::{EpochRecord, Measured, OWN_LOADER, Status, Versions};
+use bench_report::{EpochRecord, OWN_LOADER, Status, Versions};
 use bench_run::{
     Ended, Failure, INTERRUPTED_EXIT_CODE, Rows, Session, grouped, print_line, print_message,
 };
@@ -283,11 +283,12 @@ fn peer_record(job: &WorkJob, side: &PeerSide, epoch: &PeerEpoch, cache: &str) -
     point.chunk_size = epoch.chunk_rows;
     point.chunks_per_block = epoch.chunks_per_block;
     point.block_size = epoch.chunk_rows.saturating_mul(epoch.chunks_per_block);
-    let measured = epoch
-        .measured(job.opened.n_cells)
-        .unwrap_or_else(|error| Measured::failed(Status::Error, format!("{}: {error}", peer.name)));
-    let versions =
-        Versions { peer: Some(epoch.format_versions(&peer.name)), ..Versions::default() };
+    let mut measured = epoch.measured(job.opened.n_cells);
+    if let Some(message) = &mut measured.message {
+        *message = format!("{}: {message}", peer.name);
+    }
+    let peer = Some(epoch.times.format_versions(&peer.name));
+    let versions = Versions { peer, ..Versions::default() };
     let mut record = EpochRecord { point, measured, versions, ..EpochRecord::default() };
     if let Some(link) = side.link(&job.data) {
         enter_link(link, epoch, &job.data, &mut record);

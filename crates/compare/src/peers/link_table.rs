@@ -2,7 +2,7 @@
 
 use bench_report::{EpochRecord, LINK_HEADER, LINK_LEGEND, LinkSummary, Status};
 
-use super::text_table::table;
+use super::report::table;
 
 /// Columns of the table: those of a sweep, after the work and the loader.
 const HEADER: [&str; 9] = [

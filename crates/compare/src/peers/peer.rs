@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::bail;
-use bench_report::{BatchSample, EpochRecord, GridPoint, Measured};
-use bench_run::{LinkAccess, LinkCounts};
+use bench_report::{EpochRecord, GridPoint, Measured, Status};
+use bench_run::{LinkAccess, LinkCounts, ReadEpoch};
 use grid_point::{Data, Point};
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::delivered::Delivered;
@@ -98,29 +96,15 @@ pub(crate) struct PeerConversion {
     pub(crate) max_mem: u64,
 }
 
-/// A peer's measurement of an epoch. Seconds and bytes; times are seconds since 1970.
+/// A peer's measurement of an epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PeerEpoch {
-    pub(crate) epoch: u64,
-    /// Time from opening the experiment until an epoch could begin.
-    pub(crate) open_secs: f64,
-    /// Versions of the loader and its libraries.
-    pub(crate) versions: BTreeMap<String, String>,
+    #[serde(flatten)]
+    pub(crate) times: ReadEpoch,
     /// Rows per chunk in this run.
     pub(crate) chunk_rows: u64,
     /// Chunks per block in this run.
     pub(crate) chunks_per_block: u64,
-    /// For each batch: the wait for it, the time in the consumer, and the number of rows.
-    pub(crate) batches: Vec<(f64, f64, u64)>,
-    /// Wait for the end after the last batch.
-    pub(crate) end_wait_secs: f64,
-    pub(crate) start_time: f64,
-    pub(crate) end_time: f64,
-    pub(crate) cpu_user_secs: f64,
-    pub(crate) cpu_system_secs: f64,
-    pub(crate) start_mem_bytes: u64,
-    /// Peak memory of the process.
-    pub(crate) max_mem: u64,
     /// Counts of the link's server; `None` without a link.
     #[serde(default)]
     pub(crate) link: Option<PeerLink>,
@@ -236,59 +220,15 @@ fn name_data(command: &mut Command, data: &Data, copy: Option<&Path>) {
 }
 
 impl PeerEpoch {
-    /// Formats the versions like `tiledbsoma-ml 0.1.0, torch 2.11.0`, the peer first.
-    pub(crate) fn format_versions(&self, peer: &str) -> String {
-        let own = self.versions.iter().filter(|(name, _)| *name == peer);
-        let others = self.versions.iter().filter(|(name, _)| *name != peer);
-        let versions = own.chain(others).map(|(name, version)| format!("{name} {version}"));
-        versions.collect::<Vec<_>>().join(", ")
-    }
-
-    /// Converts the epoch for a record. Fails if numbers are impossible: they come from another
-    /// program.
-    pub(crate) fn measured(&self, n_cells: u64) -> anyhow::Result<Measured> {
-        let mut secs = vec![
-            self.open_secs,
-            self.end_wait_secs,
-            self.start_time,
-            self.end_time,
-            self.cpu_user_secs,
-            self.cpu_system_secs,
-        ];
-        secs.extend(self.batches.iter().flat_map(|(wait, consume, _)| [wait, consume]));
-        if let Some(bad) = secs.iter().find(|secs| !(0.0..1e11).contains(*secs)) {
-            bail!("it says that something took {bad} s");
+    /// The outcome of the epoch; a failure if it did not deliver all cells.
+    pub(crate) fn measured(&self, n_cells: u64) -> Measured {
+        let measured = self.times.measured();
+        match measured.n_rows {
+            Some(n_rows) if n_rows != n_cells => {
+                Measured::failed(Status::Error, format!("it delivered {n_rows} cells of {n_cells}"))
+            }
+            _ => Measured { peak_reset: Some(false), ..measured },
         }
-        let samples: Vec<BatchSample> = self
-            .batches
-            .iter()
-            .map(|&(wait_secs, consume_secs, n_rows)| BatchSample {
-                wait_secs,
-                consume_secs,
-                n_rows,
-                nnz: 0,
-            })
-            .collect();
-        let n_rows: u64 = samples.iter().map(|sample| sample.n_rows).sum();
-        if n_rows != n_cells {
-            bail!("it delivered {n_rows} cells of {n_cells}");
-        }
-        Ok(Measured {
-            epoch: Some(self.epoch),
-            open_secs: (self.epoch == 0).then_some(self.open_secs),
-            start_dt: timestamp(self.start_time),
-            end_dt: timestamp(self.end_time),
-            // A peer does not report its number of values.
-            nnz: None,
-            nnz_per_sec: None,
-            cpu_secs: Some(self.cpu_user_secs + self.cpu_system_secs),
-            cpu_user_secs: Some(self.cpu_user_secs),
-            cpu_system_secs: Some(self.cpu_system_secs),
-            start_mem_bytes: Some(self.start_mem_bytes),
-            max_mem: Some(self.max_mem),
-            peak_reset: Some(false),
-            ..Measured::from_batches(&samples, self.end_wait_secs)
-        })
     }
 }
 
@@ -307,12 +247,8 @@ pub(crate) fn enter_link(
         let link = LinkAccess { stored_bytes, ..link.clone() };
         link.enter_counts(&after.since(before), share, &mut record.measured);
         let opening = before.since(start).requests;
-        record.measured.link_open_requests = (epoch.epoch == 0).then_some(opening);
+        record.measured.link_open_requests = (epoch.times.number() == 0).then_some(opening);
     }
-}
-
-fn timestamp(secs: f64) -> Option<Timestamp> {
-    Timestamp::from_microsecond((secs * 1e6) as i64).ok()
 }
 
 #[cfg(test)]
@@ -335,8 +271,8 @@ mod tests {
     #[test]
     fn a_peers_line_becomes_a_record() {
         let epoch = epoch(LINE);
-        assert_eq!(epoch.format_versions("other"), "other 1.0, Python 3.11.7, numpy 2.4.6");
-        let measured = epoch.measured(100).unwrap();
+        assert_eq!(epoch.times.format_versions("other"), "other 1.0, Python 3.11.7, numpy 2.4.6");
+        let measured = epoch.measured(100);
         assert_eq!((measured.n_rows, measured.n_batches, measured.nnz), (Some(100), Some(2), None));
         assert_eq!(measured.elapsed, Some(3.375));
         assert_eq!(measured.samples_per_sec_after_first, Some(36.0 / 0.875));
@@ -364,8 +300,7 @@ mod tests {
             stored_bytes: Some(500),
             ..LinkAccess::default()
         };
-        let mut record =
-            EpochRecord { measured: epoch.measured(100).unwrap(), ..EpochRecord::default() };
+        let mut record = EpochRecord { measured: epoch.measured(100), ..EpochRecord::default() };
         enter_link(&link, &epoch, &Data::default(), &mut record);
         assert_eq!(record.point.settings.get(LINK), Some("30ms,1kB/s"));
         let measured = &record.measured;
@@ -389,9 +324,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        let error = epoch(LINE).measured(101).unwrap_err().to_string();
-        assert_eq!(error, "it delivered 100 cells of 101");
-        let error = epoch(&LINE.replace("0.125", "-1")).measured(100).unwrap_err().to_string();
+        let error = |line: &str, n_cells| epoch(line).measured(n_cells).message.unwrap();
+        assert_eq!(error(LINE, 101), "it delivered 100 cells of 101");
+        let error = error(&LINE.replace("0.125", "-1"), 100);
         assert!(error.contains("took -1 s"), "{error}");
         for bad in
             [LINE.replace("\"max_mem\": 300", "\"max_mem\": -3"), LINE.replace("0.125", "NaN")]

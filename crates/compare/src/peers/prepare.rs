@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use anyhow::bail;
-use bench_run::{Ended, ProcessSpec, Session};
+use bench_run::{Ended, ProcessSpec, Session, format_versions};
 use grid_point::{Data, environment_secrets};
 use relayout::RelayoutSpec;
 
@@ -47,7 +47,7 @@ impl Preparing<'_> {
                     loader: peer.name.clone(),
                     version: facts.versions.get(&peer.name).cloned().unwrap_or_default(),
                     format: format.clone(),
-                    versions: format_versions(&facts, &peer.name),
+                    versions: format_versions(&facts.versions, &peer.name),
                 };
                 Some(self.copy(&spec, |target| {
                     let command = peer.convert(self.data, target);
@@ -157,13 +157,4 @@ fn finished(ended: Ended) -> anyhow::Result<u64> {
         Ended::Failed(failure) => bail!(failure.message),
         Ended::Interrupted => bail!("interrupted"),
     }
-}
-
-fn format_versions(facts: &PeerFacts, name: &str) -> String {
-    let own = facts.versions.iter().filter(|(package, _)| *package == name);
-    let others = facts.versions.iter().filter(|(package, _)| *package != name);
-    own.chain(others)
-        .map(|(name, version)| format!("{name} {version}"))
-        .collect::<Vec<_>>()
-        .join(", ")
 }

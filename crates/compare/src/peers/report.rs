@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use bench_report::{
     EPOCHS_FILE, EpochRecord, OWN_LOADER, Spread, Status, describe_run, write_text,
 };
-use bench_run::grouped;
+use bench_run::{TableStyle, grouped, text_table};
 
 use super::copies::DataCopy;
 use super::link_table;
 use super::ratio::{Ratio, spread};
 use super::side::{PeerFiles, RELAID};
-use super::text_table::table;
 
 const FIGURES: [&str; 10] = [
     "work",
@@ -43,6 +42,15 @@ Chunks x rows: how many chunks are shuffled together, and how many rows of each 
 somafeed on a peer's files: our loader on the AnnData that the peer reads.
 CPU s: of an epoch, all threads. Open s: from opening the experiment until an epoch could be asked for, not part of cells/s.
 Ratios: of the medians (least to most of the pairs of one repetition).";
+
+/// A table whose first `n_words` columns hold words, the others numbers.
+pub(super) fn table<const N: usize>(
+    header: &[&str; N],
+    n_words: usize,
+    rows: impl Iterator<Item = [String; N]>,
+) -> String {
+    text_table(TableStyle::Markdown, header, &header[..n_words], rows)
+}
 
 /// A loader's runs of one work, by epoch.
 struct Group<'a> {

@@ -23,8 +23,8 @@ pub struct ReadChunksArgs {
     #[arg(short = 's', long = "shuffle", action = clap::ArgAction::Count, value_parser = clap::value_parser!(u8).range(..=2))]
     shuffles: u8,
     /// Seed of the random order
-    #[arg(short = 'r', long, value_name = "SEED", default_value_t = 0)]
-    pub(crate) rng_seed: u64,
+    #[arg(long, alias = "rng-seed", short_alias = 'r', value_name = "SEED", default_value_t = 0)]
+    pub(crate) seed: u64,
     /// py.init_buffer_bytes, as 1GiB: handed to tiledbsoma, of which the pinned version reads X
     /// without it
     #[arg(short = 'P', long, value_name = "SIZE")]
@@ -47,7 +47,7 @@ pub struct ReadChunksArgs {
     #[arg(short = 'w', long = "ways", value_name = "WAYS", value_enum, value_delimiter = ',')]
     ways: Vec<Way>,
     /// Runs of each way, in turn, each in a process of its own
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, alias = "repeat", value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) repetitions: u64,
     /// Print each run as an object of JSON in a line of its own, in place of the table
     #[arg(long)]

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use bench_report::Spread;
-use bench_run::{grouped, print_line};
-use comfy_table::{CellAlignment, Table, presets};
+use bench_run::{TableStyle, grouped, print_line, text_table};
 use serde::Serialize;
 
 use super::reads::ChunksRead;
@@ -75,18 +74,12 @@ const HEADER: [&str; 7] =
 
 /// Formats a table with a row per way, and below it the data that all have read.
 pub(crate) fn table(described: &Described, ways: &[Way], runs: &[Run]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
-    table.set_header(HEADER);
-    for way in ways {
+    let rows = ways.iter().map(|way| {
         let of_way: Vec<&ChunksRead> =
             runs.iter().filter(|run| run.way == *way).map(|run| &run.read).collect();
-        table.add_row(row(*way, described.n_cells, &of_way));
-    }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    let mut text = table.to_string();
+        row(*way, described.n_cells, &of_way)
+    });
+    let mut text = text_table(TableStyle::Markdown, &HEADER, &HEADER[..1], rows);
     if let Some(first) = runs.first() {
         let tally = &first.read.tally;
         let summary = format!(

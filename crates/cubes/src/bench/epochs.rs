@@ -1,17 +1,16 @@
 //! Runs the epochs of a point, and measures each.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context as _;
-use bench_report::{EpochRecord, GridPoint, ProcessMeter, StageTimes, accelerator_utilization};
+use bench_report::{EpochRecord, GridPoint, accelerator_utilization};
 use bench_run::{
-    ConsumedEpoch, LimitMeter, MOST_CACHED_IF_COLD, PageCache, Reporter, cached_share,
-    consume_epoch, cool,
+    EpochMeter, LimitMeter, MOST_CACHED_IF_COLD, PageCache, Reporter, cached_share, consume_epoch,
+    enter_engine,
 };
 use images::{ImageBatch, ImageSamples};
-use jiff::Timestamp;
-use pipeline::{EpochStats, Pipeline};
+use pipeline::Pipeline;
 use storage::ReadLimit;
 
 use super::core_loads::CoreLoads;
@@ -120,8 +119,8 @@ impl Epochs<'_> {
         let limit = self.point.io_limit.as_ref();
         let counts = bucket.as_deref().map(count);
         let limit = limit.map(|limit| LimitMeter::start(limit, counts)).transpose()?;
-        let meter = ProcessMeter::start()?;
-        let (start_dt, asked, started) = (Timestamp::now(), self.clock.now(), Instant::now());
+        let meter = EpochMeter::start()?;
+        let asked = self.clock.now();
         let mut batches = epoch()?;
         let mut facts = BatchFacts::default();
         let n_batches = self.pipeline.n_batches().min(self.point.max_batches.unwrap_or(u64::MAX));
@@ -129,7 +128,7 @@ impl Epochs<'_> {
         let mut first = None;
         let consumed = {
             let taken = batches.by_ref().map(|batch| Ok(batch?));
-            consume_epoch(started, taken, self.point.max_batches, |batch| {
+            consume_epoch(meter.start, taken, self.point.max_batches, |batch| {
                 let n_cubes = facts.add(&batch);
                 self.hand_over(batch)?;
                 first = first.or_else(|| self.device.as_mut().map(|device| device.mark()));
@@ -144,10 +143,12 @@ impl Epochs<'_> {
         }
         let handed_over = self.clock.now();
         let mark = self.device.as_mut().map(|device| device.mark());
-        let mut record = self.record(number, &consumed, &batches.stats(), &facts);
-        meter.finish(&mut record.measured)?;
-        record.measured.start_dt = Some(start_dt);
-        record.measured.end_dt = Some(Timestamp::now());
+        let point = GridPoint { form: facts.form.clone(), ..self.point.recorded(&self.cache) };
+        let mut record = meter.record(number, point, &consumed)?;
+        enter_engine(&mut record, &[batches.stats()]);
+        record.versions = self.point.consumer.versions();
+        record.measured.open_secs = (number == 0).then_some(self.open_secs);
+        record.measured.pinned_bytes = Some(facts.pinned_bytes(self.pipeline.source()));
         let elapsed = handed_over.saturating_sub(asked).as_secs_f64();
         limit.map_or(Ok(()), |limit| limit.finish(&mut record.measured, elapsed))?;
         Ok(Taken { record, asked, handed_over, first, mark })
@@ -160,45 +161,6 @@ impl Epochs<'_> {
         match self.point.settings.release {
             Release::Sync => device.synchronize(),
             Release::Event => Ok(()),
-        }
-    }
-
-    /// The record of an epoch, without times.
-    fn record(
-        &mut self,
-        number: u64,
-        consumed: &ConsumedEpoch,
-        stats: &EpochStats,
-        facts: &BatchFacts,
-    ) -> EpochRecord {
-        let mut measured = consumed.measured();
-        (measured.nnz, measured.nnz_per_sec) = (None, None);
-        measured.epoch = Some(number);
-        measured.open_secs = (number == 0).then_some(self.open_secs);
-        measured.bytes_read = stats.read.bytes_read;
-        measured.bytes_decoded = stats.read.bytes_decoded;
-        measured.bytes_needed = stats.read.bytes_needed;
-        measured.batch_ready_blocks = stats.ready_blocks.iter().copied().map(f64::from).collect();
-        measured.fill_rates();
-        measured.pinned_bytes = Some(facts.pinned_bytes(self.pipeline.source()));
-        let stages = StageTimes {
-            read_wall_secs: Some(stats.stages.read.wall_secs),
-            read_cpu_secs: stats.stages.read.cpu_secs,
-            decode_wall_secs: stats.stages.decode.map(|decode| decode.wall_secs),
-            decode_cpu_secs: stats.stages.decode.and_then(|decode| decode.cpu_secs),
-            wait_wall_secs: Some(stats.stages.wait.wall_secs),
-            wait_cpu_secs: stats.stages.wait.cpu_secs,
-            consume_wall_secs: measured.consume_secs,
-            consume_cpu_secs: Some(consumed.busy_cpu_secs),
-            ..StageTimes::default()
-        };
-        let point = GridPoint { form: facts.form.clone(), ..self.point.recorded(&self.cache) };
-        EpochRecord {
-            versions: self.point.consumer.versions(),
-            point,
-            measured,
-            stages,
-            ..EpochRecord::default()
         }
     }
 
@@ -248,11 +210,7 @@ impl Epochs<'_> {
     /// Removes the files that are read from the page cache, if reads are to be cold.
     fn cool(&mut self, reporter: &mut Reporter<CubeAnswer>) -> anyhow::Result<()> {
         let Some(how) = self.point.cold else { return Ok(()) };
-        let state = cool(Some(&self.data.folders(self.point.settings.form)), how);
-        if let PageCache::Unknown(why) = &state {
-            reporter.warn(&format!("the page cache is not cold: {why}"))?;
-        }
-        state.name().clone_into(&mut self.cache);
+        self.cache = reporter.cool(Some(&self.data.folders(self.point.settings.form)), how)?;
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Bounds that no loader can beat on this machine: reading the files of a form, decoding them, and
 //! training on them.
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -97,18 +98,19 @@ impl Floor {
             ..row
         }
     }
+}
 
-    /// Name in the progress.
-    pub(crate) fn name(&self) -> String {
+impl fmt::Display for Floor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PlainRead { form, threads, .. } => {
-                format!("{PLAIN_READ} of {form}, {threads} threads")
+                write!(f, "{PLAIN_READ} of {form}, {threads} threads")
             }
-            Self::Decode { form } => format!("{DECODE} of {form}"),
+            Self::Decode { form } => write!(f, "{DECODE} of {form}"),
             Self::Steps { torch, form, element, augments, .. } => {
                 let values = form_of_batches(*form, *element);
                 let augments = if *augments { ", augmented" } else { "" };
-                format!("{STEPS} of {} on {values} batches{augments}", torch.processor)
+                write!(f, "{STEPS} of {} on {values} batches{augments}", torch.processor)
             }
         }
     }
@@ -219,13 +221,13 @@ fn decode(floor: &Floor, data: &CubeData, form: Form) -> anyhow::Result<EpochRec
 /// Trains on the first batch of the data set again and again.
 fn steps(floor: &Floor, data: &CubeData, clock: &dyn Clock) -> anyhow::Result<EpochRecord> {
     let Floor::Steps { torch, form, element, augments, batch } = *floor else {
-        bail!("{} are not training steps", floor.name());
+        bail!("{floor} are not training steps");
     };
     let augment = if augments { Augment::Device } else { Augment::None };
     let settings = Settings { form, element, augment, workers: 0, ..Strategy::Original.settings() };
     let point = Point {
         strategy: Strategy::Original,
-        label: floor.name(),
+        label: floor.to_string(),
         settings,
         batch,
         shuffled: false,

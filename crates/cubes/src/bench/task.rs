@@ -1,6 +1,7 @@
 //! The task of a process that measures, and its answers.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -70,6 +71,15 @@ pub(crate) enum CubeWork {
     Load(Box<Point>),
     /// A bound that no loader can beat.
     Floor(Floor),
+}
+
+impl fmt::Display for CubeWork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Load(point) => point.fmt(f),
+            Self::Floor(floor) => floor.fmt(f),
+        }
+    }
 }
 
 /// A task with its data.

@@ -2,9 +2,9 @@
 
 use crate::Error;
 
-use super::random::{Choices, Decision, Noise};
+use super::random::{Decision, Noise};
 use super::scene::Scene;
-use super::spec::{CubeSpec, check};
+use super::spec::CubeSpec;
 use super::spectra::{Spectrum, background, noise_of, spectra_of};
 
 /// Images of a subject.
@@ -28,7 +28,7 @@ pub struct GeneratedImage {
 pub fn image(spec: &CubeSpec, image: u64) -> Result<GeneratedImage, Error> {
     spec.check()?;
     let last = (spec.n_images - 1) as f64;
-    check("the number of the image, counted from 0,", image as f64, 0.0, last)?;
+    Error::check_size("the number of the image, counted from 0,", image as f64, (0.0, last))?;
     let mut cube = Vec::new();
     let Segmentation { labels, valid_pixels } = fill(spec, image, &mut cube)?;
     Ok(GeneratedImage { cube, labels, valid_pixels })
@@ -58,11 +58,11 @@ pub(crate) fn fill(
     cube: &mut Vec<f32>,
 ) -> Result<Segmentation, Error> {
     let n_channels = spec.shape[2];
-    let cube = crate::memory::resized(cube, spec.cube_len(), "a cube")?;
+    let cube = bench_run::reserved(cube, spec.cube_len(), "a cube")?;
     let spectra = spectra_of(spec, domain_of(spec, image), subject_of(image));
     let background = background(n_channels);
     let largest = noise_of(spec);
-    let noise = Noise::new(Choices::new(spec.seed, Decision::Noise(image)).bits());
+    let noise = Noise::new(Decision::Noise(image).choices(spec.seed).bits());
     let scene = Scene::new(spec, image);
     for (pixel, values) in cube.chunks_exact_mut(n_channels).enumerate() {
         let spectrum = if scene.valid[pixel] {

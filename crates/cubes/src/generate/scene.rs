@@ -4,7 +4,9 @@ use std::f64::consts::TAU;
 
 use libm::{cos, exp, hypot, sin};
 
-use super::random::{Choices, Decision};
+use bench_run::Choices;
+
+use super::random::{Decision, some_of};
 use super::spec::CubeSpec;
 
 /// Number of waves in a field.
@@ -39,7 +41,7 @@ impl Scene {
     pub(crate) fn new(spec: &CubeSpec, image: u64) -> Self {
         let [height, width, _] = spec.shape;
         let size = [height, width];
-        let mut choices = Choices::new(spec.seed, Decision::Scene(image));
+        let mut choices = Decision::Scene(image).choices(spec.seed);
         let valid = circle(&mut choices, size);
         let mut labels = regions(&mut choices, spec);
         for (label, valid) in labels.iter_mut().zip(&valid) {
@@ -64,8 +66,8 @@ fn regions(choices: &mut Choices, spec: &CubeSpec) -> Vec<u8> {
     let [height, width, _] = spec.shape;
     let most = spec.n_classes.min(MAX_PRESENT);
     let least = most.min(2);
-    let n_present = least + choices.below(most - least + 1);
-    let present = choices.some_of(n_present, spec.n_classes);
+    let n_present = least + choices.below((most - least + 1) as u32) as usize;
+    let present = some_of(choices, n_present, spec.n_classes);
     let mut largest = vec![f32::NEG_INFINITY; height * width];
     let mut labels = vec![0; height * width];
     for class in present {
@@ -149,7 +151,7 @@ mod tests {
 
     #[test]
     fn fields_have_mean_0_and_deviation_1() {
-        let mut choices = Choices::new(3, Decision::Scene(0));
+        let mut choices = Decision::Scene(0).choices(3);
         let (mut sum, mut squares, n) = (0.0, 0.0, 200.0 * 30.0 * 40.0);
         for _ in 0..200 {
             for value in smooth_field(&mut choices, [30, 40], 3.0) {

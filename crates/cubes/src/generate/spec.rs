@@ -55,8 +55,10 @@ impl CubeSpec {
 
     /// Fails if a number is out of range.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let length = |what, value: usize, most: usize| check(what, value as f64, 1.0, most as f64);
-        check("the number of images", self.n_images as f64, 1.0, MAX_IMAGES as f64)?;
+        let length = |what, value: usize, most: usize| {
+            Error::check_size(what, value as f64, (1.0, most as f64))
+        };
+        length("the number of images", self.n_images as usize, MAX_IMAGES as usize)?;
         let [height, width, n_channels] = self.shape;
         length("the height of a cube", height, MAX_LENGTH)?;
         length("the width of a cube", width, MAX_LENGTH)?;
@@ -65,15 +67,6 @@ impl CubeSpec {
         length("the number of values in a cube", n_values, MAX_VALUES)?;
         length("the number of classes", self.n_classes, MAX_CLASSES)?;
         length("the number of domains", self.n_domains, MAX_DOMAINS)?;
-        check("the noise", self.noise, 0.0, 1.0)
-    }
-}
-
-/// Fails if `value` is not between `least` and `most`.
-pub(crate) fn check(what: &'static str, value: f64, least: f64, most: f64) -> Result<(), Error> {
-    if (least..=most).contains(&value) {
-        Ok(())
-    } else {
-        Err(Error::Size { what, value, least, most })
+        Error::check_size("the noise", self.noise, (0.0, 1.0))
     }
 }

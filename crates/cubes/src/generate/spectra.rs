@@ -7,7 +7,7 @@
 use libm::{cos, exp};
 use std::f64::consts::TAU;
 
-use super::random::{Choices, Decision};
+use super::random::Decision;
 use super::spec::CubeSpec;
 
 /// First and last wavelength in nm, those of a Tivita camera.
@@ -54,7 +54,7 @@ pub(crate) fn spectra_of(spec: &CubeSpec, domain: u64, subject: u64) -> Vec<Spec
             })
             .collect()
     };
-    let mut choices = Choices::new(spec.seed, Decision::Spectra);
+    let mut choices = Decision::Spectra.choices(spec.seed);
     let start: [f64; N_PROPERTIES] = std::array::from_fn(|_| choices.share());
     let spectrum = |class: usize| {
         let curve = Curve::new(&start, class);
@@ -153,7 +153,7 @@ struct Ripple {
 
 impl Ripple {
     fn new(seed: u64, decision: Decision, height: f64) -> Self {
-        let mut choices = Choices::new(seed, decision);
+        let mut choices = decision.choices(seed);
         let wave = |number| [height * choices.between(0.3, 0.6), number, choices.share()];
         Self { waves: [0.5, 1.0].map(wave) }
     }

@@ -11,10 +11,10 @@ use crate::Error;
 use crate::form_folder::FormFolder;
 use crate::forms::{CubeWriter, Forms, NewImage};
 use crate::image_list::{ImageList, LIST_FILE, ListedImage};
-use crate::parallel::Threads;
 use crate::precision::Precision;
 use crate::segmentation::{SEGMENTATIONS, write_segmentation};
 use crate::zarr_store::ZarrSpec;
+use bench_run::Threads;
 use images::Form;
 
 /// Writes everything. Returns the error of the 16-bit forms, if one was written. Calls `progress`

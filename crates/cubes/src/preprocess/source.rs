@@ -8,9 +8,9 @@ use images::files::{CubeFile, FileFormat};
 
 use super::read_file;
 use crate::Error;
-use crate::error::Cause;
 use crate::image_list::{ImageList, ListedImage};
 use crate::segmentation::{SEGMENTATIONS, file_name};
+use bench_run::Cause;
 use images::{DAT_SUFFIX, Form};
 
 /// The images of a data set and their files.
@@ -28,7 +28,7 @@ impl Source {
     /// Finds the cubes of a data set. Without a list of images, all files are images, in the order
     /// of their names. The shape of the first decides; with `skip_bad`, the first that is one.
     pub(super) fn find(data: &Path, skip_bad: bool) -> Result<Self, Error> {
-        let failed = |source: Cause| Error::Source { path: data.to_owned(), source };
+        let failed = |source: Cause| Error::Source { what: "cubes", path: data.to_owned(), source };
         let folder = data.join(Form::Dat.folder());
         let has_folder = folder.is_dir();
         let mut found = Vec::new();

@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use arrays::{ArrayBatch, ArraySamples};
-use bench_report::{EpochRecord, GridPoint, Measured, ProcessMeter, StageTimes, Versions};
-use bench_run::{ConsumedBatch, ConsumedEpoch, LinkMeter, Order, Reporter, consume_epoch};
-use jiff::Timestamp;
+use bench_report::{EpochRecord, GridPoint, Measured};
+use bench_run::{
+    ConsumedBatch, ConsumedEpoch, EpochMeter, LinkMeter, Order, Reporter, consume_epoch,
+    enter_engine,
+};
 use memmap2::MmapMut;
-use pipeline::{EpochStats, Pipeline};
+use pipeline::Pipeline;
 use shuffle::{Order as RowOrder, PlanSpec};
 use storage::OpenedStorage;
 
@@ -71,19 +73,14 @@ fn load(
         )?;
         let stats = batches.end();
         record.measured.open_secs = open_secs.take();
-        enter_reads(&mut record, &stats);
-        if let [stats] = stats.as_slice() {
-            enter_stages(&mut record, stats);
-        }
+        enter_engine(&mut record, &stats);
         reporter.answer(Box::new(record))?;
         if let (Some(validation), Some(mut batches)) = (&validation, waiting) {
             let of_validation = batches.by_ref().map(|batch| batch.map_err(anyhow::Error::from));
             let of = (validation, &mut reading);
             let mut record = measure(of_validation, of, point, (recorded(), span.start), reporter)?;
             record.point.settings.set(PART, VALIDATION);
-            let stats = batches.stats();
-            enter_reads(&mut record, std::slice::from_ref(&stats));
-            enter_stages(&mut record, &stats);
+            enter_engine(&mut record, &[batches.stats()]);
             reporter.answer(Box::new(record))?;
         }
     }
@@ -112,11 +109,9 @@ fn measure(
 ) -> anyhow::Result<EpochRecord> {
     let of_rows = pipeline.n_batches() * point.batch;
     let before = reading.begin_epoch()?;
-    let meter = ProcessMeter::start()?;
-    let (start_dt, start) = (Timestamp::now(), Instant::now());
-    let consumed = consume(start, batches, point, of_rows, reporter)?;
-    let mut record = record(&consumed, recorded, (epoch, start_dt));
-    meter.finish(&mut record.measured)?;
+    let meter = EpochMeter::start()?;
+    let consumed = consume(meter.start, batches, point, of_rows, reporter)?;
+    let mut record = meter.record(epoch, recorded, &consumed)?;
     reading.end_epoch(&before, &mut record.measured)?;
     Ok(record)
 }
@@ -182,17 +177,15 @@ fn plain_read(
             }));
         }
         let before = reading.begin_epoch()?;
-        let meter = ProcessMeter::start()?;
-        let (start_dt, start) = (Timestamp::now(), Instant::now());
+        let meter = EpochMeter::start()?;
         let (mut n_read, threads) = (0, point.threads);
         let batches = plan.iter().filter(|files| files.len() as u64 == files_per_batch);
         let read = batches.map(|files| {
             n_read += list.read(&**storage, files, &mut buffer, threads)?;
             Ok(())
         });
-        let consumed = consume_epoch(start, read, point.max_batches, |()| Ok(point.batch))?;
-        let mut record = record(&consumed, data.recorded(point, cache), (span.start, start_dt));
-        meter.finish(&mut record.measured)?;
+        let consumed = consume_epoch(meter.start, read, point.max_batches, |()| Ok(point.batch))?;
+        let mut record = meter.record(span.start, data.recorded(point, cache), &consumed)?;
         reading.end_epoch(&before, &mut record.measured)?;
         record.measured.bytes_read = Some(n_read);
         // Undecoded: the same number of samples would have these bytes.
@@ -201,32 +194,6 @@ fn plain_read(
         reporter.answer(Box::new(record))?;
     }
     Ok(())
-}
-
-fn record(
-    consumed: &ConsumedEpoch,
-    point: GridPoint,
-    (epoch, start_dt): (u64, Timestamp),
-) -> EpochRecord {
-    let mut measured = consumed.measured();
-    measured.start_dt = Some(start_dt);
-    measured.end_dt = Some(Timestamp::now());
-    measured.epoch = Some(epoch);
-    measured.nnz = None;
-    measured.nnz_per_sec = None;
-    let stages = StageTimes {
-        consume_wall_secs: measured.consume_secs,
-        consume_cpu_secs: Some(consumed.busy_cpu_secs),
-        ..StageTimes::default()
-    };
-    let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
-    EpochRecord {
-        versions: Versions { somafeed, ..Versions::default() },
-        point,
-        measured,
-        stages,
-        ..EpochRecord::default()
-    }
 }
 
 /// The storage that is read, and the counts of its link.
@@ -275,26 +242,4 @@ impl StorageCounts {
             measured.cache_misses = Some(misses - misses_before);
         }
     }
-}
-
-/// Adds up the bytes that the epochs of a record read.
-fn enter_reads(record: &mut EpochRecord, epochs: &[EpochStats]) {
-    let sum = |of: &dyn Fn(&EpochStats) -> Option<u64>| epochs.iter().map(of).sum();
-    record.measured.bytes_read = sum(&|stats| stats.read.bytes_read);
-    record.measured.bytes_decoded = sum(&|stats| stats.read.bytes_decoded);
-    record.measured.bytes_needed = sum(&|stats| stats.read.bytes_needed);
-    record.measured.fill_rates();
-}
-
-/// Copies the waiting blocks and the stages of a record's only epoch.
-fn enter_stages(record: &mut EpochRecord, stats: &EpochStats) {
-    let (measured, stages) = (&mut record.measured, &mut record.stages);
-    measured.batch_ready_blocks = stats.ready_blocks.iter().copied().map(f64::from).collect();
-    measured.fill_rates();
-    stages.read_wall_secs = Some(stats.stages.read.wall_secs);
-    stages.read_cpu_secs = stats.stages.read.cpu_secs;
-    stages.decode_wall_secs = stats.stages.decode.map(|decode| decode.wall_secs);
-    stages.decode_cpu_secs = stats.stages.decode.and_then(|decode| decode.cpu_secs);
-    stages.wait_wall_secs = Some(stats.stages.wait.wall_secs);
-    stages.wait_cpu_secs = stats.stages.wait.cpu_secs;
 }

@@ -1,24 +1,18 @@
-//! The command's side of a measurement: runs points in processes of their own and keeps the rows.
+//! The flags of commands that measure, the beginning of a measurement, and fields as a workload.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::ops::ControlFlow;
-use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::Context as _;
-use bench_report::{DataInfo, EpochRecord, GridPoint, HostInfo, Measured, Status};
+use bench_report::{DataInfo, EpochRecord, GridPoint, HostInfo, Measured};
 use bench_run::{
-    Address, Cold, Display, Ended, INTERRUPTED_EXIT_CODE, LinkServers, Order, PageCache,
-    ProcessSpec, ResultsFlags, Rows, Session, cool, data_name, grouped, run_info, shown_uri, warm,
+    Address, Cold, LinkAccess, LinkServers, Measuring, OutputFlags, Secrets, Session, Workload,
+    data_name, grouped, shown_uri,
 };
 use clap::Args;
-use serde::de::DeserializeOwned;
 
-use super::SUBCOMMAND;
 use super::far::{FarAccess, FarFlags};
 use super::point::{Point, Strategy};
-use super::task::{FieldAnswer, FieldData, FieldTask};
+use super::task::{FieldData, FieldTask};
 
 /// Flags of every command that measures fields: the data, and where results go.
 #[derive(Debug, Args)]
@@ -28,31 +22,67 @@ pub(crate) struct DataFlags {
     /// Arrays of a sample, separated by commas
     #[arg(long, value_name = "ARRAYS", value_delimiter = ',', default_value = "inputs,targets")]
     pub(crate) arrays: Vec<String>,
-    /// Drop the data from the page cache before each process; else it is read into it first
-    #[arg(long)]
-    pub(crate) cold: bool,
+    /// Drop the data from the page cache before each process, by auto, drop or advise [default of
+    /// HOW: auto]; else it is read into it first
+    #[arg(
+        long,
+        value_name = "HOW",
+        value_enum,
+        hide_possible_values = true,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "auto"
+    )]
+    cold: Option<Cold>,
     /// Seed of the order
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Folder for the results [default: a new one below results/]
-    #[arg(short = 'd', long, value_name = "FOLDER")]
-    pub(crate) results: Option<PathBuf>,
-    /// Show no progress
-    #[arg(short = 'q', long)]
-    pub(crate) quiet: bool,
     #[command(flatten)]
-    pub(crate) results_flags: ResultsFlags,
+    output: OutputFlags,
 }
 
 impl DataFlags {
-    /// The data, read over the link or through the cache of `far`.
-    pub(crate) fn data(&self, far: FarAccess) -> FieldData {
-        FieldData { uri: self.uri.full().to_owned(), arrays: self.arrays.clone(), far }
+    /// Opens the data, read over the link or through the cache of `far`. Samples are those of
+    /// `point`.
+    pub(crate) fn open(&self, far: FarAccess, point: &Point) -> anyhow::Result<Fields> {
+        let data = FieldData { uri: self.uri.full().to_owned(), arrays: self.arrays.clone(), far };
+        let (samples, validation) = data.parts(&data.storage()?, point)?;
+        let n_validation = validation.map_or(0, |samples| samples.n_samples());
+        let info = DataInfo {
+            uri: shown_uri(&self.uri.to_string()),
+            total_rows: samples.n_samples() + n_validation,
+            n_cols: samples.sample_bytes() / VALUE_BYTES,
+            ..DataInfo::default()
+        };
+        Ok(Fields { data, info, cold: self.cold })
     }
 
-    /// The data, read where it is.
-    pub(crate) fn near_data(&self) -> FieldData {
-        self.data(FarAccess::default())
+    /// Makes the results folder, and warms the page cache unless it is to be cold. `of` is the
+    /// number of measurements and their name, for the progress.
+    pub(crate) fn begin(
+        &self,
+        fields: &Fields,
+        of: (u64, &str),
+        host: HostInfo,
+        arguments: &[OsString],
+    ) -> anyhow::Result<Measuring> {
+        let uri = self.uri.to_string();
+        let mut measuring = Measuring::begin(&self.output, of, &uri, host, arguments)?;
+        if self.cold.is_some() {
+            measuring.session.cache = "cold";
+        } else {
+            measuring.session.warm(fields.data.folders().as_deref());
+        }
+        measuring.session.display.line(&format!(
+            "{}: {} samples of {:.1} MB, {} {}; results: {}",
+            data_name(&uri),
+            grouped(fields.info.total_rows),
+            (fields.info.n_cols * VALUE_BYTES) as f64 / 1e6,
+            of.0,
+            of.1,
+            measuring.folder().display()
+        ));
+        Ok(measuring)
     }
 }
 
@@ -67,241 +97,99 @@ pub(crate) struct BenchFlags {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 0)]
     pub(crate) max_batches: u64,
     /// Times to measure each point, in rounds over all points, each in a new process
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) repeat: u64,
+    #[arg(long, alias = "repetitions", value_name = "N", default_value_t = 1)]
+    repeat: u64,
 }
 
 impl BenchFlags {
-    /// Begins the measurement of `points`.
-    pub(crate) fn begin(
+    /// Measures all points.
+    pub(crate) fn measure(
         &self,
         points: &[Point],
         arguments: &[OsString],
     ) -> anyhow::Result<Measuring> {
         let first = points.first().context("there is no point to measure")?;
-        let n_runs = points.len() as u64 * self.repeat;
         let host = HostInfo::gather();
-        let (link, far) = self.far.begin(self.data.uri.full(), &host)?;
-        let data = (self.data.data(far), host);
-        let mut measuring =
-            Measuring::begin(&self.data, data, first, (n_runs, "points"), arguments)?;
-        measuring.link = link;
+        // The server ends with the measurement.
+        let (_link, far): (Option<LinkServers>, _) = self.far.begin(self.data.uri.full(), &host)?;
+        let fields = self.data.open(far, first)?;
+        let n_runs = points.len() as u64 * self.repeat;
+        let mut measuring = self.data.begin(&fields, (n_runs, "points"), host, arguments)?;
+        measuring.measure_rounds(points, self.repeat, |point, _| (&fields, point.clone()))?;
+        measuring.session.display.finish();
         Ok(measuring)
     }
 }
 
-/// A process to measure.
-pub(crate) struct Job {
-    /// Name in the progress.
-    pub(crate) name: String,
-    /// The settings, for the record of a failure.
-    pub(crate) recorded: GridPoint,
-    /// Records that it should make.
-    pub(crate) n_records: usize,
-    /// Number of the round.
-    pub(crate) repeat: u64,
-}
+/// Bytes of a value in a batch.
+const VALUE_BYTES: u64 = size_of::<f32>() as u64;
 
-/// A running measurement.
-pub(crate) struct Measuring {
-    pub(crate) session: Session,
-    rows: Rows,
-    data: FieldData,
+/// A store as a workload.
+#[derive(Debug)]
+pub(crate) struct Fields {
+    pub(crate) data: FieldData,
     info: DataInfo,
-    /// Bytes of a sample in a batch.
-    sample_bytes: u64,
-    is_cold: bool,
-    /// The server that the data is read from; it ends with the measurement.
-    link: Option<LinkServers>,
-    pub(crate) records: Vec<EpochRecord>,
+    /// How the page cache is made cold before each process, if it is.
+    cold: Option<Cold>,
 }
 
-impl Measuring {
-    /// Opens the data, warms the page cache unless it is to be cold, and makes the results folder.
-    /// `of` is the number of measurements and their name, for the progress. The host is gathered
-    /// before the server of a link takes cores.
-    pub(crate) fn begin(
-        flags: &DataFlags,
-        (data, host): (FieldData, HostInfo),
-        first: &Point,
-        of: (u64, &str),
-        arguments: &[OsString],
-    ) -> anyhow::Result<Self> {
-        let mut session = Session::begin(Display::new(of.0, of.1, flags.quiet))?;
-        let (samples, validation) = data.parts(&data.storage()?, first)?;
-        let n_validation = validation.map_or(0, |samples| samples.n_samples());
-        let n_samples = samples.n_samples() + n_validation;
-        let sample_bytes = samples.sample_bytes();
-        let info = DataInfo {
-            uri: shown_uri(&flags.uri.to_string()),
-            total_rows: n_samples,
-            n_cols: sample_bytes / size_of::<f32>() as u64,
-            ..DataInfo::default()
-        };
-        session.cache = if flags.cold { "cold" } else { warmed(&session, &data) };
-        let name = data_name(&flags.uri.to_string());
-        let folder = flags.results_flags.folder(flags.results.as_deref(), &host, &name)?;
-        session.display.line(&format!(
-            "{name}: {} samples of {:.1} MB, {} {}; results: {}",
-            grouped(n_samples),
-            sample_bytes as f64 / 1e6,
-            of.0,
-            of.1,
-            folder.path.display()
-        ));
-        let revision = flags.results_flags.revision.as_deref();
-        let run = run_info(revision, &BTreeMap::new(), &host, arguments)?;
-        let rows = Rows::new(folder, run, host);
-        let records = Vec::new();
-        let (is_cold, link) = (flags.cold, None);
-        Ok(Self { session, rows, data, info, sample_bytes, is_cold, link, records })
+impl Workload for Fields {
+    type Point = Point;
+    type Task = FieldTask;
+
+    fn task(&self, point: &Point) -> FieldTask {
+        FieldTask { data: self.data.clone(), point: point.clone() }
     }
 
-    /// Measures all points, round by round, so that changes over time affect all points alike.
-    pub(crate) fn measure_all(&mut self, points: &[Point], n_repeats: u64) -> anyhow::Result<()> {
-        let mut n_done = 0;
-        for repeat in 0..n_repeats {
-            for point in points {
-                if self.measure(point, repeat)?.is_break() {
-                    return Ok(());
-                }
-                n_done += 1;
-                self.session.display.position(n_done);
-            }
-        }
-        self.session.display.finish();
-        Ok(())
+    fn recorded(&self, point: &Point, cache: &str) -> GridPoint {
+        self.data.recorded(point, cache)
     }
 
-    /// Measures a point in a process of its own. Breaks after Ctrl-C.
-    pub(crate) fn measure(
-        &mut self,
-        point: &Point,
-        repeat: u64,
-    ) -> anyhow::Result<ControlFlow<()>> {
-        let cache = self.page_cache();
-        let task = FieldTask { data: self.data.clone(), point: point.clone() };
-        let order = Order { cache: cache.to_owned(), task };
-        let command = self.session.command(SUBCOMMAND);
-        let process = ProcessSpec::new(command, &order, self.data.secrets())?
-            .over(self.data.far.link().cloned());
-        let job = Job {
-            name: point.to_string(),
-            recorded: self.data.recorded(point, cache),
-            n_records: point.n_records(),
-            repeat,
-        };
-        self.run(&job, process, |record: FieldAnswer| Some(*record))
+    fn n_records(&self, point: &Point) -> usize {
+        point.n_records()
     }
 
-    /// Runs a process and keeps the records of its answers; a failure is a record, too. Breaks
-    /// after Ctrl-C.
-    pub(crate) fn run<Answer: DeserializeOwned>(
-        &mut self,
-        job: &Job,
-        process: ProcessSpec<'_>,
-        record_of: impl Fn(Answer) -> Option<EpochRecord>,
-    ) -> anyhow::Result<ControlFlow<()>> {
-        let (rows, info, records) = (&mut self.rows, &self.info, &mut self.records);
-        let (session, sample_bytes) = (&self.session, self.sample_bytes);
-        let mut n_kept = 0;
-        let mut keep = |mut record: EpochRecord| {
-            record.data = info.clone();
-            record.measured.repeat = Some(job.repeat);
-            rows.keep(&mut record)?;
-            session.display.line(&line(&job.name, &record, sample_bytes));
-            records.push(record);
-            anyhow::Ok(())
-        };
-        let ended = session.run(&job.name, process, &mut |answer: Answer| {
-            let Some(record) = record_of(answer) else { return Ok(()) };
-            n_kept += 1;
-            keep(record)
-        })?;
-        let missing = match ended {
-            Ended::Interrupted => return Ok(ControlFlow::Break(())),
-            Ended::Failed(failure) => failure.measured(),
-            Ended::Done { .. } => Measured::failed(Status::Error, "it reported no result"),
-        };
-        if n_kept < job.n_records {
-            let point = job.recorded.clone();
-            keep(EpochRecord { point, measured: missing, ..EpochRecord::default() })?;
-        }
-        Ok(ControlFlow::Continue(()))
+    fn info(&self) -> DataInfo {
+        self.info.clone()
     }
 
-    /// Brings the page cache into its state before a process; returns the state's name.
-    pub(crate) fn page_cache(&self) -> &'static str {
-        if !self.is_cold {
-            return self.session.cache;
-        }
-        let state = cool(self.data.folders().as_deref(), Cold::Auto);
-        if let PageCache::Unknown(why) = &state {
-            self.session.display.line(&format!("the page cache is not cold: {why}"));
-        }
-        state.name()
+    fn secrets(&self) -> Secrets {
+        self.data.secrets()
     }
 
-    /// The folder of the results.
-    pub(crate) fn folder(&self) -> &std::path::Path {
-        &self.rows.folder.path
+    fn link(&self) -> Option<&LinkAccess> {
+        self.data.far.link()
     }
 
-    /// Bytes of a sample in a batch.
-    pub(crate) fn sample_bytes(&self) -> u64 {
-        self.sample_bytes
+    fn page_cache(&self, session: &Session) -> &'static str {
+        let Some(how) = self.cold else { return session.cache };
+        session.cool(self.data.folders().as_deref(), how)
     }
 
-    /// The exit code: failure if a point failed.
-    pub(crate) fn verdict(&self) -> ExitCode {
-        self.verdict_unless(false)
-    }
-
-    /// The exit code: failure if a point or something else failed.
-    pub(crate) fn verdict_unless(&self, failed: bool) -> ExitCode {
-        if self.session.is_stopped() {
-            return ExitCode::from(INTERRUPTED_EXIT_CODE);
-        }
-        let is_ok = |record: &EpochRecord| record.measured.status == Status::Ok;
-        if !failed && !self.records.is_empty() && self.records.iter().all(is_ok) {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        }
+    fn format(record: &EpochRecord) -> String {
+        let measured = &record.measured;
+        let rate = megabytes_per_second(record).unwrap_or_default();
+        let per_batch =
+            measured.elapsed.unwrap_or_default() / measured.n_batches.unwrap_or(1) as f64;
+        let peak = measured
+            .max_mem
+            .map_or_else(String::new, |bytes| format!(", {:.2} GB peak", bytes as f64 / 1e9));
+        format!("{} MB/s, {per_batch:.3} s a batch{peak}", grouped(rate.round() as u64))
     }
 }
 
-/// Reads the data into the page cache; returns the state's name.
-fn warmed(session: &Session, data: &FieldData) -> &'static str {
-    let state = warm(data.folders().as_deref());
-    if let PageCache::Unknown(why) = &state {
-        session.display.line(&format!("the page cache is not warm: {why}"));
+/// Bytes of samples that were delivered; of a plain read, of files.
+pub(crate) fn delivered_bytes(record: &EpochRecord) -> Option<u64> {
+    if record.point.chunk_method == Strategy::PlainRead.name() {
+        return record.measured.bytes_read;
     }
-    state.name()
-}
-
-/// A record as a line.
-fn line(name: &str, record: &EpochRecord, sample_bytes: u64) -> String {
-    let measured = &record.measured;
-    let Some(rate) = megabytes_per_second(record, sample_bytes) else {
-        let message = measured.message.as_deref().unwrap_or_default();
-        return format!("{name}: {}: {message}", measured.status.name());
-    };
-    let per_batch = measured.elapsed.unwrap_or_default() / measured.n_batches.unwrap_or(1) as f64;
-    let peak = measured
-        .max_mem
-        .map_or_else(String::new, |bytes| format!(", {:.2} GB peak", bytes as f64 / 1e9));
-    format!("{name}: {} MB/s, {per_batch:.3} s a batch{peak}", grouped(rate.round() as u64))
+    Some(record.measured.n_rows? * record.data.n_cols * VALUE_BYTES)
 }
 
 /// Megabytes (10^6 bytes) of samples delivered per second, the first batch included; for a plain
 /// read, of files read.
-pub(crate) fn megabytes_per_second(record: &EpochRecord, sample_bytes: u64) -> Option<f64> {
-    let Measured { n_rows, elapsed, bytes_read, .. } = &record.measured;
-    let n_bytes = if record.point.chunk_method == Strategy::PlainRead.name() {
-        (*bytes_read)?
-    } else {
-        (*n_rows)? * sample_bytes
-    };
+pub(crate) fn megabytes_per_second(record: &EpochRecord) -> Option<f64> {
+    let Measured { elapsed, .. } = &record.measured;
+    let n_bytes = delivered_bytes(record)?;
     elapsed.filter(|secs| *secs > 0.0).map(|secs| n_bytes as f64 / secs / 1e6)
 }

@@ -43,11 +43,6 @@ impl FieldData {
         Ok(far.open(&self.uri)?.storage)
     }
 
-    /// The samples of the data, read as `point` says.
-    pub(crate) fn samples(&self, point: &Point) -> anyhow::Result<ArraySamples> {
-        self.samples_in(&self.storage()?, point)
-    }
-
     /// The samples of the data in its `storage`, read as `point` says.
     pub(crate) fn samples_in(
         &self,

@@ -77,7 +77,7 @@ impl Codec {
         if (least..=most).contains(&level) {
             return Ok(());
         }
-        let [value, least, most] = [level, least, most].map(u64::from);
+        let [value, least, most] = [level, least, most].map(f64::from);
         Err(Error::Size { what: "the level of the codec", value, least, most })
     }
 }
@@ -172,7 +172,7 @@ impl Layout {
         } else {
             return Ok(());
         };
-        Err(Error::Layout { problem })
+        Err(Error::settings(format!("the layout cannot be written: {problem}")))
     }
 }
 

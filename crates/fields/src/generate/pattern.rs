@@ -9,7 +9,9 @@ use std::f64::consts::{PI, TAU};
 
 use libm::{cos, sin};
 
-use super::random::{Choices, Decision};
+use bench_run::Choices;
+
+use super::random::Decision;
 use super::spec::FieldSpec;
 use crate::Error;
 
@@ -125,7 +127,7 @@ struct Channel {
 impl Channel {
     fn new(seed: u64, group_idx: usize, lane: usize) -> Self {
         let channel = (group_idx * GROUP + lane) as u64;
-        let mut choices = Choices::new(seed, Decision::Channel(channel));
+        let mut choices = Decision::Channel(channel).choices(seed);
         Self {
             spread: Quantity::of_group(group_idx).spread * choices.between(0.5, 1.0),
             tropical: waves(&mut choices),

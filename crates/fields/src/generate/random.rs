@@ -1,8 +1,7 @@
 //! Random numbers of the fields, keyed by the seed and the decision, so that any part can be made
 //! by itself.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use bench_run::{Choices, PositionHash, seeded};
 
 /// Keeps our streams apart from other users of ChaCha with the same numbers.
 const DOMAIN: [u8; 16] = *b"somafeed weather";
@@ -18,69 +17,32 @@ pub(crate) enum Decision {
     Noise(u64),
 }
 
-/// Random choices for one decision.
-#[derive(Debug)]
-pub(crate) struct Choices(ChaCha8Rng);
-
-impl Choices {
-    pub(crate) fn new(seed: u64, decision: Decision) -> Self {
-        let (kind, stream) = match decision {
-            Decision::Channel(channel) => (0_u64, channel),
-            Decision::Group(group) => (1, group),
-            Decision::Noise(group) => (2, group),
+impl Decision {
+    /// Random choices for this decision.
+    pub(crate) fn choices(self, seed: u64) -> Choices {
+        let kind_and_stream = match self {
+            Self::Channel(channel) => (0, channel),
+            Self::Group(group) => (1, group),
+            Self::Noise(group) => (2, group),
         };
-        let mut key = [0; 32];
-        key[..8].copy_from_slice(&seed.to_le_bytes());
-        key[8..16].copy_from_slice(&kind.to_le_bytes());
-        key[16..].copy_from_slice(&DOMAIN);
-        let mut generator = ChaCha8Rng::from_seed(key);
-        generator.set_stream(stream);
-        Self(generator)
-    }
-
-    /// A number of 64 random bits.
-    pub(crate) fn bits(&mut self) -> u64 {
-        self.0.next_u64()
-    }
-
-    /// A uniform number between 0 and 1.
-    pub(crate) fn share(&mut self) -> f64 {
-        f64::from(self.0.next_u32()) / f64::from(u32::MAX)
-    }
-
-    /// A uniform number between two.
-    pub(crate) fn between(&mut self, least: f64, most: f64) -> f64 {
-        least + self.share() * (most - least)
-    }
-
-    /// A whole number below `bound`.
-    pub(crate) fn below(&mut self, bound: u32) -> u32 {
-        ((u64::from(self.0.next_u32()) * u64::from(bound)) >> 32) as u32
+        Choices(seeded(DOMAIN, seed, kind_and_stream))
     }
 }
 
-/// Noise of one group of channels at one time: a hash of the position, because a generator for
-/// each value would cost more than the value.
+/// Noise of one group of channels at one time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Noise {
-    before: u32,
-    between: u32,
-}
+pub(crate) struct Noise(PositionHash);
 
 impl Noise {
     /// Keys the noise by the group's own 64 random bits and the time.
     pub(crate) fn new(group_key: u64, time: u64) -> Self {
         let key = mixed(group_key ^ mixed(time.wrapping_add(0x9e37_79b9_7f4a_7c15)));
-        Self { before: key as u32, between: (key >> 32) as u32 }
+        Self(PositionHash::new(key))
     }
 
     /// A uniform whole number, for each position another one.
     pub(crate) fn at(self, position: u32) -> i32 {
-        // Two rounds of multiplying and shifting, with constants that mix well for 32 bits.
-        let mut bits = position ^ self.before;
-        bits = (bits ^ (bits >> 16)).wrapping_mul(0x7feb_352d);
-        bits = (bits ^ (bits >> 15)).wrapping_add(self.between).wrapping_mul(0x846c_a68b);
-        (bits ^ (bits >> 16)).cast_signed()
+        self.0.at(position).cast_signed()
     }
 }
 
@@ -94,23 +56,6 @@ fn mixed(bits: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn decisions_do_not_share_numbers() {
-        let decisions = [
-            Decision::Channel(0),
-            Decision::Channel(1),
-            Decision::Group(0),
-            Decision::Group(1),
-            Decision::Noise(0),
-            Decision::Noise(1),
-        ];
-        let first = |seed| decisions.map(|decision| Choices::new(seed, decision).bits());
-        let mut all = [first(5), first(6)].concat();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), 2 * decisions.len());
-    }
 
     #[test]
     fn noise_is_uniform_and_differs_between_times() {

@@ -56,9 +56,5 @@ impl FieldSpec {
 
 /// Fails if `value` is not between 1 and `most`.
 pub(crate) fn check(what: &'static str, value: u64, most: u64) -> Result<(), Error> {
-    if (1..=most).contains(&value) {
-        Ok(())
-    } else {
-        Err(Error::Size { what, value, least: 1, most })
-    }
+    Error::check_size(what, value as f64, (1.0, most as f64))
 }

@@ -160,7 +160,7 @@ fn codec_options() -> CodecOptions {
 }
 
 fn write_error(what: impl Into<String>, folder: &Path, source: Cause) -> Error {
-    Error::Write { what: what.into(), folder: folder.to_owned(), source }
+    Error::Write { what: format!("{} in {}", what.into(), folder.display()), source }
 }
 
 /// Inputs or targets.

@@ -9,7 +9,7 @@ use std::array;
 use std::ops::Range;
 
 use super::pattern::{GROUP, Lanes, Patterns};
-use super::random::{Choices, Decision, Noise};
+use super::random::{Decision, Noise};
 use super::spec::{FieldSpec, check};
 use crate::Error;
 
@@ -74,8 +74,8 @@ impl Weather {
 
 impl Group {
     fn new(spec: &FieldSpec, group_idx: usize) -> Result<Self, Error> {
-        let mut speeds = Choices::new(spec.seed, Decision::Group(group_idx as u64));
-        let mut noise = Choices::new(spec.seed, Decision::Noise(group_idx as u64));
+        let mut speeds = Decision::Group(group_idx as u64).choices(spec.seed);
+        let mut noise = Decision::Noise(group_idx as u64).choices(spec.seed);
         Ok(Self {
             patterns: Patterns::new(spec, group_idx)?,
             tropical_speed: -speeds.between(0.0025, 0.0075),

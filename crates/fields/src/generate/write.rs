@@ -1,9 +1,8 @@
 //! Makes and writes samples: each thread takes the next row of files and writes it whole.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread;
+
+use bench_run::{Threads, check_interrupted, reserved};
 
 use super::GenerateSpec;
 use super::element::Stored;
@@ -19,88 +18,23 @@ pub(crate) fn write_samples<T: Stored>(
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), Error> {
     let weather = &Weather::new(&spec.fields)?;
-    let work = &Work {
-        n_samples: spec.fields.n_samples,
-        file_samples: spec.layout.file_samples(),
-        next: AtomicU64::new(0),
-        stop: AtomicBool::new(false),
+    let n_samples = spec.fields.n_samples;
+    let file_samples = spec.layout.file_samples();
+    // A row of files has the chunks or shards of the same samples.
+    let write = |writer: &mut Writer<'_, T>, row: u64| {
+        let samples = row * file_samples..n_samples.min((row + 1) * file_samples);
+        writer.write(&samples).map(|()| samples.end - samples.start)
     };
-    let n_threads = n_threads(spec).min(work.n_rows() as usize);
-    let mut outcome = Ok(());
-    thread::scope(|scope| {
-        // Without a buffer, no thread is more than a row ahead of what is reported.
-        let (sender, receiver) = sync_channel(0);
-        for idx in 0..n_threads {
-            let sender: SyncSender<Result<u64, Error>> = sender.clone();
-            let run = move || {
-                let mut writer = Writer::<T>::new(spec, weather, arrays);
-                while let Some(samples) = work.take() {
-                    let written = writer.write(&samples).map(|()| samples.end - samples.start);
-                    let failed = written.is_err();
-                    if sender.send(written).is_err() || failed {
-                        return;
-                    }
-                }
-            };
-            let started = thread::Builder::new().name(format!("fields-{idx}"));
-            if let Err(source) = started.spawn_scoped(scope, run) {
-                outcome = Err(Error::Thread { source });
-                work.stop.store(true, Ordering::Relaxed);
-                break;
-            }
-        }
-        drop(sender);
-        let mut n_done = 0;
-        for written in receiver {
-            match written {
-                Ok(n_samples) => {
-                    n_done += n_samples;
-                    progress(n_done);
-                }
-                // The first failure ends the other threads after their current row.
-                Err(error) if outcome.is_ok() => {
-                    outcome = Err(error);
-                    work.stop.store(true, Ordering::Relaxed);
-                }
-                Err(_) => {}
-            }
-        }
-    });
-    outcome
-}
-
-fn n_threads(spec: &GenerateSpec) -> usize {
-    match spec.n_threads {
-        0 => thread::available_parallelism().map_or(1, usize::from),
-        n_threads => n_threads,
-    }
-}
-
-/// The rows of files that are not written yet. A row has the chunks or shards of the same samples.
-#[derive(Debug)]
-struct Work {
-    n_samples: u64,
-    file_samples: u64,
-    next: AtomicU64,
-    stop: AtomicBool,
-}
-
-impl Work {
-    fn n_rows(&self) -> u64 {
-        self.n_samples.div_ceil(self.file_samples)
-    }
-
-    /// The samples of the next row; `None` if there are no more, or a thread has failed.
-    fn take(&self) -> Option<Range<u64>> {
-        if self.stop.load(Ordering::Relaxed) {
-            return None;
-        }
-        let row = self.next.fetch_add(1, Ordering::Relaxed);
-        (row < self.n_rows()).then(|| {
-            let first = row * self.file_samples;
-            first..self.n_samples.min(first + self.file_samples)
-        })
-    }
+    let mut n_done = 0;
+    let done = &mut |_, written: Result<u64, Error>| {
+        n_done += written?;
+        progress(n_done);
+        Ok(())
+    };
+    let threads =
+        Threads { name: "fields", n_threads: spec.n_threads, interrupted: spec.interrupted };
+    let writer = || Writer::<T>::new(spec, weather, arrays);
+    threads.each(n_samples.div_ceil(file_samples), writer, write, done)
 }
 
 /// A thread's own buffers, as large as the largest file.
@@ -146,14 +80,14 @@ impl<'a, T: Stored> Writer<'a, T> {
         let row_len = fields.n_lon as usize * array.file_channels;
         let sample_len = fields.n_lat as usize * row_len;
         let file_len = self.spec.layout.file_samples() as usize * sample_len;
-        let row = first(&mut self.row, row_len, "a row of values")?;
-        let file = first(&mut self.file, file_len, "a chunk or shard of values")?;
+        let row = reserved(&mut self.row, row_len, "a row of values")?;
+        let file = reserved(&mut self.file, file_len, "a chunk or shard of values")?;
         if channels.len() < array.file_channels {
             row.fill(0.0);
         }
         let mut rest = &mut *file;
         for sample in samples.clone() {
-            check_interrupted(self.spec)?;
+            check_interrupted(self.spec.interrupted)?;
             let moment = self.weather.at(sample + array.later);
             let (values, others) = rest.split_at_mut(sample_len);
             for (lat, into) in values.chunks_exact_mut(row_len).enumerate() {
@@ -163,30 +97,7 @@ impl<'a, T: Stored> Writer<'a, T> {
             rest = others;
         }
         rest.fill(T::default());
-        check_interrupted(self.spec)?;
+        check_interrupted(self.spec.interrupted)?;
         Ok(file)
     }
-}
-
-/// Fails if the caller interrupted the run.
-pub(crate) fn check_interrupted(spec: &GenerateSpec) -> Result<(), Error> {
-    if spec.interrupted.is_some_and(|interrupted| interrupted.load(Ordering::Relaxed)) {
-        return Err(Error::Interrupted);
-    }
-    Ok(())
-}
-
-/// The first `len` elements of a buffer, which grows if needed. Fails if memory is short.
-fn first<'a, T: Copy + Default>(
-    buffer: &'a mut Vec<T>,
-    len: usize,
-    what: &'static str,
-) -> Result<&'a mut [T], Error> {
-    if let Some(more) = len.checked_sub(buffer.len()) {
-        buffer
-            .try_reserve_exact(more)
-            .map_err(|_| Error::Memory { what, n_bytes: len.saturating_mul(size_of::<T>()) })?;
-        buffer.resize(len, T::default());
-    }
-    Ok(&mut buffer[..len])
 }

@@ -1,16 +1,13 @@
-//! Checksums of samples: those of our loader, and whether a reader's are the same.
+//! The batches that all read, and the checksums of their samples by our loader.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::ensure;
 use arrays::{ArrayBatch, ArraySamples, SampleSpec, Variable};
+use bench_run::Checksums;
 use pipeline::Pipeline;
 
 use crate::bench::{FieldData, Point};
-
-/// The checksums of samples, by their numbers: one for each array.
-pub(crate) type Checksums = BTreeMap<u64, Vec<u32>>;
 
 /// The samples of the first batches of `point`, as our loader delivers them over its epochs.
 pub(crate) fn batches(
@@ -18,7 +15,7 @@ pub(crate) fn batches(
     point: &Point,
     n_batches: u64,
 ) -> anyhow::Result<Vec<Vec<u64>>> {
-    let n_samples = data.samples(point)?.n_samples();
+    let n_samples = data.samples_in(&data.storage()?, point)?.n_samples();
     ensure!(
         0 < point.batch && point.batch <= n_samples,
         "{n_samples} samples do not fill a batch of {}",
@@ -67,55 +64,4 @@ fn of_batch(batch: &ArrayBatch) -> Checksums {
         }
     }
     found
-}
-
-/// Says how `theirs` differ from `ours`; `None` if all samples are there and equal.
-pub(crate) fn difference(
-    ours: &Checksums,
-    theirs: &Checksums,
-    arrays: &[String],
-) -> Option<String> {
-    for (sample, expected) in ours {
-        let Some(found) = theirs.get(sample) else {
-            return Some(format!("it does not deliver sample {sample}"));
-        };
-        if found.len() != expected.len() {
-            return Some(format!("it delivers {} arrays of sample {sample}", found.len()));
-        }
-        let differs = |((_, one), other): &((&String, &u32), &u32)| one != other;
-        if let Some(((array, expected), found)) =
-            arrays.iter().zip(expected).zip(found).find(differs)
-        {
-            return Some(format!(
-                "it delivers other values of {array} in sample {sample}: their crc32 is \
-                 {found:08x}, ours {expected:08x}"
-            ));
-        }
-    }
-    let extra = theirs.keys().find(|sample| !ours.contains_key(sample));
-    extra.map(|sample| format!("it delivers sample {sample}, which was not asked for"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_difference_is_named() {
-        let arrays = ["inputs".to_owned(), "targets".to_owned()];
-        let ours = Checksums::from([(3, vec![1, 2]), (5, vec![3, 4])]);
-        assert_eq!(difference(&ours, &ours.clone(), &arrays), None);
-        for (theirs, part) in [
-            (vec![(3, vec![1, 2])], "does not deliver sample 5"),
-            (vec![(3, vec![1]), (5, vec![3, 4])], "1 arrays of sample 3"),
-            (
-                vec![(3, vec![1, 2]), (5, vec![3, 10])],
-                "targets in sample 5: their crc32 is 0000000a",
-            ),
-            (vec![(3, vec![1, 2]), (5, vec![3, 4]), (6, vec![])], "sample 6, which was not"),
-        ] {
-            let found = difference(&ours, &theirs.into_iter().collect(), &arrays).unwrap();
-            assert!(found.contains(part), "{found}");
-        }
-    }
 }

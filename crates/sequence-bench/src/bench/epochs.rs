@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
-use bench_report::{EpochRecord, Measured, ProcessMeter, StageTimes, Versions};
-use bench_run::{ConsumedEpoch, Order, Reporter, consume_epoch};
-use jiff::Timestamp;
-use pipeline::{EpochStats, Pipeline};
+use bench_report::EpochRecord;
+use bench_run::{EpochMeter, Order, Reporter, consume_epoch, enter_engine};
+use pipeline::Pipeline;
 use sequences::{SequenceBatch, SequenceSamples};
 
 use super::open;
@@ -48,13 +47,12 @@ fn epoch(
 ) -> anyhow::Result<EpochRecord> {
     let n_batches = pipeline.n_batches().min(point.max_batches.unwrap_or(u64::MAX));
     let of_rows = n_batches * point.batch;
-    let meter = ProcessMeter::start()?;
-    let (start_dt, start) = (Timestamp::now(), Instant::now());
+    let meter = EpochMeter::start()?;
     let mut batches = pipeline.epoch(number)?;
     let (mut n_rows, mut n_words) = (0, 0);
     let consumed = {
         let taken = batches.by_ref().map(|batch| Ok(batch?));
-        consume_epoch(start, taken, point.max_batches, |batch: SequenceBatch| {
+        consume_epoch(meter.start, taken, point.max_batches, |batch: SequenceBatch| {
             let n_sequences = batch.n_sequences() as u64;
             n_rows += n_sequences;
             n_words += words_of(&batch);
@@ -65,21 +63,14 @@ fn epoch(
             Ok(n_sequences)
         })?
     };
-    let mut measured = measured(&consumed, n_words);
-    (measured.start_dt, measured.end_dt) = (Some(start_dt), Some(Timestamp::now()));
-    measured.epoch = Some(number);
-    meter.finish(&mut measured)?;
-    let stats = batches.stats();
-    enter_reads(&mut measured, &stats);
-    let stages = stages(&consumed, &stats);
-    let somafeed = Some(env!("CARGO_PKG_VERSION").to_owned());
-    Ok(EpochRecord {
-        versions: Versions { somafeed, ..Versions::default() },
-        point: point.recorded(cache),
-        measured,
-        stages,
-        ..EpochRecord::default()
-    })
+    let mut record = meter.record(number, point.recorded(cache), &consumed)?;
+    enter_engine(&mut record, &[batches.stats()]);
+    // Words are the values of sequences.
+    let measured = &mut record.measured;
+    measured.nnz = (0 < n_words).then_some(n_words);
+    let secs = measured.elapsed.filter(|secs| 0.0 < *secs);
+    measured.nnz_per_sec = measured.nnz.zip(secs).map(|(n, secs)| n as f64 / secs);
+    Ok(record)
 }
 
 /// Words that a batch delivers: targets if it has windows.
@@ -90,36 +81,4 @@ fn words_of(batch: &SequenceBatch) -> u64 {
         (None, None) => 0,
     };
     n_words as u64
-}
-
-/// Times and counts of the batches. Words are the values of sequences.
-fn measured(consumed: &ConsumedEpoch, n_words: u64) -> Measured {
-    let mut measured = consumed.measured();
-    measured.nnz = (0 < n_words).then_some(n_words);
-    let secs = measured.elapsed.filter(|secs| 0.0 < *secs);
-    measured.nnz_per_sec = measured.nnz.zip(secs).map(|(n, secs)| n as f64 / secs);
-    measured
-}
-
-fn enter_reads(measured: &mut Measured, stats: &EpochStats) {
-    measured.bytes_read = stats.read.bytes_read;
-    measured.bytes_decoded = stats.read.bytes_decoded;
-    measured.bytes_needed = stats.read.bytes_needed;
-    measured.batch_ready_blocks = stats.ready_blocks.iter().copied().map(f64::from).collect();
-    measured.fill_rates();
-}
-
-fn stages(consumed: &ConsumedEpoch, stats: &EpochStats) -> StageTimes {
-    let of = &stats.stages;
-    StageTimes {
-        read_wall_secs: Some(of.read.wall_secs),
-        read_cpu_secs: of.read.cpu_secs,
-        decode_wall_secs: of.decode.map(|decode| decode.wall_secs),
-        decode_cpu_secs: of.decode.and_then(|decode| decode.cpu_secs),
-        wait_wall_secs: Some(of.wait.wall_secs),
-        wait_cpu_secs: of.wait.cpu_secs,
-        consume_wall_secs: Some(consumed.batches.iter().map(|batch| batch.consume_secs).sum()),
-        consume_cpu_secs: Some(consumed.busy_cpu_secs),
-        ..StageTimes::default()
-    }
 }

@@ -2,12 +2,10 @@
 //! where results go.
 
 use bench_report::EpochRecord;
-use bench_run::{Job, Measuring, Order, OutputFlags, ProcessSpec, UsageError, grouped};
+use bench_run::{OutputFlags, UsageError};
 use clap::Args;
 
-use super::SUBCOMMAND;
 use super::point::{Consumer, Form, Point};
-use super::task::{SequenceTask, StoreData, secrets};
 use crate::kmer_flags::KmerFlags;
 
 /// Flags of every command that measures feeding.
@@ -40,7 +38,7 @@ pub(crate) struct FeedFlags {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) warmup: u64,
     /// Repetitions with seeds of their own, in rounds over all points, each in a new process
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, alias = "repeat", value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) repetitions: u64,
     /// Batches after which an epoch is cut off; 0 for all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 0)]
@@ -82,48 +80,6 @@ impl FeedFlags {
     pub(crate) fn is_timed(&self, record: &EpochRecord) -> bool {
         record.measured.epoch.is_none_or(|epoch| self.warmup <= epoch)
     }
-}
-
-/// The process that measures a point over a store.
-pub(crate) fn process(
-    measuring: &Measuring,
-    store: &StoreData,
-    point: &Point,
-) -> anyhow::Result<ProcessSpec<'static>> {
-    let task = SequenceTask { folder: store.folder.clone(), point: point.clone() };
-    let order = Order { cache: measuring.session.cache.to_owned(), task };
-    ProcessSpec::new(measuring.session.command(SUBCOMMAND), &order, secrets(&store.folder))
-}
-
-/// The job of measuring a point over a store.
-pub(crate) fn job(
-    (idx, point): (usize, &Point),
-    (store, name): (&StoreData, String),
-    cache: &str,
-    repeat: u64,
-) -> Job {
-    Job {
-        name,
-        point: Some(idx),
-        recorded: point.recorded(cache),
-        data: store.info(),
-        n_records: point.epochs as usize,
-        repeat,
-    }
-}
-
-/// Formats the record of an epoch that ended well.
-pub(crate) fn format_epoch(record: &EpochRecord) -> String {
-    let measured = &record.measured;
-    let rate = grouped(measured.samples_per_sec.unwrap_or_default().round() as u64);
-    let words = measured
-        .nnz_per_sec
-        .map_or_else(String::new, |rate| format!(", {:.1} million words/s", rate / 1e6));
-    let peak = measured
-        .max_mem
-        .map_or_else(String::new, |bytes| format!(", {:.2} GB peak", bytes as f64 / 1e9));
-    let secs = measured.elapsed.unwrap_or_default();
-    format!("{secs:.2} s, {rate} documents/s{words}{peak}")
 }
 
 /// Parses a number of workers that a reader needs.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use bench_report::{DataInfo, EpochRecord};
-use bench_run::{Secrets, data_name, shown_uri};
+use bench_report::{DataInfo, EpochRecord, GridPoint};
+use bench_run::{Secrets, Workload, data_name, grouped, shown_uri};
 use sequences::{SequenceStore as _, Summary};
 use serde::{Deserialize, Serialize};
 
@@ -34,14 +34,51 @@ impl StoreData {
     pub(crate) fn name(&self) -> String {
         data_name(&self.uri())
     }
+}
 
-    /// What records have of it.
-    pub(crate) fn info(&self) -> DataInfo {
+impl Workload for StoreData {
+    type Point = Point;
+    type Task = SequenceTask;
+
+    fn task(&self, point: &Point) -> SequenceTask {
+        SequenceTask { folder: self.folder.clone(), point: point.clone() }
+    }
+
+    fn point_name(&self, point: &Point) -> String {
+        format!("{}: {point}", self.name())
+    }
+
+    fn recorded(&self, point: &Point, cache: &str) -> GridPoint {
+        point.recorded(cache)
+    }
+
+    fn n_records(&self, point: &Point) -> usize {
+        point.epochs as usize
+    }
+
+    fn info(&self) -> DataInfo {
         DataInfo {
             uri: shown_uri(&self.uri()),
             total_rows: self.summary.n_sequences,
             ..DataInfo::default()
         }
+    }
+
+    fn secrets(&self) -> Secrets {
+        secrets(&self.folder)
+    }
+
+    fn format(record: &EpochRecord) -> String {
+        let measured = &record.measured;
+        let rate = grouped(measured.samples_per_sec.unwrap_or_default().round() as u64);
+        let words = measured
+            .nnz_per_sec
+            .map_or_else(String::new, |rate| format!(", {:.1} million words/s", rate / 1e6));
+        let peak = measured
+            .max_mem
+            .map_or_else(String::new, |bytes| format!(", {:.2} GB peak", bytes as f64 / 1e9));
+        let secs = measured.elapsed.unwrap_or_default();
+        format!("{secs:.2} s, {rate} documents/s{words}{peak}")
     }
 }
 
@@ -59,7 +96,7 @@ impl SequenceTask {
 }
 
 /// The secrets in a path and the environment.
-pub(crate) fn secrets(folder: &Path) -> Secrets {
+fn secrets(folder: &Path) -> Secrets {
     Secrets::of(&folder.to_string_lossy(), &BTreeMap::new(), storage::environment_secrets())
 }
 

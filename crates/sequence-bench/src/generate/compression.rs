@@ -37,16 +37,20 @@ impl Compression {
                 blocks
             }),
         };
-        compressed.map_err(|source| Error::Compress { source })
+        compressed.map_err(compress_error)
     }
 
     /// What comes after the last part.
     pub(super) fn end(self) -> Result<Vec<u8>, Error> {
         match self {
             Self::None | Self::Gzip => Ok(Vec::new()),
-            Self::Bgzip => blocked(&[]).map_err(|source| Error::Compress { source }),
+            Self::Bgzip => blocked(&[]).map_err(compress_error),
         }
     }
+}
+
+fn compress_error(error: std::io::Error) -> Error {
+    Error::Write { what: "compressed sequences".to_owned(), source: error.into() }
 }
 
 /// A whole file of blocked gzip.

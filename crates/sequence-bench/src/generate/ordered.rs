@@ -16,11 +16,7 @@ pub(super) fn in_order<T: Send>(
     make: impl Fn(u64) -> Result<T, Error> + Sync,
     take: &mut dyn FnMut(u64, T) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let n_threads = match n_threads {
-        0 => thread::available_parallelism().map_or(1, usize::from),
-        n_threads => n_threads,
-    };
-    let n_threads = n_threads.min(n_parts as usize);
+    let n_threads = bench_run::n_threads(n_threads, n_parts);
     thread::scope(|scope| {
         let mut made = Vec::with_capacity(n_threads);
         for first in 0..n_threads {

@@ -1,7 +1,8 @@
 //! Random letters, keyed by the seed and the sequence, so that any sequence can be made by itself.
 
+use bench_run::seeded;
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand_chacha::rand_core::Rng as _;
 
 /// Keeps our streams apart from other users of ChaCha with the same numbers.
 const DOMAIN: [u8; 16] = *b"somafeed letters";
@@ -19,18 +20,12 @@ pub(crate) enum Decision {
 
 /// The generator of a decision.
 pub(crate) fn generator(seed: u64, decision: Decision) -> ChaCha8Rng {
-    let (kind, stream) = match decision {
-        Decision::Letters(sequence) => (0_u64, sequence),
+    let kind_and_stream = match decision {
+        Decision::Letters(sequence) => (0, sequence),
         Decision::Ancestor(family) => (1, family),
         Decision::Mutations(sequence) => (2, sequence),
     };
-    let mut key = [0; 32];
-    key[..8].copy_from_slice(&seed.to_le_bytes());
-    key[8..16].copy_from_slice(&kind.to_le_bytes());
-    key[16..].copy_from_slice(&DOMAIN);
-    let mut random = ChaCha8Rng::from_seed(key);
-    random.set_stream(stream);
-    random
+    seeded(DOMAIN, seed, kind_and_stream)
 }
 
 /// Four letters, each with the same probability.
@@ -69,23 +64,6 @@ impl FourLetters {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn decisions_do_not_share_numbers() {
-        let decisions = [
-            Decision::Letters(0),
-            Decision::Letters(1),
-            Decision::Ancestor(0),
-            Decision::Ancestor(1),
-            Decision::Mutations(0),
-            Decision::Mutations(1),
-        ];
-        let first = |seed| decisions.map(|decision| generator(seed, decision).next_u64());
-        let mut all = [first(5), first(6)].concat();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), 2 * decisions.len());
-    }
 
     #[test]
     fn letters_are_uniform() {

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
+use bench_run::check_interrupted;
 use sequences::{Record, write_record};
 
 use super::ordered::in_order;
@@ -84,11 +84,9 @@ pub(super) fn write_parts(
     progress: &mut dyn FnMut(u64),
 ) -> Result<u64, Error> {
     let (n, step) = (content.n_sequences(), content.part_sequences());
-    let failed = |source| Error::Write { path: path.to_owned(), source };
+    let failed = |error: std::io::Error| Error::write(path, error);
     let make = |part: u64| {
-        if spec.interrupted.is_some_and(|interrupted| interrupted.load(Ordering::Relaxed)) {
-            return Err(Error::Interrupted);
-        }
+        check_interrupted(spec.interrupted)?;
         let (mut bytes, mut letters, mut n_letters) = (Vec::new(), Vec::new(), 0);
         for idx in part * step..n.min((part + 1) * step) {
             let name = content.sequence(idx, &mut letters);

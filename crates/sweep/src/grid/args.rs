@@ -21,13 +21,25 @@ pub(crate) struct SweepArgs {
     #[arg(short = 'b', long = "block-specs", value_name = "SPEC")]
     pub(crate) block_specs: Vec<String>,
     /// Rows per batch
-    #[arg(short = 'B', long, value_name = "ROWS", default_value_t = 1024)]
+    #[arg(
+        short = 'B',
+        long = "batch",
+        alias = "batch-size",
+        value_name = "ROWS",
+        default_value_t = 1024
+    )]
     pub(crate) batch_size: u64,
     /// Batches after which an epoch is cut off; 0 for all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 0)]
     pub(crate) max_batches: u64,
     /// Epochs of each point, in succession in its process
-    #[arg(short = 'E', long, value_name = "N", default_value_t = 1)]
+    #[arg(
+        short = 'E',
+        long = "epochs",
+        alias = "num-epochs",
+        value_name = "N",
+        default_value_t = 1
+    )]
     pub(crate) num_epochs: u64,
     /// Measure the grid N times, round by round, each point in a new process; the table shows
     /// medians and ranges

@@ -32,9 +32,7 @@ impl Config {
     }
 
     fn resolve_plain(args: &SweepArgs) -> anyhow::Result<Self> {
-        for (name, value) in
-            [("-B/--batch-size", args.batch_size), ("-E/--num-epochs", args.num_epochs)]
-        {
+        for (name, value) in [("-B/--batch", args.batch_size), ("-E/--epochs", args.num_epochs)] {
             if value == 0 {
                 bail!("{name} must be 1 or more");
             }
@@ -255,8 +253,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_said_in_one_line() {
-        fails(&["-B", "0"], "-B/--batch-size must be 1 or more");
-        fails(&["-E", "0"], "-E/--num-epochs must be 1 or more");
+        fails(&["-B", "0"], "-B/--batch must be 1 or more");
+        fails(&["-E", "0"], "-E/--epochs must be 1 or more");
         fails(
             &["-b", "100 / 3"],
             "block specification \"100 / 3\": 100 rows cannot be divided into 3 equal chunks",

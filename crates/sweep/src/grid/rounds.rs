@@ -227,11 +227,7 @@ impl Sweep {
     fn print_paths(&self, files: &ReportFiles) {
         let epochs = self.kept.rows.folder.path.join(EPOCHS_FILE);
         for path in [&epochs, &files.picture, &files.page, &files.readme] {
-            if self.json {
-                self.session.display.line(&path.display().to_string());
-            } else {
-                print_line!("{}", path.display());
-            }
+            self.session.print_path(path, self.json);
         }
     }
 

@@ -7,9 +7,8 @@ use bench_report::{
     STAGE_HEADER, STAGE_LEGEND, TABLE_HEADER, UTILIZATION_HEADER, link_rows, stage_rows, summarize,
     table_rows,
 };
+use bench_run::{TableStyle, text_table};
 use grid_point::Point;
-
-use crate::text_table;
 
 /// Columns with words. All others hold numbers, or the reason for their absence.
 const WORDS: [&str; 6] =
@@ -47,14 +46,14 @@ pub(crate) fn table(records: &[EpochRecord]) -> String {
     }
     let header: Vec<&str> = shown.iter().map(|idx| TABLE_HEADER[*idx]).collect();
     let shown_rows = rows.iter().map(|row| shown.iter().map(move |idx| row[*idx].as_str()));
-    let table = text_table::table(&header, &WORDS, shown_rows);
-    if text.is_empty() { table.to_string() } else { format!("{table}\n{text}") }
+    let table = text_table(TableStyle::Terminal, &header, &WORDS, shown_rows);
+    if text.is_empty() { table } else { format!("{table}\n{text}") }
 }
 
 /// Formats a table of the time per stage, with a row per point.
 pub(crate) fn stages(records: &[EpochRecord]) -> String {
     let rows = stage_rows(&summarize(records));
-    let table = text_table::table(&STAGE_HEADER, &WORDS, rows);
+    let table = text_table(TableStyle::Terminal, &STAGE_HEADER, &WORDS, rows);
     format!("{table}\n{STAGE_LEGEND}")
 }
 
@@ -64,7 +63,7 @@ pub(crate) fn over_link(records: &[EpochRecord]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let table = text_table::table(&LINK_HEADER, &WORDS, rows);
+    let table = text_table(TableStyle::Terminal, &LINK_HEADER, &WORDS, rows);
     format!("\n{table}\n{LINK_LEGEND}")
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bench_run::ResultsFlags;
+use bench_run::OutputFlags;
 use clap::Args;
 
 #[derive(Debug, Args)]
@@ -34,14 +34,8 @@ pub(crate) struct GrowthArgs {
     /// Keep the experiments for another run instead of removing each after its sweep
     #[arg(long)]
     pub(crate) keep: bool,
-    /// Results folder, appended to if it has rows [default: results/DATE-HOST-growth]
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) results: Option<PathBuf>,
-    /// Show no progress
-    #[arg(short = 'q', long)]
-    pub(crate) quiet: bool,
     #[command(flatten)]
-    pub(crate) results_flags: ResultsFlags,
+    pub(crate) output: OutputFlags,
     /// Arguments of each sweep
     #[arg(last = true, value_name = "SWEEP")]
     pub(crate) sweep: Vec<String>,

@@ -1,8 +1,7 @@
 //! Bytes of memory per cell, part by part: a table and a picture.
 
 use bench_report::{Bar, BarChart, BarGroup, BarKind, EpochRecord, MeanStd, draw_bars};
-use bench_run::grouped;
-use comfy_table::{CellAlignment, Table, presets};
+use bench_run::{TableStyle, grouped, text_table};
 
 use super::report::{Point, Sized};
 
@@ -27,26 +26,22 @@ const PARTS: [Part; 6] = [
 /// Formats a table of the bytes per cell of each part, and of all together; empty if no row has
 /// them, like those of earlier versions.
 pub(super) fn table(points: &[Point<'_>]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
     let names = PARTS.iter().map(|part| part.name);
-    table.set_header(["point", "cells"].into_iter().chain(names).chain(["all parts"]));
-    let mut is_empty = true;
+    let header: Vec<&str> =
+        ["point", "cells"].into_iter().chain(names).chain(["all parts"]).collect();
+    let mut rows: Vec<Vec<String>> = Vec::new();
     for Point { name, sizes, .. } in points {
         for size in sizes {
             let Some(parts) = per_cell(size) else { continue };
-            is_empty = false;
             let all = parts.iter().sum::<f64>();
             let figures = parts.iter().chain([&all]).map(|bytes| format!("{bytes:.3}"));
-            table.add_row([name.clone(), grouped(size.n_cells)].into_iter().chain(figures));
+            rows.push([name.clone(), grouped(size.n_cells)].into_iter().chain(figures).collect());
         }
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    if is_empty {
+    if rows.is_empty() {
         return String::new();
     }
+    let table = text_table(TableStyle::Markdown, &header, &header[..1], rows);
     format!(
         "Bytes of memory per cell, of what grows with the number of cells. Row indices grow with the \
          rows that were read, up to a limit.\n\n{table}\n"

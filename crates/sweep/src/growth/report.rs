@@ -1,8 +1,7 @@
 //! Tables of a growth run: time per cell and memory of each point by size, and fitted lines.
 
 use bench_report::{EpochRecord, Spread, Status};
-use bench_run::grouped;
-use comfy_table::{CellAlignment, Table, presets};
+use bench_run::{TableStyle, grouped, text_table};
 
 use super::line::Line;
 
@@ -56,19 +55,12 @@ pub(super) fn points(rows: &[EpochRecord]) -> Vec<Point<'_>> {
 ///
 /// Figures are medians over epochs. A point without a successful epoch shows its status.
 pub(super) fn tables(points: &[Point<'_>]) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_MARKDOWN);
-    table.set_header(HEADER);
-    let mut lines = String::new();
+    let (mut rows, mut lines) = (Vec::new(), String::new());
     for Point { name, sizes, .. } in points {
-        for size in sizes {
-            table.add_row(size.cells(name));
-        }
+        rows.extend(sizes.iter().map(|size| size.cells(name)));
         lines.push_str(&told_lines(name, sizes));
     }
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let table = text_table(TableStyle::Markdown, &HEADER, &HEADER[..1], rows);
     format!("{table}\n{lines}")
 }
 

@@ -40,13 +40,13 @@ pub(crate) struct RanksArgs {
     #[arg(short = 'b', long = "block-spec", value_name = "SPEC", default_value = "1024x64")]
     pub(crate) block_spec: String,
     /// Rows per batch of each rank
-    #[arg(short = 'B', long, value_name = "ROWS", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'B', long = "batch", alias = "batch-size", value_name = "ROWS", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch_size: u64,
     /// Batches of each rank after which an epoch is cut off; 0 for all
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_batches: u64,
     /// Epochs, in succession in each rank's process
-    #[arg(short = 'E', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'E', long = "epochs", alias = "num-epochs", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) num_epochs: u64,
     /// How rows become batches: np.array, scipy.csr or native
     #[arg(short = 'm', long, value_name = "METHOD", default_value = "native")]

@@ -5,7 +5,7 @@ use bench_report::{
     summarize,
 };
 
-use crate::text_table::table;
+use bench_run::{TableStyle, text_table};
 
 /// Columns with words. All others hold numbers.
 const WORDS: [&str; 3] = ["method", "chunks × rows", "machine"];
@@ -14,8 +14,8 @@ const WORDS: [&str; 3] = ["method", "chunks × rows", "machine"];
 /// consumer computed, the largest number of ranks that have the utilisation `least`.
 pub(crate) fn tables(records: &[EpochRecord], least: f64) -> String {
     let points = summarize(records);
-    let together = table(&RANKS_HEADER, &WORDS, ranks_rows(&points));
-    let each = table(&RANK_HEADER, &WORDS, rank_rows(&points));
+    let together = text_table(TableStyle::Terminal, &RANKS_HEADER, &WORDS, ranks_rows(&points));
+    let each = text_table(TableStyle::Terminal, &RANK_HEADER, &WORDS, rank_rows(&points));
     let lines = most_ranks_lines(&points, least).into_iter();
     let lines = lines.fold(String::new(), |text, line| text + "\n" + &line);
     format!("{together}\n{RANKS_LEGEND}\n\n{each}{lines}")

@@ -247,11 +247,11 @@ fn bad_input_is_one_line_and_loses_nothing() {
         (usage, &["-b", "100 / 3"], "cannot be divided"),
         (usage, &["-b", "0"], "1 or more"),
         (usage, &["-b", "4x"], "rows of a chunk"),
-        (usage, &["-B", "0"], "--batch-size"),
-        (usage, &["-E", "0"], "--num-epochs"),
+        (usage, &["-B", "0"], "--batch"),
+        (usage, &["-E", "0"], "--epochs"),
         (usage, &["-m", "n"], "np.array, native"),
         (usage, &["-M", "novalue"], "key=value"),
-        (usage, &["-B", "many"], "--batch-size"),
+        (usage, &["-B", "many"], "--batch"),
         (usage, &["--no-such-flag"], "--no-such-flag"),
     ] {
         let mut all = vec!["sweep", "-b", "50", "-q"];

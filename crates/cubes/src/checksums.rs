@@ -10,21 +10,6 @@ use crate::bench::{CubeData, Point, pipeline, plain_memory};
 /// The arrays of a sample, in the order of their checksums.
 pub(crate) const KEYS: [&str; 3] = ["features", "labels", "valid_pixels"];
 
-/// The samples of each epoch of `point`, in the order in which our loader delivers them.
-pub(crate) fn epochs(data: &CubeData, point: &Point) -> anyhow::Result<Vec<Vec<u64>>> {
-    let n_samples = data.open(None, false)?.n_images() as u64;
-    let spec = point.pipeline_spec();
-    let lanes = spec.batches(spec.default_lanes());
-    let most = point.max_batches.unwrap_or(u64::MAX).saturating_mul(point.batch);
-    let of_epoch = |epoch| {
-        let plan = spec.plan(n_samples).dealt_epoch(epoch, &lanes)?;
-        let mut samples: Vec<u64> = plan.flat_map(|block| block.delivered_rows()).collect();
-        samples.truncate(usize::try_from(most).unwrap_or(usize::MAX));
-        Ok(samples)
-    };
-    (0..point.epochs).map(of_epoch).collect()
-}
-
 /// Reads the first epoch of `point` with our loader, until `n_samples` have come; returns the
 /// checksums of its samples, as a reader in Python delivers them.
 pub(crate) fn ours(data: &CubeData, point: &Point, n_samples: usize) -> anyhow::Result<Checksums> {

@@ -1,14 +1,14 @@
-//! Errors of writing cubes.
+//! Errors of making data.
 
 use std::path::{Path, PathBuf};
 
 /// The error of a library below.
-pub(crate) type Cause = Box<dyn std::error::Error + Send + Sync>;
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// An error of this crate: the failed step, its place, and the remedy.
+/// An error of making data: the failed step, its place, and the remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum DataError {
     /// A number is out of range.
     #[error("{what} is {value}; it must be between {least} and {most}")]
     Size {
@@ -29,21 +29,23 @@ pub enum Error {
         problem: String,
     },
 
-    /// The path cannot be the place of a data set.
-    #[error("{} cannot be the place of a data set: {problem}", .path.display())]
+    /// The path cannot be the place of the data.
+    #[error("{} cannot be the place of a {what}: {problem}", .path.display())]
     Place {
         /// The path.
         path: PathBuf,
+        /// What was to be written there.
+        what: &'static str,
         /// The problem.
         problem: &'static str,
     },
 
-    /// A folder cannot be claimed, or the finished data set cannot get its name.
+    /// A place cannot be claimed, or the finished data cannot get its name.
     #[error(transparent)]
     Destination(#[from] storage::DestinationError),
 
     /// There is not enough memory.
-    #[error("cannot allocate {n_bytes} bytes for {what}: use fewer threads")]
+    #[error("cannot allocate {n_bytes} bytes for {what}: make it smaller, or use fewer threads")]
     Memory {
         /// What the memory is for.
         what: &'static str,
@@ -51,11 +53,11 @@ pub enum Error {
         n_bytes: usize,
     },
 
-    /// A file cannot be written.
-    #[error("cannot write {}", .path.display())]
+    /// A file, or a part of one, cannot be written.
+    #[error("cannot write {what}")]
     Write {
-        /// The file or folder.
-        path: PathBuf,
+        /// The file, the folder, or the part and its place.
+        what: String,
         /// The cause.
         #[source]
         source: Cause,
@@ -71,10 +73,12 @@ pub enum Error {
         source: Cause,
     },
 
-    /// The folder has no cubes to read, or they cannot be listed.
-    #[error("cannot read cubes from {}", .path.display())]
+    /// There is no data to read, or it cannot be listed.
+    #[error("cannot read {what} from {}", .path.display())]
     Source {
-        /// The folder, or its list of images.
+        /// What was to be read.
+        what: &'static str,
+        /// The folder, or its list.
         path: PathBuf,
         /// The cause.
         #[source]
@@ -82,7 +86,7 @@ pub enum Error {
     },
 
     /// A thread did not start.
-    #[error("cannot start a thread to write cubes")]
+    #[error("cannot start a thread to make data")]
     Thread {
         /// The system's error.
         #[source]
@@ -94,19 +98,36 @@ pub enum Error {
     Interrupted,
 }
 
-impl Error {
+impl DataError {
     /// Whether the arguments were wrong, so that the same call can never succeed.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Size { .. } | Self::Settings { .. } | Self::Place { .. })
     }
 
+    /// Invalid settings.
+    pub fn settings(problem: impl Into<String>) -> Self {
+        Self::Settings { problem: problem.into() }
+    }
+
     /// An error of writing a file.
-    pub(crate) fn write(path: &Path, source: impl Into<Cause>) -> Self {
-        Self::Write { path: path.to_owned(), source: source.into() }
+    pub fn write(path: &Path, source: impl Into<Cause>) -> Self {
+        Self::Write { what: path.display().to_string(), source: source.into() }
     }
 
     /// An error of a file of the data.
-    pub(crate) fn bad_file(path: &Path, source: impl Into<Cause>) -> Self {
+    pub fn bad_file(path: &Path, source: impl Into<Cause>) -> Self {
         Self::BadFile { path: path.to_owned(), source: source.into() }
+    }
+
+    /// Fails if `value` is not between `least` and `most`.
+    pub fn check_size(
+        what: &'static str,
+        value: f64,
+        (least, most): (f64, f64),
+    ) -> Result<(), Self> {
+        if (least..=most).contains(&value) {
+            return Ok(());
+        }
+        Err(Self::Size { what, value, least, most })
     }
 }
