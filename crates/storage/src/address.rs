@@ -59,6 +59,15 @@ impl<'a> Address<'a> {
                 problem: format!("it names no {what}; write {scheme}://{what}/path/of/data"),
             });
         }
+        if kind != Kind::Web && bucket.contains([':', '@']) {
+            return Err(Error::Address {
+                // What stands there may be a password.
+                address: format!("{scheme}://***"),
+                problem: "the name of a bucket has no `:` and no `@`: give keys in the \
+                          environment or by the settings of the store, not in the address"
+                    .to_owned(),
+            });
+        }
         if kind == Kind::Web {
             bucket = &address[..scheme.len() + "://".len() + bucket.len()];
         }
@@ -109,6 +118,19 @@ mod tests {
         for nameless in ["s3://", "s3:///x"] {
             let error = Address::parse(nameless).unwrap_err().to_string();
             assert!(error.contains(nameless) && error.contains("s3://bucket/path"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_no_bucket() {
+        let marks = (b'!'..=b'~').map(char::from).filter(char::is_ascii_punctuation);
+        for (mark, scheme) in marks.flat_map(|mark| ["s3", "gs", "azure"].map(|of| (mark, of))) {
+            for login in [format!("ada:1{mark}2"), format!("ada:{mark}2"), format!("1:2{mark}")] {
+                let error = Address::parse(&format!("{scheme}://{login}@bucket/x")).unwrap_err();
+                let error = error.to_string();
+                assert!(!error.contains("ada") && !error.contains("2"), "{error}");
+                assert!(error.contains("in the environment"), "{error}");
+            }
         }
     }
 

@@ -1,8 +1,8 @@
 //! A Zip archive, whose entries are read in place as the files of a storage.
 //!
 //! Zarr's `ZipStore` writes such archives, `x.zarr.zip`. The directory at the archive's end is read
-//! once. An entry that is stored as it is, which is Zarr's default, is a range of the archive; a
-//! deflated one is read and inflated whole.
+//! once. An entry that is stored as it is, which is Zarr's default, is a range of the archive. A
+//! deflated one is inflated whole if it is small, and otherwise from its start to what is wanted.
 //!
 //! Where an entry's bytes begin is known only from a header before them. It is read together with
 //! the first bytes that are wanted, which are expected behind a header like the last one.
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use self::directory::Directory;
 use self::entry::{Entry as ZipEntry, Form, HEADER_BYTES};
-use self::inflated::{InflatedEntries, inflate};
+use self::inflated::{InflatedEntries, Inflation, KEPT_BYTES, StoredBytes, WINDOW_BYTES};
 use crate::address::local_path;
 use crate::names;
 use crate::storage::{
@@ -70,6 +70,9 @@ impl Archive {
 pub(crate) struct ZipStorage {
     storage: Arc<dyn Storage>,
     archive: Arc<Archive>,
+    /// The large deflated entry that was read last, behind what was read of it, since the next read
+    /// often goes on there.
+    unfinished: Mutex<Option<Inflation>>,
 }
 
 /// Bytes of an entry, as they are stored.
@@ -79,10 +82,26 @@ struct Stored<'a> {
     range: Range<u64>,
 }
 
+/// A part of an entry, and where its bytes go.
+struct Part<'a> {
+    name: &'a str,
+    entry: &'a ZipEntry,
+    range: Range<u64>,
+    slot: &'a mut [u8],
+}
+
+impl Part<'_> {
+    /// Copies it out of the whole entry.
+    fn copy_from(&mut self, entry: &[u8]) {
+        let start = self.range.start as usize;
+        self.slot.copy_from_slice(&entry[start..start + self.slot.len()]);
+    }
+}
+
 impl ZipStorage {
     /// The files in the archive, which `storage` has.
     pub(crate) fn new(storage: Arc<dyn Storage>, archive: Arc<Archive>) -> Self {
-        Self { storage, archive }
+        Self { storage, archive, unfinished: Mutex::default() }
     }
 
     /// The archive's directory.
@@ -178,35 +197,108 @@ impl ZipStorage {
         ranges.map(|range| Piece { file: &self.archive.name, range }).collect()
     }
 
-    /// The bytes that were deflated, of those entries that are.
-    fn inflated<'a>(
-        &self,
-        entries: &[(&'a str, &'a ZipEntry)],
-        end: u64,
-    ) -> io::Result<Vec<Option<Arc<Vec<u8>>>>> {
-        let known = entries.iter().map(|(_, entry)| self.archive.inflated.find(entry.header));
-        let mut inflated: Vec<_> = known.collect();
-        let mut wanted: Vec<Stored<'a>> = Vec::new();
-        for (&(name, entry), known) in entries.iter().zip(&inflated) {
-            let is_new = wanted.last().is_none_or(|last| last.entry.header != entry.header);
-            if entry.form == Form::Deflated && known.is_none() && is_new {
-                wanted.push(Stored { name, entry, range: 0..entry.n_stored });
-            }
+    /// Reads parts of entries that are stored as they are.
+    fn read_stored(&self, parts: &mut [Part<'_>], end: u64) -> io::Result<()> {
+        let wanted = parts.iter().map(|Part { name, entry, range, .. }| Stored {
+            name,
+            entry,
+            range: range.clone(),
+        });
+        let bytes = self.stored(&wanted.collect::<Vec<_>>(), end)?;
+        let mut rest = &bytes[..];
+        for part in parts {
+            let (read, after) = rest.split_at(part.slot.len());
+            part.slot.copy_from_slice(read);
+            rest = after;
         }
+        Ok(())
+    }
+
+    /// Reads parts of deflated entries. Takes memory for some MiB of them at a time, however many
+    /// and large they are.
+    fn read_deflated(&self, mut parts: Vec<Part<'_>>, end: u64) -> io::Result<()> {
+        parts.sort_by_key(|part| (part.entry.header, part.range.start));
+        let (mut group, mut n_stored) = (Vec::new(), 0);
+        for of_entry in parts.chunk_by_mut(|a, b| a.entry.header == b.entry.header) {
+            let entry = of_entry[0].entry;
+            if let Some(inflated) = self.archive.inflated.find(entry.header) {
+                of_entry.iter_mut().for_each(|part| part.copy_from(&inflated));
+                continue;
+            }
+            let first = entry.n_stored.min(WINDOW_BYTES);
+            if WINDOW_BYTES < n_stored + first {
+                self.inflate(std::mem::take(&mut group), end)?;
+                n_stored = 0;
+            }
+            n_stored += first;
+            group.push(of_entry);
+        }
+        self.inflate(group, end)
+    }
+
+    /// Reads parts of entries, the first stored bytes of all of them at once.
+    fn inflate<'a>(&self, entries: Vec<&mut [Part<'a>]>, end: u64) -> io::Result<()> {
+        let mut unfinished = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (goes_on, begun): (Vec<_>, Vec<_>) = entries.into_iter().partition(|parts| {
+            unfinished.as_ref().is_some_and(|one| one.is_before(parts[0].entry, &parts[0].range))
+        });
+        for parts in goes_on {
+            unfinished = self.inflate_parts(unfinished.take(), parts, end)?;
+        }
+        let first = |parts: &&mut [Part<'a>]| {
+            let &Part { name, entry, .. } = &parts[0];
+            Stored::<'a> { name, entry, range: 0..entry.n_stored.min(WINDOW_BYTES) }
+        };
+        let wanted: Vec<Stored<'_>> = begun.iter().map(first).collect();
         let bytes = self.stored(&wanted, end)?;
         let mut rest = &bytes[..];
-        for Stored { name, entry, range } in wanted {
-            let (stored, after) = rest.split_at((range.end - range.start) as usize);
+        for (parts, stored) in begun.into_iter().zip(wanted) {
+            let (first, after) = rest.split_at((stored.range.end - stored.range.start) as usize);
             rest = after;
-            let made = inflate(stored, entry).map_err(|error| self.named(name, error))?;
-            let made = self.archive.inflated.keep(entry.header, made);
-            for ((_, of), slot) in entries.iter().zip(&mut inflated) {
-                if of.header == entry.header {
-                    *slot = Some(Arc::clone(&made));
-                }
+            let inflation = self.inflation(stored.entry, first.to_vec());
+            if stored.entry.n_bytes <= KEPT_BYTES as u64 {
+                let made = inflation.whole().map_err(|error| self.named(stored.name, error))?;
+                parts.iter_mut().for_each(|part| part.copy_from(&made));
+                self.archive.inflated.keep(stored.entry.header, made);
+            } else {
+                unfinished = self.inflate_parts(Some(inflation), parts, end)?;
             }
         }
-        Ok(inflated)
+        *self.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = unfinished;
+        Ok(())
+    }
+
+    /// Reads parts of an entry, which begin in order, one after another. Returns the inflation
+    /// behind the last of them.
+    fn inflate_parts(
+        &self,
+        mut inflation: Option<Inflation>,
+        parts: &mut [Part<'_>],
+        end: u64,
+    ) -> io::Result<Option<Inflation>> {
+        for Part { name, entry, range, slot } in parts {
+            let kept = inflation.take().filter(|one| one.is_before(entry, range));
+            let mut inflates = match kept {
+                Some(kept) => kept,
+                None => {
+                    let range = 0..entry.n_stored.min(WINDOW_BYTES);
+                    self.inflation(entry, self.stored(&[Stored { name, entry, range }], end)?)
+                }
+            };
+            let read = inflates.skip_to(range.start).and_then(|()| inflates.read(slot));
+            read.map_err(|error| self.named(name, error))?;
+            inflation = Some(inflates);
+        }
+        Ok(inflation)
+    }
+
+    /// Inflates an entry from its start on, whose first stored bytes were read.
+    fn inflation(&self, entry: &ZipEntry, first: Vec<u8>) -> Inflation {
+        // Reading the first bytes has shown where they begin.
+        let start = entry.start().unwrap_or(u64::MAX);
+        let rest = start.saturating_add(first.len() as u64)..start.saturating_add(entry.n_stored);
+        let (storage, file) = (Arc::clone(&self.storage), self.archive.name.clone());
+        Inflation::new(entry, StoredBytes::new((storage, file), first, rest))
     }
 }
 
@@ -264,41 +356,35 @@ impl Storage for ZipStorage {
             }
             entries.push((piece.file, entry));
         }
-        let inflated = self.inflated(&entries, end)?;
-        let stored = entries.iter().zip(pieces).zip(&inflated);
-        let stored = stored.filter(|(_, inflated)| inflated.is_none());
-        let stored: Vec<Stored<'_>> = stored
-            .map(|(((name, entry), piece), _)| Stored { name, entry, range: piece.range.clone() })
-            .collect();
-        let is_direct = stored.len() == pieces.len()
-            && stored.iter().all(|stored| stored.entry.start().is_some());
-        let bytes = if is_direct {
-            let ranges = stored.iter().map(|stored| self.ranges(stored, end).1);
-            self.storage.read(&self.pieces(ranges), into)?;
-            Vec::new()
-        } else {
-            self.stored(&stored, end)?
-        };
-        let (mut rest, mut read) = (into, &bytes[..]);
-        for ((piece, (_, entry)), inflated) in pieces.iter().zip(&entries).zip(inflated) {
+        let is_direct =
+            entries.iter().all(|(_, entry)| entry.form == Form::Stored && entry.start().is_some());
+        if is_direct {
+            let places = entries.iter().zip(pieces);
+            let stored = places.map(|(&(name, entry), piece)| {
+                let stored = Stored { name, entry, range: piece.range.clone() };
+                self.ranges(&stored, end).1
+            });
+            self.storage.read(&self.pieces(stored), into)?;
+        }
+        let (mut rest, mut parts) = (into, Vec::with_capacity(pieces.len()));
+        for (piece, (name, entry)) in pieces.iter().zip(entries) {
             let len = (piece.range.end - piece.range.start) as usize;
             let (slot, after) =
                 rest.split_at_mut_checked(len).ok_or(io::ErrorKind::InvalidInput)?;
             rest = after;
-            if let Some(inflated) = inflated {
-                slot.copy_from_slice(&inflated[piece.range.start as usize..][..len]);
-                continue;
-            }
-            if !is_direct {
-                let (stored, after) = read.split_at(len);
-                slot.copy_from_slice(stored);
-                read = after;
-            }
-            if piece.range == (0..entry.n_bytes) {
-                entry.check_sum(slot).map_err(|error| self.named(piece.file, error))?;
+            parts.push(Part { name, entry, range: piece.range.clone(), slot });
+        }
+        let (mut stored, deflated): (Vec<_>, Vec<_>) =
+            parts.into_iter().partition(|part| part.entry.form == Form::Stored);
+        if !is_direct {
+            self.read_stored(&mut stored, end)?;
+        }
+        for Part { name, entry, range, slot } in stored {
+            if range == (0..entry.n_bytes) {
+                entry.check_sum(slot).map_err(|error| self.named(name, error))?;
             }
         }
-        Ok(())
+        self.read_deflated(deflated, end)
     }
 
     /// All in one read, unless one of them cannot be read.
@@ -330,7 +416,8 @@ impl Storage for ZipStorage {
         let ranges = pieces.iter().filter_map(|piece| {
             let entry = self.find(&directory, piece.file).ok()?;
             let is_stored = entry.form == Form::Stored;
-            let range = if is_stored { piece.range.clone() } else { 0..entry.n_stored };
+            let first = 0..entry.n_stored.min(WINDOW_BYTES);
+            let range = if is_stored { piece.range.clone() } else { first };
             Some(self.ranges(&Stored { name: piece.file, entry, range }, end))
         });
         let ranges = ranges.flat_map(|(header, data)| header.into_iter().chain([data]));

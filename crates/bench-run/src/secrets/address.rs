@@ -75,19 +75,31 @@ struct Parts {
     query: Option<Range<usize>>,
 }
 
+/// Schemes of addresses whose first part is a bucket.
+const BUCKET_SCHEMES: [&str; 4] = ["s3", "gs", "gcs", "azure"];
+
 impl Parts {
-    fn of(rest: &str) -> Self {
+    /// The parts of the address that `scheme` and `://` begin; more may stand before the scheme.
+    fn of(scheme: &str, rest: &str) -> Self {
         let end = rest.find(['?', '#']).unwrap_or(rest.len());
         let host_end = rest[..end].find('/').unwrap_or(end);
-        let found = rest[..host_end].rfind('@');
+        let (host, path) = (&rest[..host_end], &rest[host_end..end]);
+        let found = host.rfind('@');
         // A slash, question mark or number sign in a password ends the host too early. No path
         // follows then, or no port follows the colon.
         let has_no_path = host_end == end && end < rest.len();
-        let has_no_port = rest[..host_end].rsplit_once(':').is_some_and(|(_, port)| {
+        let has_no_port = host.rsplit_once(':').is_some_and(|(_, port)| {
             !port.bytes().all(|byte| byte.is_ascii_digit() || byte == b']')
         });
-        let is_cut = has_no_path || (found.is_none() && has_no_port);
-        let guessed = rest.rfind('@').filter(|_| is_cut);
+        // A bucket has neither colon nor port. A server may have one, but an @ in the path behind
+        // it may also end a password: better too little is shown of a path than of a password too
+        // much.
+        let is_bucket = BUCKET_SCHEMES.iter().any(|of_bucket| scheme.ends_with(of_bucket));
+        let may_have_user = found.is_some() || (host.contains(':') && !host.starts_with('['));
+        let may_go_on = is_bucket || path.contains('@');
+        let is_cut =
+            has_no_path || (found.is_none() && has_no_port) || (may_have_user && may_go_on);
+        let guessed = rest.rfind('@').filter(|_| is_cut && rest.rfind('@') != found);
         let user = guessed.or(found).map(|at| 0..at);
         let start = user.as_ref().map_or(0, |user| user.end + 1);
         // The mark may also stand in a query, and more of the query after it.
@@ -106,7 +118,7 @@ pub(super) fn one_without_credentials(text: &str) -> String {
     while let Some(start) = left.find("://") {
         let (before, rest) = left.split_at(start + 3);
         kept.push_str(before);
-        left = &rest[Parts::of(rest).plain];
+        left = &rest[Parts::of(&before[..start], rest).plain];
     }
     kept.push_str(left);
     kept
@@ -122,7 +134,7 @@ pub fn without_credentials(text: &str) -> String {
         // Punctuation at the end belongs to the message, not to the address.
         let address = rest[..end].trim_end_matches([':', ',', ';', '.', ')', ']', '}']);
         kept.push_str(before);
-        kept.push_str(&address[Parts::of(address).plain]);
+        kept.push_str(&address[Parts::of(&before[..start], address).plain]);
         left = &rest[address.len()..];
     }
     kept.push_str(left);
@@ -146,8 +158,8 @@ impl Credentials {
     pub(super) fn of(text: &str) -> Self {
         let (mut users, mut queries) = (Vec::new(), Vec::new());
         let mut left = text;
-        while let Some((_, rest)) = left.split_once("://") {
-            let parts = Parts::of(rest);
+        while let Some((scheme, rest)) = left.split_once("://") {
+            let parts = Parts::of(scheme, rest);
             if let Some(user) = parts.user {
                 let user = &rest[user];
                 users.push(user);
@@ -206,7 +218,8 @@ mod tests {
     #[test]
     fn an_address_prints_without_who_signs_in_and_without_query() {
         prints("s3://bucket/a/b", "s3://bucket/a/b");
-        prints("s3://ada:pw@bucket/a@b/c", "s3://bucket/a@b/c");
+        prints("s3://bucket/a@b/c", "s3://bucket/a@b/c");
+        prints("s3://ada:pw@bucket/a=b/c", "s3://bucket/a=b/c");
         prints("https://ada@host:9000/x?sig=a/b@c#d", "https://host:9000/x");
         prints("s3://ada:p/w?d@bucket/x", "s3://bucket/x");
         prints("http://[::1]:9000/a@b", "http://[::1]:9000/a@b");
@@ -220,6 +233,30 @@ mod tests {
             prints(&format!("http://ada:{secret}@host:80/x?y"), "http://host:80/x");
         }
         prints("", "");
+    }
+
+    #[test]
+    fn a_password_of_any_punctuation_is_hidden() {
+        let all = (b'!'..=b'~').map(char::from);
+        for mark in all.filter(char::is_ascii_punctuation) {
+            for password in ["{}", "1{}2", "a{}{}1{}b", "{}1", "1{}"] {
+                let password = password.replace("{}", &mark.to_string());
+                for scheme in BUCKET_SCHEMES {
+                    for user in ["ada", "ada.b", "1", ""] {
+                        let login = format!("{scheme}://{user}:{password}");
+                        prints(&format!("{login}@bucket/x/y"), &format!("{scheme}://bucket/x/y"));
+                        prints(&format!("{login}@bucket"), &format!("{scheme}://bucket"));
+                    }
+                }
+                let login = format!("https://ada:{password}");
+                prints(&format!("{login}@host:80/x/y?z"), "https://host:80/x/y");
+                prints(&format!("{login}@host.org/x"), "https://host.org/x");
+            }
+        }
+        // Any two marks before a bucket.
+        for (first, second) in [('@', '/'), ('/', '@'), ('/', '?'), ('?', '/'), ('#', '@')] {
+            prints(&format!("s3://ada:1{first}abc{second}2@bucket/x"), "s3://bucket/x");
+        }
     }
 
     #[test]

@@ -17,7 +17,9 @@ use crate::{
 enum Wrong {
     Nothing,
     NValues,
+    MostNValues,
     StatsNnz,
+    Requests,
     Order,
     OldRows,
     OldColumns,
@@ -31,9 +33,11 @@ enum Wrong {
     Kept,
 }
 
-const ALL: [Wrong; 13] = [
+const ALL: [Wrong; 15] = [
     Wrong::NValues,
+    Wrong::MostNValues,
     Wrong::StatsNnz,
+    Wrong::Requests,
     Wrong::Order,
     Wrong::OldRows,
     Wrong::OldColumns,
@@ -73,7 +77,11 @@ impl Flawed {
     }
 
     fn stats(&self, stats: ReadStats) -> ReadStats {
-        ReadStats { values: stats.values + u64::from(self.is(Wrong::StatsNnz)), ..stats }
+        ReadStats {
+            values: stats.values + u64::from(self.is(Wrong::StatsNnz)),
+            requests: stats.requests.or_else(|| self.is(Wrong::Requests).then_some(0)),
+            ..stats
+        }
     }
 }
 
@@ -101,6 +109,11 @@ impl XReader for Flawed {
 
     fn nnz(&self) -> Result<Option<u64>, Error> {
         Ok(self.inner.nnz()?.map(|nnz| if self.is(Wrong::NValues) { nnz - 1 } else { nnz }))
+    }
+
+    fn most_nnz(&self) -> Result<Option<u64>, Error> {
+        let most = self.inner.most_nnz()?;
+        Ok(most.map(|nnz| if self.is(Wrong::MostNValues) { nnz - 1 } else { nnz }))
     }
 
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {

@@ -34,7 +34,7 @@ pub(super) struct Entry {
     pub(super) n_stored: u64,
     pub(super) n_bytes: u64,
     pub(super) form: Form,
-    sum: u32,
+    pub(super) sum: u32,
     /// Where its bytes begin, once its header was read.
     start: OnceLock<u64>,
 }
@@ -109,11 +109,16 @@ impl Entry {
 
     /// Compares all its bytes with their checksum.
     pub(super) fn check_sum(&self, bytes: &[u8]) -> io::Result<()> {
-        if crc32fast::hash(bytes) == self.sum {
-            return Ok(());
-        }
-        Err(invalid("its checksum is another: it is damaged"))
+        check_sum(crc32fast::hash(bytes), self.sum)
     }
+}
+
+/// Compares a checksum with the one in the directory.
+pub(super) fn check_sum(found: u32, expected: u32) -> io::Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(invalid("its checksum is another: it is damaged"))
 }
 
 pub(super) fn invalid(what: &str) -> io::Error {

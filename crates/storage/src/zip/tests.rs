@@ -1,7 +1,11 @@
 //! An archive that Python's `zipfile` wrote; and the same with each number at its extremes.
 
+use std::io::Write as _;
 use std::num::NonZeroU64;
 use std::sync::Arc;
+
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 
 use super::*;
 use crate::fuzz::{Served, ZIP, read_zip};
@@ -192,4 +196,118 @@ fn an_archive_that_was_replaced_is_an_error() {
     // Whoever checks versions after a read notices it.
     let version = zip.versions(&["a"]).remove(0).unwrap_err().to_string();
     assert!(version.contains("replaced"), "{version}");
+}
+
+/// An archive of deflated entries.
+fn deflated(entries: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let (mut archive, mut directory) = (Vec::new(), Vec::new());
+    for (name, bytes) in entries {
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        let stored = encoder.finish().unwrap();
+        // The version, no flags, deflated, no date.
+        let mut fields = vec![20, 0, 0, 0, 8, 0, 0, 0, 0, 0];
+        for number in [crc32fast::hash(bytes), stored.len() as u32, bytes.len() as u32] {
+            fields.extend(number.to_le_bytes());
+        }
+        fields.extend((name.len() as u32).to_le_bytes());
+        directory.extend(b"PK\x01\x02\x14\0");
+        directory.extend(&fields);
+        // No comment, the first disk, no attributes.
+        directory.extend([0; 10]);
+        directory.extend((archive.len() as u32).to_le_bytes());
+        directory.extend(name.as_bytes());
+        archive.extend(b"PK\x03\x04");
+        archive.extend(fields);
+        archive.extend(name.as_bytes());
+        archive.extend(stored);
+    }
+    let (start, len, n) = (archive.len() as u32, directory.len() as u32, entries.len() as u16);
+    archive.extend(directory);
+    archive.extend(b"PK\x05\x06\0\0\0\0");
+    archive.extend([n, n].map(u16::to_le_bytes).concat());
+    archive.extend([len, start].map(u32::to_le_bytes).concat());
+    archive.extend([0; 2]);
+    archive
+}
+
+/// Bytes that are not all equal, and that deflate makes small.
+fn numbered(len: usize, first: u64) -> Vec<u8> {
+    (first..).step_by(1 << 12).flat_map(|at| [at.to_le_bytes(); 512]).flatten().take(len).collect()
+}
+
+#[test]
+fn parts_of_a_large_deflated_entry_are_read_in_any_order() {
+    let len = KEPT_BYTES + 12_345;
+    let entries = [("large".to_owned(), numbered(len, 7)), ("small".to_owned(), numbered(99, 1))];
+    let zip = archive(&deflated(&entries));
+    let whole = zip.read_files(&["small", "large"]);
+    for ((_, bytes), read) in entries.iter().rev().zip(whole) {
+        assert!(read.unwrap() == *bytes);
+    }
+    let len = len as u64;
+    for ranges in [
+        // Goes on, ends, begins anew, overlaps.
+        vec![10..20, 1_000_000..1_000_010],
+        vec![1_000_010..1_000_020, 2_000_000..2_100_000, len - 3..len],
+        vec![5..9],
+        vec![len - 3..len, 3..9, 0..len, 4..8, 4..4],
+    ] {
+        let both = ranges.iter().flat_map(|range| [("large", range.clone()), ("small", 7..9)]);
+        let pieces: Vec<Piece<'_>> = both.map(|(file, range)| Piece { file, range }).collect();
+        let expected = pieces.iter().flat_map(|piece| {
+            let (_, bytes) = &entries[usize::from(piece.file == "small")];
+            &bytes[piece.range.start as usize..piece.range.end as usize]
+        });
+        let expected: Vec<u8> = expected.copied().collect();
+        let mut read = vec![1; expected.len()];
+        zip.read(&pieces, &mut read).unwrap();
+        assert!(read == expected, "{ranges:?}");
+    }
+}
+
+#[test]
+fn a_large_deflated_entry_that_is_damaged_is_an_error() {
+    let entries = [("large".to_owned(), numbered(KEPT_BYTES + 1, 7))];
+    let whole = deflated(&entries);
+    let middle = whole.len() / 2;
+    let mut n_noticed = 0;
+    for at in middle..middle + 20 {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x10;
+        match archive(&damaged).read_files(&["large"]).remove(0) {
+            Ok(bytes) => assert!(bytes == entries[0].1),
+            Err(error) => n_noticed += usize::from(error.to_string().contains("large in memory")),
+        }
+    }
+    // In repeated bytes, some changes of a distance change nothing.
+    assert!(n_noticed > 5, "{n_noticed}");
+}
+
+#[test]
+fn a_little_of_many_deflated_entries_takes_little_memory() {
+    let len = KEPT_BYTES + 1;
+    let bytes = numbered(len, 3);
+    let entries: Vec<_> = (0..24).map(|idx| (format!("{idx}"), bytes.clone())).collect();
+    let names: Vec<String> = entries.iter().map(|(name, _)| name.clone()).collect();
+    let zip = archive(&deflated(&entries));
+    drop(entries);
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    let before = peak_bytes();
+    let range = len as u64 - 4..len as u64;
+    let pieces: Vec<Piece<'_>> =
+        names.iter().map(|file| Piece { file, range: range.clone() }).collect();
+    let mut read = vec![0; 4 * pieces.len()];
+    zip.read(&pieces, &mut read).unwrap();
+    assert!(read.chunks(4).all(|part| *part == bytes[len - 4..]));
+    let taken = peak_bytes() - before;
+    // All of them together have twice as much.
+    assert!(taken < 12 * KEPT_BYTES as u64, "{taken} bytes");
+}
+
+/// The most memory that this process has had.
+fn peak_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }

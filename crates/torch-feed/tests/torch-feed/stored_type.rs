@@ -45,6 +45,10 @@ impl XReader for Typed {
         self.inner.nnz()
     }
 
+    fn most_nnz(&self) -> Result<Option<u64>, ReadError> {
+        self.inner.most_nnz()
+    }
+
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
         self.inner.working_bytes(nnz, genes, form)
     }

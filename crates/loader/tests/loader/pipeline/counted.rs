@@ -79,6 +79,10 @@ impl XReader for CountedReader {
         self.inner.nnz()
     }
 
+    fn most_nnz(&self) -> Result<Option<u64>, soma_io::Error> {
+        if self.knows_nnz { self.inner.most_nnz() } else { Ok(None) }
+    }
+
     fn working_bytes(&self, _nnz: u64, _genes: &GeneSelection, _form: ReadForm) -> u64 {
         self.working_bytes
     }

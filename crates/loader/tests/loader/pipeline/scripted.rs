@@ -118,7 +118,11 @@ impl XReader for ScriptedReader {
     }
 
     fn nnz(&self) -> Result<Option<u64>, Error> {
-        self.inner.nnz()
+        panic!("a loader would read X to count its values");
+    }
+
+    fn most_nnz(&self) -> Result<Option<u64>, Error> {
+        self.inner.most_nnz()
     }
 
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
