@@ -153,7 +153,7 @@ impl Loader {
             transform: Transform { target_sum, log1p, clip },
             tokens,
             totals: choice("totals", totals, &[("genes", Totals::Genes), ("obs", Totals::Obs)])?,
-            batch_threads: batch_threads.unwrap_or_else(|| LoaderSpec::default().batch_threads),
+            batch_threads,
         };
         check(&spec, dataset.get())?;
         let is_stored = choice("dtype", dtype, &[("float32", false), ("stored", true)])?;

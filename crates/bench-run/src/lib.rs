@@ -54,7 +54,7 @@ pub use checksums::{Checksums, difference};
 pub use data_files::{DataFile, data_files, folder_bytes};
 pub use digest::{digest, digest_of_program};
 pub use display::{Display, grouped};
-pub use engine_point::engine_point;
+pub use engine_point::{changed, engine_point};
 pub use epoch::{ConsumedBatch, ConsumedEpoch, consume_epoch};
 pub use flags::{key_value, pairs};
 pub use interrupt::{EXIT_CODE as INTERRUPTED_EXIT_CODE, watch as watch_interrupts};

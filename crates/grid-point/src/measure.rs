@@ -10,7 +10,7 @@ use bench_run::{
     consume_epoch, cool,
 };
 use jiff::Timestamp;
-use loader::{CellMemory, Dataset, EpochStats, StageTimes};
+use loader::{CellMemory, Dataset, EpochStats, StageTimes, World};
 use soma_io::{CacheUse, ReadLimit, RowCacheUse};
 
 use crate::cell_digest::CellDigest;
@@ -19,7 +19,7 @@ use crate::data::{Data, Opened, count};
 use crate::feed::{self, PointBatch, PointEpoch, PointLoader};
 use crate::label_entropy::{Labels, Meters};
 use crate::open::{OpenData, point_loader};
-use crate::point::{Point, PointRank};
+use crate::point::Point;
 use crate::record::{ROW_CACHE, as_it_ran, versions};
 use crate::task::{PointAnswer, PointTask, PointWork};
 
@@ -46,7 +46,7 @@ fn check(
     let open = OpenData::open(data, label)?;
     reporter.answer(PointAnswer::Opened(open.opened))?;
     for point in points {
-        point_loader(open.dataset.clone(), point, data, reporter.grown_bytes()?)
+        point_loader(open.dataset.clone(), point, reporter.grown_bytes()?)
             .with_context(|| point.to_string())?;
     }
     Ok(())
@@ -68,11 +68,11 @@ fn measure(
     let OpenData { dataset, labels, opened, n_classes, bucket } =
         OpenData::open(data, point.consumer.label())?;
     reporter.answer(PointAnswer::Opened(opened.clone()))?;
-    let loader = point_loader(dataset, point, data, reporter.grown_bytes()?)?;
+    let loader = point_loader(dataset, point, reporter.grown_bytes()?)?;
     let open_secs = opening.elapsed().as_secs_f64();
     let taker = point.consumer.ready(&loader, n_classes)?;
     let row_caches = RowCacheMeter::default();
-    if let Some(PointRank { rank, .. }) = point.rank {
+    if let Some(World { rank, .. }) = point.rank() {
         if rank == 0 {
             expect_cells(&loader, point, reporter)?;
         }
@@ -177,7 +177,7 @@ impl Measuring<'_> {
         self.link.as_mut().map_or(Ok(()), LinkMeter::begin_epoch)?;
         let meter = ProcessMeter::start()?;
         let start_dt = Timestamp::now();
-        let mut delivered = self.point.rank.map(|_| CellDigest::default());
+        let mut delivered = self.point.rank().map(|_| CellDigest::default());
         let (consumed, stats) = self.consume(start, (meters, &mut delivered), reporter)?;
         let used = self.link.as_mut().map(LinkMeter::end_epoch).transpose()?;
         let mut measured = consumed.measured();
@@ -185,7 +185,7 @@ impl Measuring<'_> {
         if let Some(cells) = delivered {
             reporter.answer(PointAnswer::Delivered { epoch, cells })?;
         }
-        measured.rank = self.point.rank.map(|of| of.rank);
+        measured.rank = self.point.rank().map(|world| world.rank);
         measured.start_dt = Some(start_dt);
         measured.end_dt = Some(Timestamp::now());
         measured.epoch = Some(epoch);

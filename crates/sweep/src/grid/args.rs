@@ -6,6 +6,7 @@ use bench_run::{Cold, LimitBy, LinkFlags, Rate, ResultsFlags, ShardFlag, key_val
 use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
 use grid_point::{Consumer, DataFlags, FormFlag, ReaderFlag, SelectionFlags};
+use loader::{LoaderSpec, PipelineSpec, Remainder, Totals, Transform};
 
 use super::original_flags::OriginalFlags;
 
@@ -136,6 +137,37 @@ pub(crate) struct SweepArgs {
     pub(crate) original: OriginalFlags,
     #[command(flatten)]
     pub(crate) results_flags: ResultsFlags,
+}
+
+impl SweepArgs {
+    /// Returns the loader's settings of all points, but for their blocks.
+    pub(crate) fn loader_spec(&self) -> LoaderSpec {
+        let pipeline = PipelineSpec {
+            batch_rows: self.batch_size,
+            order: match self.order {
+                Order::Shuffled => loader::Order::Shuffled,
+                Order::InOrder => loader::Order::InOrder,
+            },
+            ramp_blocks: self.ramp_blocks,
+            seed: self.seed,
+            remainder: if self.drop_last { Remainder::Drop } else { Remainder::Short },
+            prefetch_blocks: self.prefetch_blocks,
+            prefetch_batches: self.prefetch_batches,
+            keep_bytes: self.keep_decoded.map(|size| size.as_u64()),
+            ..PipelineSpec::default()
+        };
+        LoaderSpec {
+            pipeline,
+            batch_form: self.batch_form.into(),
+            transform: Transform {
+                target_sum: self.target_sum,
+                log1p: self.log1p,
+                clip: self.clip,
+            },
+            totals: if self.totals.is_some() { Totals::Obs } else { Totals::Genes },
+            ..LoaderSpec::default()
+        }
+    }
 }
 
 const BLOCK_SPECS: &str = "\

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{anyhow, bail};
 use bench_run::{UsageError, pairs};
-use grid_point::{BlockSpec, Data, Point, PointTransform, parse_blocks, share_with_libtiledb};
-use loader::{BatchForm, BlockForm, ReaderChoice};
+use grid_point::{BlockSpec, Data, Point, parse_blocks, share_with_libtiledb};
+use loader::{BatchForm, BlockForm, LoaderSpec, ReaderChoice};
 
-use super::args::{Order, SweepArgs};
+use super::args::SweepArgs;
 
 /// Default grid: two block sizes, each as one piece, in large and in small chunks.
 ///
@@ -74,33 +74,18 @@ fn data(args: &SweepArgs) -> anyhow::Result<Data> {
     })
 }
 
-fn point(args: &SweepArgs, spec: BlockSpec, method: BlockForm) -> Point {
-    Point {
-        chunk_rows: spec.chunk_rows,
-        chunks_per_block: spec.chunks_per_block,
-        batch_rows: args.batch_size,
-        method,
-        form: args.batch_form.into(),
-        transform: PointTransform {
-            target_sum: args.target_sum,
-            log1p: args.log1p,
-            clip: args.clip,
-        },
-        shuffled: args.order == Order::Shuffled,
-        ramp_blocks: args.ramp_blocks,
-        seed: args.seed,
-        drop_last: args.drop_last,
-        prefetch_blocks: args.prefetch_blocks,
-        prefetch_batches: args.prefetch_batches,
+fn point(args: &SweepArgs, blocks: BlockSpec, block_form: BlockForm) -> Point {
+    let point = Point {
+        spec: LoaderSpec { block_form, ..args.loader_spec() },
         n_epochs: args.num_epochs,
         max_batches: (args.max_batches != 0).then_some(args.max_batches),
         consumer: args.consumer.clone(),
         memory_limit: args.memory.map(|size| size.as_u64()),
-        keep_decoded: args.keep_decoded.map(|size| size.as_u64()),
         process_limit: args.point_memory_limit.map(|size| size.as_u64()),
         cold: args.cold,
-        rank: None,
-    }
+        ..Point::default()
+    };
+    point.with_blocks(blocks)
 }
 
 /// Parses `--entropy-of`: columns without duplicates, empty for `none`, `None` if not given.
@@ -199,11 +184,7 @@ mod tests {
     #[track_caller]
     fn points(arguments: &[&str], expect: &str) {
         let config = resolve(arguments).unwrap();
-        let named: Vec<_> = config
-            .points
-            .iter()
-            .map(|p| format!("{} {}x{}", p.method, p.chunks_per_block, p.chunk_rows))
-            .collect();
+        let named: Vec<_> = config.points.iter().map(ToString::to_string).collect();
         assert_eq!(named.join(", "), expect);
     }
 

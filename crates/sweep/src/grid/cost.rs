@@ -1,7 +1,7 @@
 //! Cost of a grid point relative to others, by which points are dealt to machines.
 
 use grid_point::Point;
-use loader::BlockForm;
+use loader::{BlockForm, PipelineSpec};
 
 /// Rows assumed for a whole epoch: the data is not open yet.
 const EPOCH_ROWS: u64 = 1 << 20;
@@ -14,11 +14,12 @@ const CHUNK_ROWS: u64 = 32;
 /// Returns a number that grows with the time that a point takes: rows that it reads, times the
 /// cost of a row.
 pub(super) fn relative_cost(point: &Point) -> u64 {
-    let block_rows = point.chunk_rows.saturating_mul(point.chunks_per_block).max(1);
+    let PipelineSpec { chunk_rows, chunks_per_block, batch_rows, .. } = point.spec.pipeline;
+    let block_rows = chunk_rows.saturating_mul(chunks_per_block).max(1);
     let epoch_rows = match point.max_batches {
         // An epoch that is cut off reads whole blocks.
         Some(batches) => batches
-            .saturating_mul(point.batch_rows)
+            .saturating_mul(batch_rows)
             .min(EPOCH_ROWS)
             .div_ceil(block_rows)
             .saturating_mul(block_rows),
@@ -26,8 +27,8 @@ pub(super) fn relative_cost(point: &Point) -> u64 {
     };
     // The first batch waits for a whole block, while nothing else is done.
     let rows = epoch_rows.saturating_mul(point.n_epochs).saturating_add(block_rows);
-    let of_chunks = (rows / point.chunk_rows.max(1)).saturating_mul(CHUNK_ROWS);
-    rows.saturating_add(of_chunks).saturating_mul(of_form(point.method))
+    let of_chunks = (rows / chunk_rows.max(1)).saturating_mul(CHUNK_ROWS);
+    rows.saturating_add(of_chunks).saturating_mul(of_form(point.spec.block_form))
 }
 
 /// Returns the cost of a row in this form of blocks, in rows of the native form
@@ -42,10 +43,15 @@ fn of_form(method: BlockForm) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use loader::LoaderSpec;
+
     use super::*;
 
     fn point(method: &str, chunks_per_block: u64, chunk_rows: u64) -> Point {
-        Point { method: method.parse().unwrap(), chunks_per_block, chunk_rows, ..Point::default() }
+        let pipeline = PipelineSpec { chunk_rows, chunks_per_block, ..PipelineSpec::default() };
+        let block_form = method.parse().unwrap();
+        let spec = LoaderSpec { pipeline, block_form, ..LoaderSpec::default() };
+        Point { spec, ..Point::default() }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use grid_point::{
     Consumer, Data, DataFlags, FormFlag, Point, ReaderFlag, SelectionFlags, parse_blocks,
     share_with_libtiledb,
 };
-use loader::{BatchForm, BlockForm, ReaderChoice, World};
+use loader::{BatchForm, BlockForm, LoaderSpec, PipelineSpec, ReaderChoice, World};
 
 /// Most ranks on one machine.
 const MOST_RANKS: u64 = 1024;
@@ -171,21 +171,28 @@ impl RanksArgs {
         }
         let reader = ReaderChoice::from(self.reader).name().to_owned();
         let data = Data { reader, entropy_of: Some(Vec::new()), ..data };
-        let point = Point {
+        let pipeline = PipelineSpec {
             batch_rows: self.batch_size,
-            method: self.chunk_method,
-            form,
             seed: self.seed,
             prefetch_blocks: self.prefetch_blocks,
             prefetch_batches: self.prefetch_batches,
+            keep_bytes: self.keep_decoded.map(|size| size.as_u64()),
+            ..PipelineSpec::default()
+        };
+        let point = Point {
+            spec: LoaderSpec {
+                pipeline,
+                block_form: self.chunk_method,
+                batch_form: form,
+                ..LoaderSpec::default()
+            },
             n_epochs: self.num_epochs,
             max_batches: (self.max_batches != 0).then_some(self.max_batches),
             consumer: self.consumer.clone(),
             memory_limit: self.memory.map(|size| size.as_u64()),
-            keep_decoded: self.keep_decoded.map(|size| size.as_u64()),
-            ..Point::default().with_blocks(blocks)
+            ..Point::default()
         };
-        Ok((data, point))
+        Ok((data, point.with_blocks(blocks)))
     }
 
     /// Time within which all ranks must be ready.
@@ -249,9 +256,10 @@ mod tests {
     fn settings_are_those_of_each_rank() {
         let args = ranks(&["-b", "16x8", "-B", "32", "--consumer", "2.5ms", "--memory", "1GiB"]);
         let (data, point) = args.resolve().unwrap();
-        assert_eq!((point.chunk_rows, point.chunks_per_block, point.batch_rows), (8, 16, 32));
+        let PipelineSpec { chunk_rows, chunks_per_block, batch_rows, .. } = point.spec.pipeline;
+        assert_eq!((chunk_rows, chunks_per_block, batch_rows), (8, 16, 32));
         assert_eq!(point.consumer, Consumer::Fixed { millis: 2.5 });
-        assert_eq!((point.memory_limit, point.rank), (Some(1 << 30), None));
+        assert_eq!((point.memory_limit, point.rank()), (Some(1 << 30), None));
         // Counting labels would take a part of the consumer's time.
         assert_eq!(data.entropy_of, Some(Vec::new()));
         for (arguments, expect) in [
