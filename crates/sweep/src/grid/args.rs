@@ -22,7 +22,7 @@ pub(crate) struct SweepArgs {
     #[arg(short = 'b', long = "block-specs", value_name = "SPEC")]
     pub(crate) block_specs: Vec<String>,
     /// Rows per batch
-    #[arg(short = 'B', long, value_name = "ROWS", default_value_t = 1024)]
+    #[arg(short = 'B', long, value_name = "ROWS", default_value_t = PipelineSpec::default().batch_rows)]
     pub(crate) batch_size: u64,
     /// Batches after which an epoch is cut off; 0 for all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 0)]
@@ -56,7 +56,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) entropy_of: Vec<String>,
     /// Seed of the shuffle
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = PipelineSpec::default().seed)]
     pub(crate) seed: u64,
     /// Order of the rows
     #[arg(long, value_enum, default_value_t = Order::Shuffled)]
@@ -82,13 +82,13 @@ pub(crate) struct SweepArgs {
     pub(crate) drop_last: bool,
     /// Blocks at the start of an epoch that grow, each twice the one before, so that the first
     /// batch is there sooner: with 4, the first has a sixteenth of the chunks
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().ramp_blocks)]
     pub(crate) ramp_blocks: u32,
     /// Blocks read ahead of the one in use
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().prefetch_blocks)]
     pub(crate) prefetch_blocks: usize,
     /// Batches made ahead of the one in use
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().prefetch_batches)]
     pub(crate) prefetch_batches: usize,
     /// Memory that a point may use, e.g. 4GiB; limits how much is read ahead [default: no limit]
     #[arg(long, value_name = "SIZE")]
@@ -220,6 +220,7 @@ mod tests {
     fn defaults_are_as_documented() {
         let args = sweep(&[]);
         assert_eq!((args.batch_size, args.max_batches, args.num_epochs), (1024, 0, 1));
+        assert_eq!(args.loader_spec(), LoaderSpec::default());
         let data = data(&args);
         assert_eq!((data.measurement.as_str(), data.layer.as_str()), ("", ""));
         assert_eq!((data.n_genes, data.uri.is_empty()), (None, true));

@@ -40,7 +40,7 @@ pub(crate) struct RanksArgs {
     #[arg(short = 'b', long = "block-spec", value_name = "SPEC", default_value = "1024x64")]
     pub(crate) block_spec: String,
     /// Rows per batch of each rank
-    #[arg(short = 'B', long, value_name = "ROWS", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'B', long, value_name = "ROWS", default_value_t = PipelineSpec::default().batch_rows, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch_size: u64,
     /// Batches of each rank after which an epoch is cut off; 0 for all
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -49,7 +49,7 @@ pub(crate) struct RanksArgs {
     #[arg(short = 'E', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) num_epochs: u64,
     /// How rows become batches: np.array, scipy.csr or native
-    #[arg(short = 'm', long, value_name = "METHOD", default_value = "native")]
+    #[arg(short = 'm', long, value_name = "METHOD", default_value_t = LoaderSpec::default().block_form)]
     pub(crate) chunk_method: BlockForm,
     /// Form of a batch's X
     #[arg(long, value_enum, default_value_t = FormFlag::Dense)]
@@ -58,13 +58,13 @@ pub(crate) struct RanksArgs {
     #[arg(long, value_enum, default_value_t = ReaderFlag::Auto)]
     pub(crate) reader: ReaderFlag,
     /// Seed of the shuffle
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = PipelineSpec::default().seed)]
     pub(crate) seed: u64,
     /// Blocks read ahead of the one in use
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().prefetch_blocks)]
     pub(crate) prefetch_blocks: usize,
     /// Batches made ahead of the one in use
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().prefetch_batches)]
     pub(crate) prefetch_batches: usize,
     /// Memory that each rank may use, e.g. 4GiB [default: no limit]
     #[arg(long, value_name = "SIZE")]
@@ -260,6 +260,8 @@ mod tests {
         assert_eq!((chunk_rows, chunks_per_block, batch_rows), (8, 16, 32));
         assert_eq!(point.consumer, Consumer::Fixed { millis: 2.5 });
         assert_eq!((point.memory_limit, point.rank()), (Some(1 << 30), None));
+        let (_, usual) = ranks(&["--consumer", "none"]).resolve().unwrap();
+        assert_eq!(usual.spec, LoaderSpec::default());
         // Counting labels would take a part of the consumer's time.
         assert_eq!(data.entropy_of, Some(Vec::new()));
         for (arguments, expect) in [
