@@ -82,7 +82,7 @@ impl Loader {
     #[new]
     #[pyo3(signature = (
         dataset, *, batch_size = 1024, shuffle = true, order = None, seed = 0, chunk_rows = 64,
-        chunks_per_block = 1024, ramp_blocks = 0, form = "dense", block_form = "native", rank = 0, world_size = 1,
+        chunks_per_block = 1024, ramp_blocks = 0, form = "dense", block_form = "csr", rank = 0, world_size = 1,
         lanes = None, remainder = "keep", sampling = None, target_sum = None, log1p = false,
         clip = None, totals = "genes", dtype = "float32", memory = None, keep_decoded = None, prefetch_blocks = 1,
         prefetch_batches = 1, read_threads = 1, batch_threads = None,

@@ -30,8 +30,8 @@ pub enum BlockForm {
     /// `scipy.csr`.
     #[serde(rename = "scipy.csr")]
     ConvertedCsr,
-    /// CSR as the reader returns it, packed if the reader can. Its name is `native`.
-    #[serde(rename = "native")]
+    /// CSR as the reader returns it, packed if the reader can. Its name is `csr`.
+    #[serde(rename = "csr")]
     Csr,
 }
 
@@ -39,12 +39,15 @@ impl BlockForm {
     /// Every form, in the order in which the sweep measures them.
     pub const ALL: [Self; 3] = [Self::Dense, Self::ConvertedCsr, Self::Csr];
 
-    /// The name on the command line and in measurements: `np.array`, `scipy.csr`, `native`.
+    /// Another name of `csr`, which older command lines and measurements have.
+    pub const NATIVE: &str = "native";
+
+    /// The name on the command line and in measurements: `np.array`, `scipy.csr`, `csr`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dense => "np.array",
             Self::ConvertedCsr => "scipy.csr",
-            Self::Csr => "native",
+            Self::Csr => "csr",
         }
     }
 }
@@ -55,13 +58,14 @@ impl fmt::Display for BlockForm {
     }
 }
 
+/// Takes [`BlockForm::NATIVE`], too.
 impl FromStr for BlockForm {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
         Self::ALL
             .into_iter()
-            .find(|form| form.name() == name)
+            .find(|form| form.name() == name || (*form == Self::Csr && name == Self::NATIVE))
             .ok_or_else(|| Error::UnknownBlockForm { name: name.to_owned() })
     }
 }

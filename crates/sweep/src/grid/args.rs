@@ -38,7 +38,7 @@ pub(crate) struct SweepArgs {
     /// the data is read into the cache once]
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
     pub(crate) cold: Option<Cold>,
-    /// How rows become batches: np.array, scipy.csr, native, or their first letters; separated by
+    /// How rows become batches: np.array, scipy.csr, csr, or their first letters; separated by
     /// commas [default: all]
     #[arg(short = 'm', long = "chunk-method", value_name = "METHODS", value_delimiter = ',')]
     pub(crate) chunk_methods: Vec<String>,
@@ -178,7 +178,7 @@ Block specifications:
   BLOCK / [A,B]  the same for N = A, 2A, 4A ... up to B; where A is above B, the most chunks first
 
 Examples:
-  cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m native --repeat 5
+  cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m csr --repeat 5
   cargo xtask sweep --uri ~/census/experiment -b 64x2048 --cold --consumer linear --results results/training
   cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' --results results/mine --resume
   cargo xtask sweep --uri /shared/experiment -b '65536 / [1,1024]' --results /shared/results --shard 0/8";

@@ -149,22 +149,19 @@ fn methods(typed: &[String], form: BatchForm) -> anyhow::Result<Vec<BlockForm>> 
 }
 
 fn method(text: &str) -> anyhow::Result<BlockForm> {
-    let fitting: Vec<BlockForm> = BlockForm::ALL
+    let all = BlockForm::ALL.map(BlockForm::name);
+    let fitting: Vec<&str> = all
         .into_iter()
-        .filter(|method| !text.is_empty() && method.name().starts_with(text))
+        .chain([BlockForm::NATIVE])
+        .filter(|name| !text.is_empty() && name.starts_with(text))
         .collect();
     match fitting[..] {
-        [one] => Ok(one),
-        [] => Err(anyhow!(
-            "-m/--chunk-method {text:?}: no such method; there are {}",
-            names(&BlockForm::ALL)
-        )),
-        _ => Err(anyhow!("-m/--chunk-method {text:?} could be {}", names(&fitting))),
+        [one] => Ok(one.parse()?),
+        [] => {
+            Err(anyhow!("-m/--chunk-method {text:?}: no such method; there are {}", all.join(", ")))
+        }
+        _ => Err(anyhow!("-m/--chunk-method {text:?} could be {}", fitting.join(", "))),
     }
-}
-
-fn names(methods: &[BlockForm]) -> String {
-    methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -197,11 +194,11 @@ mod tests {
     fn the_grid_is_by_block_then_method() {
         points(
             &["-b", "8 / [1,2]", "-b", "4"],
-            "np.array 1x8, scipy.csr 1x8, native 1x8, np.array 2x4, scipy.csr 2x4, native 2x4, np.array 1x4, scipy.csr 1x4, native 1x4",
+            "np.array 1x8, scipy.csr 1x8, csr 1x8, np.array 2x4, scipy.csr 2x4, csr 2x4, np.array 1x4, scipy.csr 1x4, csr 1x4",
         );
         points(&["-b", "8", "-m", "s,np"], "scipy.csr 1x8, np.array 1x8");
-        points(&["-b", "8", "-b", "1x8", "-m", "na,native"], "native 1x8");
-        points(&["-b", "8", "--batch-form", "csr"], "scipy.csr 1x8, native 1x8");
+        points(&["-b", "8", "-b", "1x8", "-m", "na,native,c"], "csr 1x8");
+        points(&["-b", "8", "--batch-form", "csr"], "scipy.csr 1x8, csr 1x8");
         assert_eq!(resolve(&[]).unwrap().points.len(), DEFAULT_SPECS.len() * BlockForm::ALL.len());
     }
 
@@ -245,11 +242,11 @@ mod tests {
         fails(&["-m", "n"], "-m/--chunk-method \"n\" could be np.array, native");
         fails(
             &["-m", "torch"],
-            "-m/--chunk-method \"torch\": no such method; there are np.array, scipy.csr, native",
+            "-m/--chunk-method \"torch\": no such method; there are np.array, scipy.csr, csr",
         );
         fails(
             &["-m", "np,"],
-            "-m/--chunk-method \"\": no such method; there are np.array, scipy.csr, native",
+            "-m/--chunk-method \"\": no such method; there are np.array, scipy.csr, csr",
         );
         fails(
             &["-m", "np", "--batch-form", "csr"],

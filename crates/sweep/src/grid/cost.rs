@@ -6,7 +6,7 @@ use loader::{BlockForm, PipelineSpec};
 /// Rows assumed for a whole epoch: the data is not open yet.
 const EPOCH_ROWS: u64 = 1 << 20;
 
-/// Rows that a chunk costs in addition to its own. In blocks of 65,536 rows, the native method took
+/// Rows that a chunk costs in addition to its own. In blocks of 65,536 rows, the method csr took
 /// 1.6 times as long with chunks of 64 rows as with chunks of 512, and 2.9 times with chunks of 16
 /// (results/2026-11-22-grid).
 const CHUNK_ROWS: u64 = 32;
@@ -31,7 +31,7 @@ pub(super) fn relative_cost(point: &Point) -> u64 {
     rows.saturating_add(of_chunks).saturating_mul(of_form(point.spec.block_form))
 }
 
-/// Returns the cost of a row in this form of blocks, in rows of the native form
+/// Returns the cost of a row in this form of blocks, in rows of the form csr
 /// (results/2026-11-22-grid).
 fn of_form(method: BlockForm) -> u64 {
     match method {
@@ -59,14 +59,14 @@ mod tests {
         let falling = [
             point("np.array", 1024, 64),
             point("scipy.csr", 1024, 64),
-            point("native", 4096, 16),
-            point("native", 1024, 64),
-            point("native", 128, 512),
-            point("native", 64, 512),
+            point("csr", 4096, 16),
+            point("csr", 1024, 64),
+            point("csr", 128, 512),
+            point("csr", 64, 512),
         ];
         let costs: Vec<u64> = falling.iter().map(relative_cost).collect();
         assert!(costs.is_sorted_by(|one, next| one > next), "{costs:?}");
-        let cut = |max_batches| relative_cost(&Point { max_batches, ..point("native", 1024, 64) });
+        let cut = |max_batches| relative_cost(&Point { max_batches, ..point("csr", 1024, 64) });
         assert!(cut(Some(1)) == cut(Some(64)) && cut(Some(64)) < cut(Some(65)));
         assert_eq!(cut(Some(1 << 10)), cut(None));
         let huge = Point { n_epochs: u64::MAX, ..point("np.array", u64::MAX, u64::MAX) };

@@ -48,7 +48,7 @@ pub(crate) struct RanksArgs {
     /// Epochs, in succession in each rank's process
     #[arg(short = 'E', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) num_epochs: u64,
-    /// How rows become batches: np.array, scipy.csr or native
+    /// How rows become batches: np.array, scipy.csr or csr
     #[arg(short = 'm', long, value_name = "METHOD", default_value_t = LoaderSpec::default().block_form)]
     pub(crate) chunk_method: BlockForm,
     /// Form of a batch's X
