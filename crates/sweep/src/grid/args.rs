@@ -87,9 +87,16 @@ pub(crate) struct SweepArgs {
     /// Blocks read ahead of the one in use
     #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().prefetch_blocks)]
     pub(crate) prefetch_blocks: usize,
+    /// Blocks read at the same time, each by a thread; more than one helps if storage answers slowly
+    #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().read_threads)]
+    pub(crate) read_threads: usize,
     /// Batches made ahead of the one in use
     #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().prefetch_batches)]
     pub(crate) prefetch_batches: usize,
+    /// Threads that write one large dense batch together [default: half of the processors, from 2 to
+    /// 8]
+    #[arg(long, value_name = "N")]
+    pub(crate) batch_threads: Option<usize>,
     /// Memory that a point may use, e.g. 4GiB; limits how much is read ahead [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
@@ -152,6 +159,7 @@ impl SweepArgs {
             seed: self.seed,
             remainder: if self.drop_last { Remainder::Drop } else { Remainder::Short },
             prefetch_blocks: self.prefetch_blocks,
+            read_threads: self.read_threads,
             prefetch_batches: self.prefetch_batches,
             keep_bytes: self.keep_decoded.map(|size| size.as_u64()),
             ..PipelineSpec::default()
@@ -164,6 +172,7 @@ impl SweepArgs {
                 log1p: self.log1p,
                 clip: self.clip,
             },
+            batch_threads: self.batch_threads,
             totals: if self.totals.is_some() { Totals::Obs } else { Totals::Genes },
             ..LoaderSpec::default()
         }

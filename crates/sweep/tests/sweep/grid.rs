@@ -414,6 +414,19 @@ fn a_point_without_a_sweep_says_so() {
 }
 
 #[test]
+fn rows_have_the_settings_of_the_loader_by_their_names() {
+    let bed = Bed::new();
+    let threads = ["--read-threads", "2", "--batch-threads", "3"];
+    let settings = [&["-b", "32x4", "-m", "csr", "-B", "10", "-q"], &threads[..]].concat();
+    let [row] = &bed.sweep("out", &settings)[..] else { panic!("one point") };
+    let number = |name: &str| row.point.settings.number(name);
+    assert_eq!((number("read_threads"), number("batch_threads")), (Some(2), Some(3)));
+    let [usual] = &bed.sweep("usual", &settings[..7])[..] else { panic!("one point") };
+    let number = |name: &str| usual.point.settings.number(name);
+    assert_eq!((number("read_threads"), number("batch_threads")), (None, None));
+}
+
+#[test]
 fn growing_blocks_are_recorded_with_the_entropy_of_their_first_batches() {
     let bed = Bed::new();
     let settings = ["-b", "32x4", "-m", "native", "-B", "10", "--ramp-blocks", "2"];
