@@ -3,24 +3,16 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use shuffle::{Order, PlanSpec};
-
-const SPEC: PlanSpec = PlanSpec {
-    n_rows: 10_000_000,
-    chunk_rows: 64,
-    chunks_per_block: 1_024,
-    order: Order::Shuffled,
-    seed: 42,
-    ramp_blocks: 0,
-};
+use shuffle::PlanSpec;
 
 fn plan(criterion: &mut Criterion) {
+    let spec = PlanSpec { n_rows: 10_000_000, seed: 42, ..PlanSpec::default() };
     let mut group = criterion.benchmark_group("plan");
-    group.throughput(Throughput::Elements(SPEC.n_rows));
+    group.throughput(Throughput::Elements(spec.n_rows));
     group.bench_function("order of the chunks of 10 M rows", |bencher| {
-        bencher.iter(|| SPEC.epoch(black_box(3)));
+        bencher.iter(|| spec.epoch(black_box(3)));
     });
-    let Ok(epoch) = SPEC.epoch(3) else { unreachable!("the sizes are good") };
+    let Ok(epoch) = spec.epoch(3) else { unreachable!("the sizes are good") };
     group.throughput(Throughput::Elements(65_536));
     group.bench_function("a block of 65,536 rows", |bencher| {
         bencher.iter(|| epoch.block(black_box(5)));

@@ -6,7 +6,7 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use example_data::{GenerateSpec, generate};
-use shuffle::{Order, PlanSpec};
+use shuffle::PlanSpec;
 use soma_io::{CsrBuffers, Experiment, GeneSelection, OpenOptions, ReaderChoice, RowRanges};
 
 const N_CELLS: u64 = 8_192;
@@ -25,9 +25,8 @@ fn read(criterion: &mut Criterion) {
         n_rows: N_CELLS,
         chunk_rows: 64,
         chunks_per_block: 16,
-        order: Order::Shuffled,
         seed: 1,
-        ramp_blocks: 0,
+        ..PlanSpec::default()
     };
     let chunks = RowRanges::new(plan.epoch(0).unwrap().block(0).unwrap().chunks).unwrap();
     let genes = GeneSelection::Range(0..2_000);

@@ -468,7 +468,7 @@ class Loader:
         chunks_per_block: int = 1024,
         ramp_blocks: int = 0,
         form: Form = "dense",
-        block_form: Literal["native", "scipy.csr", "np.array"] = "native",
+        block_form: Literal["csr", "scipy.csr", "np.array"] = "csr",
         rank: int = 0,
         world_size: int = 1,
         lanes: int | None = None,

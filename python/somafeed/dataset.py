@@ -72,6 +72,9 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
     1            1    T cell
     """
 
+    # Settings that the native loader takes as they are, under these names.
+    _loader_arguments = ("batch_size", "shuffle", "seed", "ramp_blocks", "dtype", "memory")
+
     def __init__(
         self,
         query: Any | None = None,

@@ -122,10 +122,7 @@ def _options(dataset: ExperimentDataset, epochs: Epochs) -> dict[str, Any]:
     tokens = dataset.tokens
     is_csr = dataset.return_sparse_X or tokens is not None
     return {
-        "batch_size": dataset.batch_size,
-        "shuffle": dataset.shuffle,
-        "seed": dataset.seed,
-        "ramp_blocks": dataset.ramp_blocks,
+        **{name: getattr(dataset, name) for name in dataset._loader_arguments},
         "chunk_rows": chunk_rows,
         "chunks_per_block": chunks_per_block,
         "form": "csr" if is_csr else NATIVE_FORMS[dataset.form],
@@ -136,8 +133,6 @@ def _options(dataset: ExperimentDataset, epochs: Epochs) -> dict[str, Any]:
         "remainder": remainder,
         "order": "listed" if is_listed else None,
         "sampling": sampling,
-        "dtype": dataset.dtype,
-        "memory": dataset.memory,
         "prefetch_blocks": ahead,
         "prefetch_batches": ahead,
         **dataset.transform,

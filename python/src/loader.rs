@@ -82,7 +82,7 @@ impl Loader {
     #[new]
     #[pyo3(signature = (
         dataset, *, batch_size = 1024, shuffle = true, order = None, seed = 0, chunk_rows = 64,
-        chunks_per_block = 1024, ramp_blocks = 0, form = "dense", block_form = "native", rank = 0, world_size = 1,
+        chunks_per_block = 1024, ramp_blocks = 0, form = "dense", block_form = "csr", rank = 0, world_size = 1,
         lanes = None, remainder = "keep", sampling = None, target_sum = None, log1p = false,
         clip = None, totals = "genes", dtype = "float32", memory = None, keep_decoded = None, prefetch_blocks = 1,
         prefetch_batches = 1, read_threads = 1, batch_threads = None,
@@ -153,7 +153,7 @@ impl Loader {
             transform: Transform { target_sum, log1p, clip },
             tokens,
             totals: choice("totals", totals, &[("genes", Totals::Genes), ("obs", Totals::Obs)])?,
-            batch_threads: batch_threads.unwrap_or_else(|| LoaderSpec::default().batch_threads),
+            batch_threads,
         };
         check(&spec, dataset.get())?;
         let is_stored = choice("dtype", dtype, &[("float32", false), ("stored", true)])?;

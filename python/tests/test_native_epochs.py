@@ -41,6 +41,8 @@ def test_the_order_is_that_of_the_rust_loader():
     {"prefetch_batches": 9, "batch_threads": 1},
     {"memory": 80 << 20},
     {"memory": native.Budget(80 << 20), "keep_decoded": 0},
+    {"block_form": "csr"},
+    {"block_form": "native"},
     {"block_form": "scipy.csr"},
     {"block_form": "np.array"},
 ])

@@ -61,6 +61,20 @@ def test_stubs_have_the_arguments_of_every_function():
             assert found == wanted, (node.name, function.name)
 
 
+def test_the_stub_of_the_loader_has_its_settings_and_their_usual_values():
+    import inspect
+
+    [stub] = [node for node in STUBS.body if isinstance(node, ast.ClassDef) and node.name == "Loader"]
+    init = next(node for node in stub.body if getattr(node, "name", None) == "__init__")
+    wanted = {
+        argument.arg: ast.literal_eval(default)
+        for argument, default in zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True)
+        if default is not None
+    }
+    parameters = inspect.signature(native.Loader).parameters.values()
+    assert {one.name: one.default for one in parameters if one.kind == one.KEYWORD_ONLY} == wanted
+
+
 def test_the_version_is_a_release():
     assert [part.isdigit() for part in native.version.split(".")] == [True] * 3
 

@@ -46,13 +46,13 @@ Usage: cargo xtask <COMMAND> [ARGUMENTS]
 Commands:
   sweep     measure the loader over a grid of settings; without --uri, on a generated example experiment
               cargo xtask sweep
-              cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m np.array,native
+              cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m np.array,csr
   tune      propose chunk size, chunks per block, read-ahead and reader for a memory limit and a randomness of
             batches, from a short probe, and verify the proposal
               cargo xtask tune --uri ~/census/experiment --memory 4GiB
               cargo xtask tune --uri ~/census/experiment --memory 2GiB --entropy 3.4 --label tissue
   growth    generate and sweep experiments of several sizes: time per cell and memory against size
-              cargo xtask growth --data /scratch --cells 100000,300000 -- -b 1024x64 -m native
+              cargo xtask growth --data /scratch --cells 100000,300000 -- -b 1024x64 -m csr
   ranks     let several ranks load one store at the same time, on this machine or under srun and mpirun: samples/s of
             all, accelerator utilisation (AU) of each, the most ranks that still have one
               cargo xtask ranks --uri ~/census/experiment -n 8 --consumer 20ms

@@ -7,7 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{OWN_LOADER, PointSummary, source::shortest_tails};
 
 /// Methods in the order of the legend.
-const METHODS: [&str; 3] = ["np.array", "scipy.csr", "native"];
+const METHODS: [&str; 3] = ["np.array", "scipy.csr", "csr"];
+
+/// Number of methods that have a place and a shape of their own.
+pub(crate) const N_METHODS: usize = METHODS.len();
+
+/// The place of a method among them.
+pub(crate) fn method_idx(name: &str) -> Option<usize> {
+    // The name of csr in older rows.
+    let name = if name == "native" { "csr" } else { name };
+    METHODS.iter().position(|known| *known == name)
+}
 
 /// What the series are named by.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -65,10 +75,7 @@ impl SeriesNames {
     ) -> Self {
         let rank = |point: &PointSummary| match named_by {
             NamedBy::Loader => usize::from(loader(point) != OWN_LOADER),
-            NamedBy::Method => {
-                let known = METHODS.iter().position(|known| *known == point.point.chunk_method);
-                known.unwrap_or(METHODS.len())
-            }
+            NamedBy::Method => method_idx(&point.point.chunk_method).unwrap_or(N_METHODS),
             // They stay in the given order.
             NamedBy::Folder | NamedBy::Data => 0,
         };

@@ -65,7 +65,7 @@ pub use comparison::{Comparison, ReaderPage, Readers};
 pub use data_files::{DataFile, data_files, folder_bytes};
 pub use digest::{digest, digest_of_program};
 pub use display::Display;
-pub use engine_point::{delivered_rows, engine_point};
+pub use engine_point::{changed, delivered_rows, engine_point};
 pub use epoch::{
     ConsumedBatch, ConsumedEpoch, EpochMeter, consume_epoch, enter_engine, enter_stages,
 };

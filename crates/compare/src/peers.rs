@@ -32,7 +32,7 @@ use bench_run::{
     without_credentials,
 };
 use grid_point::{BlockSpec, Data, Point};
-use loader::{BatchForm, ReaderChoice};
+use loader::{BatchForm, LoaderSpec, PipelineSpec, ReaderChoice};
 
 pub use args::PeersArgs;
 pub use own::{SUBCOMMAND, serve};
@@ -298,15 +298,20 @@ fn jobs(
 }
 
 fn point(args: &PeersArgs, block: BlockSpec, form: BatchForm) -> Point {
-    Point {
+    let pipeline = PipelineSpec {
         batch_rows: args.batch_size,
-        form,
         seed: args.seed,
         prefetch_blocks: args.prefetch_blocks,
         prefetch_batches: args.prefetch_batches,
+        ..PipelineSpec::default()
+    };
+    let spec = LoaderSpec { pipeline, batch_form: form, ..LoaderSpec::default() };
+    let point = Point {
+        spec,
         n_epochs: args.epochs,
         consumer: args.consumer.clone(),
         memory_limit: args.memory.map(|size| size.as_u64()),
-        ..Point::default().with_blocks(block)
-    }
+        ..Point::default()
+    };
+    point.with_blocks(block)
 }

@@ -13,6 +13,8 @@ use crate::past_caches::Plain;
 /// With a target sum of 10,000 and log1p it computes scanpy's `normalize_total` and `log1p`, in
 /// `f64`, rounded once.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Transform {
     /// Multiplies each value by this over its row's total; `1e4` gives counts per 10,000.
     pub target_sum: Option<f64>,

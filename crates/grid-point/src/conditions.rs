@@ -59,6 +59,7 @@ mod tests {
     use std::num::NonZeroU64;
 
     use bench_run::LinkAccess;
+    use loader::{BlockForm, LoaderSpec};
 
     use super::*;
     use crate::point::point_for_tests;
@@ -100,13 +101,19 @@ mod tests {
             })
         };
         assert_eq!(of(&over("30ms", "127.0.0.1:1")), of(&over("30ms", "127.0.0.1:2")));
+        let with = |change: fn(&mut LoaderSpec)| {
+            let mut point = point.clone();
+            change(&mut point.spec);
+            same.of(&point, None).unwrap()
+        };
         let mut all = vec![
             of(&same),
             one,
             of(&held(Holder::Bucket)),
             same.of(&point, Some("cgroup")).unwrap(),
-            same.of(&Point { seed: 3, ..point.clone() }, None).unwrap(),
-            same.of(&Point { prefetch_batches: 9, ..point.clone() }, None).unwrap(),
+            with(|spec| spec.pipeline.seed = 3),
+            with(|spec| spec.pipeline.prefetch_batches = 9),
+            with(|spec| spec.block_form = BlockForm::Dense),
             of(&conditions(folder.path(), |data, _, _| data.obs_filter = Some("nnz > 1".into()))),
             of(&conditions(folder.path(), |data, _, _| data.obs_columns.push("assay".into()))),
             of(&conditions(folder.path(), |data, _, _| {

@@ -7,7 +7,7 @@
 //! - [`point_process`] makes the process that a command starts, and [`serve`] runs in it:
 //!   [`OpenData`] opens the data, epochs are measured one by one, [`Labels`] measure how random the
 //!   order was.
-//! - A point with a [`PointRank`] is one of several processes that begin at the same time; their
+//! - A point with a rank is one of several processes that begin at the same time; their
 //!   [`CellDigest`]s show that together they delivered each cell once.
 //! - [`as_asked`] and [`Conditions`] give the settings and the digest that a row records.
 //!
@@ -43,7 +43,7 @@ pub use measure::serve;
 pub use open::OpenData;
 #[cfg(feature = "torch")]
 pub use open::point_loader as tensor_loader;
-pub use point::{Point, PointRank, PointTransform};
+pub use point::Point;
 pub use record::{as_asked, versions};
 pub use task::{PointAnswer, PointTask, PointWork};
 

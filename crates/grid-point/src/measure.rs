@@ -9,7 +9,7 @@ use bench_run::{
     ConsumedBatch, ConsumedEpoch, EpochMeter, LimitMeter, LinkMeter, Order, Reporter,
     consume_epoch, enter_stages,
 };
-use loader::{CellMemory, Dataset, EpochStats};
+use loader::{CellMemory, Dataset, EpochStats, World};
 use soma_io::{CacheUse, ReadLimit, RowCacheUse};
 
 use crate::cell_digest::CellDigest;
@@ -18,7 +18,7 @@ use crate::data::{Data, Opened, count};
 use crate::feed::{self, PointBatch, PointEpoch, PointLoader};
 use crate::label_entropy::{Labels, Meters};
 use crate::open::{OpenData, point_loader};
-use crate::point::{Point, PointRank};
+use crate::point::Point;
 use crate::record::{ROW_CACHE, as_it_ran, versions};
 use crate::task::{PointAnswer, PointTask, PointWork};
 
@@ -45,7 +45,7 @@ fn check(
     let open = OpenData::open(data, label)?;
     reporter.answer(PointAnswer::Opened(open.opened))?;
     for point in points {
-        point_loader(open.dataset.clone(), point, data, reporter.grown_bytes()?)
+        point_loader(open.dataset.clone(), point, reporter.grown_bytes()?)
             .with_context(|| point.to_string())?;
     }
     Ok(())
@@ -67,11 +67,11 @@ fn measure(
     let OpenData { dataset, labels, opened, n_classes, bucket } =
         OpenData::open(data, point.consumer.label())?;
     reporter.answer(PointAnswer::Opened(opened.clone()))?;
-    let loader = point_loader(dataset, point, data, reporter.grown_bytes()?)?;
+    let loader = point_loader(dataset, point, reporter.grown_bytes()?)?;
     let open_secs = opening.elapsed().as_secs_f64();
     let taker = point.consumer.ready(&loader, n_classes)?;
     let row_caches = RowCacheMeter::default();
-    if let Some(PointRank { rank, .. }) = point.rank {
+    if let Some(World { rank, .. }) = point.rank() {
         if rank == 0 {
             expect_cells(&loader, point, reporter)?;
         }
@@ -175,7 +175,7 @@ impl Measuring<'_> {
     ) -> anyhow::Result<EpochRecord> {
         self.link.as_mut().map_or(Ok(()), LinkMeter::begin_epoch)?;
         let meter = EpochMeter::start()?;
-        let mut delivered = self.point.rank.map(|_| CellDigest::default());
+        let mut delivered = self.point.rank().map(|_| CellDigest::default());
         let (consumed, stats) = self.consume(start, (meters, &mut delivered), reporter)?;
         let used = self.link.as_mut().map(LinkMeter::end_epoch).transpose()?;
         let point = as_it_ran(&stats, self.point, self.data, &self.cache);
@@ -184,7 +184,7 @@ impl Measuring<'_> {
             reporter.answer(PointAnswer::Delivered { epoch, cells })?;
         }
         let (measured, stages) = (&mut record.measured, &mut record.stages);
-        measured.rank = self.point.rank.map(|of| of.rank);
+        measured.rank = self.point.rank().map(|world| world.rank);
         let dataset = feed::inner(self.loader).dataset();
         enter_stats(measured, &stats, dataset.n_rows());
         if let (Some(link), Some(used)) = (&mut self.link, &used) {

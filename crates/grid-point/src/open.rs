@@ -22,18 +22,17 @@ use crate::point::Point;
 pub fn point_loader(
     dataset: Dataset,
     point: &Point,
-    data: &Data,
     used_bytes: u64,
 ) -> anyhow::Result<PointLoader> {
-    match feed::loader(dataset, point.loader_spec(data, used_bytes)) {
+    match feed::loader(dataset, point.loader_spec(used_bytes)) {
         Err(feed::Error::Loader(loader::Error::Pipeline(pipeline::Error::Memory {
             least,
             ..
         }))) => bail!(
             "--memory {} is too little for blocks of {} chunks of {} rows: give {} or more, or make blocks or batches smaller",
             ByteSize(point.memory_limit.unwrap_or(0)),
-            point.chunks_per_block,
-            point.chunk_rows,
+            point.spec.pipeline.chunks_per_block,
+            point.spec.pipeline.chunk_rows,
             ByteSize(least.saturating_add(used_bytes)),
         ),
         loader => Ok(loader?),

@@ -1,7 +1,7 @@
 //! Settings for rows: read back from the loader after a run, or as requested if the point failed.
 
 use bench_report::{GridPoint, Versions};
-use bench_run::engine_point;
+use bench_run::{changed, engine_point};
 use loader::{EpochStats, LoaderSpec, Transform};
 use soma_io::NdArray;
 
@@ -12,6 +12,10 @@ use crate::point::Point;
 /// The limit of the cache of decoded rows.
 pub(crate) const ROW_CACHE: &str = "row_cache";
 
+/// The loader's settings that rows have in columns of their own, or in other words.
+const SHOWN_ELSEWHERE: [&str; 6] =
+    ["pipeline", "block_form", "batch_form", "transform", "totals", "tokens"];
+
 /// Returns the settings that ran, read back from the loader.
 pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &str) -> GridPoint {
     recorded(&stats.spec, point, data, &stats.reader, cache)
@@ -19,23 +23,23 @@ pub(crate) fn as_it_ran(stats: &EpochStats, point: &Point, data: &Data, cache: &
 
 /// Returns the settings as requested, for a point that failed.
 pub fn as_asked(point: &Point, data: &Data, cache: &str) -> GridPoint {
-    recorded(&point.loader_spec(data, 0), point, data, &data.reader, cache)
+    recorded(&point.spec, point, data, &data.reader, cache)
 }
 
 fn recorded(spec: &LoaderSpec, point: &Point, data: &Data, reader: &str, cache: &str) -> GridPoint {
     let engine = engine_point(&spec.pipeline);
-    let mut settings = engine
-        .settings
+    let mut settings = changed(spec, &LoaderSpec::default(), &SHOWN_ELSEWHERE)
         .with_some("transform", transform(spec.transform, data))
         .with_bytes("soma_buffer_size", buffer_bytes(data))
         .with_bytes("memory_limit", point.memory_limit)
-        .with_bytes("keep_decoded", point.keep_decoded)
+        .with_bytes("keep_decoded", point.spec.pipeline.keep_bytes)
         .with_bytes(ROW_CACHE, data.row_cache_limit());
+    settings.set_all(engine.settings);
     settings.set_all(data.conditions());
     let mut recorded = GridPoint {
         workload: Some("cells".to_owned()),
         chunk_method: spec.block_form.name().to_owned(),
-        world_size: point.rank.map(|_| spec.pipeline.world.size),
+        world_size: point.rank().map(|world| world.size),
         form: spec.batch_form.name().to_owned(),
         reader: reader.to_owned(),
         max_batches: point.max_batches,

@@ -132,7 +132,7 @@ impl<B: BatchBuffers> Assembler<B> {
             totals: spec.totals,
             tokens: TokenMaker::new(spec),
             token_threads: ThreadTime::default(),
-            n_threads: spec.batch_threads,
+            n_threads: spec.n_batch_threads(),
             filling: None,
         }
     }

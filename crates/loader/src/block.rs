@@ -48,9 +48,9 @@ pub(crate) struct BlockMatrix {
 pub(crate) enum Values {
     /// `np.array`: row-major, in the order of reading.
     Dense(Vec<f32>),
-    /// `scipy.csr`: counted from COO. `native`: read as CSR.
+    /// `scipy.csr`: counted from COO. `csr`: read as CSR.
     Csr(CsrBuffers),
-    /// `native`: from a reader that packs.
+    /// `csr`: from a reader that packs.
     Packed(PackedCsr),
 }
 
@@ -129,7 +129,7 @@ impl BlockMatrix {
             n_rows,
             n_columns: n_columns as u64,
             advice: "make chunks or blocks smaller, select fewer genes, or take blocks of form \
-                     scipy.csr or native",
+                     scipy.csr or csr",
         }
     }
 

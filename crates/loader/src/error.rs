@@ -21,7 +21,7 @@ pub enum Error {
     /// Sparse batches cannot be made from dense blocks.
     #[error(
         "blocks of form np.array are dense, so sparse batches cannot be made from them: take \
-         blocks of form scipy.csr or native, or dense batches"
+         blocks of form scipy.csr or csr, or dense batches"
     )]
     SparseFromDense,
 
@@ -65,7 +65,7 @@ pub enum Error {
     NoTotals,
 
     /// No form of blocks has this name.
-    #[error("no form of blocks is called {name:?}: take np.array, scipy.csr or native")]
+    #[error("no form of blocks is called {name:?}: take np.array, scipy.csr or csr")]
     UnknownBlockForm {
         /// The unknown name.
         name: String,

@@ -17,10 +17,8 @@
 //! use std::sync::Arc;
 //!
 //! use arrow_array::{ArrayRef, RecordBatch, StringArray};
-//! use loader::{
-//!     BatchForm, BlockForm, Cells, Dataset, GeneSelection, Loader, LoaderSpec, Order,
-//!     PipelineSpec,
-//! };
+//! use loader::{BatchForm, BlockForm, Cells, Dataset, GeneSelection, Loader, LoaderSpec};
+//! use loader::{Order, PipelineSpec};
 //! use soma_io::{CsrBuffers, MemoryReader};
 //!
 //! // Four cells x three genes; the third cell has no values.

@@ -1,10 +1,13 @@
 //! The settings of a loader: plain data, checked once.
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::str::FromStr;
 
 use densify::Transform;
 use pipeline::PipelineSpec;
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
 pub use shuffle::{Order, Remainder};
 
 use crate::element_type::ElementType;
@@ -16,16 +19,19 @@ use crate::tokens::TokenSpec;
 /// The forms differ in speed and memory. All deliver the same values, except that the last bit may
 /// differ if values that are not whole numbers are scaled by their own sum.
 /// [`Display`](fmt::Display) and [`FromStr`] use the names of the command line and of measurements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum BlockForm {
     /// One dense array, scattered from the COO tables that the reader returns: 4 bytes for each row
     /// and gene of a block. Gives dense batches only. Its name is `np.array`.
+    #[serde(rename = "np.array")]
     Dense,
     /// One CSR matrix, converted from the COO tables that the reader returns. Its name is
     /// `scipy.csr`.
+    #[serde(rename = "scipy.csr")]
     ConvertedCsr,
-    /// CSR as the reader returns it, packed if the reader can. Its name is `native`.
+    /// CSR as the reader returns it, packed if the reader can. Its name is `csr`.
+    #[serde(rename = "csr")]
     Csr,
 }
 
@@ -33,12 +39,15 @@ impl BlockForm {
     /// Every form, in the order in which the sweep measures them.
     pub const ALL: [Self; 3] = [Self::Dense, Self::ConvertedCsr, Self::Csr];
 
-    /// The name on the command line and in measurements: `np.array`, `scipy.csr`, `native`.
+    /// Another name of `csr`, which older command lines and measurements have.
+    pub const NATIVE: &str = "native";
+
+    /// The name on the command line and in measurements: `np.array`, `scipy.csr`, `csr`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dense => "np.array",
             Self::ConvertedCsr => "scipy.csr",
-            Self::Csr => "native",
+            Self::Csr => "csr",
         }
     }
 }
@@ -49,19 +58,21 @@ impl fmt::Display for BlockForm {
     }
 }
 
+/// Takes [`BlockForm::NATIVE`], too.
 impl FromStr for BlockForm {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self, Error> {
         Self::ALL
             .into_iter()
-            .find(|form| form.name() == name)
+            .find(|form| form.name() == name || (*form == Self::Csr && name == Self::NATIVE))
             .ok_or_else(|| Error::UnknownBlockForm { name: name.to_owned() })
     }
 }
 
 /// The form in which a batch's X is delivered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum BatchForm {
     /// One f32 per cell and gene, row-major.
@@ -117,7 +128,10 @@ impl FromStr for BatchForm {
 }
 
 /// The settings of a [`Loader`](crate::Loader): those of the engine, forms and transforms.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Can be written and read with serde like a [`PipelineSpec`], unless it has tokens.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct LoaderSpec {
     /// The engine's settings: order, batches and ranks, and how much is read ahead. The native
     /// reader decodes each block on all processors, so more than one of its `read_threads` helps
@@ -134,18 +148,23 @@ pub struct LoaderSpec {
     pub transform: Transform,
     /// Sequences of tokens that each batch has beside X ([`Batch::tokens`](crate::Batch::tokens)),
     /// for models that read them. Batches must be in CSR.
+    #[serde(
+        skip_deserializing,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "refused"
+    )]
     pub tokens: Option<TokenSpec>,
     /// The totals that [`Transform::target_sum`] scales by, and that ranks of tokens divide by.
     pub totals: Totals,
-    /// Threads that write one large dense batch together. The values do not depend on it. By
-    /// default half of the processors, from 2 to 8: on 16 processors 2 threads write 18 GB/s and 8
+    /// Threads that write one large dense batch together. The values do not depend on it. `None`
+    /// means half of the processors, from 2 to 8: on 16 processors 2 threads write 18 GB/s and 8
     /// write twice that (`results/2026-11-26-gpu`).
-    pub batch_threads: usize,
+    pub batch_threads: Option<usize>,
 }
 
-/// Half of the processors that this process may use, from 2 to 8.
-fn half_of_the_processors() -> usize {
-    std::thread::available_parallelism().map_or(2, |n| (n.get() / 2).clamp(2, 8))
+#[expect(clippy::ref_option, reason = "serde passes a reference")]
+fn refused<S: Serializer>(_: &Option<TokenSpec>, _: S) -> Result<S::Ok, S::Error> {
+    Err(S::Error::custom("a tokenizer cannot be written: write what it is made of"))
 }
 
 /// Shuffled dense batches of 1,024 rows, cut from CSR blocks of 1,024 chunks of 64 rows. One block
@@ -159,13 +178,14 @@ impl Default for LoaderSpec {
             transform: Transform::default(),
             tokens: None,
             totals: Totals::Genes,
-            batch_threads: half_of_the_processors(),
+            batch_threads: None,
         }
     }
 }
 
 /// The total of a row, for scaling its values to a target sum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Totals {
     /// The sum of the row's values of the selected genes.
@@ -176,6 +196,13 @@ pub enum Totals {
 }
 
 impl LoaderSpec {
+    /// Threads that write a batch: those asked for, or half of the processors of this process.
+    pub(crate) fn n_batch_threads(&self) -> usize {
+        let half = |n: NonZeroUsize| (n.get() / 2).clamp(2, 8);
+        let usual = || std::thread::available_parallelism().map_or(2, half);
+        self.batch_threads.unwrap_or_else(usual)
+    }
+
     /// Checks that the settings fit together, whatever the data.
     ///
     /// # Errors

@@ -107,7 +107,7 @@ pub(crate) struct TokenMaker {
 
 impl TokenMaker {
     pub(crate) fn new(spec: &LoaderSpec) -> Option<Self> {
-        let (totals, n_threads) = (spec.totals, spec.batch_threads);
+        let (totals, n_threads) = (spec.totals, spec.n_batch_threads());
         let workspace = Workspace::default();
         spec.tokens.clone().map(|spec| Self { spec, totals, n_threads, workspace })
     }

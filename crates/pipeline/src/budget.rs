@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// A number of bytes from which loaders take leases. Clones share one budget.
 ///
 /// Every epoch leases memory for its blocks, batches and reading, and returns it when it is
@@ -132,6 +134,19 @@ impl PartialEq for Budget {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
             || (self.limit().is_none() && other.limit().is_none())
+    }
+}
+
+/// The limit alone: a budget that is read back is another one of the same size.
+impl Serialize for Budget {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.limit().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Budget {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map_or_else(Self::unlimited, Self::new))
     }
 }
 

@@ -1,5 +1,7 @@
 //! The settings of the engine: plain data, checked once.
 
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
 use shuffle::sample::Sampling;
 use shuffle::{BatchSpec, Order, PlanSpec, Remainder};
 
@@ -8,7 +10,11 @@ use crate::error::Error;
 use crate::world::World;
 
 /// Decides the order of the samples, how they are cut into batches, and how much is read ahead.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Can be written and read with serde, by the names of the fields, unless it has a sampling, which
+/// is drawn for one data set. Fields that are left out have their default.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct PipelineSpec {
     /// Consecutive rows that are read together. Must be 1 for [`Order::Listed`].
     pub chunk_rows: u64,
@@ -37,6 +43,11 @@ pub struct PipelineSpec {
     pub remainder: Remainder,
     /// Which rows come, and how often; `None` means each row once. If it also decides which rows
     /// are in a batch together ([`Sampling::is_listed`]), `order` must be [`Order::Listed`].
+    #[serde(
+        skip_deserializing,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "refused"
+    )]
     pub sampling: Option<Sampling>,
     /// Blocks to read ahead while one is cut into batches. At most `1 + prefetch_blocks` blocks are
     /// in memory; with 0, a block is read only after the one before it is used up.
@@ -61,12 +72,13 @@ pub struct PipelineSpec {
 /// batch are read ahead, without a memory limit.
 impl Default for PipelineSpec {
     fn default() -> Self {
+        let plan = PlanSpec::default();
         Self {
-            chunk_rows: 64,
-            chunks_per_block: 1024,
-            ramp_blocks: 0,
-            order: Order::Shuffled,
-            seed: 0,
+            chunk_rows: plan.chunk_rows,
+            chunks_per_block: plan.chunks_per_block,
+            ramp_blocks: plan.ramp_blocks,
+            order: plan.order,
+            seed: plan.seed,
             batch_rows: 1024,
             world: World::default(),
             lanes: None,
@@ -79,6 +91,11 @@ impl Default for PipelineSpec {
             keep_bytes: None,
         }
     }
+}
+
+#[expect(clippy::ref_option, reason = "serde passes a reference")]
+fn refused<S: Serializer>(_: &Option<Sampling>, _: S) -> Result<S::Ok, S::Error> {
+    Err(S::Error::custom("a sampling cannot be written: write what it is made of"))
 }
 
 impl PipelineSpec {

@@ -1,10 +1,12 @@
 //! The rank of this process among several: given as arguments, or read from the launcher's
 //! environment.
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Error;
 
 /// The rank of this process, and the number of ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct World {
     /// The rank, counted from 0 across all machines; never the number on one machine
     /// (`LOCAL_RANK`).

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use shuffle::{Order, PlanSpec};
+use shuffle::PlanSpec;
 use soma_io::{CsrBuffers, GeneSelection, RowRanges, XReader};
 
 use crate::Error;
@@ -51,14 +51,7 @@ pub(crate) fn random_reads(
     (chunk_rows, chunks_per_read, pass_rows): (u64, u64, u64),
 ) -> Result<Vec<RowRanges>, Error> {
     let chunks_per_block = chunks_per_read.min(n_rows.div_ceil(chunk_rows));
-    let spec = PlanSpec {
-        n_rows,
-        chunk_rows,
-        chunks_per_block,
-        order: Order::Shuffled,
-        seed: 0,
-        ramp_blocks: 0,
-    };
+    let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block, ..PlanSpec::default() };
     let n_reads = (pass_rows / (chunk_rows * chunks_per_block)).max(1);
     let blocks = spec.epoch(0)?.take(n_reads as usize);
     Ok(blocks.map(|block| RowRanges::new(block.chunks)).collect::<Result<_, _>>()?)

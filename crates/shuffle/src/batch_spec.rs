@@ -8,6 +8,8 @@ use crate::{Error, PlanSpec};
 
 /// Treatment of the rows that do not fill a global batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Remainder {
     /// They form a shorter last batch. Only for a single rank: several need batches of equal
     /// length.

@@ -19,13 +19,12 @@
 //!
 //! ```
 //! use shuffle::entropy::{LabelEntropy, LabelLayout, simulate};
-//! use shuffle::{Order, PlanSpec};
+//! use shuffle::PlanSpec;
 //!
 //! // 80 classes, each in one run of 500 rows.
 //! let labels: Vec<u32> = (0..40_000).map(|row| row / 500).collect();
-//! let (n_rows, chunk_rows, chunks_per_block) = (40_000, 50, 64);
-//! let order = Order::Shuffled;
-//! let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block, order, seed: 0, ramp_blocks: 0 };
+//! let sizes = PlanSpec { chunk_rows: 50, chunks_per_block: 64, ..PlanSpec::default() };
+//! let spec = PlanSpec { n_rows: 40_000, ..sizes };
 //! let layout = LabelLayout::of_codes(labels.iter().copied(), 80, spec.chunk_rows)?;
 //! let expected = layout.expected(spec.chunks_per_block, 100)?.bits;
 //! let measured = simulate(&spec, 100, &labels, 80, 0..4, 100_000)?.expect("full batches");

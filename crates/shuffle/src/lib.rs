@@ -24,11 +24,10 @@
 //! number of ranks, and continues with the same rows.
 //!
 //! ```
-//! use shuffle::{Order, PlanSpec};
+//! use shuffle::PlanSpec;
 //!
-//! let (n_rows, chunk_rows, chunks_per_block) = (10, 2, 3);
-//! let order = Order::Shuffled;
-//! let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block, order, seed: 42, ramp_blocks: 0 };
+//! let sizes = PlanSpec { chunk_rows: 2, chunks_per_block: 3, ..PlanSpec::default() };
+//! let spec = PlanSpec { n_rows: 10, seed: 42, ..sizes };
 //! let blocks: Vec<_> = spec.epoch(0)?.collect();
 //! assert_eq!(blocks.len(), 2);
 //! let mut delivered: Vec<u64> = blocks.iter().flat_map(|block| block.delivered_rows()).collect();

@@ -10,6 +10,8 @@ use crate::{BatchSpec, EpochPlan, Error};
 
 /// The order in which rows are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Order {
     /// Random chunks per block, and the rows of each block in random order.
     Shuffled,
@@ -55,6 +57,20 @@ pub struct PlanSpec {
     /// `chunks_per_block`; with 0, all blocks are full. The batches of small blocks are less random
     /// ([`entropy::LabelLayout::in_blocks`](crate::entropy::LabelLayout::in_blocks)).
     pub ramp_blocks: u32,
+}
+
+/// Shuffled blocks of 1,024 chunks of 64 rows; no rows yet.
+impl Default for PlanSpec {
+    fn default() -> Self {
+        Self {
+            n_rows: 0,
+            chunk_rows: 64,
+            chunks_per_block: 1024,
+            order: Order::Shuffled,
+            seed: 0,
+            ramp_blocks: 0,
+        }
+    }
 }
 
 impl PlanSpec {

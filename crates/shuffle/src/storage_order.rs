@@ -22,7 +22,7 @@ pub fn storage_order(n_rows: u32, seed: u64) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::storage_order;
-    use crate::{Order, PlanSpec};
+    use crate::PlanSpec;
 
     #[test]
     fn seeds_differ_and_plans_do_too() {
@@ -33,9 +33,8 @@ mod tests {
             n_rows: 100,
             chunk_rows: 100,
             chunks_per_block: 1,
-            order: Order::Shuffled,
             seed: 1,
-            ramp_blocks: 0,
+            ..PlanSpec::default()
         };
         let plan: Vec<u64> =
             spec.epoch(0).unwrap().flat_map(|block| block.delivered_rows()).collect();

@@ -165,7 +165,7 @@ impl Measuring<'_> {
         // Nothing is known of the data before the first rank has opened it.
         let mut first = Some(self.measure_utilization(1)?);
         let n_cells = self.opened.as_ref().map_or(0, |opened| opened.n_cells);
-        let most_with_two = n_cells.saturating_sub(1) / self.point.batch_rows;
+        let most_with_two = n_cells.saturating_sub(1) / self.point.spec.pipeline.batch_rows;
         let most_tried = most.min(most_with_two.max(1));
         let found = search::largest(most_tried, &mut |n| {
             let utilization = match first.take() {

@@ -266,7 +266,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
                 ..PipelineSpec::default()
             },
             batch_form: way.batch_form(),
-            batch_threads: arguments.batch_threads,
+            batch_threads: Some(arguments.batch_threads),
             ..LoaderSpec::default()
         };
         let loader = TensorLoader::new(dataset.clone(), spec)?.to_device(device)?;

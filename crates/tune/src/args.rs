@@ -6,6 +6,7 @@ use bench_run::{LinkFlags, OutputFlags};
 use bytesize::ByteSize;
 use clap::Args;
 use grid_point::{DataFlags, FormFlag, ReaderFlag, SelectionFlags};
+use loader::PipelineSpec;
 
 /// Flags of `tune`.
 #[derive(Debug, Args)]
@@ -29,7 +30,7 @@ pub struct TuneArgs {
     #[arg(long, value_name = "COLUMN", default_value = "cell_type")]
     pub(crate) label: String,
     /// Rows per batch
-    #[arg(short = 'B', long = "batch", alias = "batch-size", value_name = "ROWS", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'B', long = "batch", alias = "batch-size", value_name = "ROWS", default_value_t = PipelineSpec::default().batch_rows, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch_size: u64,
     /// Form of a batch's X
     #[arg(long, value_enum, default_value_t = FormFlag::Dense)]
@@ -38,7 +39,7 @@ pub struct TuneArgs {
     #[arg(long, value_enum, default_value_t = ReaderFlag::Auto)]
     pub(crate) reader: ReaderFlag,
     /// Seed of the shuffle
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = PipelineSpec::default().seed)]
     pub(crate) seed: u64,
     /// Skip the run that verifies the proposal
     #[arg(long)]

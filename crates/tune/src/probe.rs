@@ -3,7 +3,7 @@
 use bench_report::EpochRecord;
 use bench_run::Interrupted;
 use grid_point::{Opened, Point, ReaderFlag};
-use loader::{BatchForm, ReaderChoice};
+use loader::{BatchForm, LoaderSpec, PipelineSpec, ReaderChoice};
 
 use crate::args::TuneArgs;
 use crate::model::{KnownMemory, Observation, Probe, RunShape};
@@ -41,16 +41,17 @@ pub(super) fn run_of(args: &TuneArgs, n_rows: u64, probe: Probe) -> (Point, RunS
     } else {
         (None, whole)
     };
-    let point = Point {
+    let pipeline = PipelineSpec {
         batch_rows: args.batch_size,
-        form: args.batch_form.into(),
         seed: args.seed,
         prefetch_blocks: prefetch_blocks as usize,
         prefetch_batches: PREFETCH_BATCHES,
-        max_batches,
-        ..Point::default().with_blocks(spec)
+        ..PipelineSpec::default()
     };
-    (point, run)
+    let settings =
+        LoaderSpec { pipeline, batch_form: args.batch_form.into(), ..LoaderSpec::default() };
+    let point = Point { spec: settings, max_batches, ..Point::default() };
+    (point.with_blocks(spec), run)
 }
 
 /// Batches made ahead while the consumer uses another. More would only hide the differences between

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use bench_run::{Program, TableStyle, grouped, quoted, recorded, text_table};
 use bytesize::ByteSize;
 use grid_point::Data;
-use loader::{BatchForm, ReaderChoice};
+use loader::{BatchForm, BlockForm, ReaderChoice};
 use serde_json::{Value, json};
 
 use crate::args::TuneArgs;
@@ -125,7 +125,7 @@ impl Proposal<'_> {
         }
         args.data.names().for_each(|(name, value)| flag(name, value));
         flag("-b", &self.chosen.spec.to_string());
-        flag("-m", "native");
+        flag("-m", BlockForm::Csr.name());
         flag("-B", &args.batch_size.to_string());
         flag("--batch-form", BatchForm::from(args.batch_form).name());
         flag("--prefetch-blocks", &self.chosen.prefetch_blocks.to_string());

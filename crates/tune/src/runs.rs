@@ -79,7 +79,8 @@ impl Runs {
         purpose: &str,
     ) -> anyhow::Result<EpochRecord> {
         let data = Data { reader: reader.to_owned(), ..self.data.clone() };
-        let name = format!("{purpose} {point}, {} blocks ahead", point.prefetch_blocks);
+        let name =
+            format!("{purpose} {point}, {} blocks ahead", point.spec.pipeline.prefetch_blocks);
         self.session.warm_again(data.folders().as_deref());
         let process =
             point_process(&self.session, &data, PointWork::Measure(Box::new(point.clone())))?;

@@ -2,7 +2,7 @@
 
 // Okabe and Ito's colors, which the color-blind can distinguish; yellow last, because it disappears on white.
 const CATEGORIES = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f7f7f", "#f0e442"];
-const SYMBOL_OF = { "np.array": 0, "scipy.csr": 1, native: 2 };
+const SYMBOL_OF = { "np.array": 0, "scipy.csr": 1, csr: 2, native: 2 };
 
 // The same shapes as in the pictures: corners around the center, with the area of a circle of radius 1.
 const SYMBOLS = report.shapes.map((corners) => ({

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Error,
-    series::{NamedBy, SeriesNames},
+    series::{N_METHODS, NamedBy, SeriesNames, method_idx},
 };
 
 /// Radius of the largest block's circle, and the smallest visible radius.
@@ -43,8 +43,6 @@ const CATEGORIES: [[u8; 3]; 7] = [
 ];
 /// Number of colors, after which they repeat; another property must then distinguish the series.
 pub(super) const N_COLORS: usize = CATEGORIES.len();
-/// Methods with fixed shapes: the first ones, in this order.
-const METHODS: [&str; 3] = ["np.array", "scipy.csr", "native"];
 
 /// The color of series `idx`.
 pub(super) fn category(idx: usize) -> Ink {
@@ -153,10 +151,9 @@ pub(crate) fn shapes(series: &SeriesNames) -> Vec<usize> {
     if series.named_by != NamedBy::Method {
         return (0..series.names.len()).collect();
     }
-    let mut next = METHODS.len()..;
-    let known = |name: &String| METHODS.iter().position(|known| known == name);
+    let mut next = N_METHODS..;
     let each = series.names.iter();
-    each.map(|name| known(name).or_else(|| next.next()).unwrap_or_default()).collect()
+    each.map(|name| method_idx(name).or_else(|| next.next()).unwrap_or_default()).collect()
 }
 
 /// The color at `share` (0 to 1) of the scale.

@@ -38,9 +38,8 @@ impl ReadKind {
     ) -> anyhow::Result<Vec<RowRanges>> {
         let (spec, n_reads) = match self {
             Self::Random(BlockSpec { chunk_rows, chunks_per_block }) => {
-                let order = Order::Shuffled;
-                let spec =
-                    PlanSpec { n_rows, chunk_rows, chunks_per_block, order, seed, ramp_blocks: 0 };
+                let sizes = PlanSpec { chunk_rows, chunks_per_block, ..PlanSpec::default() };
+                let spec = PlanSpec { n_rows, seed, ..sizes };
                 let single_rows = chunk_rows == 1;
                 let n_reads = REPETITION_ROWS / (chunk_rows * chunks_per_block);
                 (spec, if single_rows { 1 } else { n_reads.max(1) })
@@ -52,8 +51,7 @@ impl ReadKind {
                     chunk_rows,
                     chunks_per_block: 1,
                     order,
-                    seed,
-                    ramp_blocks: 0,
+                    ..PlanSpec::default()
                 };
                 (spec, u64::MAX)
             }

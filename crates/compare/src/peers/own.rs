@@ -68,7 +68,7 @@ fn perform(order: &Order<OwnTask>, reporter: &mut Reporter<PeerAnswer>) -> anyho
         OwnWork::Tally { point, joinid_column } => {
             let original = joinid_column.as_deref().map(|column| joinids(data, column));
             let dataset = OpenData::open(data, None)?.dataset;
-            let loader = tensor_loader(dataset, point, data, reporter.grown_bytes()?)?;
+            let loader = tensor_loader(dataset, point, reporter.grown_bytes()?)?;
             let delivered = count_epoch(&loader, original.transpose()?.as_deref(), reporter)?;
             reporter.answer(PeerAnswer::Delivered(delivered))
         }

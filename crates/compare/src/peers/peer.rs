@@ -154,17 +154,18 @@ impl Peer {
         copy: Option<&Path>,
     ) -> Command {
         let (data, point) = job;
+        let engine = &point.spec.pipeline;
         let mut command = self.script(task);
         name_data(&mut command, data, copy);
         let mut set = |flag: &str, value: &str| {
             command.args([flag, value]);
         };
         set("--variant", variant);
-        set("--form", point.form.name());
-        set("--batch-rows", &point.batch_rows.to_string());
-        set("--chunk-rows", &point.chunk_rows.to_string());
-        set("--chunks-per-block", &point.chunks_per_block.to_string());
-        set("--seed", &point.seed.to_string());
+        set("--form", point.spec.batch_form.name());
+        set("--batch-rows", &engine.batch_rows.to_string());
+        set("--chunk-rows", &engine.chunk_rows.to_string());
+        set("--chunks-per-block", &engine.chunks_per_block.to_string());
+        set("--seed", &engine.seed.to_string());
         set("--epochs", &point.n_epochs.to_string());
         set("--consumer-millis", &point.consumer.millis().to_string());
         command
@@ -177,18 +178,19 @@ impl Peer {
         (data, point): (&Data, &Point),
         cache: &str,
     ) -> GridPoint {
+        let engine = &point.spec.pipeline;
         GridPoint {
             loader: Some(self.name.clone()),
             workload: Some("cells".to_owned()),
             chunk_method: self.label(variant),
-            batch_size: point.batch_rows,
-            chunk_size: point.chunk_rows,
-            chunks_per_block: point.chunks_per_block,
-            block_size: point.chunk_rows * point.chunks_per_block,
+            batch_size: engine.batch_rows,
+            chunk_size: engine.chunk_rows,
+            chunks_per_block: engine.chunks_per_block,
+            block_size: engine.chunk_rows * engine.chunks_per_block,
             order: "shuffled".to_owned(),
-            form: point.form.name().to_owned(),
+            form: point.spec.batch_form.name().to_owned(),
             reader: self.name.clone(),
-            seed: point.seed,
+            seed: engine.seed,
             consumer: point.consumer.noted(),
             cache: cache.to_owned(),
             settings: data.conditions(),

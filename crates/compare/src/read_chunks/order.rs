@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use arrow_array::Int64Array;
-use shuffle::{Order, PlanSpec};
+use shuffle::PlanSpec;
 use soma_io::DataFrame;
 use tempfile::NamedTempFile;
 
@@ -93,9 +93,8 @@ fn each_chunk(
         n_rows,
         chunk_rows: 1,
         chunks_per_block,
-        order: Order::Shuffled,
         seed,
-        ramp_blocks: 0,
+        ..PlanSpec::default()
     };
     let largest = chunk_rows.min(n_rows);
     if shuffle == Shuffle::Global {

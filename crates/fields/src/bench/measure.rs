@@ -12,7 +12,7 @@ use bench_run::{
 };
 use memmap2::MmapMut;
 use pipeline::Pipeline;
-use shuffle::{Order as RowOrder, PlanSpec};
+use shuffle::PlanSpec;
 use storage::OpenedStorage;
 
 use super::chained::Chained;
@@ -165,9 +165,8 @@ fn plain_read(
         n_rows: list.len() as u64,
         chunk_rows: 1,
         chunks_per_block: files_per_batch,
-        order: RowOrder::Shuffled,
         seed: point.seed,
-        ramp_blocks: 0,
+        ..PlanSpec::default()
     };
     for span in point.spans() {
         let mut plan: Vec<Vec<usize>> = Vec::new();

@@ -5,3 +5,4 @@
 mod encode;
 mod interop;
 mod pipeline;
+mod usual_values;

@@ -6,6 +6,7 @@ use bench_run::{Cold, LimitBy, LinkFlags, Rate, ResultsFlags, ShardFlag, key_val
 use bytesize::ByteSize;
 use clap::{Args, ValueEnum};
 use grid_point::{Consumer, DataFlags, FormFlag, ReaderFlag, SelectionFlags};
+use loader::{LoaderSpec, PipelineSpec, Remainder, Totals, Transform};
 
 use super::original_flags::OriginalFlags;
 
@@ -26,7 +27,7 @@ pub(crate) struct SweepArgs {
         long = "batch",
         alias = "batch-size",
         value_name = "ROWS",
-        default_value_t = 1024
+        default_value_t = PipelineSpec::default().batch_rows
     )]
     pub(crate) batch_size: u64,
     /// Batches after which an epoch is cut off; 0 for all
@@ -49,7 +50,7 @@ pub(crate) struct SweepArgs {
     /// the data is read into the cache once]
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
     pub(crate) cold: Option<Cold>,
-    /// How rows become batches: np.array, scipy.csr, native, or their first letters; separated by
+    /// How rows become batches: np.array, scipy.csr, csr, or their first letters; separated by
     /// commas [default: all]
     #[arg(short = 'm', long = "chunk-method", value_name = "METHODS", value_delimiter = ',')]
     pub(crate) chunk_methods: Vec<String>,
@@ -67,7 +68,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) entropy_of: Vec<String>,
     /// Seed of the shuffle
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = PipelineSpec::default().seed)]
     pub(crate) seed: u64,
     /// Order of the rows
     #[arg(long, value_enum, default_value_t = Order::Shuffled)]
@@ -93,14 +94,21 @@ pub(crate) struct SweepArgs {
     pub(crate) drop_last: bool,
     /// Blocks at the start of an epoch that grow, each twice the one before, so that the first
     /// batch is there sooner: with 4, the first has a sixteenth of the chunks
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().ramp_blocks)]
     pub(crate) ramp_blocks: u32,
     /// Blocks read ahead of the one in use
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().prefetch_blocks)]
     pub(crate) prefetch_blocks: usize,
+    /// Blocks read at the same time, each by a thread; more than one helps if storage answers slowly
+    #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().read_threads)]
+    pub(crate) read_threads: usize,
     /// Batches made ahead of the one in use
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().prefetch_batches)]
     pub(crate) prefetch_batches: usize,
+    /// Threads that write one large dense batch together [default: half of the processors, from 2 to
+    /// 8]
+    #[arg(long, value_name = "N")]
+    pub(crate) batch_threads: Option<usize>,
     /// Memory that a point may use, e.g. 4GiB; limits how much is read ahead [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<ByteSize>,
@@ -150,6 +158,39 @@ pub(crate) struct SweepArgs {
     pub(crate) results_flags: ResultsFlags,
 }
 
+impl SweepArgs {
+    /// Returns the loader's settings of all points, but for their blocks.
+    pub(crate) fn loader_spec(&self) -> LoaderSpec {
+        let pipeline = PipelineSpec {
+            batch_rows: self.batch_size,
+            order: match self.order {
+                Order::Shuffled => loader::Order::Shuffled,
+                Order::InOrder => loader::Order::InOrder,
+            },
+            ramp_blocks: self.ramp_blocks,
+            seed: self.seed,
+            remainder: if self.drop_last { Remainder::Drop } else { Remainder::Short },
+            prefetch_blocks: self.prefetch_blocks,
+            read_threads: self.read_threads,
+            prefetch_batches: self.prefetch_batches,
+            keep_bytes: self.keep_decoded.map(|size| size.as_u64()),
+            ..PipelineSpec::default()
+        };
+        LoaderSpec {
+            pipeline,
+            batch_form: self.batch_form.into(),
+            transform: Transform {
+                target_sum: self.target_sum,
+                log1p: self.log1p,
+                clip: self.clip,
+            },
+            batch_threads: self.batch_threads,
+            totals: if self.totals.is_some() { Totals::Obs } else { Totals::Genes },
+            ..LoaderSpec::default()
+        }
+    }
+}
+
 const BLOCK_SPECS: &str = "\
 Block specifications:
   SIZE           a block is one chunk of SIZE rows
@@ -158,7 +199,7 @@ Block specifications:
   BLOCK / [A,B]  the same for N = A, 2A, 4A ... up to B; where A is above B, the most chunks first
 
 Examples:
-  cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m native --repeat 5
+  cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m csr --repeat 5
   cargo xtask sweep --uri ~/census/experiment -b 64x2048 --cold --consumer linear --results results/training
   cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' --results results/mine --resume
   cargo xtask sweep --uri /shared/experiment -b '65536 / [1,1024]' --results /shared/results --shard 0/8";
@@ -200,6 +241,7 @@ mod tests {
     fn defaults_are_as_documented() {
         let args = sweep(&[]);
         assert_eq!((args.batch_size, args.max_batches, args.num_epochs), (1024, 0, 1));
+        assert_eq!(args.loader_spec(), LoaderSpec::default());
         let data = data(&args);
         assert_eq!((data.measurement.as_str(), data.layer.as_str()), ("", ""));
         assert_eq!((data.n_genes, data.uri.is_empty()), (None, true));

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{anyhow, bail};
 use bench_run::{UsageError, pairs};
-use grid_point::{BlockSpec, Data, Point, PointTransform, parse_blocks, share_with_libtiledb};
-use loader::{BatchForm, BlockForm, ReaderChoice};
+use grid_point::{BlockSpec, Data, Point, parse_blocks, share_with_libtiledb};
+use loader::{BatchForm, BlockForm, LoaderSpec, ReaderChoice};
 
-use super::args::{Order, SweepArgs};
+use super::args::SweepArgs;
 
 /// Default grid: two block sizes, each as one piece, in large and in small chunks.
 ///
@@ -72,33 +72,18 @@ fn data(args: &SweepArgs) -> anyhow::Result<Data> {
     })
 }
 
-fn point(args: &SweepArgs, spec: BlockSpec, method: BlockForm) -> Point {
-    Point {
-        chunk_rows: spec.chunk_rows,
-        chunks_per_block: spec.chunks_per_block,
-        batch_rows: args.batch_size,
-        method,
-        form: args.batch_form.into(),
-        transform: PointTransform {
-            target_sum: args.target_sum,
-            log1p: args.log1p,
-            clip: args.clip,
-        },
-        shuffled: args.order == Order::Shuffled,
-        ramp_blocks: args.ramp_blocks,
-        seed: args.seed,
-        drop_last: args.drop_last,
-        prefetch_blocks: args.prefetch_blocks,
-        prefetch_batches: args.prefetch_batches,
+fn point(args: &SweepArgs, blocks: BlockSpec, block_form: BlockForm) -> Point {
+    let point = Point {
+        spec: LoaderSpec { block_form, ..args.loader_spec() },
         n_epochs: args.num_epochs,
         max_batches: (args.max_batches != 0).then_some(args.max_batches),
         consumer: args.consumer.clone(),
         memory_limit: args.memory.map(|size| size.as_u64()),
-        keep_decoded: args.keep_decoded.map(|size| size.as_u64()),
         process_limit: args.point_memory_limit.map(|size| size.as_u64()),
         cold: args.cold,
-        rank: None,
-    }
+        ..Point::default()
+    };
+    point.with_blocks(blocks)
 }
 
 /// Parses `--entropy-of`: columns without duplicates, empty for `none`, `None` if not given.
@@ -162,22 +147,19 @@ fn methods(typed: &[String], form: BatchForm) -> anyhow::Result<Vec<BlockForm>> 
 }
 
 fn method(text: &str) -> anyhow::Result<BlockForm> {
-    let fitting: Vec<BlockForm> = BlockForm::ALL
+    let all = BlockForm::ALL.map(BlockForm::name);
+    let fitting: Vec<&str> = all
         .into_iter()
-        .filter(|method| !text.is_empty() && method.name().starts_with(text))
+        .chain([BlockForm::NATIVE])
+        .filter(|name| !text.is_empty() && name.starts_with(text))
         .collect();
     match fitting[..] {
-        [one] => Ok(one),
-        [] => Err(anyhow!(
-            "-m/--chunk-method {text:?}: no such method; there are {}",
-            names(&BlockForm::ALL)
-        )),
-        _ => Err(anyhow!("-m/--chunk-method {text:?} could be {}", names(&fitting))),
+        [one] => Ok(one.parse()?),
+        [] => {
+            Err(anyhow!("-m/--chunk-method {text:?}: no such method; there are {}", all.join(", ")))
+        }
+        _ => Err(anyhow!("-m/--chunk-method {text:?} could be {}", fitting.join(", "))),
     }
-}
-
-fn names(methods: &[BlockForm]) -> String {
-    methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -197,11 +179,7 @@ mod tests {
     #[track_caller]
     fn points(arguments: &[&str], expect: &str) {
         let config = resolve(arguments).unwrap();
-        let named: Vec<_> = config
-            .points
-            .iter()
-            .map(|p| format!("{} {}x{}", p.method, p.chunks_per_block, p.chunk_rows))
-            .collect();
+        let named: Vec<_> = config.points.iter().map(ToString::to_string).collect();
         assert_eq!(named.join(", "), expect);
     }
 
@@ -214,11 +192,11 @@ mod tests {
     fn the_grid_is_by_block_then_method() {
         points(
             &["-b", "8 / [1,2]", "-b", "4"],
-            "np.array 1x8, scipy.csr 1x8, native 1x8, np.array 2x4, scipy.csr 2x4, native 2x4, np.array 1x4, scipy.csr 1x4, native 1x4",
+            "np.array 1x8, scipy.csr 1x8, csr 1x8, np.array 2x4, scipy.csr 2x4, csr 2x4, np.array 1x4, scipy.csr 1x4, csr 1x4",
         );
         points(&["-b", "8", "-m", "s,np"], "scipy.csr 1x8, np.array 1x8");
-        points(&["-b", "8", "-b", "1x8", "-m", "na,native"], "native 1x8");
-        points(&["-b", "8", "--batch-form", "csr"], "scipy.csr 1x8, native 1x8");
+        points(&["-b", "8", "-b", "1x8", "-m", "na,native,c"], "csr 1x8");
+        points(&["-b", "8", "--batch-form", "csr"], "scipy.csr 1x8, csr 1x8");
         assert_eq!(resolve(&[]).unwrap().points.len(), DEFAULT_SPECS.len() * BlockForm::ALL.len());
     }
 
@@ -262,11 +240,11 @@ mod tests {
         fails(&["-m", "n"], "-m/--chunk-method \"n\" could be np.array, native");
         fails(
             &["-m", "torch"],
-            "-m/--chunk-method \"torch\": no such method; there are np.array, scipy.csr, native",
+            "-m/--chunk-method \"torch\": no such method; there are np.array, scipy.csr, csr",
         );
         fails(
             &["-m", "np,"],
-            "-m/--chunk-method \"\": no such method; there are np.array, scipy.csr, native",
+            "-m/--chunk-method \"\": no such method; there are np.array, scipy.csr, csr",
         );
         fails(
             &["-m", "np", "--batch-form", "csr"],

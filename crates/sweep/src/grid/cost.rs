@@ -1,12 +1,12 @@
 //! Cost of a grid point relative to others, by which points are dealt to machines.
 
 use grid_point::Point;
-use loader::BlockForm;
+use loader::{BlockForm, PipelineSpec};
 
 /// Rows assumed for a whole epoch: the data is not open yet.
 const EPOCH_ROWS: u64 = 1 << 20;
 
-/// Rows that a chunk costs in addition to its own. In blocks of 65,536 rows, the native method took
+/// Rows that a chunk costs in addition to its own. In blocks of 65,536 rows, the method csr took
 /// 1.6 times as long with chunks of 64 rows as with chunks of 512, and 2.9 times with chunks of 16
 /// (results/2026-11-22-grid).
 const CHUNK_ROWS: u64 = 32;
@@ -14,11 +14,12 @@ const CHUNK_ROWS: u64 = 32;
 /// Returns a number that grows with the time that a point takes: rows that it reads, times the
 /// cost of a row.
 pub(super) fn relative_cost(point: &Point) -> u64 {
-    let block_rows = point.chunk_rows.saturating_mul(point.chunks_per_block).max(1);
+    let PipelineSpec { chunk_rows, chunks_per_block, batch_rows, .. } = point.spec.pipeline;
+    let block_rows = chunk_rows.saturating_mul(chunks_per_block).max(1);
     let epoch_rows = match point.max_batches {
         // An epoch that is cut off reads whole blocks.
         Some(batches) => batches
-            .saturating_mul(point.batch_rows)
+            .saturating_mul(batch_rows)
             .min(EPOCH_ROWS)
             .div_ceil(block_rows)
             .saturating_mul(block_rows),
@@ -26,11 +27,11 @@ pub(super) fn relative_cost(point: &Point) -> u64 {
     };
     // The first batch waits for a whole block, while nothing else is done.
     let rows = epoch_rows.saturating_mul(point.n_epochs).saturating_add(block_rows);
-    let of_chunks = (rows / point.chunk_rows.max(1)).saturating_mul(CHUNK_ROWS);
-    rows.saturating_add(of_chunks).saturating_mul(of_form(point.method))
+    let of_chunks = (rows / chunk_rows.max(1)).saturating_mul(CHUNK_ROWS);
+    rows.saturating_add(of_chunks).saturating_mul(of_form(point.spec.block_form))
 }
 
-/// Returns the cost of a row in this form of blocks, in rows of the native form
+/// Returns the cost of a row in this form of blocks, in rows of the form csr
 /// (results/2026-11-22-grid).
 fn of_form(method: BlockForm) -> u64 {
     match method {
@@ -42,10 +43,15 @@ fn of_form(method: BlockForm) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use loader::LoaderSpec;
+
     use super::*;
 
     fn point(method: &str, chunks_per_block: u64, chunk_rows: u64) -> Point {
-        Point { method: method.parse().unwrap(), chunks_per_block, chunk_rows, ..Point::default() }
+        let pipeline = PipelineSpec { chunk_rows, chunks_per_block, ..PipelineSpec::default() };
+        let block_form = method.parse().unwrap();
+        let spec = LoaderSpec { pipeline, block_form, ..LoaderSpec::default() };
+        Point { spec, ..Point::default() }
     }
 
     #[test]
@@ -53,14 +59,14 @@ mod tests {
         let falling = [
             point("np.array", 1024, 64),
             point("scipy.csr", 1024, 64),
-            point("native", 4096, 16),
-            point("native", 1024, 64),
-            point("native", 128, 512),
-            point("native", 64, 512),
+            point("csr", 4096, 16),
+            point("csr", 1024, 64),
+            point("csr", 128, 512),
+            point("csr", 64, 512),
         ];
         let costs: Vec<u64> = falling.iter().map(relative_cost).collect();
         assert!(costs.is_sorted_by(|one, next| one > next), "{costs:?}");
-        let cut = |max_batches| relative_cost(&Point { max_batches, ..point("native", 1024, 64) });
+        let cut = |max_batches| relative_cost(&Point { max_batches, ..point("csr", 1024, 64) });
         assert!(cut(Some(1)) == cut(Some(64)) && cut(Some(64)) < cut(Some(65)));
         assert_eq!(cut(Some(1 << 10)), cut(None));
         let huge = Point { n_epochs: u64::MAX, ..point("np.array", u64::MAX, u64::MAX) };

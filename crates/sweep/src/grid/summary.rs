@@ -72,7 +72,8 @@ pub(crate) fn report_options(points: &[Point]) -> ReportOptions {
     let has = |chunks_per_block| {
         points
             .iter()
-            .any(|point| point.chunk_rows == 64 && point.chunks_per_block == chunks_per_block)
+            .map(|point| &point.spec.pipeline)
+            .any(|spec| spec.chunk_rows == 64 && spec.chunks_per_block == chunks_per_block)
     };
     ReportOptions { marked: marked(has), ..ReportOptions::default() }
 }

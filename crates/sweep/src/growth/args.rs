@@ -46,4 +46,4 @@ Each size is generated, swept by `cargo xtask sweep` with what stands behind --,
 memory against the number of cells, and the straight line through each.
 
 Example:
-  cargo xtask growth --data /scratch --cells 100000,300000,1000000 --genes 60000 -- -b 1024x64 -b 128x64 -m native";
+  cargo xtask growth --data /scratch --cells 100000,300000,1000000 --genes 60000 -- -b 1024x64 -b 128x64 -m csr";

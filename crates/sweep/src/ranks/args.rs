@@ -11,7 +11,7 @@ use grid_point::{
     Consumer, Data, DataFlags, FormFlag, Point, ReaderFlag, SelectionFlags, parse_blocks,
     share_with_libtiledb,
 };
-use loader::{BatchForm, BlockForm, ReaderChoice, World};
+use loader::{BatchForm, BlockForm, LoaderSpec, PipelineSpec, ReaderChoice, World};
 
 /// Most ranks on one machine.
 const MOST_RANKS: u64 = 1024;
@@ -40,7 +40,7 @@ pub(crate) struct RanksArgs {
     #[arg(short = 'b', long = "block-spec", value_name = "SPEC", default_value = "1024x64")]
     pub(crate) block_spec: String,
     /// Rows per batch of each rank
-    #[arg(short = 'B', long = "batch", alias = "batch-size", value_name = "ROWS", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'B', long = "batch", alias = "batch-size", value_name = "ROWS", default_value_t = PipelineSpec::default().batch_rows, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch_size: u64,
     /// Batches of each rank after which an epoch is cut off; 0 for all
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -48,8 +48,8 @@ pub(crate) struct RanksArgs {
     /// Epochs, in succession in each rank's process
     #[arg(short = 'E', long = "epochs", alias = "num-epochs", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) num_epochs: u64,
-    /// How rows become batches: np.array, scipy.csr or native
-    #[arg(short = 'm', long, value_name = "METHOD", default_value = "native")]
+    /// How rows become batches: np.array, scipy.csr or csr
+    #[arg(short = 'm', long, value_name = "METHOD", default_value_t = LoaderSpec::default().block_form)]
     pub(crate) chunk_method: BlockForm,
     /// Form of a batch's X
     #[arg(long, value_enum, default_value_t = FormFlag::Dense)]
@@ -58,13 +58,13 @@ pub(crate) struct RanksArgs {
     #[arg(long, value_enum, default_value_t = ReaderFlag::Auto)]
     pub(crate) reader: ReaderFlag,
     /// Seed of the shuffle
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = PipelineSpec::default().seed)]
     pub(crate) seed: u64,
     /// Blocks read ahead of the one in use
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().prefetch_blocks)]
     pub(crate) prefetch_blocks: usize,
     /// Batches made ahead of the one in use
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().prefetch_batches)]
     pub(crate) prefetch_batches: usize,
     /// Memory that each rank may use, e.g. 4GiB [default: no limit]
     #[arg(long, value_name = "SIZE")]
@@ -171,21 +171,28 @@ impl RanksArgs {
         }
         let reader = ReaderChoice::from(self.reader).name().to_owned();
         let data = Data { reader, entropy_of: Some(Vec::new()), ..data };
-        let point = Point {
+        let pipeline = PipelineSpec {
             batch_rows: self.batch_size,
-            method: self.chunk_method,
-            form,
             seed: self.seed,
             prefetch_blocks: self.prefetch_blocks,
             prefetch_batches: self.prefetch_batches,
+            keep_bytes: self.keep_decoded.map(|size| size.as_u64()),
+            ..PipelineSpec::default()
+        };
+        let point = Point {
+            spec: LoaderSpec {
+                pipeline,
+                block_form: self.chunk_method,
+                batch_form: form,
+                ..LoaderSpec::default()
+            },
             n_epochs: self.num_epochs,
             max_batches: (self.max_batches != 0).then_some(self.max_batches),
             consumer: self.consumer.clone(),
             memory_limit: self.memory.map(|size| size.as_u64()),
-            keep_decoded: self.keep_decoded.map(|size| size.as_u64()),
-            ..Point::default().with_blocks(blocks)
+            ..Point::default()
         };
-        Ok((data, point))
+        Ok((data, point.with_blocks(blocks)))
     }
 
     /// Time within which all ranks must be ready.
@@ -249,9 +256,12 @@ mod tests {
     fn settings_are_those_of_each_rank() {
         let args = ranks(&["-b", "16x8", "-B", "32", "--consumer", "2.5ms", "--memory", "1GiB"]);
         let (data, point) = args.resolve().unwrap();
-        assert_eq!((point.chunk_rows, point.chunks_per_block, point.batch_rows), (8, 16, 32));
+        let PipelineSpec { chunk_rows, chunks_per_block, batch_rows, .. } = point.spec.pipeline;
+        assert_eq!((chunk_rows, chunks_per_block, batch_rows), (8, 16, 32));
         assert_eq!(point.consumer, Consumer::Fixed { millis: 2.5 });
-        assert_eq!((point.memory_limit, point.rank), (Some(1 << 30), None));
+        assert_eq!((point.memory_limit, point.rank()), (Some(1 << 30), None));
+        let (_, usual) = ranks(&["--consumer", "none"]).resolve().unwrap();
+        assert_eq!(usual.spec, LoaderSpec::default());
         // Counting labels would take a part of the consumer's time.
         assert_eq!(data.entropy_of, Some(Vec::new()));
         for (arguments, expect) in [

@@ -8,7 +8,7 @@ use bench_report::HostInfo;
 use bench_run::{
     Display, INTERRUPTED_EXIT_CODE, PageCache, RankZero, RanksEnd, Session, cool, follow_rank_zero,
 };
-use grid_point::{Data, Point, PointAnswer, PointRank};
+use grid_point::{Data, Point, PointAnswer};
 use loader::World;
 
 use super::RanksArgs;
@@ -34,7 +34,7 @@ pub(super) fn run(
     let host = HostInfo::gather();
     let joined = RankZero::join(folder, &host, (rank, world_size), &settings, patience)?;
     let Some(zero) = joined else { return Ok(ExitCode::from(INTERRUPTED_EXIT_CODE)) };
-    let process = rank_process(&session, data, point, PointRank { rank, world_size })?;
+    let process = rank_process(&session, data, point, world)?;
     match follow_rank_zero::<PointAnswer>(zero, process, session.interrupted())? {
         RanksEnd::Interrupted => Ok(ExitCode::from(INTERRUPTED_EXIT_CODE)),
         RanksEnd::Done | RanksEnd::Failed { .. } => Ok(ExitCode::SUCCESS),

@@ -8,9 +8,8 @@ use bench_run::{
     Failure, Meeting, ProcessSpec, RankEvent, RankProcess, RanksEnd, Session, digest,
     digest_of_program, gather_ranks, grouped,
 };
-use grid_point::{
-    Data, Point, PointAnswer, PointRank, PointWork, as_asked, point_process, versions,
-};
+use grid_point::{Data, Point, PointAnswer, PointWork, as_asked, point_process, versions};
+use loader::World;
 
 use super::Measuring;
 use super::outcome::Outcome;
@@ -34,10 +33,10 @@ pub(super) fn rank_process(
     session: &Session,
     data: &Data,
     point: &Point,
-    rank: PointRank,
+    world: World,
 ) -> anyhow::Result<ProcessSpec<'static>> {
-    let point = Point { rank: Some(rank), ..point.clone() };
-    point_process(session, data, PointWork::Measure(Box::new(point)))
+    let point = Box::new(point.clone().with_rank(world));
+    point_process(session, data, PointWork::Measure(point))
 }
 
 /// Returns a digest of the settings that all ranks of a launcher must share.
@@ -80,8 +79,8 @@ impl Measuring<'_> {
         let n_here = if meeting.is_some() { 1 } else { world_size };
         let mut processes = Vec::new();
         for rank in 0..n_here {
-            let of = PointRank { rank, world_size };
-            let process = rank_process(&self.session, &self.data, &self.point, of)?;
+            let world = World { rank, size: world_size };
+            let process = rank_process(&self.session, &self.data, &self.point, world)?;
             let sender = sender.clone();
             let host = Box::new(self.rows.host.clone());
             let came: RankEvent<PointAnswer> = RankEvent::Came(host);
@@ -159,15 +158,16 @@ impl Measuring<'_> {
                 let message = failure.message.clone();
                 // Data that cannot be opened, or settings that do not fit, measured nothing.
                 let is_row = has_begun || failure.status != Status::Error;
-                let of = PointRank { rank, world_size };
-                let record = is_row.then(|| Box::new(self.failed_record(of, &failure, &outcome)));
+                let world = World { rank, size: world_size };
+                let record =
+                    is_row.then(|| Box::new(self.failed_record(world, &failure, &outcome)));
                 Ok(Ended::Failed { message, record })
             }
         }
     }
 
-    fn failed_record(&self, of: PointRank, failure: &Failure, outcome: &Outcome) -> EpochRecord {
-        let point = Point { rank: Some(of), ..self.point.clone() };
+    fn failed_record(&self, world: World, failure: &Failure, outcome: &Outcome) -> EpochRecord {
+        let point = self.point.clone().with_rank(world);
         let mut point = as_asked(&point, &self.data, self.session.cache);
         let opened = self.opened.clone().unwrap_or_default();
         if !opened.reader.is_empty() {
@@ -177,8 +177,8 @@ impl Measuring<'_> {
         EpochRecord {
             point,
             data: self.data.info(&opened),
-            host: outcome.hosts.get(&of.rank).cloned().unwrap_or_default(),
-            measured: Measured { rank: Some(of.rank), ..failure.measured() },
+            host: outcome.hosts.get(&world.rank).cloned().unwrap_or_default(),
+            measured: Measured { rank: Some(world.rank), ..failure.measured() },
             versions: versions(),
             ..EpochRecord::default()
         }

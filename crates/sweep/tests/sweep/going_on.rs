@@ -137,7 +137,7 @@ fn a_killed_sweep_has_kept_what_it_told_and_goes_on() {
             wait_for("the end of the point", || (!is_running(point)).then_some(()));
         }
         let told = stderr(&output);
-        let n_told = told.lines().filter(|line| line.starts_with("native ")).count();
+        let n_told = told.lines().filter(|line| line.starts_with("csr ")).count();
         let records = read(&bed.path("out")).unwrap();
         assert!((n_before + n_told..=n_before + n_told + 1).contains(&records.len()), "{told}");
         n_before = records.len();
@@ -205,13 +205,10 @@ fn a_full_disk_is_said_and_loses_nothing_that_was_kept() {
             && last.contains("epochs.parquet"),
         "{told}"
     );
-    let n_told = told.lines().filter(|line| line.starts_with("native ")).count();
+    let n_told = told.lines().filter(|line| line.starts_with("csr ")).count();
     let records = read(&bed.path("out")).unwrap();
     assert_eq!((records.len(), &records[..1]), (1 + n_told, &first[..]), "{told}");
-    assert!(
-        last.contains(&format!("{n_told} rows are kept, this one is not: native 1x64")),
-        "{told}"
-    );
+    assert!(last.contains(&format!("{n_told} rows are kept, this one is not: csr 1x64")), "{told}");
     // Without the limit, the folder accepts rows again.
     assert_eq!(bed.sweep("out", &["-b", "64", "-m", "native", "-q"]).len(), records.len() + 1);
 }

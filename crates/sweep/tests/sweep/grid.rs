@@ -70,8 +70,8 @@ fn a_grid_is_measured_row_by_row() {
             "np.array 1x100 1",
             "scipy.csr 1x100 0",
             "scipy.csr 1x100 1",
-            "native 1x100 0",
-            "native 1x100 1"
+            "csr 1x100 0",
+            "csr 1x100 1"
         ]
     );
 }
@@ -82,13 +82,13 @@ fn the_table_and_the_files_are_shown() {
     let output = bed.run(&["sweep", "--uri", "experiment", "-b", "100", "-m", "native,np"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let told = String::from_utf8_lossy(&output.stdout);
-    assert!(told.contains("native") && told.contains("np.array"), "{told}");
+    assert!(told.contains("csr") && told.contains("np.array"), "{told}");
     let files: Vec<&str> = told.lines().filter(|line| line.starts_with("results/")).collect();
     assert_eq!(files.len(), 4, "{told}");
     assert!(files.iter().all(|file| 0 < fs::metadata(bed.path(file)).unwrap().len()));
     let progress = stderr(&output);
     assert!(
-        progress.contains("page cache: warm") && progress.contains("native 1x100: "),
+        progress.contains("page cache: warm") && progress.contains("csr 1x100: "),
         "{progress}"
     );
     // Another sweep gets another folder.
@@ -411,6 +411,19 @@ fn a_point_without_a_sweep_says_so() {
         stderr(&output),
         "error: stdin holds no order; another command of this program starts this one: EOF while parsing a value at line 1 column 0\n"
     );
+}
+
+#[test]
+fn rows_have_the_settings_of_the_loader_by_their_names() {
+    let bed = Bed::new();
+    let threads = ["--read-threads", "2", "--batch-threads", "3"];
+    let settings = [&["-b", "32x4", "-m", "csr", "-B", "10", "-q"], &threads[..]].concat();
+    let [row] = &bed.sweep("out", &settings)[..] else { panic!("one point") };
+    let number = |name: &str| row.point.settings.number(name);
+    assert_eq!((number("read_threads"), number("batch_threads")), (Some(2), Some(3)));
+    let [usual] = &bed.sweep("usual", &settings[..7])[..] else { panic!("one point") };
+    let number = |name: &str| usual.point.settings.number(name);
+    assert_eq!((number("read_threads"), number("batch_threads")), (None, None));
 }
 
 #[test]

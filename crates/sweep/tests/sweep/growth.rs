@@ -32,11 +32,11 @@ fn each_size_is_generated_swept_and_told() {
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(told.ends_with("out/growth.md\n"), "{told}");
     let report = fs::read_to_string(folder.join("out/growth.md")).unwrap();
-    for expect in ["--cells 600,200,400", "| native 4x16 b32 dense, native, warm", "µs per cell"] {
+    for expect in ["--cells 600,200,400", "| csr 4x16 b32 dense, native, warm", "µs per cell"] {
         assert!(report.contains(expect), "{expect}: {report}");
     }
     // One line for time and peak, one for the parts of memory.
-    assert_eq!(report.lines().filter(|line| line.starts_with("| native")).count(), 12);
+    assert_eq!(report.lines().filter(|line| line.starts_with("| csr")).count(), 12);
     for part in ["joinids", "row index", "all parts", "growth-parts.svg"] {
         assert!(report.contains(part), "{part}: {report}");
     }

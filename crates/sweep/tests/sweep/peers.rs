@@ -274,8 +274,8 @@ fn a_peer_that_converts_is_measured_at_its_own_settings_too() {
     // somafeed, somafeed relaid, then the peer at both settings; the peer's own settings run once
     // for both works, and not with a part of the genes.
     let (own, ours, documented) =
-        (("somafeed", "native", 4), ("fake", "fake", 4), ("fake", "fake documented", 16));
-    let own_8 = ("somafeed", "native", 8);
+        (("somafeed", "csr", 4), ("fake", "fake", 4), ("fake", "fake documented", 16));
+    let own_8 = ("somafeed", "csr", 8);
     assert_eq!(
         sides,
         [own, own, ours, documented, own_8, own_8, ("fake", "fake", 8), own, own],

@@ -88,7 +88,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use proptest::prelude::*;
-    use shuffle::{Order, PlanSpec};
+    use shuffle::PlanSpec;
 
     use super::*;
 
@@ -127,7 +127,7 @@ mod tests {
             let total_rows = 20_000 / (chunk_rows * chunks_per_block) * chunk_rows * chunks_per_block;
             let run = shape(total_rows, chunks_per_block, chunk_rows);
             let plan = PlanSpec {
-                n_rows: total_rows, chunk_rows, chunks_per_block, order: Order::Shuffled, seed: 1, ramp_blocks: 0,
+                n_rows: total_rows, chunk_rows, chunks_per_block, seed: 1, ..PlanSpec::default()
             };
             let (mut counted, mut n_blocks) = (0_u64, 0_u64);
             for block in plan.epoch(0).unwrap().take(200) {

@@ -97,7 +97,7 @@ fn ranked(joinid: u64, max_length: usize) -> Vec<u32> {
 fn each_cell_has_its_own_tokens_in_any_layout() {
     let dataset = sample::whole(N_CELLS, N_GENES);
     for layout in [Layout::Padded, Layout::PaddedToLongest, Layout::Ragged] {
-        for (max_length, batch_threads) in [(50, 1), (6, 2)] {
+        for (max_length, batch_threads) in [(50, Some(1)), (6, Some(2))] {
             let spec = LoaderSpec { batch_threads, ..spec(&ranks(max_length), layout) };
             let made = sequences(&dataset, spec, 3);
             assert_eq!(made.len() as u64, N_CELLS);
@@ -120,7 +120,7 @@ fn random_tokens_depend_on_seed_epoch_and_cell_alone() {
     // Other batches, other threads, another order.
     let other = LoaderSpec {
         pipeline: PipelineSpec { batch_rows: 13, seed: 9, ..alone.pipeline.clone() },
-        batch_threads: 2,
+        batch_threads: Some(2),
         ..alone.clone()
     };
     assert_eq!(of(other, 0), expected);

@@ -167,7 +167,10 @@ fn settings_that_no_data_fit_are_refused() {
     };
     check_refused(huge, "plan");
     let error = "numpy".parse::<BlockForm>().unwrap_err().to_string();
-    assert_eq!(error, "no form of blocks is called \"numpy\": take np.array, scipy.csr or native");
+    assert_eq!(error, "no form of blocks is called \"numpy\": take np.array, scipy.csr or csr");
+    for name in ["csr", BlockForm::NATIVE] {
+        assert_eq!(name.parse::<BlockForm>().unwrap(), BlockForm::Csr);
+    }
     let error = "sparse".parse::<BatchForm>().unwrap_err().to_string();
     assert_eq!(error, "no form of batches is called \"sparse\": take dense, f16, csr or coo");
 }

@@ -202,7 +202,7 @@ fn cell_spec(spec: &PipelineSpec, variety: u64) -> LoaderSpec {
         pipeline: spec.clone(),
         block_form,
         batch_form,
-        batch_threads: pick(variety, 1, &[1, 2]),
+        batch_threads: Some(pick(variety, 1, &[1, 2])),
         ..LoaderSpec::default()
     }
 }

@@ -105,23 +105,16 @@ def deliver(job):
         "n_genes": job.genes,
         "obs_columns": job.obs_column,
     }
-    point = {
+    pipeline = {
         "chunk_rows": job.chunk_rows,
         "chunks_per_block": job.chunks_per_block,
         "batch_rows": job.batch_rows,
-        "method": "native",
-        "form": job.form,
-        "transform": {"log1p": False},
-        "shuffled": True,
         # Another order: what is delivered must be the same all the same.
         "seed": job.seed + 1,
-        "drop_last": False,
         "prefetch_blocks": 0,
-        "ramp_blocks": 0,
         "prefetch_batches": 0,
-        "n_epochs": 1,
-        "consumer": "None",
     }
+    point = {"spec": {"pipeline": pipeline, "batch_form": job.form}}
     text = json.dumps({"cache": "warm", "task": {"data": data, "work": {"Tally": {"point": point, "joinid_column": None}}}})
     ran = subprocess.run([os.environ["SWEEP"], "peers-task"], input=text, capture_output=True, text=True, check=True)
     events = [json.loads(line) for line in ran.stdout.splitlines()]

@@ -34,7 +34,7 @@ fn copies_are_made_here_and_read_over_the_link() {
     bed.peers(&["OVER_LINK=1", "CONVERTS=1"], &LINK).output_ok();
     let rows = bed.rows();
     let names: Vec<&str> = rows.iter().map(|row| row.point.chunk_method.as_str()).collect();
-    assert_eq!(names, ["native", "native", "fake", "fake documented"]);
+    assert_eq!(names, ["csr", "csr", "fake", "fake documented"]);
     let needed: Vec<_> = rows.iter().map(|row| row.measured.link_needed_bytes).collect();
     // The relaid copy is another one than the experiment. A peer's script reports the needed
     // bytes of its copy, or they are unknown.

@@ -148,11 +148,9 @@ fn a_link_shows_the_same_again_and_keys_and_copies_work() {
     let page = folder.path().join("first/report.html");
     let mut browser = Browser::start(&program);
     browser.size(1280, 900, false);
-    browser.open(
-        &page,
-        "#view=chunks&y=wait_p99_secs&without=chunk_method:native&sort=max_mem&point=3",
-    );
-    let seen = "[state.view, state.y, state.sort, state.chosen.id, points.filter(isShown).every(({ settings }) => settings.chunk_method !== 'native'), document.getElementById('choose-y').value]";
+    browser
+        .open(&page, "#view=chunks&y=wait_p99_secs&without=chunk_method:csr&sort=max_mem&point=3");
+    let seen = "[state.view, state.y, state.sort, state.chosen.id, points.filter(isShown).every(({ settings }) => settings.chunk_method !== 'csr'), document.getElementById('choose-y').value]";
     let expected =
         serde_json::json!(["chunks", "wait_p99_secs", "max_mem", 3, true, "wait_p99_secs"]);
     assert_eq!(browser.eval(seen), expected);
@@ -226,7 +224,7 @@ fn a_page_of_two_thousand_points_still_answers() {
     browser.click("#more");
     assert_eq!(number(&browser.eval(rows)), 2000.0);
     check_hover(&mut browser);
-    check_filter(&mut browser, "chunk_method", "native");
+    check_filter(&mut browser, "chunk_method", "csr");
     check_sort(&mut browser);
     let drawing = "(() => { const start = performance.now(); drawAll(); return performance.now() - start; })()";
     eprintln!("drawing 2,000 points and their table: {:.0} ms", number(&browser.eval(drawing)));
@@ -283,7 +281,7 @@ fn loaders_are_told_apart() {
 fn several_loaders() -> Vec<EpochRecord> {
     let others = ["annbatch", "annbatch documented", "c", "d", "e", "f", "g", "h"];
     let mut records = Vec::new();
-    for (idx, label) in ["native", "native"].into_iter().chain(others).enumerate() {
+    for (idx, label) in ["csr", "csr"].into_iter().chain(others).enumerate() {
         for form in ["dense", "csr", "csr"] {
             let mut record = made_up(2 + 36 * idx as u64);
             let loader = if idx < 2 { "somafeed" } else { label.split(' ').next().unwrap() };
@@ -305,7 +303,7 @@ fn several_loaders() -> Vec<EpochRecord> {
 
 /// Returns an invented epoch of a grid point.
 fn made_up(idx: u64) -> EpochRecord {
-    let method = ["np.array", "scipy.csr", "native"][(idx % 3) as usize];
+    let method = ["np.array", "scipy.csr", "csr"][(idx % 3) as usize];
     let (chunk_size, chunks_per_block) = (1 << (idx / 3 % 12), 1 + idx / 36);
     let wait_secs = 1e-3 * (1.0 + (idx as f64 * 0.7).sin().abs()) * (1.0 + (idx % 3) as f64);
     let batches: Vec<BatchSample> = (0..50)
