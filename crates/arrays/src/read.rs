@@ -23,8 +23,8 @@ const FAR_BYTES: u64 = 64 << 20;
 /// Bytes of tasks that a thread fetches together, at least: none from a folder, which answers at
 /// once.
 pub(crate) fn fetched_bytes(storage: &dyn Storage) -> u64 {
-    let is_far = storage.request_counts().is_some();
-    if is_far { storage.coalesce().batch_bytes.max(FAR_BYTES) } else { 0 }
+    let is_remote = storage.request_counts().is_some();
+    if is_remote { storage.coalesce().batch_bytes.max(FAR_BYTES) } else { 0 }
 }
 
 /// An array that cannot be read, and why.

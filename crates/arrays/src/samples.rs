@@ -247,8 +247,8 @@ impl Source for ArraySamples {
         let block = self.bytes_of(block_rows);
         let chunks = self.variables.iter().map(|of| of.chunks.chunk_bytes());
         let chunk = chunks.max().unwrap_or(0) as u64;
-        // Each thread has a chunk as stored, and decoded. From far away it also has what it fetched
-        // together, which the last task may bring over the limit.
+        // Each thread has a chunk as stored, and decoded. From a remote store it also has what it
+        // fetched together, which the last task may bring over the limit.
         let reading = match read::fetched_bytes(&*self.storage) {
             0 => chunk.saturating_mul(2),
             fetched => {

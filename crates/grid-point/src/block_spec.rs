@@ -182,11 +182,11 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expect: &str) {
-        let told = match parse(text) {
+        let parsed = match parse(text) {
             Ok(specs) => specs.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
             Err(error) => error.to_string(),
         };
-        assert_eq!(told, expect, "{text:?}");
+        assert_eq!(parsed, expect, "{text:?}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) struct BlockReader<'a> {
 
 impl BlockReader<'_> {
     /// Reads rows of the selection into a block: X and each matrix beside it, one after another in
-    /// the same memory, or all at the same time if their readers wait for answers from far away.
+    /// the same memory, or all at the same time if their readers wait for remote answers.
     pub(crate) fn fill(
         &self,
         wanted: &BlockRows<'_>,

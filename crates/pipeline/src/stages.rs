@@ -94,14 +94,14 @@ mod tests {
     fn decoding_is_unknown_if_no_reader_times_it() {
         let mut sums = StageSums::default();
         sums.read(time(9, 1), Some(ReadTimes { fetch: time(4, 2), decode: time(8, 7) }));
-        let told = sums.times();
-        assert_eq!(told.read, StageTime { wall_secs: 4.0, cpu_secs: Some(2.0) });
-        assert_eq!(told.decode, Some(StageTime { wall_secs: 8.0, cpu_secs: Some(7.0) }));
+        let times = sums.times();
+        assert_eq!(times.read, StageTime { wall_secs: 4.0, cpu_secs: Some(2.0) });
+        assert_eq!(times.decode, Some(StageTime { wall_secs: 8.0, cpu_secs: Some(7.0) }));
 
         sums.read(time(3, 1), None);
         let mixed = sums.times();
         assert_eq!(mixed.read, StageTime { wall_secs: 7.0, cpu_secs: None });
-        assert_eq!(mixed.decode, told.decode);
+        assert_eq!(mixed.decode, times.decode);
 
         let mut alone = StageSums::default();
         alone.read(time(3, 1), None);

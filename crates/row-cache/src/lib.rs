@@ -1,7 +1,7 @@
 //! A cache of rows on a local disk, laid out for training: rows of a matrix that were fetched and
 //! decoded once are kept encoded as they are read back fast, for later epochs and processes.
 //!
-//! The first epoch reads a matrix as it is, far away or in tiles of columns that training does not
+//! The first epoch reads a matrix as it is, remote or in tiles of columns that training does not
 //! like; later ones read the folder. Nobody has to rewrite the matrix for that. Rows come back to
 //! the bit.
 //!

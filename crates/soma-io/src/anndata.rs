@@ -51,7 +51,7 @@ struct AnnDataExperiment {
 #[derive(Debug, Clone)]
 struct Matrices {
     anndata: AnnData,
-    is_far: bool,
+    is_remote: bool,
     cache: Option<Arc<CachedStorage>>,
 }
 
@@ -59,7 +59,7 @@ struct Matrices {
 #[derive(Debug, Clone)]
 struct OpenMatrix {
     matrix: Arc<Matrix>,
-    is_far: bool,
+    is_remote: bool,
     cache: Option<Arc<CachedStorage>>,
 }
 
@@ -170,9 +170,9 @@ impl AnnDataExperiment {
             Some(h5ad) => h5ad.open_x(&self.place)?,
             None => self.place.open_x()?,
         };
-        let is_far = opened.storage.request_counts().is_some();
+        let is_remote = opened.storage.request_counts().is_some();
         let anndata = AnnData::open(opened.storage, self.place.threads()?.pool()?)?;
-        Ok(self.matrices.get_or_init(|| Matrices { anndata, is_far, cache: opened.cache }))
+        Ok(self.matrices.get_or_init(|| Matrices { anndata, is_remote, cache: opened.cache }))
     }
 
     fn frame(&self, frame: Frame, path: &str, id: &str) -> DataFrame {
@@ -278,8 +278,8 @@ impl AnnDataMeasurement {
             };
             return Err(Error::Schema { uri: place.uri, problem });
         }
-        let Matrices { is_far, cache, .. } = self.experiment.matrices()?.clone();
-        let opened = OpenMatrix { matrix: Arc::new(matrix), is_far, cache };
+        let Matrices { is_remote, cache, .. } = self.experiment.matrices()?.clone();
+        let opened = OpenMatrix { matrix: Arc::new(matrix), is_remote, cache };
         let reader = AnnDataReader::new(&opened, &place.uri, place.threads()?.pool()?);
         Ok(crate::Matrix::new(AnnDataMatrix { place, reader: Arc::new(reader) }))
     }

@@ -23,7 +23,7 @@ pub(crate) struct DenseReader {
     uri: String,
     shape: (u64, u64),
     data_type: DataType,
-    is_far: bool,
+    is_remote: bool,
     /// The cache in front of an object store, if the config sets one.
     cache: Option<Arc<CachedStorage>>,
     /// Buffers for the places of some rows, and for the rows of a read as COO, reused by the next
@@ -37,7 +37,7 @@ impl DenseReader {
         array: DenseArray,
         uri: &str,
         (shape, data_type): ((u64, u64), DataType),
-        (is_far, cache): (bool, Option<Arc<CachedStorage>>),
+        (is_remote, cache): (bool, Option<Arc<CachedStorage>>),
     ) -> Self {
         Self {
             array: Arc::new(array),
@@ -45,7 +45,7 @@ impl DenseReader {
             uri: uri.to_owned(),
             shape,
             data_type,
-            is_far,
+            is_remote,
             cache,
             places: Mutex::default(),
             csr: Mutex::default(),
@@ -159,8 +159,8 @@ impl XReader for DenseReader {
         coo::working_bytes(nnz, form).saturating_add(of_array)
     }
 
-    fn is_far(&self) -> bool {
-        self.is_far
+    fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     fn cache(&self) -> Option<CacheUse> {
@@ -178,7 +178,7 @@ impl XReader for DenseReader {
             uri: self.uri.clone(),
             shape: self.shape,
             data_type: self.data_type.clone(),
-            is_far: self.is_far,
+            is_remote: self.is_remote,
             cache: self.cache.clone(),
             places: Mutex::default(),
             csr: Mutex::default(),
@@ -222,7 +222,7 @@ impl XReader for DenseReader {
         Ok(ReadStats {
             values,
             // A read of nothing sends none, and those of a folder are not counted.
-            requests: self.is_far.then(|| total.requests.unwrap_or(0)),
+            requests: self.is_remote.then(|| total.requests.unwrap_or(0)),
             bytes_needed: Some(values.saturating_mul(self.array.value_bytes() as u64)),
             ..total
         })

@@ -26,7 +26,7 @@ pub struct NativeReader {
     /// Number of values, once counted.
     nnz: OnceLock<u64>,
     data_type: DataType,
-    is_far: bool,
+    is_remote: bool,
     /// The cache in front of an object store, if the config sets one.
     cache: Option<Arc<CachedStorage>>,
     /// Buffer for the rows of a read as COO, reused by the next one.
@@ -54,8 +54,8 @@ impl OpenArray<'_> {
         let (timestamp, threads) = (self.timestamp, self.threads.clone());
         let options = OpenOptions { timestamp, threads, ..OpenOptions::new(1) };
         let OpenedStorage { storage, cache } = opened;
-        // Only storages far away have requests.
-        let is_far = storage.request_counts().is_some();
+        // Only remote storages have requests.
+        let is_remote = storage.request_counts().is_some();
         let array = Array::open(storage, &options)?;
         let (shape, data_type) = match shape_and_type {
             Some(given) => given,
@@ -68,7 +68,7 @@ impl OpenArray<'_> {
             shape,
             nnz: OnceLock::new(),
             data_type,
-            is_far,
+            is_remote,
             cache,
             csr: Mutex::default(),
             allowed: Mutex::default(),
@@ -84,9 +84,9 @@ impl OpenArray<'_> {
         let (timestamp, threads) = (self.timestamp, self.threads.clone());
         let options = OpenOptions { timestamp, threads, ..OpenOptions::new(1) };
         let OpenedStorage { storage, cache } = opened;
-        let is_far = storage.request_counts().is_some();
+        let is_remote = storage.request_counts().is_some();
         let array = DenseArray::open(storage, &options)?;
-        Ok(DenseReader::new(array, self.uri, kind, (is_far, cache)))
+        Ok(DenseReader::new(array, self.uri, kind, (is_remote, cache)))
     }
 }
 
@@ -213,8 +213,8 @@ impl XReader for NativeReader {
         coo::working_bytes(nnz, form).saturating_add(self.array.working_bytes(nnz, genes))
     }
 
-    fn is_far(&self) -> bool {
-        self.is_far
+    fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     fn cache(&self) -> Option<CacheUse> {
@@ -250,7 +250,7 @@ impl XReader for NativeReader {
             shape: self.shape,
             nnz: self.nnz.clone(),
             data_type: self.data_type.clone(),
-            is_far: self.is_far,
+            is_remote: self.is_remote,
             cache: self.cache.clone(),
             csr: Mutex::default(),
             allowed: Mutex::default(),

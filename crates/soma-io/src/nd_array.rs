@@ -106,7 +106,7 @@ impl NdArray {
     fn native_reader(&self) -> Result<(Arc<dyn XReader>, String), NotNative> {
         let kind = (self.shape, self.data_type()?);
         let opened = self.place.open_x()?;
-        // Threads that wait for an answer from far away must not keep another array waiting, whose
+        // Threads that wait for a remote answer must not keep another array waiting, whose
         // requests could be under way at the same time.
         let threads = match opened.storage.request_counts() {
             Some(_) => Threads::Own(self.place.n_threads()?),

@@ -72,9 +72,9 @@ pub trait XReader: Send + Sync + Debug {
         0
     }
 
-    /// Whether X is far away, so that reads mostly wait for answers and those of several matrices
+    /// Whether X is remote, so that reads mostly wait for answers and those of several matrices
     /// are best under way at the same time.
-    fn is_far(&self) -> bool {
+    fn is_remote(&self) -> bool {
         false
     }
 
@@ -105,7 +105,7 @@ pub trait XReader: Send + Sync + Debug {
         0
     }
 
-    /// Names the rows that the read after the next one will want, so that a reader of X far away
+    /// Names the rows that the read after the next one will want, so that a reader of a remote X
     /// can request them while the next one is decoded. Only for reads that follow each other. The
     /// results of reads do not change.
     fn announce_next(&self, _rows: &RowRanges, _genes: &GeneSelection) {}

@@ -135,7 +135,7 @@ impl RowCacheReader {
         out: Output<'_>,
     ) -> Result<ReadStats, Error> {
         rows.check_within(&self.uri, self.inner.n_rows())?;
-        let requests = self.is_far().then_some(0);
+        let requests = self.is_remote().then_some(0);
         let mut stats = ReadStats { requests, ..ReadStats::nothing() };
         let counts = self.cache.read(rows.ranges(), &selected.columns, out, |ranges, out| {
             let rows = RowRanges::new(ranges.to_vec())?;
@@ -232,8 +232,8 @@ impl XReader for RowCacheReader {
         of_inner.saturating_add(of_pages).saturating_add(coo::working_bytes(nnz, form))
     }
 
-    fn is_far(&self) -> bool {
-        self.inner.is_far()
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
     }
 
     fn cache(&self) -> Option<CacheUse> {
@@ -259,7 +259,7 @@ impl XReader for RowCacheReader {
     /// Names the rows that are not in the cache. If the reader behind is near, none: finding them
     /// would take as long as it could gain.
     fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
-        if !self.is_far() {
+        if !self.is_remote() {
             return;
         }
         // Errors are the read's to report.

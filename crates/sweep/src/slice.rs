@@ -17,7 +17,7 @@ use soma_io::{Experiment, OpenOptions};
 
 pub(crate) use args::SliceArgs;
 
-/// How a copy is told about.
+/// How a copy is reported.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Telling {
     /// Print the result as one line of JSON on stdout.
@@ -47,7 +47,7 @@ pub(crate) fn exit_code(report: Option<&SliceReport>) -> ExitCode {
 }
 
 /// Copies the part of an experiment, shows the progress, and prints the result. `None` if it was
-/// interrupted, which is told.
+/// interrupted, which is printed.
 pub(crate) fn copy(
     source: &Experiment,
     target: &Address,

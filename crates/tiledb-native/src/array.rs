@@ -263,8 +263,8 @@ impl Array {
         self.reader.working_bytes(nnz, columns, self.pool.current_num_threads() as u64)
     }
 
-    /// Names the rows that the read after the next one will want. The next read then has a storage
-    /// far away fetch them once it has requested its own, within half of the memory for fetching
+    /// Names the rows that the read after the next one will want. The next read then has a remote
+    /// storage fetch them once it has requested its own, within half of the memory for fetching
     /// ahead. Only for reads that follow each other: reads at the same time would drop what was
     /// fetched for the others. Has no effect on local arrays. Results do not change.
     pub fn announce_next(&self, rows: &[Range<u64>], columns: &ColumnSelection) {

@@ -1,4 +1,4 @@
-//! Reads ahead what opening needs, so that a store far away is asked in few rounds.
+//! Reads ahead what opening needs, so that a remote store is asked in few rounds.
 //!
 //! Opening a group or an array lists folders, reads the files that it finds there, and from these
 //! learns which files to read next. All of them have known places, so they are requested together.

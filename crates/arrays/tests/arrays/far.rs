@@ -73,7 +73,7 @@ fn a_chunk_costs_one_request() {
 }
 
 #[test]
-fn a_chunk_that_is_not_stored_far_away_is_the_fill_value() {
+fn a_chunk_that_a_remote_store_lacks_is_the_fill_value() {
     let folder = tempfile::tempdir().unwrap();
     let stored = Stored { shape: vec![4, 2], chunk: vec![1, 2], is_sharded: false, codec: None };
     write(folder.path(), "fields", &stored);

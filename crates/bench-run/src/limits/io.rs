@@ -169,9 +169,9 @@ mod tests {
         for (bytes, secs) in [(0, 0.0), (10_000, 0.0), (1_000_000, 1.0), (1_060_000, 1.0)] {
             check(bytes, secs).unwrap();
         }
-        let told = check(2_000_000, 1.0).unwrap_err();
+        let error = check(2_000_000, 1.0).unwrap_err();
         assert_eq!(
-            told,
+            error,
             "--io-limit 1.0 MB/s by bucket was not held: 2000000 bytes in 1.000 s are 2.0 MB/s"
         );
         check(1_060_001, 1.0).unwrap_err();

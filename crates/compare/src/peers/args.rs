@@ -94,7 +94,7 @@ pub struct PeersArgs {
 const EXAMPLE: &str = "\
 Works are written FORM-GENES-NxSIZE: dense or csr batches, of the first so many genes or of all, from blocks of N chunks of SIZE rows.
 
-A loader that reads a format of its own gets a copy of the data, which is made once and kept, with its time, size and memory told. Where
+A loader that reads a format of its own gets a copy of the data, which is made once and kept, with its time, size and memory printed. Where
 there is such a one, ours is measured on a copy by `cargo xtask relayout` too. Each loader is measured at the work's chunks and blocks,
 and at the settings that its documentation advises.
 

@@ -75,8 +75,8 @@ fn a_copy_has_what_tiledbsoma_makes_of_the_same_cells() {
         let left_out = uns["left out"].as_array().unwrap();
         for name in left_out {
             let name = name.as_str().unwrap();
-            let told = report.left_out_of_uns.iter().any(|(path, _)| path.ends_with(name));
-            assert!(told, "{name} is not told: {:?}", report.left_out_of_uns);
+            let is_named = report.left_out_of_uns.iter().any(|(path, _)| path.ends_with(name));
+            assert!(is_named, "{name} is not named: {:?}", report.left_out_of_uns);
         }
     }
 }

@@ -91,9 +91,9 @@ impl Dataset {
     }
 
     /// Whether the matrices of a block are read at the same time: there are several, and some are
-    /// far away, so that reading them is mostly waiting.
+    /// remote, so that reading them is mostly waiting.
     pub(crate) fn reads_at_once(&self) -> bool {
-        !self.beside.is_empty() && self.uses().any(|(_, matrix)| matrix.reader.is_far())
+        !self.beside.is_empty() && self.uses().any(|(_, matrix)| matrix.reader.is_remote())
     }
 
     /// Each experiment with each of its matrices.

@@ -32,7 +32,7 @@ pub(super) struct AnnDataReader {
     matrix: Arc<Matrix>,
     uri: String,
     narrowing: Narrowing,
-    is_far: bool,
+    is_remote: bool,
     cache: Option<Arc<CachedStorage>>,
     pool: Arc<ThreadPool>,
     /// Rows with all genes, which are packed or from which those of a selection are taken; and the
@@ -47,7 +47,7 @@ impl AnnDataReader {
             matrix: Arc::clone(&opened.matrix),
             uri: uri.to_owned(),
             narrowing: Narrowing::Nearest,
-            is_far: opened.is_far,
+            is_remote: opened.is_remote,
             cache: opened.cache.clone(),
             pool,
             whole: Mutex::default(),
@@ -151,8 +151,8 @@ impl XReader for AnnDataReader {
         of_form.saturating_add(whole).saturating_add(self.matrix.working_bytes())
     }
 
-    fn is_far(&self) -> bool {
-        self.is_far
+    fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     fn cache(&self) -> Option<CacheUse> {
@@ -165,7 +165,7 @@ impl XReader for AnnDataReader {
 
     fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
         let (matrix, cache) = (Arc::clone(&self.matrix), self.cache.clone());
-        let opened = OpenMatrix { matrix, is_far: self.is_far, cache };
+        let opened = OpenMatrix { matrix, is_remote: self.is_remote, cache };
         let same = Self::new(&opened, &self.uri, Arc::clone(&self.pool));
         Ok(Arc::new(Self { narrowing: Narrowing::Exact, ..same }))
     }

@@ -95,7 +95,7 @@ fn check_packed(found: &PackedCsr, expected: &CsrBuffers, what: &dyn Fn() -> Str
 }
 
 fn check_stats((reader, stats): (&dyn XReader, &ReadStats), nnz: usize, what: &dyn Fn() -> String) {
-    let may_count = reader.is_far() || stats.requests.is_none();
+    let may_count = reader.is_remote() || stats.requests.is_none();
     assert!(may_count, "{}: {:?} requests to a folder", what(), stats.requests);
     assert_eq!(stats.values, nnz as u64, "{}: values in the statistics", what());
 }

@@ -121,8 +121,8 @@ impl XReader for Flawed {
         if self.is(Wrong::Memory) { bytes - nnz.min(bytes) } else { bytes }
     }
 
-    fn is_far(&self) -> bool {
-        self.inner.is_far()
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
     }
 
     fn cache(&self) -> Option<CacheUse> {

@@ -1,4 +1,4 @@
-//! Reads ahead what opening the objects of an experiment needs, if it lies far away.
+//! Reads ahead what opening the objects of an experiment needs, if it is remote.
 //!
 //! A small experiment is listed as a whole, and the objects on the way to X are read at once, by
 //! the names that SOMA gives them. In a large one each collection's members are read together. The

@@ -45,7 +45,7 @@ struct Root {
 struct RootFiles {
     client: Client,
     storage: Arc<dyn Storage>,
-    /// The same storage, if it is far away: what opening needs is gathered.
+    /// The same storage, if it is remote: what opening needs is gathered.
     gathered: Option<Arc<GatheredStorage>>,
 }
 
@@ -53,7 +53,7 @@ impl RootFiles {
     fn open(uri: &str, config: &Config) -> Result<Self, storage::Error> {
         let client = Client::open(uri, config)?;
         let storage = client.storage("", None, Some(tiledb_native::is_in_fragment))?.storage;
-        // Only storages with requests are far away.
+        // Only storages with requests are remote.
         if storage.request_counts().is_none() {
             return Ok(Self { client, storage, gathered: None });
         }

@@ -356,7 +356,7 @@ impl Storage for Far {
 }
 
 #[test]
-fn a_storage_far_away_is_asked_once_and_for_nothing_ahead() {
+fn a_remote_storage_is_asked_once_and_for_nothing_ahead() {
     let (clock, far) = (Arc::new(AloneClock::default()), Arc::new(Far::default()));
     let rate = NonZeroU64::new(1_000_000).unwrap();
     let limit = Arc::new(ReadLimit::with_clock(rate, Arc::<AloneClock>::clone(&clock)));

@@ -99,14 +99,13 @@ pub(crate) struct SweepArgs {
     /// Blocks read ahead of the one in use
     #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().prefetch_blocks)]
     pub(crate) prefetch_blocks: usize,
-    /// Blocks read at the same time, each by a thread; more than one helps if storage answers slowly
+    /// Blocks read at the same time, each by a thread; several help if storage answers slowly
     #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().read_threads)]
     pub(crate) read_threads: usize,
     /// Batches made ahead of the one in use
     #[arg(long, value_name = "N", default_value_t = PipelineSpec::default().prefetch_batches)]
     pub(crate) prefetch_batches: usize,
-    /// Threads that write one large dense batch together [default: half of the processors, from 2 to
-    /// 8]
+    /// Threads that write a large dense batch together [default: half of the processors, 2 to 8]
     #[arg(long, value_name = "N")]
     pub(crate) batch_threads: Option<usize>,
     /// Memory that a point may use, e.g. 4GiB; limits how much is read ahead [default: no limit]

@@ -134,8 +134,8 @@ mod tests {
         let mut measured = record("native", "dense");
         assert!(!table(std::slice::from_ref(&measured)).contains(ENTROPY_HEADER));
         measured.measured.order_entropy = vec![cell_types()];
-        let told = table(&[measured, record("np.array", "dense")]);
-        assert!(told.contains(ENTROPY_HEADER) && told.contains("cell_type 3.41 / 3.42"), "{told}");
+        let text = table(&[measured, record("np.array", "dense")]);
+        assert!(text.contains(ENTROPY_HEADER) && text.contains("cell_type 3.41 / 3.42"), "{text}");
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Sized<'_> {
     }
 
     fn cells(&self, name: &str) -> Vec<String> {
-        let told = |value: Option<f64>, digits: usize| {
+        let number = |value: Option<f64>, digits: usize| {
             value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
         };
         let values = self.rows.iter().find_map(|row| row.data.total_nnz);
@@ -103,7 +103,7 @@ impl Sized<'_> {
         let failure = self.rows.iter().find(|row| row.measured.status != Status::Ok);
         let epoch = match (secs, failure) {
             (None, Some(row)) => row.measured.status.name().to_owned(),
-            _ => told(secs, 2),
+            _ => number(secs, 2),
         };
         let per = |n: u64, unit: f64| secs.filter(|_| n != 0).map(|secs| secs / n as f64 / unit);
         vec![
@@ -111,10 +111,10 @@ impl Sized<'_> {
             grouped(self.n_cells),
             values.map_or_else(|| "–".to_owned(), grouped),
             epoch,
-            told(per(self.n_cells, 1e-6), 2),
-            told(per(values.unwrap_or(0), 1e-9), 2),
-            told(self.median(|row| row.measured.time_to_first_batch_secs), 2),
-            told(self.megabytes(), 0),
+            number(per(self.n_cells, 1e-6), 2),
+            number(per(values.unwrap_or(0), 1e-9), 2),
+            number(self.median(|row| row.measured.time_to_first_batch_secs), 2),
+            number(self.megabytes(), 0),
         ]
     }
 }
@@ -125,9 +125,9 @@ fn told_lines(name: &str, sizes: &[Sized<'_>]) -> String {
         let known = sizes.iter().filter_map(|size| Some((size.n_cells as f64, figure(size)?)));
         known.collect()
     };
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     if let Some(line) = Line::through(&points(&|size| size.secs())) {
-        told.push(format!(
+        lines.push(format!(
             "\n- {name}: an epoch takes {:.2} s + {:.2} µs per cell; the sizes lie within {:.1} % of that line",
             line.intercept,
             line.slope * 1e6,
@@ -135,14 +135,14 @@ fn told_lines(name: &str, sizes: &[Sized<'_>]) -> String {
         ));
     }
     if let Some(line) = Line::through(&points(&|size| size.megabytes())) {
-        told.push(format!(
+        lines.push(format!(
             "\n- {name}: the peak is {:.0} MB + {:.1} bytes per cell; the sizes lie within {:.1} % of that line",
             line.intercept,
             line.slope * 1e6,
             line.farthest * 100.0
         ));
     }
-    told.concat()
+    lines.concat()
 }
 
 #[cfg(test)]

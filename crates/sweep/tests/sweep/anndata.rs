@@ -52,13 +52,13 @@ fn an_anndata_is_imported_and_laid_out_anew() {
         let layers = ["X", "counts", "dense"];
         let arguments = ["import", source.to_str().unwrap(), &to, "--layers", &layers.join(",")];
         let done = run(folder, &arguments);
-        let told = stderr(&done);
-        assert!(done.status.success(), "{told}");
-        assert!(told.contains(&format!("{to}: 7 cells x 4 genes, ")), "{told}");
-        assert!(told.contains("obsm X_pca: values were rounded to 32-bit floats"), "{told}");
+        let printed = stderr(&done);
+        assert!(done.status.success(), "{printed}");
+        assert!(printed.contains(&format!("{to}: 7 cells x 4 genes, ")), "{printed}");
+        assert!(printed.contains("obsm X_pca: values were rounded to 32-bit floats"), "{printed}");
         let left_out = "not copied: uns pca/variance (it has 1 dimensions of elements of type float64); \
             uns table (its encoding-type is `dataframe`)\n";
-        assert!(told.contains(left_out), "{told}");
+        assert!(printed.contains(left_out), "{printed}");
         let to = folder.join(to);
         for layer in layers {
             assert_eq!(rows(&to, layer), rows(&source, layer), "{layer}");
@@ -88,8 +88,8 @@ fn an_anndata_is_imported_and_laid_out_anew() {
     for (source, words) in [("broken.h5ad", "HDF5"), ("absent.zarr", "absent.zarr")] {
         let refused = run(folder, &["import", source, "other", "-q"]);
         assert_eq!(refused.status.code(), Some(1));
-        let told = stderr(&refused);
-        assert!(told.contains(words) && told.lines().count() == 1, "{told}");
+        let printed = stderr(&refused);
+        assert!(printed.contains(words) && printed.lines().count() == 1, "{printed}");
         assert!(!folder.join("other").exists());
     }
 }
@@ -201,8 +201,8 @@ fn the_only_layer_is_read_without_its_name() {
     {
         let refused = run(folder, command);
         assert_eq!(refused.status.code(), Some(1), "{command:?}");
-        let told = stderr(&refused);
-        assert!(told.contains("name one of counts, dense (--layer"), "{command:?}: {told}");
+        let printed = stderr(&refused);
+        assert!(printed.contains("name one of counts, dense (--layer"), "{command:?}: {printed}");
     }
 }
 

@@ -25,28 +25,28 @@ fn resumed(bed: &Bed, results: &str, arguments: &[&str]) -> (Vec<EpochRecord>, S
 #[test]
 fn what_is_measured_under_the_same_conditions_is_left_out() {
     let bed = Bed::new();
-    let (first, told) = resumed(&bed, "out", &[]);
+    let (first, printed) = resumed(&bed, "out", &[]);
     assert_eq!(first.len(), 2);
-    assert!(told.contains("resume: 0 of 2 points are measured (0 rows"), "{told}");
-    let (again, told) = resumed(&bed, "out", &[]);
+    assert!(printed.contains("resume: 0 of 2 points are measured (0 rows"), "{printed}");
+    let (again, printed) = resumed(&bed, "out", &[]);
     assert_eq!(again, first);
-    assert!(told.contains("resume: 2 of 2 points are measured (2 rows"), "{told}");
+    assert!(printed.contains("resume: 2 of 2 points are measured (2 rows"), "{printed}");
     // More repeats: existing rows count.
-    let (more, told) = resumed(&bed, "out", &["--repeat", "2"]);
-    assert!(told.contains("resume: 2 of 4 points"), "{told}");
+    let (more, printed) = resumed(&bed, "out", &["--repeat", "2"]);
+    assert!(printed.contains("resume: 2 of 4 points"), "{printed}");
     assert_eq!((more.len(), &more[..2]), (4, &first[..]));
     // A second epoch reruns the first, whose row is not added again.
-    let (epochs, told) = resumed(&bed, "out", &["-E", "2"]);
-    assert!(told.contains("it is there already"), "{told}");
+    let (epochs, printed) = resumed(&bed, "out", &["-E", "2"]);
+    assert!(printed.contains("it is there already"), "{printed}");
     assert_eq!(epochs.len(), 6);
     assert!(epochs[4..].iter().all(|row| row.measured.epoch == Some(1)));
     // Other settings have rows of their own.
-    let (other, told) = resumed(&bed, "out", &["--seed", "3"]);
+    let (other, printed) = resumed(&bed, "out", &["--seed", "3"]);
     assert!(
-        told.contains(
+        printed.contains(
             "resume: 0 of 2 points are measured (0 rows under the same conditions, 6 of others)"
         ),
-        "{told}"
+        "{printed}"
     );
     assert_eq!(other.len(), 8);
     // Other data at the same place also has rows of its own.
@@ -63,8 +63,8 @@ fn what_is_measured_under_the_same_conditions_is_left_out() {
         "-q",
     ]);
     assert!(made.status.success());
-    let (_, told) = resumed(&bed, "out", &[]);
-    assert!(told.contains("resume: 0 of 2"), "{told}");
+    let (_, printed) = resumed(&bed, "out", &[]);
+    assert!(printed.contains("resume: 0 of 2"), "{printed}");
     // Without --resume, rows are added as repetitions.
     assert_eq!(bed.sweep("out", &[&GRID[..], &["-q"]].concat()).len(), 12);
 }
@@ -78,8 +78,8 @@ fn memory_that_ran_out_is_left_out_and_what_crashed_is_tried_again() {
         row.measured.status = status;
     }
     append(&bed.path("other"), &kept).unwrap();
-    let (rows, told) = resumed(&bed, "other", &[]);
-    assert!(told.contains("resume: 1 of 2"), "{told}");
+    let (rows, printed) = resumed(&bed, "other", &[]);
+    assert!(printed.contains("resume: 1 of 2"), "{printed}");
     assert_eq!(rows.len(), 3);
     assert_eq!(rows[2].point.chunks_per_block, kept[1].point.chunks_per_block);
 }
@@ -100,8 +100,9 @@ fn two_sweeps_at_once_lose_and_double_nothing() {
     let bed = Bed::new();
     let arguments = [&GRID[..], &["--repeat", "2"]].concat();
     let both: Vec<_> = (0..2).map(|_| bed.start("apart", &arguments)).collect();
-    let told: Vec<Output> = both.into_iter().map(|one| one.wait_with_output().unwrap()).collect();
-    assert!(told.iter().all(|output| output.status.success()), "{told:?}");
+    let printed: Vec<Output> =
+        both.into_iter().map(|one| one.wait_with_output().unwrap()).collect();
+    assert!(printed.iter().all(|output| output.status.success()), "{printed:?}");
     // Without --resume, each sweep measures the whole grid.
     let counts = counted(&read(&bed.path("apart")).unwrap());
     assert_eq!(counts.len(), 4);
@@ -110,8 +111,9 @@ fn two_sweeps_at_once_lose_and_double_nothing() {
     // With --resume, the two sweeps share one pass over the grid.
     let arguments = [&arguments[..], &["--resume"]].concat();
     let both: Vec<_> = (0..2).map(|_| bed.start("together", &arguments)).collect();
-    let told: Vec<Output> = both.into_iter().map(|one| one.wait_with_output().unwrap()).collect();
-    assert!(told.iter().all(|output| output.status.success()), "{told:?}");
+    let printed: Vec<Output> =
+        both.into_iter().map(|one| one.wait_with_output().unwrap()).collect();
+    assert!(printed.iter().all(|output| output.status.success()), "{printed:?}");
     let counts = counted(&read(&bed.path("together")).unwrap());
     assert_eq!(counts.len(), 4);
     assert!(counts.values().all(|n| *n == 1), "{counts:?}");
@@ -136,17 +138,23 @@ fn a_killed_sweep_has_kept_what_it_told_and_goes_on() {
         if let Some(point) = point {
             wait_for("the end of the point", || (!is_running(point)).then_some(()));
         }
-        let told = stderr(&output);
-        let n_told = told.lines().filter(|line| line.starts_with("csr ")).count();
+        let printed = stderr(&output);
+        let n_printed = printed.lines().filter(|line| line.starts_with("csr ")).count();
         let records = read(&bed.path("out")).unwrap();
-        assert!((n_before + n_told..=n_before + n_told + 1).contains(&records.len()), "{told}");
+        assert!(
+            (n_before + n_printed..=n_before + n_printed + 1).contains(&records.len()),
+            "{printed}"
+        );
         n_before = records.len();
     }
     let all = ["sweep", "experiment", "--results", "out", "--config", SMALL_BUFFERS];
     let output = bed.run(&[&all[..], &arguments].concat());
-    let told = stderr(&output);
-    assert!(output.status.success(), "{told}");
-    assert!(told.contains(" of 8 points are measured") && !told.contains("resume: 0 of"), "{told}");
+    let printed = stderr(&output);
+    assert!(output.status.success(), "{printed}");
+    assert!(
+        printed.contains(" of 8 points are measured") && !printed.contains("resume: 0 of"),
+        "{printed}"
+    );
     let counts = counted(&read(&bed.path("out")).unwrap());
     assert!(counts.len() == 8 && counts.values().all(|n| *n == 1), "{counts:?}");
 }
@@ -165,8 +173,8 @@ fn an_interrupted_sweep_goes_on() {
     let output = sweep.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     let before = read(&bed.path("out")).unwrap();
-    let (after, told) = resumed(&bed, "out", &["--repeat", "3"]);
-    assert!(told.contains(&format!("resume: {} of 6", before.len())), "{told}");
+    let (after, printed) = resumed(&bed, "out", &["--repeat", "3"]);
+    assert!(printed.contains(&format!("resume: {} of 6", before.len())), "{printed}");
     assert_eq!((after.len(), &after[..before.len()]), (6, &before[..]));
 }
 
@@ -196,19 +204,22 @@ fn a_full_disk_is_said_and_loses_nothing_that_was_kept() {
     command.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {room_kib}; exec \"$0\" \"$@\""));
     command.arg(sweep.get_program()).args(sweep.get_args()).current_dir(bed.path("."));
     let output = command.stdin(Stdio::null()).output().unwrap();
-    let told = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    let last = told.lines().last().unwrap();
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    let last = printed.lines().last().unwrap();
     assert!(
         last.starts_with("error: ")
             && last.contains("cannot write")
             && last.contains("epochs.parquet"),
-        "{told}"
+        "{printed}"
     );
-    let n_told = told.lines().filter(|line| line.starts_with("csr ")).count();
+    let n_printed = printed.lines().filter(|line| line.starts_with("csr ")).count();
     let records = read(&bed.path("out")).unwrap();
-    assert_eq!((records.len(), &records[..1]), (1 + n_told, &first[..]), "{told}");
-    assert!(last.contains(&format!("{n_told} rows are kept, this one is not: csr 1x64")), "{told}");
+    assert_eq!((records.len(), &records[..1]), (1 + n_printed, &first[..]), "{printed}");
+    assert!(
+        last.contains(&format!("{n_printed} rows are kept, this one is not: csr 1x64")),
+        "{printed}"
+    );
     // Without the limit, the folder accepts rows again.
     assert_eq!(bed.sweep("out", &["-b", "64", "-m", "native", "-q"]).len(), records.len() + 1);
 }

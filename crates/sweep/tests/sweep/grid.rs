@@ -47,7 +47,7 @@ fn a_grid_is_measured_row_by_row() {
             record.run.command
         );
     }
-    let told: Vec<String> = records
+    let printed: Vec<String> = records
         .iter()
         .map(|r| {
             format!(
@@ -60,11 +60,11 @@ fn a_grid_is_measured_row_by_row() {
         })
         .collect();
     assert_eq!(
-        told[..4],
+        printed[..4],
         ["np.array 1x64 0", "np.array 1x64 1", "scipy.csr 1x64 0", "scipy.csr 1x64 1"]
     );
     assert_eq!(
-        told[12..],
+        printed[12..],
         [
             "np.array 1x100 0",
             "np.array 1x100 1",
@@ -81,10 +81,10 @@ fn the_table_and_the_files_are_shown() {
     let bed = Bed::new();
     let output = bed.run(&["sweep", "--uri", "experiment", "-b", "100", "-m", "native,np"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(told.contains("csr") && told.contains("np.array"), "{told}");
-    let files: Vec<&str> = told.lines().filter(|line| line.starts_with("results/")).collect();
-    assert_eq!(files.len(), 4, "{told}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("csr") && printed.contains("np.array"), "{printed}");
+    let files: Vec<&str> = printed.lines().filter(|line| line.starts_with("results/")).collect();
+    assert_eq!(files.len(), 4, "{printed}");
     assert!(files.iter().all(|file| 0 < fs::metadata(bed.path(file)).unwrap().len()));
     let progress = stderr(&output);
     assert!(
@@ -265,10 +265,13 @@ fn bad_input_is_one_line_and_loses_nothing() {
         }
         all.extend(arguments);
         let output = bed.run(&all);
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
-        assert_eq!(told.lines().count(), 1, "{arguments:?}: {told}");
-        assert!(told.starts_with("error: ") && told.contains(expect), "{arguments:?}: {told}");
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {printed}");
+        assert_eq!(printed.lines().count(), 1, "{arguments:?}: {printed}");
+        assert!(
+            printed.starts_with("error: ") && printed.contains(expect),
+            "{arguments:?}: {printed}"
+        );
         assert!(output.stdout.is_empty());
     }
     assert_eq!(read(&bed.path("kept")).unwrap(), before);
@@ -347,8 +350,8 @@ fn the_readers_are_compared() {
     };
     let output = bench(&["--repetitions", "2", "--reads", "4x16,10x1,whole"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    let told = String::from_utf8_lossy(&output.stdout);
-    let (first, table) = told.split_once('\n').unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let (first, table) = printed.split_once('\n').unwrap();
     assert!(first.starts_with("RNA/raw of experiment: 200 cells x 300 genes"), "{first}");
     for (kind, reads) in [("4x16", "4 x 50"), ("10x1", "1 x 10"), ("whole", "1 x 200")] {
         let row = table.lines().find(|line| line.starts_with(&format!("| {kind} "))).unwrap();
@@ -377,11 +380,13 @@ fn generate_and_import_refuse_what_cannot_be() {
         (&["import", "experiment", "imported", "-q"], "experiment"),
     ] {
         let output = bed.run(arguments);
-        let told = stderr(&output);
+        let printed = stderr(&output);
         assert!(!output.status.success(), "{arguments:?}");
         assert!(
-            told.lines().count() == 1 && told.starts_with("error: ") && told.contains(expect),
-            "{arguments:?}: {told}"
+            printed.lines().count() == 1
+                && printed.starts_with("error: ")
+                && printed.contains(expect),
+            "{arguments:?}: {printed}"
         );
         assert!(!bed.path("other").exists() && !bed.path("imported").exists());
     }
@@ -391,14 +396,16 @@ fn generate_and_import_refuse_what_cannot_be() {
 fn help_is_plain_text_where_nobody_reads_it_on_a_terminal() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_sweep")).args(["sweep", "--help"]).output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && told.contains("Usage: cargo xtask sweep [OPTIONS]"),
-        "{told}"
+        output.status.success() && printed.contains("Usage: cargo xtask sweep [OPTIONS]"),
+        "{printed}"
     );
     assert!(
-        told.contains("BLOCK / [A,B]") && !told.contains('\u{1b}') && !told.contains("--revision"),
-        "{told}"
+        printed.contains("BLOCK / [A,B]")
+            && !printed.contains('\u{1b}')
+            && !printed.contains("--revision"),
+        "{printed}"
     );
 }
 

@@ -29,8 +29,8 @@ fn each_size_is_generated_swept_and_told() {
     let measured: Vec<_> =
         rows.iter().map(|row| (row.data.total_rows, row.point.chunks_per_block)).collect();
     assert_eq!(measured, [(200, 8), (200, 4), (400, 8), (400, 4), (600, 8), (600, 4)]);
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(told.ends_with("out/growth.md\n"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(printed.ends_with("out/growth.md\n"), "{printed}");
     let report = fs::read_to_string(folder.join("out/growth.md")).unwrap();
     for expect in ["--cells 600,200,400", "| csr 4x16 b32 dense, native, warm", "µs per cell"] {
         assert!(report.contains(expect), "{expect}: {report}");
@@ -71,9 +71,9 @@ fn what_cannot_be_is_told() {
         (&["--cells", "100"], &["-M", "from=s3://a:b'c@d/e"], "from=s3://d/e behind -- may hold"),
     ] {
         let output = growth(folder, arguments, sweep);
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.lines().last().unwrap().contains(expect), "{told}");
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{printed}");
+        assert!(printed.lines().last().unwrap().contains(expect), "{printed}");
         // Nothing was started.
         let is_refused = expect.contains("may hold");
         assert!(!is_refused || !folder.join("data").join("growth-100x200-seed0").exists());

@@ -104,7 +104,7 @@ fn started(folder: &Path, words: &[&str]) -> Command {
 
 /// Runs the commands of a block and returns their output.
 fn run(folder: &Path, block: &Block) -> String {
-    let mut told = String::new();
+    let mut printed = String::new();
     for command in commands(block).unwrap() {
         let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
         let output = started(folder, &words).envs(command.variables).output().unwrap();
@@ -117,16 +117,20 @@ fn run(folder: &Path, block: &Block) -> String {
             words.join(" "),
             output.status
         );
-        told.push_str(&both);
+        printed.push_str(&both);
     }
-    told
+    printed
 }
 
 /// Checks that the words the page shows were printed; numbers depend on the machine.
-fn check_shown(block: &Block, told: &str) {
+fn check_shown(block: &Block, printed: &str) {
     let is_word = |part: &&str| 4 <= part.chars().count();
     for word in block.text.split(|c: char| !c.is_alphabetic()).filter(is_word) {
-        assert!(told.contains(word), "docs/guide.md:{}: {word} is not in\n{told}", block.line);
+        assert!(
+            printed.contains(word),
+            "docs/guide.md:{}: {word} is not in\n{printed}",
+            block.line
+        );
     }
 }
 
@@ -147,11 +151,11 @@ fn every_command_runs_and_gives_what_the_page_says() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     write_matrix(&folder.join("filtered_feature_bc_matrix"));
-    let mut told = String::new();
+    let mut printed = String::new();
     for block in blocks(&text).unwrap() {
         match block.kind.as_str() {
-            "sh" => told = run(folder, &block),
-            "text" => check_shown(&block, &told),
+            "sh" => printed = run(folder, &block),
+            "text" => check_shown(&block, &printed),
             "sh no-run" => {
                 for command in commands(&block).unwrap() {
                     let is_remote = |word: &String| word.contains("://");

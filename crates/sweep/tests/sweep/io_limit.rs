@@ -40,9 +40,9 @@ fn a_rate_is_held_and_told_with_each_row() {
     let limited = ["--io-limit", "2MB/s", "-m", "native,scipy.csr", "-E", "2"];
     let output = sweep(folder.path(), &limited);
     assert!(output.status.success(), "{}", stderr(&output));
-    let told = stderr(&output);
-    assert!(told.contains("reading is held to 2.0 MB/s by bucket, which counts"), "{told}");
-    assert!(told.contains(" GB peak, read at "), "{told}");
+    let printed = stderr(&output);
+    assert!(printed.contains("reading is held to 2.0 MB/s by bucket, which counts"), "{printed}");
+    assert!(printed.contains(" GB peak, read at "), "{printed}");
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(table.contains("native, warm, 2.0 MB/s by bucket"), "{table}");
     let rows = rows(folder.path());
@@ -104,9 +104,9 @@ fn what_cannot_be_held_is_refused_in_a_line_before_anything_is_measured() {
         } else {
             sweep(folder.path(), arguments)
         };
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains(expect) && told.lines().count() == 1, "{told}");
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{printed}");
+        assert!(printed.contains(expect) && printed.lines().count() == 1, "{printed}");
         assert!(rows(folder.path()).is_empty());
     }
 }
@@ -119,18 +119,21 @@ fn libtiledb_is_held_by_the_kernel_or_not_at_all() {
     let folder = generated();
     let output =
         sweep(folder.path(), &["--io-limit", "20MB/s", "--reader", "libtiledb", "-m", "native"]);
-    let (told, rows) = (stderr(&output), rows(folder.path()));
+    let (printed, rows) = (stderr(&output), rows(folder.path()));
     if output.status.success() {
-        assert!(told.contains("reading is held to 20.0 MB/s by kernel"), "{told}");
+        assert!(printed.contains("reading is held to 20.0 MB/s by kernel"), "{printed}");
         let EpochRecord { point, measured, .. } = &rows[0];
         let held = (point.reader.as_str(), point.settings.get("io_limit_by"), point.cache.as_str());
         assert_eq!(held, ("libtiledb", Some("kernel"), "unknown"));
         assert!(measured.io_bytes.is_some() && measured.io_secs == measured.elapsed);
         assert!(!groups_left(), "a control group is left behind");
     } else {
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains("the kernel's limit cannot be had: ") && rows.is_empty(), "{told}");
-        assert_eq!(told.lines().count(), 1, "{told}");
+        assert_eq!(output.status.code(), Some(2), "{printed}");
+        assert!(
+            printed.contains("the kernel's limit cannot be had: ") && rows.is_empty(),
+            "{printed}"
+        );
+        assert_eq!(printed.lines().count(), 1, "{printed}");
     }
 }
 

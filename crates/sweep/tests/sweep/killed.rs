@@ -209,8 +209,8 @@ impl Writing {
         let had_leftover = self.partial().exists();
         let done = self.run();
         assert!(done.status.success(), "{}", stderr(&done));
-        let told = stderr(&done).contains("had left there is removed");
-        assert_eq!(told, had_leftover, "{}", stderr(&done));
+        let printed = stderr(&done).contains("had left there is removed");
+        assert_eq!(printed, had_leftover, "{}", stderr(&done));
         assert_eq!(contents(&self.target()), Some(self.writes));
         assert_eq!(self.beside(), ["data"]);
     }

@@ -37,13 +37,13 @@ fn repeats_go_round_the_grid_and_stand_together_in_the_table() {
                 rows.iter().filter(|row| row.point.chunks_per_block == point["chunks_per_block"]);
             of_point.map(|row| row.measured.samples_per_sec.unwrap())
         };
-        let told = &point["samples_per_sec"];
-        assert_eq!(told["n"], 6);
-        assert_eq!(told["max"].as_f64(), speeds().reduce(f64::max));
-        assert_eq!(told["min"].as_f64(), speeds().reduce(f64::min));
-        let median = told["median"].as_f64().unwrap();
+        let printed = &point["samples_per_sec"];
+        assert_eq!(printed["n"], 6);
+        assert_eq!(printed["max"].as_f64(), speeds().reduce(f64::max));
+        assert_eq!(printed["min"].as_f64(), speeds().reduce(f64::min));
+        let median = printed["median"].as_f64().unwrap();
         assert_eq!(speeds().filter(|speed| *speed < median).count(), 3);
-        assert!(told["median_absolute_deviation"].as_f64().is_some());
+        assert!(printed["median_absolute_deviation"].as_f64().is_some());
         assert_eq!(point["stages"].as_array().unwrap().len(), 6);
     }
 }
@@ -148,8 +148,8 @@ fn the_consumer_is_busy_as_long_as_it_works() {
     for (label, words) in [("linear:absent", "absent"), ("linear:raw_mean_nnz", "no classes")] {
         let output = bed.run(&["sweep", "experiment", "-b", "50", "-q", "--consumer", label]);
         assert_eq!(output.status.code(), Some(1));
-        let told = stderr(&output);
-        assert!(told.contains(words) && told.lines().count() == 1, "{told}");
+        let printed = stderr(&output);
+        assert!(printed.contains(words) && printed.lines().count() == 1, "{printed}");
     }
 }
 
@@ -182,18 +182,25 @@ fn a_point_over_its_memory_is_a_row_and_the_sweep_goes_on() {
         "--config",
         crate::bed::SMALL_BUFFERS,
     ]);
-    let told = stderr(&output);
+    let printed = stderr(&output);
     // Running out of memory is a result, not a failure.
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    assert_eq!(output.status.code(), Some(0), "{printed}");
     let records = read(&bed.path("out")).unwrap();
     let [large, small] = &records[..] else { panic!("{records:?}") };
-    assert_eq!((large.measured.status, small.measured.status), (Status::Oom, Status::Ok), "{told}");
+    assert_eq!(
+        (large.measured.status, small.measured.status),
+        (Status::Oom, Status::Ok),
+        "{printed}"
+    );
     assert_eq!(large.measured.message.as_ref().unwrap().lines().count(), 1);
     for record in &records {
         assert_eq!(record.point.reader, "native");
         assert_eq!(record.point.settings.number("point_memory_limit"), Some(600 << 20));
         let by = record.point.settings.get("point_memory_limit_by").unwrap();
-        assert!(told.contains(&format!("memory of a point: 600.0 MiB at most, by {by}")), "{told}");
+        assert!(
+            printed.contains(&format!("memory of a point: 600.0 MiB at most, by {by}")),
+            "{printed}"
+        );
     }
 }
 

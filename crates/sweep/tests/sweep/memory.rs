@@ -36,7 +36,7 @@ fn a_limit_on_memory_holds_and_one_that_cannot_is_refused() {
 
     let refused = run(folder, &[&sweep[..], &points, &["--memory", "100MiB"]].concat());
     assert!(!refused.status.success());
-    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(told.contains("--memory 100.0 MiB is too little"), "{told}");
+    let printed = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(printed.contains("--memory 100.0 MiB is too little"), "{printed}");
     assert_eq!(read(&folder.join("results")).unwrap().len(), 2, "nothing was measured");
 }

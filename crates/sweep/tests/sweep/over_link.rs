@@ -126,8 +126,8 @@ fn a_link_takes_local_data_only() {
         ),
     ] {
         let output = bed.run(arguments);
-        let told = stderr(&output);
-        assert!(output.status.code() == Some(code) && told.contains(part), "{told}");
+        let printed = stderr(&output);
+        assert!(output.status.code() == Some(code) && printed.contains(part), "{printed}");
     }
 }
 
@@ -137,8 +137,8 @@ fn readers_are_compared_over_a_link() {
     let arguments = ["bench-readers", "experiment", "--reads", "2x16,whole", "--repetitions", "1"];
     let output = bed.run(&[&arguments[..], &["--link", "1ms", "-q"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(told.contains("read over a link of 1ms, whose server"), "{told}");
-    let asked: Vec<&str> = told.lines().filter(|line| line.contains("| native    |")).collect();
-    assert_eq!(asked.len(), 2, "{told}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("read over a link of 1ms, whose server"), "{printed}");
+    let asked: Vec<&str> = printed.lines().filter(|line| line.contains("| native    |")).collect();
+    assert_eq!(asked.len(), 2, "{printed}");
 }

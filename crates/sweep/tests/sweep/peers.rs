@@ -97,9 +97,9 @@ impl Succeeds for Command {
     #[track_caller]
     fn output_ok(mut self) -> String {
         let output = self.output().unwrap();
-        let told = stderr(&output);
-        assert!(output.status.success(), "{told}");
-        told
+        let printed = stderr(&output);
+        assert!(output.status.success(), "{printed}");
+        printed
     }
 }
 
@@ -165,8 +165,8 @@ fn loaders_run_in_turn_and_every_epoch_is_a_row() {
         assert!(readme.contains(expect), "{expect}: {readme}");
     }
     assert!(!readme.contains("--environment") && !readme.contains("--scripts"), "{readme}");
-    let told = String::from_utf8_lossy(&output.stdout);
-    assert!(told.contains("| over |") && told.contains("out/README.md"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("| over |") && printed.contains("out/README.md"), "{printed}");
 }
 
 #[test]
@@ -178,8 +178,8 @@ fn what_delivers_other_cells_or_values_is_not_compared() {
     ] {
         let of_dense = [fault, "FAULT_FORM=dense"];
         let output = bed.peers(&of_dense, &[&WORKS[..], &["--repetitions", "1"]].concat());
-        let told = fails(output, expect);
-        assert!(told.contains("missing: dense-all-8x4: fake: not compared"), "{told}");
+        let printed = fails(output, expect);
+        assert!(printed.contains("missing: dense-all-8x4: fake: not compared"), "{printed}");
         // The other work is compared.
         let forms: Vec<_> = bed.rows().into_iter().map(|row| row.point.form).collect();
         assert_eq!(forms, ["csr", "csr"]);
@@ -192,10 +192,10 @@ fn what_delivers_other_cells_or_values_is_not_compared() {
 #[track_caller]
 fn fails(mut comparison: Command, expect: &str) -> String {
     let output = comparison.output().unwrap();
-    let told = stderr(&output);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains(expect), "{told}");
-    told
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{printed}");
+    assert!(printed.contains(expect), "{printed}");
+    printed
 }
 
 #[test]
@@ -264,8 +264,8 @@ fn a_peer_that_converts_is_measured_at_its_own_settings_too() {
     let bed = Bed::new();
     let arguments = [&CSR_WORKS[..], &["--repetitions", "1"]].concat();
     let output = bed.peers(&[CONVERTS], &arguments).output().unwrap();
-    let told = stderr(&output);
-    assert!(output.status.success(), "{told}");
+    let printed = stderr(&output);
+    assert!(output.status.success(), "{printed}");
     let rows = bed.rows();
     let sides: Vec<(&str, &str, u64)> = rows
         .iter()
@@ -279,10 +279,10 @@ fn a_peer_that_converts_is_measured_at_its_own_settings_too() {
     assert_eq!(
         sides,
         [own, own, ours, documented, own_8, own_8, ("fake", "fake", 8), own, own],
-        "{told}"
+        "{printed}"
     );
     assert!(rows[1].data.uri.contains("copies/somafeed-relaid-"), "{}", rows[1].data.uri);
-    assert!(rows.iter().all(|row| row.measured.n_rows == Some(200)), "{told}");
+    assert!(rows.iter().all(|row| row.measured.n_rows == Some(200)), "{printed}");
     let readme = bed.readme();
     for expect in [
         "- skipped: csr-all-4x8: fake documented: its settings are its own, measured with csr-all-8x4",
@@ -327,10 +327,10 @@ fn a_peer_that_cannot_be_had_is_skipped_and_said() {
     let arguments =
         [&CSR_WORKS[..2], &["--repetitions", "1", "--unavailable", "third=needs Python 3.99"]]
             .concat();
-    let told = bed.peers(&[], &arguments).output_ok();
+    let printed = bed.peers(&[], &arguments).output_ok();
     assert!(
-        told.contains("skipped: third: its environment could not be made: needs Python 3.99"),
-        "{told}"
+        printed.contains("skipped: third: its environment could not be made: needs Python 3.99"),
+        "{printed}"
     );
     assert_eq!(bed.rows().len(), 2);
     assert!(bed.readme().contains("- skipped: third: "));
@@ -352,8 +352,8 @@ fn a_conversion_that_is_killed_is_made_again() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    let told = bed.peers(&[CONVERTS], &arguments).output_ok();
-    assert!(told.contains("fake: made its copy"), "{told}");
+    let printed = bed.peers(&[CONVERTS], &arguments).output_ok();
+    assert!(printed.contains("fake: made its copy"), "{printed}");
 }
 
 #[test]
@@ -380,9 +380,9 @@ fn what_cannot_be_is_told_in_a_line_before_anything_runs() {
         (&["fake", "--uri", "experiment", "--layer", "none", "--check"], 1, "none"),
     ] {
         let output = bed.command(&[&base[..], arguments].concat()).output().unwrap();
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(code), "{told}");
-        assert!(told.contains(expect) && told.lines().count() == 1, "{told}");
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{printed}");
+        assert!(printed.contains(expect) && printed.lines().count() == 1, "{printed}");
         assert!(!bed.path("out/epochs.parquet").exists() && !bed.path("log").exists());
     }
     let output = bed

@@ -67,18 +67,18 @@ fn stderr(output: &Output) -> String {
 fn lines(mut command: Command) -> Vec<Value> {
     let output = command.arg("--json").output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
-    let told = String::from_utf8(output.stdout).unwrap();
-    told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let printed = String::from_utf8(output.stdout).unwrap();
+    printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// Checks that a command fails with this code, a one-line error and no report.
 #[track_caller]
 fn fails(mut command: Command, code: i32, expect: &str) {
     let output = command.output().unwrap();
-    let told = stderr(&output);
-    assert_eq!(output.status.code(), Some(code), "{told}");
-    let error: Vec<&str> = told.lines().filter(|line| line.starts_with("error: ")).collect();
-    assert!(error.len() == 1 && error[0].contains(expect), "{told}");
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(code), "{printed}");
+    let error: Vec<&str> = printed.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert!(error.len() == 1 && error[0].contains(expect), "{printed}");
     assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 

@@ -22,16 +22,16 @@ fn what_it_came_to_is_told_as_json_and_as_text() {
     example(folder.path());
     let out = run(folder.path(), &["relayout", "x", "y", "--shuffle", "3", "--json", "-q"]);
     assert!(out.status.success() && out.stderr.is_empty(), "{out:?}");
-    let told: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let printed: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(
-        (&told["uri"], &told["cells"], &told["genes"]),
+        (&printed["uri"], &printed["cells"], &printed["genes"]),
         (&"y".into(), &300.into(), &200.into())
     );
-    assert_eq!((&told["shuffle_seed"], &told["chunk_rows"]), (&3.into(), &64.into()));
-    assert_eq!(told["codec"], told["measured"][0]["codec"]);
+    assert_eq!((&printed["shuffle_seed"], &printed["chunk_rows"]), (&3.into(), &64.into()));
+    assert_eq!(printed["codec"], printed["measured"][0]["codec"]);
     for speed in ["before", "after"] {
         for kind in ["chunk_rows_per_second", "single_rows_per_second"] {
-            assert!(told[speed][kind].as_f64().unwrap() > 0.0, "{told}");
+            assert!(printed[speed][kind].as_f64().unwrap() > 0.0, "{printed}");
         }
     }
     assert!(folder.path().join("y/ms/RNA/X/raw").is_dir());

@@ -68,10 +68,10 @@ fn files_are_told_and_what_was_there_stays() {
 #[track_caller]
 fn check_refused(folder: &Path, arguments: &[&str], code: i32, expect: &str) {
     let output = report(folder, arguments);
-    let told = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{told}");
-    assert!(told.starts_with("error: ") && told.lines().count() == 1, "{told}");
-    assert!(told.contains(expect), "{told}");
+    let printed = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{printed}");
+    assert!(printed.starts_with("error: ") && printed.lines().count() == 1, "{printed}");
+    assert!(printed.contains(expect), "{printed}");
 }
 
 #[test]
@@ -103,6 +103,6 @@ fn help_has_an_example() {
     let folder = tempfile::tempdir().unwrap();
     let output = report(folder.path(), &["--help"]);
     assert!(output.status.success());
-    let told = text(&output.stdout);
-    assert!(told.contains("cargo xtask report results/before results/after --out"), "{told}");
+    let printed = text(&output.stdout);
+    assert!(printed.contains("cargo xtask report results/before results/after --out"), "{printed}");
 }

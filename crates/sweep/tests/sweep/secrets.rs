@@ -192,9 +192,9 @@ fn what_fails_is_said_without_secrets() {
     for arguments in all {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let output = bed.command(&arguments).output().unwrap();
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
-        assert!(told.contains("error: ") && !told.contains(MARK), "{arguments:?}: {told}");
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {printed}");
+        assert!(printed.contains("error: ") && !printed.contains(MARK), "{arguments:?}: {printed}");
         assert!(!String::from_utf8_lossy(&output.stdout).contains(MARK));
     }
 }
@@ -257,11 +257,11 @@ fn an_error_of_the_store_is_said_without_the_session_of_the_environment() {
         }
         command.env("HOME", &home).env("AWS_EC2_METADATA_DISABLED", "true");
         let output = command.envs(variables.iter().copied()).output().unwrap();
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{told}");
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{printed}");
         assert!(
-            told.contains("The token *** of *** has expired") && !told.contains(MARK),
-            "{told}"
+            printed.contains("The token *** of *** has expired") && !printed.contains(MARK),
+            "{printed}"
         );
     }
 }
@@ -292,9 +292,9 @@ fn a_setting_that_is_refused_is_named_and_not_shown() {
     ] {
         let all = [&["sweep", "--results", "out"], arguments].concat();
         let output = bed.command(&all).current_dir(bed.path("")).output().unwrap();
-        let told = stderr(&output);
-        assert!(!output.status.success(), "{arguments:?}: {told}");
-        assert!(told.contains(name) && !told.contains(MARK), "{arguments:?}: {told}");
+        let printed = stderr(&output);
+        assert!(!output.status.success(), "{arguments:?}: {printed}");
+        assert!(printed.contains(name) && !printed.contains(MARK), "{arguments:?}: {printed}");
     }
 }
 

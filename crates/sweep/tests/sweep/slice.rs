@@ -43,33 +43,36 @@ fn what_was_taken_is_told_as_text_and_as_json() {
     let folder = folder.path();
     let done = slice(folder, &["-v", "50", "--joinids", "200..250,10,10..20"]);
     assert!(done.status.success() && done.stdout.is_empty());
-    let told = stderr(&done);
-    assert!(told.contains("to: 60 cells x 50 genes, ") && told.contains(" cells/s)"), "{told}");
+    let printed = stderr(&done);
+    assert!(
+        printed.contains("to: 60 cells x 50 genes, ") && printed.contains(" cells/s)"),
+        "{printed}"
+    );
     assert_eq!(shape(&folder.join("to")), (60, 50));
 
     fs::write(folder.join("genes"), "SYN7\n\n  SYN3 \nSYN100\n").unwrap();
     let done = slice(folder, &["-f", "-q", "--json", "--genes", "genes", "-S", "-e", "1"]);
     assert!(done.status.success(), "{}", stderr(&done));
     assert!(done.stderr.is_empty(), "{}", stderr(&done));
-    let told: Value = serde_json::from_slice(&done.stdout).unwrap();
-    assert_eq!(told["uri"], "to");
-    assert_eq!((&told["genes"], &told["datasets"]), (&3.into(), &1.into()));
+    let printed: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(printed["uri"], "to");
+    assert_eq!((&printed["genes"], &printed["datasets"]), (&3.into(), &1.into()));
     for number in ["cells", "nnz", "bytes", "seconds", "cells_per_second"] {
-        assert!(told[number].as_f64().unwrap() > 0.0, "{told}");
+        assert!(printed[number].as_f64().unwrap() > 0.0, "{printed}");
     }
-    assert_eq!(shape(&folder.join("to")), (told["cells"].as_u64().unwrap(), 3));
+    assert_eq!(shape(&folder.join("to")), (printed["cells"].as_u64().unwrap(), 3));
 }
 
 #[test]
 fn bad_command_lines_are_one_line_and_leave_nothing() {
     let folder = bed();
     let folder = folder.path();
-    let check = |arguments: &[&str], code: i32, told: &str| {
+    let check = |arguments: &[&str], code: i32, printed: &str| {
         let failed = slice(folder, arguments);
         let error = stderr(&failed);
         assert_eq!(failed.status.code(), Some(code), "{arguments:?}: {error}");
         let last = error.lines().last().unwrap_or_default();
-        assert!(last.starts_with("error: ") && last.contains(told), "{arguments:?}: {error}");
+        assert!(last.starts_with("error: ") && last.contains(printed), "{arguments:?}: {error}");
         assert!(!folder.join("to").exists() && !folder.join("to.partial").exists());
     };
     check(&["-s", "3", "-e", "3"], 2, "leave no data set");

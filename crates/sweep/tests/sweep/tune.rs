@@ -106,7 +106,7 @@ fn tables_and_settings_are_printed_and_nothing_is_run_when_not_asked_for() {
     let few = ["--entropy", "none", "--no-verify", "--reader", "native", "--batch-form", "csr"];
     let output = tune(folder, &[&few[..], &["-v", "100", "--obs-filter", "nnz > 1"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     for expect in [
         "Speed against memory, however random it is",
         "proposal: ",
@@ -116,9 +116,12 @@ fn tables_and_settings_are_printed_and_nothing_is_run_when_not_asked_for() {
         "ReaderChoice::Native",
         "out/epochs.parquet",
     ] {
-        assert!(told.contains(expect), "{expect}: {told}");
+        assert!(printed.contains(expect), "{expect}: {printed}");
     }
-    assert!(!told.contains("Verified") && !told.contains("Speed against entropy"), "{told}");
+    assert!(
+        !printed.contains("Verified") && !printed.contains("Speed against entropy"),
+        "{printed}"
+    );
     let rows = read(&folder.join("out")).unwrap();
     assert!(
         rows.iter().all(|row| row.run.metadata["tune"] != "verification" && row.data.n_cols == 100)
@@ -163,13 +166,16 @@ fn what_cannot_be_is_told() {
         (&["--memory", "50MB", "--reader", "native"], 1, "nothing fits --memory"),
     ] {
         let output = tune(folder, arguments);
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(code), "{told}");
-        let last = told.lines().last().unwrap();
-        assert!(last.starts_with("error: ") && last.contains(expect), "{expect}: {told}");
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{printed}");
+        let last = printed.lines().last().unwrap();
+        assert!(last.starts_with("error: ") && last.contains(expect), "{expect}: {printed}");
     }
     // The error names enough memory, and the command succeeds with it.
     let output = tune(folder, &["--memory", "50MB", "--reader", "native", "-q"]);
-    let told = stderr(&output);
-    assert!(told.contains("the least for it is ") && told.contains("runs in less than"), "{told}");
+    let printed = stderr(&output);
+    assert!(
+        printed.contains("the least for it is ") && printed.contains("runs in less than"),
+        "{printed}"
+    );
 }

@@ -53,8 +53,8 @@ impl XReader for Typed {
         self.inner.working_bytes(nnz, genes, form)
     }
 
-    fn is_far(&self) -> bool {
-        self.inner.is_far()
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
     }
 
     fn cache(&self) -> Option<CacheUse> {

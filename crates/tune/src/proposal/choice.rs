@@ -283,9 +283,9 @@ mod tests {
     fn what_would_do_is_said() {
         let candidates = [candidate((10, 900_000, 3)), candidate((20, 90_000, 1))];
         let why = |memory, bits| choose(&candidates, &goal(memory, bits)).unwrap_err().to_string();
-        let told = why(200_000, 2);
+        let reason = why(200_000, 2);
         assert_eq!(
-            told,
+            reason,
             "nothing fits --memory 195.3 KiB with 2.000 bits of entropy; the least for it is 976.6 KiB (128x64, 1 ahead); \
              the best entropy in that memory is 1.000 bits (128x64, 1 ahead)"
         );

@@ -45,12 +45,12 @@ fn csr(matrix: &str, experiment: u64, n_rows: u64, n_columns: u64) -> CsrBuffers
     csr
 }
 
-/// A reader that says that it is far away if the number of rows is odd, so that matrices are read
+/// A reader that says that it is remote if the number of rows is odd, so that matrices are read
 /// at the same time.
 fn reader(matrix: &str, experiment: u64, n_rows: u64, n_columns: u64) -> Arc<CountedReader> {
     let reader = MemoryReader::new(csr(matrix, experiment, n_rows, n_columns)).unwrap();
     let mut reader = CountedReader::new(reader, 0);
-    reader.is_far = n_rows % 2 == 1;
+    reader.is_remote = n_rows % 2 == 1;
     Arc::new(reader)
 }
 

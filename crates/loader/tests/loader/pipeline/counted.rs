@@ -25,8 +25,8 @@ pub(crate) struct CountedReader {
     working_bytes: u64,
     /// Whether it knows its number of values.
     pub(crate) knows_nnz: bool,
-    /// Whether it says that it is far away.
-    pub(crate) is_far: bool,
+    /// Whether it says that it is remote.
+    pub(crate) is_remote: bool,
 }
 
 impl CountedReader {
@@ -40,7 +40,7 @@ impl CountedReader {
             allowed: Mutex::default(),
             working_bytes,
             knows_nnz: true,
-            is_far: false,
+            is_remote: false,
         }
     }
 
@@ -87,8 +87,8 @@ impl XReader for CountedReader {
         self.working_bytes
     }
 
-    fn is_far(&self) -> bool {
-        self.is_far
+    fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     fn cache(&self) -> Option<CacheUse> {

@@ -12,7 +12,7 @@ fn open(server: &LinkServer) -> Experiment {
 }
 
 /// The latency is longer than it takes to send what is sent at once, so that requests of which each
-/// follows from an answer are told from others.
+/// follows from an answer are distinguished from others.
 #[test]
 fn the_first_batch_takes_few_rounds() {
     let folder = tempfile::tempdir().unwrap();

@@ -38,7 +38,7 @@ fn check(server: &Server, open: impl Fn() -> Result<Experiment, Error>) {
         for layer in ["X", "counts", "dense"] {
             let [here, there] = [&here, &there].map(|of| of.x(layer).unwrap());
             let [here, there] = [here, there].map(|x| x.reader(ReaderChoice::Auto).unwrap());
-            assert!(there.is_far() && !here.is_far());
+            assert!(there.is_remote() && !here.is_remote());
             let mut rows = CsrBuffers::default();
             let all = RowRanges::new(vec![0..here.n_rows()]).unwrap();
             here.read_csr(&all, &GeneSelection::All, &mut rows).unwrap();

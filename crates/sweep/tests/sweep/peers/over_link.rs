@@ -48,7 +48,7 @@ fn copies_are_made_here_and_read_over_the_link() {
 fn a_peer_that_reads_local_files_only_is_left_out() {
     let bed = Bed::new();
     let output = bed.peers(&["CONVERTS=1"], &LINK).output().unwrap();
-    let told = super::stderr(&output);
-    assert!(told.contains("skipped: fake: it reads a local disk only"), "{told}");
+    let printed = super::stderr(&output);
+    assert!(printed.contains("skipped: fake: it reads a local disk only"), "{printed}");
     assert!(!bed.path("copies").exists(), "a copy was made for nothing");
 }

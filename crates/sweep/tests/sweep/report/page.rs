@@ -41,8 +41,8 @@ fn check_hover(browser: &mut Browser) {
     browser.point_at(number(&mark[0]), number(&mark[1]));
     let tip = browser.eval("tip.hidden ? '' : tip.innerText");
     let id = browser.eval("state.chosen.id").as_u64().unwrap();
-    let told = browser.eval(&format!("nameOf(points[{id}])"));
-    assert!(tip.as_str().unwrap().starts_with(told.as_str().unwrap()), "{tip} {told}");
+    let printed = browser.eval(&format!("nameOf(points[{id}])"));
+    assert!(tip.as_str().unwrap().starts_with(printed.as_str().unwrap()), "{tip} {printed}");
     let speed = browser.eval("number(median(state.chosen, 'samples_per_sec'), 'samples_per_sec')");
     assert!(tip.as_str().unwrap().contains(speed.as_str().unwrap()), "{tip} {speed}");
     let row = browser.eval(&format!(
@@ -170,13 +170,13 @@ fn a_link_shows_the_same_again_and_keys_and_copies_work() {
     for kind in ["tsv", "markdown", "csv"] {
         browser.eval("document.getElementById('copied').textContent = ''");
         browser.click(&format!("[data-copy={kind}]"));
-        let told = browser.eval(
+        let printed = browser.eval(
             "new Promise((done) => {
                 const look = () => copied.textContent ? done(copied.textContent) : setTimeout(look, 20);
                 look();
             })",
         );
-        assert_eq!(told, format!("{rows} rows copied"));
+        assert_eq!(printed, format!("{rows} rows copied"));
         let lines = browser.eval(&format!("tableText('{kind}').split('\\n').length"));
         let expected = number(&rows) + if kind == "markdown" { 2.0 } else { 1.0 };
         assert_eq!(number(&lines), expected, "{kind}");
