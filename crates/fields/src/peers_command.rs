@@ -103,8 +103,8 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         check: false,
     };
     let own = |name: &str, point: Point| (name.to_owned(), point);
-    let ahead = Point { workers: 1, queue: 1, ..point.clone() };
-    let floor = Point { strategy: Strategy::PlainRead, ..point.clone() };
+    let ahead = Point { workers: 1, queue: 1, ..point };
+    let floor = Point { strategy: Strategy::PlainRead, ..point };
     let comparison = Comparison {
         workload: &fields,
         readers: &FieldReaders { args, fields: &fields, point: point.clone(), task },

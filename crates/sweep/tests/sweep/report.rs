@@ -91,7 +91,7 @@ fn what_cannot_be_reported_on_is_told_in_a_line() {
         1,
         "damaged/epochs.parquet is not a readable Parquet",
     );
-    check_refused(folder.path(), &["empty", "other"], 2, "--out");
+    check_refused(folder.path(), &["empty", "other"], 2, "--results");
     check_refused(folder.path(), &[], 2, "required");
     check_refused(folder.path(), &["empty", "--format", "pdf"], 2, "pdf");
     let kept: Vec<_> = fs::read_dir(folder.path().join("empty")).unwrap().collect();
@@ -104,5 +104,8 @@ fn help_has_an_example() {
     let output = report(folder.path(), &["--help"]);
     assert!(output.status.success());
     let printed = text(&output.stdout);
-    assert!(printed.contains("cargo xtask report results/before results/after --out"), "{printed}");
+    assert!(
+        printed.contains("cargo xtask report results/before results/after --results"),
+        "{printed}"
+    );
 }
