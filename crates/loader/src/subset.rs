@@ -190,7 +190,7 @@ type PieceFilter = (Range<usize>, FilterPredicate);
 fn filters(rows: &RowSet, n_rows: usize) -> Result<Vec<PieceFilter>, shuffle::Error> {
     let (mut mask, mut steps) = (BooleanBufferBuilder::new(n_rows), Steps::default());
     for range in rows.ranges() {
-        steps.next()?;
+        steps.begin()?;
         mask.append_n(range.start as usize - mask.len(), false);
         mask.append_n((range.end - range.start) as usize, true);
     }

@@ -144,7 +144,7 @@ impl RowSet {
         for places in places.ranges() {
             let mut place = places.start;
             while place < places.end {
-                steps.next()?;
+                steps.begin()?;
                 if place - first >= rows.end - rows.start {
                     first += rows.end - rows.start;
                     match own.next() {
@@ -180,7 +180,7 @@ impl RowSet {
         }
         let (mut builder, mut steps) = (RowSetBuilder::default(), Steps::default());
         for rows in self.ranges_at(self.n_below(range.start)..self.n_below(range.end)) {
-            steps.next()?;
+            steps.begin()?;
             builder.add(rows.start - range.start..rows.end - range.start);
         }
         Ok(builder.finish())

@@ -183,7 +183,7 @@ impl Steps {
     ///
     /// # Errors
     /// The thread's work is to end.
-    pub fn next(&mut self) -> Result<(), Error> {
+    pub fn begin(&mut self) -> Result<(), Error> {
         if self.n_left == 0 {
             begin_rows(STOP_ROWS)?;
             self.n_left = STOP_ROWS;
@@ -296,7 +296,7 @@ mod tests {
     fn steps_are_counted_before_they_are_done() {
         let stop = Stop::at_row(STOP_ROWS as u64);
         let mut steps = Steps::default();
-        let n_done = stop.watch(|| (0..).take_while(|_: &usize| steps.next().is_ok()).count());
+        let n_done = stop.watch(|| (0..).take_while(|_: &usize| steps.begin().is_ok()).count());
         assert_eq!(n_done, STOP_ROWS);
     }
 

@@ -103,15 +103,14 @@ impl Collected {
         let n_cells = tile.n_cells as usize;
         let first = self.kept.counts.len();
         let place = (tile.fragment, tile.tile);
-        let times = match fragment.footer.has_timestamps {
-            true => fetched.times(idx, snapshot.times_field())?,
-            false => Vec::new(),
+        let times = if fragment.footer.has_timestamps {
+            fetched.times(idx, snapshot.times_field())?
+        } else {
+            Vec::new()
         };
         let undeleted = fetched.undeleted(idx, &times)?;
-        let last = match fragment.is_partly_after(snapshot.timestamp) {
-            true => snapshot.timestamp,
-            false => u64::MAX,
-        };
+        let is_bounded = fragment.is_partly_after(snapshot.timestamp);
+        let last = if is_bounded { snapshot.timestamp } else { u64::MAX };
         let is_there = |cell: usize| times.get(cell).is_none_or(|time| *time <= last);
         let is_deleted = |cell: usize| undeleted.as_ref().is_some_and(|kept| !kept[cell]);
         self.reserve(snapshot, n_cells)?;
