@@ -29,7 +29,9 @@ pub fn serve() -> anyhow::Result<()> {
 }
 
 fn perform(order: &Order<PointTask>, reporter: &mut Reporter<PointAnswer>) -> anyhow::Result<()> {
-    let data = &order.task.data;
+    // A rank of a launcher does not choose them before, since the others could not hear of a
+    // failure.
+    let data = &order.task.data.clone().with_names()?;
     match &order.task.work {
         PointWork::Check(points) => check(data, points, reporter),
         PointWork::Measure(point) => measure(data, point, &order.cache, reporter),

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &RanksArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     if let Ranks::Launched(world) = ranks
         && world.rank != 0
     {
-        return launched::run(args, world, &data.with_names()?, &point);
+        return launched::run(args, world, &data, &point);
     }
     let host = HostInfo::gather();
     let name = format!("{}-ranks", data.name());
@@ -55,7 +55,9 @@ pub(crate) fn run(args: &RanksArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     if let Some(servers) = &mut servers {
         data = data.over(servers)?;
     }
-    data = data.with_names()?;
+    if !matches!(ranks, Ranks::Launched(_)) {
+        data = data.with_names()?;
+    }
     let session = Session::begin(Display::counting("runs of ranks", args.quiet))?;
     let revision = args.results_flags.revision.as_deref();
     let run = run_info(revision, &metadata, &host, arguments)?;

@@ -152,6 +152,8 @@ impl Measuring<'_> {
         match ended {
             RanksEnd::Interrupted => Ok(Ended::Interrupted),
             RanksEnd::Done => {
+                // Of a launcher's ranks each has chosen the names by itself.
+                self.data = self.data.clone().with_names()?;
                 let of_run = (world_size, self.point.n_epochs);
                 outcome.checked(of_run, &self.data).map(Ended::Done)
             }

@@ -208,6 +208,19 @@ fn a_launchers_rank_that_is_killed_or_never_comes_ends_the_others() {
     assert!(stderr(&one).contains("with other settings"), "{}", stderr(&one));
     assert_eq!(zero.wait().unwrap().code(), Some(1));
 
+    // A rank that finds no data, though rank 0 does, and names were left to choose.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let zero = launched(&bed, (0, 2), &FOREVER).spawn().unwrap();
+    let results = bed.path("out").to_str().unwrap().to_owned();
+    let words = [&["ranks", "--results", &results][..], &SETTINGS[..], &FOREVER[..]].concat();
+    let mut one = bed.command(&words);
+    one.env("OMPI_COMM_WORLD_RANK", "1").env("OMPI_COMM_WORLD_SIZE", "2");
+    let one = one.current_dir(elsewhere.path()).output().unwrap();
+    let zero = output(zero);
+    assert_eq!(zero.status.code(), Some(1), "{}", stderr(&one));
+    let message = stderr(&zero);
+    assert!(message.contains("rank 1 of 2") && message.contains("experiment"), "{message}");
+
     let late = [&FOREVER[..], &["--start-within", "1"]].concat();
     let alone = launched(&bed, (0, 2), &late).output().unwrap();
     assert_eq!(alone.status.code(), Some(1));
