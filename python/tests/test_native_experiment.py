@@ -65,6 +65,24 @@ def test_what_is_there_alone_needs_no_name(make_board, tmp_path, layers):
     assert X.tolist() == board.values(board.joinids).tolist()
 
 
+def test_unnamed_layers_of_several_experiments_have_one_name(make_board, tmp_path):
+    raw = make_board(0, 20, 1, 4).uri
+    log = str(tmp_path / "log")
+    shutil.copytree(raw, log)
+    subprocess.run([tiledbsoma_python(), "-c", RENAME, log, "RNA", "log"], check=True)
+    opened = {uri: native.Dataset.from_experiment(native.Experiment(uri)) for uri in (raw, log)}
+    named = native.Dataset.from_experiment(native.Experiment(log), layer="log")
+    assert native.Dataset.concat([opened[raw], opened[raw]]).shape[0] == 40
+    assert native.Dataset.concat([opened[raw], named]).shape[0] == 40
+    with pytest.raises(ValueError, match=r"log.*raw.*layer_name="):
+        native.Dataset.concat([opened[raw], opened[log]])
+    parts = [ExperimentDataset(uri=uri, batch_size=20) for uri in (raw, log)]
+    with pytest.raises(ValueError, match=r"log.*raw.*layer_name="):
+        ExperimentDataset.concat(parts).dataset  # noqa: B018
+    chosen = ExperimentDataset(uri=log, layer_name="log", batch_size=20)
+    assert len(ExperimentDataset.concat([parts[0], chosen])) == 2
+
+
 def test_obs_is_selected_by_column_joinid_and_filter(experiment):
     whole = pa.table(experiment.obs())
     assert whole.column_names == experiment.obs_columns() and whole.num_rows == N_CELLS

@@ -19,6 +19,16 @@ pub enum Error {
         source: Box<hdf5_reader::error::Error>,
     },
 
+    /// The file does not begin as HDF5 does.
+    #[error(
+        "{place} is no HDF5 file, or was not written to its end: open it with the program that \
+         wrote it, and write it anew, for example by adata.write_h5ad(...)"
+    )]
+    OtherKind {
+        /// The file.
+        place: String,
+    },
+
     /// A dataset does not match the format.
     #[error("{object} in the HDF5 file {place} is damaged: {what}")]
     Damaged {

@@ -76,10 +76,13 @@ impl Objects {
     /// Opens the HDF5 file `name` of a storage.
     pub(crate) fn open(storage: Arc<dyn Storage>, name: &str) -> Result<Self, Error> {
         let place = format!("{}/{name}", storage.place().trim_end_matches('/'));
-        let file = File::open(storage, name).map_err(|source| Error::Read {
-            place: place.clone(),
-            object: "the file".to_owned(),
-            source: Box::new(source),
+        let file = File::open(storage, name).map_err(|source| match source {
+            Cause::InvalidMagic => Error::OtherKind { place: place.clone() },
+            source => Error::Read {
+                place: place.clone(),
+                object: "the file".to_owned(),
+                source: Box::new(source),
+            },
         })?;
         let (nodes, links, made) = (Mutex::default(), Mutex::default(), MadeChunks::default());
         Ok(Self { file, name: name.to_owned(), place, made, nodes, links })

@@ -31,7 +31,7 @@ fn no_hdf5_file_is_told_apart() {
     fs::write(folder.path().join("x.h5"), "not HDF5").unwrap();
     let error = open(folder.path(), "x.h5").unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
-    assert!(error.to_string().contains("x.h5: invalid HDF5 magic bytes"), "{error}");
+    assert!(error.to_string().contains("x.h5 is no HDF5 file"), "{error}");
     let error = open(folder.path(), "absent.h5").unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
 }
