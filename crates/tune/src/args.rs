@@ -9,7 +9,6 @@ use grid_point::{DataFlags, FormFlag, ReaderFlag, SelectionFlags};
 
 /// Flags of `tune`.
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(after_help = EXAMPLES)]
 pub struct TuneArgs {
     #[command(flatten)]
