@@ -14,8 +14,8 @@
 //!   measures them beside our loader, and reports.
 //! - [`ProcessSpec`] describes one process, with its input and its memory limit, and runs it;
 //!   [`Ended`] is the way in which it ended.
-//! - [`consume_epoch`] consumes the batches of an epoch and times the waits; [`EpochMeter`] makes its
-//!   record.
+//! - [`consume_epoch`] consumes the batches of an epoch and times the waits; [`EpochMeter`] makes
+//!   its record.
 //! - `limits` limits memory and the read rate; `page_cache` makes the page cache warm or cold.
 //! - [`LinkFlags`] serve local data over a link; [`LinkMeter`] counts what an epoch asks of it.
 //! - [`ResultsFolder`], [`run_info()`] and [`digest()`] give the folder, the run and the conditions

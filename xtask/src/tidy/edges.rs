@@ -86,7 +86,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 26] = [
         &["redis-cluster"],
     ),
     ("bench-report", &[], &[]),
-    ("bench-run", &["bench-report", "link", "pipeline", "shuffle"], &[]),
+    ("bench-run", &["bench-report", "link", "pipeline", "shuffle", "storage"], &[]),
     ("link", &[], &["storage"]),
     ("redis-cluster", &[], &[]),
     ("key-values", &[], &["redis-cluster"]),
@@ -285,7 +285,7 @@ mod tests {
             "bench-run",
             "soma-io",
             false,
-            Some("it may know bench-report and link and pipeline and shuffle"),
+            Some("it may know bench-report and link and pipeline and shuffle and storage"),
         );
         edge("xtask", "sweep", true, Some("it may know no crate"));
         edge("tiledb-native", "tiledb", true, None);

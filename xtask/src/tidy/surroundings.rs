@@ -11,7 +11,6 @@ const CLOCK: Surroundings = Surroundings {
         // Measurements, and programs that print durations.
         "crates/bench-run/",
         "crates/compare/",
-        "crates/cubes/src/bench/epochs.rs",
         "crates/cubes/src/bench/floors.rs",
         "crates/cubes/src/device/clock.rs",
         "crates/fields/src/bench/measure.rs",
