@@ -180,7 +180,7 @@ mod tests {
             "cpu_system_secs": 0.25, "start_mem_bytes": 10, "max_mem": 99}}"#;
         let read = |line: &str| match serde_json::from_str(line).unwrap() {
             ReaderAnswer::Read(epoch) => epoch.measured(),
-            other => panic!("{other:?}"),
+            ReaderAnswer::Checksum { .. } => panic!("a checksum, not an epoch"),
         };
         let measured = read(line);
         assert_eq!((measured.elapsed, measured.elapsed_after_first), (Some(4.0), Some(1.5)));

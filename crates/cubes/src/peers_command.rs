@@ -138,7 +138,7 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         format: args.form.name().to_owned(),
         epochs: delivered_rows(
             &point.pipeline_spec(),
-            cubes.n_cubes,
+            cubes.n_items,
             point.epochs,
             point.max_batches,
         )?,

@@ -64,7 +64,7 @@ impl<'a> Report<'a> {
             Row { summary, floors }
         };
         let rows = points.iter().enumerate().map(row).collect();
-        Self { measuring, n_cubes: cubes.n_cubes, rows, has_published }
+        Self { measuring, n_cubes: cubes.n_items, rows, has_published }
     }
 
     /// The table in Markdown: a row for each point.

@@ -10,7 +10,6 @@ use loader::PipelineSpec;
 
 /// Flags of `tune`.
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 #[command(after_help = EXAMPLES)]
 pub struct TuneArgs {
     #[command(flatten)]

@@ -47,7 +47,7 @@ pub(crate) struct Cubes {
     pub(crate) data: CubeData,
     shape: [usize; 3],
     /// Number of cubes.
-    pub(crate) n_cubes: u64,
+    pub(crate) n_items: u64,
 }
 
 impl Cubes {
@@ -57,7 +57,7 @@ impl Cubes {
         let set = data
             .open(None, false)
             .with_context(|| format!("cannot open {}", data.path().display()))?;
-        Ok(Self { shape: set.shape(), n_cubes: set.n_images() as u64, data })
+        Ok(Self { shape: set.shape(), n_items: set.n_images() as u64, data })
     }
 
     fn uri(&self) -> String {
@@ -86,7 +86,7 @@ impl Cubes {
         runs.session.display.line(&format!(
             "{}: {} cubes of {:?}, {} {}; results: {}",
             data_name(&uri),
-            grouped(self.n_cubes),
+            grouped(self.n_items),
             self.shape,
             of.0,
             of.1,
@@ -121,7 +121,7 @@ impl Workload for Cubes {
     fn info(&self) -> DataInfo {
         DataInfo {
             uri: shown_uri(&self.uri()),
-            total_rows: self.n_cubes,
+            total_rows: self.n_items,
             n_cols: self.shape.iter().product::<usize>() as u64,
             ..DataInfo::default()
         }
