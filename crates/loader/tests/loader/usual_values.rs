@@ -71,7 +71,7 @@ fn settings_pass_through_json_by_the_names_of_their_fields() {
         ..LoaderSpec::default()
     };
     let json = serde_json::to_value(&spec).unwrap();
-    assert_eq!(serde_json::from_value::<LoaderSpec>(json.clone()).unwrap(), spec);
+    assert_eq!(serde_json::from_value::<LoaderSpec>(json).unwrap(), spec);
     for form in BlockForm::ALL {
         assert_eq!(serde_json::to_value(form).unwrap(), form.name());
     }
