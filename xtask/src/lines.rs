@@ -42,13 +42,11 @@ fn paths(revision: Option<&str>) -> anyhow::Result<Vec<String>> {
 }
 
 fn text(revision: Option<&str>, path: &str) -> anyhow::Result<String> {
-    match revision {
-        Some(revision) => git(&["show", &format!("{revision}:{path}")]),
-        None => {
-            let file = cargo::workspace_root().join(path);
-            std::fs::read_to_string(&file).with_context(|| format!("cannot read {path}"))
-        }
+    if let Some(revision) = revision {
+        return git(&["show", &format!("{revision}:{path}")]);
     }
+    let file = cargo::workspace_root().join(path);
+    std::fs::read_to_string(&file).with_context(|| format!("cannot read {path}"))
 }
 
 fn git(arguments: &[&str]) -> anyhow::Result<String> {
@@ -84,7 +82,8 @@ fn n_lines(path: &str, text: &str) -> usize {
     let is_tests = |pair: &[&str]| {
         pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{')
     };
-    let tests = path.ends_with(".rs").then(|| lines.windows(2).position(is_tests)).flatten();
+    let is_rust = Path::new(path).extension().is_some_and(|extension| extension == "rs");
+    let tests = is_rust.then(|| lines.windows(2).position(is_tests)).flatten();
     tests.unwrap_or(lines.len())
 }
 

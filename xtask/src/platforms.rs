@@ -38,7 +38,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         add_system(system)?;
         let tools = Tools::write(&zig, name)?;
         let mut check = cargo::cargo(["check", "--target", system], &Native::default());
-        tools.enter(&mut check.args(CHECKED), system);
+        tools.enter(check.args(CHECKED), system);
         if !cargo::run(&mut check)?.success() {
             return Ok(ExitCode::FAILURE);
         }

@@ -87,8 +87,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn shows(spec: PipelineSpec, expect: &str) {
-        let point = engine_point(&spec);
+    fn shows(spec: &PipelineSpec, expect: &str) {
+        let point = engine_point(spec);
         let settings: Vec<_> = point.settings.iter().map(|(n, v)| format!("{n}={v}")).collect();
         assert_eq!(settings.join(" "), expect);
     }
@@ -96,8 +96,8 @@ mod tests {
     #[test]
     fn rows_have_the_settings_that_are_not_the_usual_ones() {
         let nothing = PipelineSpec { prefetch_blocks: 0, ..PipelineSpec::default() };
-        shows(nothing.clone(), "");
-        shows(PipelineSpec::default(), "prefetch_blocks=1");
+        shows(&nothing, "");
+        shows(&PipelineSpec::default(), "prefetch_blocks=1");
         let sizes = PipelineSpec { chunk_rows: 1, chunks_per_block: 2, batch_rows: 3, ..nothing };
         let many = PipelineSpec {
             seed: 4,
@@ -111,6 +111,6 @@ mod tests {
             keep_bytes: Some(9),
             ..sizes
         };
-        shows(many, "drop_last=true prefetch_batches=0 ramp_blocks=7 read_threads=6");
+        shows(&many, "drop_last=true prefetch_batches=0 ramp_blocks=7 read_threads=6");
     }
 }

@@ -128,7 +128,7 @@ mod tests {
             for login in [format!("ada:1{mark}2"), format!("ada:{mark}2"), format!("1:2{mark}")] {
                 let error = Address::parse(&format!("{scheme}://{login}@bucket/x")).unwrap_err();
                 let error = error.to_string();
-                assert!(!error.contains("ada") && !error.contains("2"), "{error}");
+                assert!(!error.contains("ada") && !error.contains('2'), "{error}");
                 assert!(error.contains("in the environment"), "{error}");
             }
         }

@@ -222,7 +222,9 @@ impl ZipStorage {
         for of_entry in parts.chunk_by_mut(|a, b| a.entry.header == b.entry.header) {
             let entry = of_entry[0].entry;
             if let Some(inflated) = self.archive.inflated.find(entry.header) {
-                of_entry.iter_mut().for_each(|part| part.copy_from(&inflated));
+                for part in of_entry {
+                    part.copy_from(&inflated);
+                }
                 continue;
             }
             let first = entry.n_stored.min(WINDOW_BYTES);
@@ -258,7 +260,9 @@ impl ZipStorage {
             let inflation = self.inflation(stored.entry, first.to_vec());
             if stored.entry.n_bytes <= KEPT_BYTES as u64 {
                 let made = inflation.whole().map_err(|error| self.named(stored.name, error))?;
-                parts.iter_mut().for_each(|part| part.copy_from(&made));
+                for part in parts {
+                    part.copy_from(&made);
+                }
                 self.archive.inflated.keep(stored.entry.header, made);
             } else {
                 unfinished = self.inflate_parts(Some(inflation), parts, end)?;
@@ -278,12 +282,11 @@ impl ZipStorage {
     ) -> io::Result<Option<Inflation>> {
         for Part { name, entry, range, slot } in parts {
             let kept = inflation.take().filter(|one| one.is_before(entry, range));
-            let mut inflates = match kept {
-                Some(kept) => kept,
-                None => {
-                    let range = 0..entry.n_stored.min(WINDOW_BYTES);
-                    self.inflation(entry, self.stored(&[Stored { name, entry, range }], end)?)
-                }
+            let mut inflates = if let Some(kept) = kept {
+                kept
+            } else {
+                let range = 0..entry.n_stored.min(WINDOW_BYTES);
+                self.inflation(entry, self.stored(&[Stored { name, entry, range }], end)?)
             };
             let read = inflates.skip_to(range.start).and_then(|()| inflates.read(slot));
             read.map_err(|error| self.named(name, error))?;

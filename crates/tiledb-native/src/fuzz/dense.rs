@@ -1,6 +1,7 @@
 //! Dense arrays: stored ones with overwritten bytes, and files with arbitrary content, opened and
 //! read whole and in part.
 
+use std::slice::from_ref;
 use std::sync::{Arc, OnceLock};
 
 use csr::Narrowing;
@@ -42,7 +43,8 @@ fn read(served: Served, timestamp: Option<u64>) -> Result<(), Error> {
     let (rows, columns) = (n_rows / 3..n_rows, n_columns / 2..n_columns);
     let (height, width) = (rows.end - rows.start, columns.end - columns.start);
     let mut part = vec![0.0; (height * width) as usize];
-    array.read(&[rows.clone()], &[columns.clone()], Narrowing::Nearest, &mut part)?;
+    let (of_rows, of_columns) = (from_ref(&rows), from_ref(&columns));
+    array.read(of_rows, of_columns, Narrowing::Nearest, &mut part)?;
     let of_whole = rows.flat_map(|row| columns.clone().map(move |column| (row, column)));
     for (value, (row, column)) in part.iter().zip(of_whole) {
         let expected = whole[(row * n_columns + column) as usize];

@@ -55,7 +55,9 @@ fn read_as_stored(served: Served, timestamp: Option<u64>) -> Result<(), Error> {
     let columns = table.read(&names(&table), None)?;
     // Counting reads no columns.
     let n_rows = usize::try_from(table.n_rows()?).unwrap_or(usize::MAX);
-    columns.iter().for_each(|column| check(column, n_rows));
+    for column in &columns {
+        check(column, n_rows);
+    }
     Ok(())
 }
 

@@ -393,7 +393,7 @@ fn sums_of_floats_that_are_no_numbers() {
         let cell = |row: usize| {
             let mut bytes = vec![0xff; size];
             bytes[0] = row as u8;
-            if row % 3 == 0 {
+            if row.is_multiple_of(3) {
                 bytes[size - 1] = 0x7f;
             }
             (bytes, true)
