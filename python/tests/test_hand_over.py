@@ -240,6 +240,8 @@ def test_workers_shares_are_whole_after_an_interrupt(cells, monkeypatch):
         assert sorted(joinid for batch in found for joinid in batch) == expected
 
 
+# A signal within a callback of a weak reference is printed by Python, and nobody's error.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("by_loader", [False, True])
 def test_signals_at_any_moment_lose_nothing(cells, by_loader):
     """Real signals, at moments of a seed; each run goes on where the last was interrupted."""
