@@ -4,7 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
+use serde_json::Value;
 
 use crate::native::Native;
 use crate::progress::print_line;
@@ -56,6 +57,26 @@ fn is_of_our_package(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let exact = ["CARGO", "CARGO_BIN_NAME", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"];
     exact.contains(&name) || name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+}
+
+/// The output of `cargo <arguments>`. Fails if cargo does.
+pub(crate) fn output<S: AsRef<OsStr>>(
+    arguments: impl IntoIterator<Item = S>,
+    native: &Native,
+) -> anyhow::Result<String> {
+    let mut command = cargo(arguments, native);
+    let output = command.output().with_context(|| format!("cannot run `{}`", shown(&command)))?;
+    if !output.status.success() {
+        let reason = String::from_utf8_lossy(&output.stderr);
+        bail!("`{}` failed: {}", shown(&command), reason.trim());
+    }
+    String::from_utf8(output.stdout).context("cargo's answer is not UTF-8")
+}
+
+/// cargo's metadata of our packages; it neither builds nor downloads for this.
+pub(crate) fn metadata(native: &Native) -> anyhow::Result<Value> {
+    let text = output(["metadata", "--no-deps", "--format-version", "1"], native)?;
+    serde_json::from_str(&text).context("cannot read `cargo metadata`")
 }
 
 /// Prints the command, runs it with our streams, and returns its exit status.

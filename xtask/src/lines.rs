@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
 use crate::cargo;
+use crate::git::git;
 use crate::progress::print_answer;
 
 /// Prints the lines of each folder of `crates`, of the other folders, and of all: Rust, Python and
@@ -47,16 +48,6 @@ fn text(revision: Option<&str>, path: &str) -> anyhow::Result<String> {
     }
     let file = cargo::workspace_root().join(path);
     std::fs::read_to_string(&file).with_context(|| format!("cannot read {path}"))
-}
-
-fn git(arguments: &[&str]) -> anyhow::Result<String> {
-    let mut command = Command::new("git");
-    let output = command.current_dir(cargo::workspace_root()).args(arguments).output();
-    let output = output.context("cannot run git, which knows the files")?;
-    if !output.status.success() {
-        bail!("git: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    String::from_utf8(output.stdout).context("git's answer is not UTF-8")
 }
 
 /// Whether a file is code, and neither of a test nor of others.

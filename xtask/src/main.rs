@@ -13,6 +13,7 @@ mod debian;
 mod ecosystem;
 mod environment;
 mod fuzz;
+mod git;
 mod gpu;
 mod interpreter;
 mod launchers;

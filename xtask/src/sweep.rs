@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, bail};
 
 use crate::cargo;
+use crate::git::git;
 use crate::native::{self, Wanted};
 use crate::progress::print_line;
 
@@ -39,9 +40,8 @@ fn needs(name: &str, arguments: &[OsString]) -> Needs {
     };
     let is_libtiledb = |word: String| word == "--consolidate" || word == "libtiledb";
     let is_data = |argument: &&str| {
-        argument.starts_with("-u")
-            || argument.starts_with("--uri")
-            || argument.starts_with("--link")
+        argument.contains("://")
+            || ["-u", "--uri", "--link"].iter().any(|flag| argument.starts_with(flag))
     };
     let mut texts = arguments.iter().filter_map(|argument| argument.to_str());
     let is_named = matches!(name, "import" | "slice" | "relayout") || texts.any(|of| is_data(&of));
@@ -144,11 +144,7 @@ pub(crate) fn results_arguments() -> [OsString; 4] {
 
 /// Cargo's target folder; the user may have set it in several ways.
 fn target_folder(native: &native::Native) -> anyhow::Result<PathBuf> {
-    let output = cargo::cargo(["metadata", "--no-deps", "--format-version", "1"], native)
-        .output()
-        .context("cannot run `cargo metadata`")?;
-    let metadata: serde_json::Value =
-        serde_json::from_slice(&output.stdout).context("cannot read `cargo metadata`")?;
+    let metadata = cargo::metadata(native)?;
     match metadata.get("target_directory").and_then(serde_json::Value::as_str) {
         Some(folder) => Ok(PathBuf::from(folder)),
         None => bail!("`cargo metadata` names no target folder"),
@@ -157,18 +153,12 @@ fn target_folder(native: &native::Native) -> anyhow::Result<PathBuf> {
 
 /// The measured commit, with `-dirty` if files differ from it; `unknown` outside of a git checkout.
 pub(crate) fn revision() -> String {
-    let git = |arguments: &[&str]| {
-        let output = Command::new("git")
-            .current_dir(cargo::workspace_root())
-            .args(arguments)
-            .output()
-            .ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let Some(commit) = git(&["rev-parse", "HEAD"]) else { return "unknown".to_owned() };
+    let Ok(commit) = git(&["rev-parse", "HEAD"]) else { return "unknown".to_owned() };
+    let commit = commit.trim();
     // Uncommitted results do not change the measured program.
     let changed = git(&["status", "--porcelain", "--", ".", ":(exclude)results"]);
-    if changed.is_some_and(|files| !files.is_empty()) { format!("{commit}-dirty") } else { commit }
+    let is_dirty = changed.is_ok_and(|files| !files.trim().is_empty());
+    if is_dirty { format!("{commit}-dirty") } else { commit.to_owned() }
 }
 
 #[cfg(test)]
@@ -202,6 +192,8 @@ mod tests {
         check_needs("tune", &["-u/data/x"], (named, false));
         check_needs("growth", &["--", "--link=30ms"], (named, false));
         check_needs("generate", &["x", "--cells", "10"], ("", false));
+        check_needs("generate", &["s3://bucket/x"], ("anndata cloud", false));
+        check_needs("growth", &["--data=s3://bucket/x"], (named, false));
         check_needs("report", &["results/x"], ("", false));
         check_needs("import", &["x.h5ad", "y"], ("anndata cloud", false));
         check_needs("bench-readers", &[], ("torch compare", true));

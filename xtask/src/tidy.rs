@@ -14,7 +14,6 @@ mod surroundings;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use serde_json::Value;
 
 use crate::cargo;
 use crate::native::Native;
@@ -23,7 +22,7 @@ use crate::progress::print_line;
 /// Prints every breach as `where: what`, and fails if there is one.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let root = cargo::workspace_root();
-    let metadata = metadata()?;
+    let metadata = cargo::metadata(&Native::default())?;
     let mut breaches = edges::check(&metadata)?;
     breaches.extend(address::check(&metadata)?);
     let architecture = root.join("docs/architecture.md");
@@ -44,16 +43,4 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         print_line(&format!("tidy: {breach}"));
     }
     bail!("tidy: {} breaches of the rules", breaches.len())
-}
-
-/// cargo's metadata of our packages; it neither builds nor downloads for this.
-fn metadata() -> anyhow::Result<Value> {
-    let output =
-        cargo::cargo(["metadata", "--no-deps", "--format-version", "1"], &Native::default())
-            .output()
-            .context("cannot run `cargo metadata`")?;
-    if !output.status.success() {
-        bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    serde_json::from_slice(&output.stdout).context("cannot read `cargo metadata`")
 }

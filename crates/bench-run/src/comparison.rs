@@ -241,9 +241,9 @@ impl<W: Workload, R: Readers<W>> Comparison<'_, W, R> {
             Side::new(name, records.filter(|record| self.readers.is_timed(record)))
         };
         let sides: Vec<Side<'_>> = self.runs().into_iter().map(side).collect();
-        let table = self.readers.table(&sides);
-        crate::print_line!("{table}{refused}");
-        let text = self.page(measuring, &format!("{table}{refused}"));
+        let table = format!("{}{refused}", self.readers.table(&sides));
+        crate::print_line!("{table}");
+        let text = self.page(measuring, &table);
         let readme = write_text(measuring.folder(), "README.md", &text)?;
         let rows = measuring.folder().join(EPOCHS_FILE);
         crate::print_line!("{}\n{}", rows.display(), readme.display());

@@ -1,11 +1,11 @@
 //! The repository's address: one key that the owner fills in, and the places that wait for it.
 
-use std::process::Command;
+use std::fs;
 
-use anyhow::Context as _;
 use serde_json::Value;
 
 use crate::cargo;
+use crate::git::git;
 
 /// What stands where the address will.
 const PLACEHOLDER: &str = "REPOSITORY-ADDRESS";
@@ -18,19 +18,16 @@ pub(super) fn check(metadata: &Value) -> anyhow::Result<Vec<String>> {
     if address.is_empty() {
         return Ok(Vec::new());
     }
-    let waiting = waiting()?.into_iter();
-    Ok(waiting.map(|place| format!("{place}: {PLACEHOLDER} is {address} now")).collect())
-}
-
-/// The lines that wait, as `file:line`.
-fn waiting() -> anyhow::Result<Vec<String>> {
-    let mut command = Command::new("git");
-    command.current_dir(cargo::workspace_root());
-    command.args(["grep", "-n", PLACEHOLDER, "--", ".", ":!xtask/src/tidy/address.rs"]);
-    let output = command.output().context("cannot run git, which finds the places")?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let place = |line: &str| line.splitn(3, ':').take(2).collect::<Vec<_>>().join(":");
-    Ok(text.lines().map(place).collect())
+    let mut breaches = Vec::new();
+    for file in git(&["ls-files", ":!xtask/src/tidy/address.rs"])?.lines() {
+        // What is no text has no address.
+        let text = fs::read_to_string(cargo::workspace_root().join(file)).unwrap_or_default();
+        let waiting = text.lines().zip(1..).filter(|(line, _)| line.contains(PLACEHOLDER));
+        breaches.extend(
+            waiting.map(|(_, line)| format!("{file}:{line}: {PLACEHOLDER} is {address} now")),
+        );
+    }
+    Ok(breaches)
 }
 
 #[cfg(test)]

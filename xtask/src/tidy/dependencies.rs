@@ -1,7 +1,5 @@
 //! The number of crates that a build compiles: what makes a first build long, whatever the machine.
 
-use anyhow::{Context as _, bail};
-
 use crate::cargo;
 use crate::native::Native;
 
@@ -40,12 +38,7 @@ fn n_crates(arguments: &[&str]) -> anyhow::Result<usize> {
     // The tree of one system, so that the number is the same on all.
     let tree =
         ["tree", "--edges=normal,build", "--prefix=none", "--target=x86_64-unknown-linux-gnu"];
-    let mut command = cargo::cargo(tree, &Native::default());
-    let output = command.args(arguments).output().context("cannot run `cargo tree`")?;
-    if !output.status.success() {
-        bail!("`cargo tree` failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    let text = String::from_utf8(output.stdout).context("the output of `cargo tree`")?;
+    let text = cargo::output([&tree, arguments].concat(), &Native::default())?;
     // A package that came before ends with a star.
     let mut packages: Vec<&str> = text
         .lines()

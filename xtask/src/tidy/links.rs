@@ -2,18 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::Context as _;
+use crate::git::git;
 
 /// A breach for each link whose file or heading is missing.
 pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
-    let mut command = Command::new("git");
-    let output = command.current_dir(root).args(["ls-files", "*.md"]).output();
-    let output = output.context("cannot run git, which knows the pages")?;
-    let pages = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut breaches = Vec::new();
-    for page in pages.lines() {
+    for page in git(&["ls-files", "*.md"])?.lines() {
         // A page that was removed is in git's list until the next commit.
         let Ok(text) = fs::read_to_string(root.join(page)) else { continue };
         breaches.extend(broken(root, page, &text));
