@@ -1,4 +1,8 @@
-"""Programs that end while a daemon thread waits in the native module."""
+"""Programs that end while a daemon thread waits in the native module.
+
+They use neither pyarrow nor torch: before Python 3.14 a program whose daemon threads are within
+theirs is aborted, without this package as well.
+"""
 
 import subprocess
 import sys
@@ -80,7 +84,7 @@ WORKS = {
 }
 
 
-def ending(uri, work, options="{'obs_form': 'arrow'}", python=sys.executable):
+def ending(uri, work, options="{'obs_form': 'codes'}", python=sys.executable):
     """Runs a program whose threads do this work when it ends: its exit code, and what it wrote."""
     program = _PROGRAM.replace("{work}", WORKS[work]).replace("{options}", options)
     ran = subprocess.run([python, "-c", program, uri], capture_output=True, text=True, timeout=120)
