@@ -7,13 +7,22 @@ import os
 import sys
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 
 class SharedEpoch:
     """The current epoch, and the id of the process that set it. torch shares the memory with processes to
     which it is sent, and with forked ones."""
 
-    def __init__(self, cells: Any) -> None:
-        self._cells = cells
+    def __init__(self, memory: Any) -> None:
+        self._memory = memory
+        # Read and written without torch, which aborts a program that ends while a daemon thread
+        # is within one of its calls (Python before 3.14).
+        self._cells: npt.NDArray[np.int64] = memory.numpy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SharedEpoch, (self._memory,)
 
     @classmethod
     def make(cls, number: int) -> SharedEpoch | None:
@@ -21,8 +30,8 @@ class SharedEpoch:
         torch = sys.modules.get("torch")
         if torch is None:
             return None
-        cells = torch.tensor([os.getpid(), number], dtype=torch.int64)
-        return cls(cells.share_memory_())
+        memory = torch.tensor([os.getpid(), number], dtype=torch.int64)
+        return cls(memory.share_memory_())
 
     def is_own(self) -> bool:
         """Whether the number is this process's. Ranks that are started with one data set share its

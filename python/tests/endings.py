@@ -1,7 +1,7 @@
 """Programs that end while a daemon thread waits in the native module.
 
-They use neither pyarrow nor torch: before Python 3.14 a program whose daemon threads are within
-theirs is aborted, without this package as well.
+Their threads use neither pyarrow nor torch: before Python 3.14 a program that ends while a daemon
+thread is within one of their calls is aborted, without this package as well.
 """
 
 import subprocess
@@ -18,6 +18,10 @@ experiment = native.Experiment(uri)
 dataset = native.Dataset.from_experiment(experiment, obs_columns=["cell_type"])
 loader = native.Loader(dataset, batch_size=64)
 labels = np.arange(100_000) % 7
+datasets = [
+    somafeed.ExperimentDataset(uri=uri, batch_size=64, io_batch_size=1024, seed=1, **{options})
+    for _ in range(2)
+]
 
 def batches():
     for _ in loader.epoch(0):
@@ -34,7 +38,7 @@ def close():
     epoch.close()
 
 def iterate():
-    ds = somafeed.ExperimentDataset(uri=uri, batch_size=64, io_batch_size=1024, seed=1, **{options})
+    ds = datasets.pop()
     while True:
         for _ in ds:
             begun.set()
