@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::arrow_table::{ArrowTable, rows_of};
+use crate::engine::choice;
 use crate::errors::{OrException as _, value_error};
-use crate::loader::choice;
 use crate::numpy::array_of;
 use crate::waiting::computed;
 

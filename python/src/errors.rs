@@ -78,6 +78,8 @@ macro_rules! exceptions {
 }
 
 exceptions! {
+    arrays::Error => of_arrays,
+    storage::Error => of_storage,
     loader::Error => of_loader,
     pipeline::Error => of_engine,
     soma_io::Error => of_soma,
@@ -298,6 +300,21 @@ fn of_loader(error: &loader::Error) -> Kind {
         | E::ConcatObs { .. }
         | E::OtherForm { .. } => Kind::Value,
         _ => Kind::Other,
+    }
+}
+
+fn of_arrays(error: &arrays::Error) -> Kind {
+    use arrays::Error as E;
+    match error {
+        E::Pipeline(error) => of_engine(error),
+        E::Memory { .. } | E::TooLarge { .. } => Kind::Memory,
+        E::NoRows { .. }
+        | E::Element { .. }
+        | E::Attribute { .. }
+        | E::WrongElement { .. }
+        | E::Select { .. }
+        | E::Spec { .. } => Kind::Value,
+        other => of_system(other).unwrap_or(Kind::Other),
     }
 }
 

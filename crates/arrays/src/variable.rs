@@ -155,6 +155,21 @@ impl OpenVariable {
         steps.into_iter().chain(self.chunks.geometry.row_shape.iter().copied()).collect()
     }
 
+    /// The names of the dimensions of [`sample_shape`](Self::sample_shape).
+    pub(crate) fn sample_dimensions(&self) -> Vec<&str> {
+        let steps = (self.steps.len() != 1).then_some("step");
+        let row = self.dimensions.iter().skip(1).map(String::as_str);
+        steps.into_iter().chain(row).collect()
+    }
+
+    /// The coordinates of the selected indices of a dimension that is not the first.
+    pub(crate) fn coordinates_of(&self, dimension: &str) -> Option<&Coordinates> {
+        let names = self.dimensions.iter().skip(1);
+        let mut pairs = names.zip(&self.coordinates);
+        let (_, coordinates) = pairs.find(|(name, _)| *name == dimension)?;
+        coordinates.as_deref()
+    }
+
     /// Bytes of a sample.
     pub(crate) fn sample_bytes(&self) -> u64 {
         (self.row_bytes() as u64).saturating_mul(self.steps.len() as u64)

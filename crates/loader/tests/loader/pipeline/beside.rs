@@ -400,7 +400,7 @@ fn an_epoch_counts_their_values() {
         let loader = Loader::new(dataset, sample::spec()).unwrap();
         let mut epoch = loader.epoch(0).unwrap();
         epoch.by_ref().for_each(|batch| drop(batch.unwrap()));
-        epoch.stats().nnz
+        epoch.stats().engine.read.values
     };
     let stored = |matrix, n_columns| csr(matrix, 0, 50, n_columns).nnz() as u64;
     let beside = LAYERS.map(|name| stored(name, N_GENES)).iter().sum::<u64>()

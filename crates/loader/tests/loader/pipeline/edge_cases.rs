@@ -212,7 +212,7 @@ fn parts_of_a_split_keep_their_cells_in_every_epoch_and_read_no_others() {
         for n_epochs in 0..4 {
             let mut epoch = loader.epoch(n_epochs).unwrap();
             let order: Vec<i64> = epoch.by_ref().flat_map(|batch| batch.unwrap().joinids).collect();
-            assert_eq!(epoch.stats().nnz, nnz as u64);
+            assert_eq!(epoch.stats().engine.read.values, nnz as u64);
             let mut seen: Vec<u64> = order.iter().map(|id| *id as u64).collect();
             seen.sort_unstable();
             assert!(rows.iter().eq(seen));

@@ -112,7 +112,7 @@ fn reading_goes_ahead_without_being_asked_but_not_further_than_told() {
             reader.wait_for_reads(1 + prefetch_blocks);
             std::thread::sleep(Duration::from_millis(20));
             assert_eq!(reader.n_started(), 1 + prefetch_blocks);
-            assert_eq!(epoch.stats().n_batches, 0);
+            assert_eq!(epoch.stats().engine.n_batches, 0);
         }
     });
 }
