@@ -58,7 +58,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 23] = [
     ("shuffle", &[], &[]),
     ("doc2vec", &["shuffle"], &[]),
     ("densify", &["csr"], &[]),
-    ("tokens", &["csr", "worktime"], &[]),
+    ("tokens", &["csr", "shuffle", "worktime"], &[]),
     ("pipeline", &["shuffle", "worktime"], &[]),
     ("slots", &[], &[]),
     ("arrays", &["slots", "storage", "pipeline", "worktime"], &["shuffle"]),
