@@ -7,7 +7,8 @@
 //! - [`sample`] draws the rows of an epoch if they do not come once each, or composes its batches;
 //! - [`storage_order`] is the order of rows that are shuffled once, on storage;
 //! - [`entropy`] measures and predicts how random an order is;
-//! - [`AliasTable`] draws numbers with given weights.
+//! - [`AliasTable`] draws numbers with given weights;
+//! - [`RandomKey`] selects random numbers by what they are for.
 //!
 //! Rows that are stored together are cheap to read together, but they are also alike. A plan
 //! compromises: it cuts the rows into *chunks* of consecutive rows, puts the chunks into random
@@ -53,6 +54,7 @@ mod error;
 mod labels;
 mod plan;
 mod random;
+mod random_key;
 mod row_set;
 pub mod sample;
 mod sequence;
@@ -67,6 +69,7 @@ pub use batch_spec::{BatchSpec, Remainder};
 pub use epoch_plan::{BlockPlan, EpochPlan};
 pub use error::Error;
 pub use plan::{Order, PlanSpec};
+pub use random_key::RandomKey;
 pub use row_set::{RowSet, RowSetBuilder};
 pub use stop::Stop;
 pub use storage_order::storage_order;
