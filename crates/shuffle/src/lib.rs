@@ -42,7 +42,7 @@
 //! let batches = BatchSpec { batch_rows: 2, rank: 0, world_size: 2, lanes: 2, remainder };
 //! let plan = spec.dealt_epoch(0, &batches)?;
 //! assert_eq!((plan.n_batches(), plan.n_rows()), (2, 4));
-//! # Ok::<(), shuffle::Error>(())
+//! # Ok::<(), shuffle::PlanError>(())
 //! ```
 
 mod alias_table;
@@ -50,7 +50,6 @@ mod batch_lengths;
 mod batch_spec;
 pub mod entropy;
 mod epoch_plan;
-mod error;
 mod labels;
 mod plan;
 mod random;
@@ -63,14 +62,13 @@ pub mod stop;
 mod storage_order;
 mod windows;
 
-pub use alias_table::AliasTable;
+pub use alias_table::{AliasTable, AliasTableError};
 pub use batch_lengths::BatchLengths;
 pub use batch_spec::{BatchSpec, Remainder};
 pub use epoch_plan::{BlockPlan, EpochPlan};
-pub use error::Error;
-pub use plan::{Order, PlanSpec};
+pub use plan::{Order, PlanError, PlanSpec};
 pub use random_key::RandomKey;
-pub use row_set::{RowSet, RowSetBuilder};
-pub use stop::Stop;
+pub use row_set::{RowOrderError, RowSet, RowSetBuilder};
+pub use stop::{Stop, Stopped};
 pub use storage_order::storage_order;
 pub use windows::ramp_chunks;
