@@ -69,6 +69,12 @@ fn moved<'a>(pieces: &[Piece<'_>], paths: &'a [String]) -> Vec<Piece<'a>> {
 }
 
 impl Storage for Subfolder {
+    crate::forward! { storage:
+        fn coalesce() -> Coalesce;
+        fn keeps_versions() -> bool;
+        fn request_counts() -> Option<RequestCounts>;
+    }
+
     fn place(&self) -> String {
         format!("{}/{}", self.storage.place().trim_end_matches('/'), self.folder)
     }
@@ -106,18 +112,6 @@ impl Storage for Subfolder {
     fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
         let paths: Vec<String> = pieces.iter().map(|piece| self.path(piece.file)).collect();
         self.storage.prefetch(&moved(pieces, &paths), read);
-    }
-
-    fn coalesce(&self) -> Coalesce {
-        self.storage.coalesce()
-    }
-
-    fn keeps_versions(&self) -> bool {
-        self.storage.keeps_versions()
-    }
-
-    fn request_counts(&self) -> Option<RequestCounts> {
-        self.storage.request_counts()
     }
 }
 
