@@ -213,8 +213,8 @@ impl ArraySamples {
                 let start = idx * one_read * sample_bytes;
                 let places = &mut into[start..start + these.len() * sample_bytes];
                 let steps = these.iter().flat_map(|sample| self.window.steps_of(variable, *sample));
-                let of = (&variable.chunks, &variable.convert);
-                all.extend(tasks(of, &steps.collect::<Vec<u64>>(), places));
+                let source = (&variable.chunks, &variable.convert);
+                all.extend(tasks(source, &steps.collect::<Vec<u64>>(), places));
             }
             stats += read::run(&*self.storage, all, (&mut scratch.0, self.threads), stop)?;
         }

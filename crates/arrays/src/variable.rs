@@ -75,10 +75,14 @@ impl OpenVariable {
             None => (None, [].as_slice()),
         };
         let lens = array.shape().iter().skip(1);
-        let cut = others.iter().zip(&selected).zip(lens).map(|((of, indices), len)| {
-            let of = of.as_ref()?;
+        let cut = others.iter().zip(&selected).zip(lens).map(|((found, indices), len)| {
+            let coordinates = found.as_ref()?;
             let is_whole = indices.len() == *len;
-            Some(if is_whole { Arc::clone(of) } else { Arc::new(of.pick(indices.iter())) })
+            Some(if is_whole {
+                Arc::clone(coordinates)
+            } else {
+                Arc::new(coordinates.pick(indices.iter()))
+            })
         });
         let coordinates = cut.collect();
         let packing = (!spec.as_stored).then(|| packing(&opened, &path)).transpose()?;

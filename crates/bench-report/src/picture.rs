@@ -88,9 +88,9 @@ pub(crate) fn draw(
     options: &ReportOptions,
     convention: Convention,
 ) -> Result<String, Error> {
-    let series = SeriesNames::of(points);
+    let series = SeriesNames::from_points(points);
     let placed = place_all(points, &series, convention);
-    let encoding = Encoding::of(&series, &placed);
+    let encoding = Encoding::from_placed(&series, &placed);
     if series.named_by == NamedBy::Loader && !placed.is_empty() {
         let input = comparison::ComparisonInput { sources, points, options, convention };
         return comparison::draw(&input, &encoding, &placed);

@@ -153,7 +153,7 @@ impl Compared {
                 0 => grouped(value.round() as u64),
                 _ => format!("{value:.digits$}"),
             };
-            Spread::of(values).map_or_else(String::new, |spread| {
+            Spread::from_values(values).map_or_else(String::new, |spread| {
                 format!(
                     "{} ({} to {})",
                     number(spread.median),

@@ -133,7 +133,7 @@ fn rows<'a>(records: &[&'a EpochRecord]) -> Vec<Row<'a>> {
         let same: Vec<&EpochRecord> =
             records.iter().copied().filter(|other| key(other) == of_record).collect();
         let spread = |of: &dyn Fn(&EpochRecord) -> Option<f64>| {
-            Spread::of(same.iter().filter_map(|record| of(record)))
+            Spread::from_values(same.iter().filter_map(|record| of(record)))
         };
         let median = |of: &dyn Fn(&EpochRecord) -> Option<f64>| spread(of).map(|of| of.median);
         rows.push(Row {

@@ -195,7 +195,7 @@ impl Data {
 
     /// Returns the secrets in the address, the settings and the environment.
     pub fn secrets(&self) -> Secrets {
-        Secrets::of(self.uri.full(), &self.config, soma_io::environment_secrets())
+        Secrets::in_task(self.uri.full(), &self.config, soma_io::environment_secrets())
     }
 
     /// Returns the data without secrets, for records and digests. Another key does not make other

@@ -111,7 +111,7 @@ fn open(
     };
     let classes = learned.map(|column| classes(&dataset, column)).transpose()?;
     let n_classes = classes.as_ref().and_then(|classes| classes.n_classes()).unwrap_or(0);
-    let (labels, dataset) = Labels::of(dataset, &labels, classes.into_iter().collect())?;
+    let (labels, dataset) = Labels::read(dataset, &labels, classes.into_iter().collect())?;
     Ok(OpenData { dataset, labels, opened, n_classes, bucket })
 }
 

@@ -135,7 +135,7 @@ impl Described {
         }
         let fill = self.fill.as_deref().unwrap_or_default();
         let fill =
-            Strings::of(file).read(&self.datatype, fill)?.and_then(|all| all.into_iter().next());
+            Strings::new(file).read(&self.datatype, fill)?.and_then(|all| all.into_iter().next());
         Ok([json!("string"), json!([{ "name": "vlen-utf8" }]), json!(fill.unwrap_or_default())])
     }
 }
@@ -237,7 +237,8 @@ impl ArrayNode {
             }
             Form::Strings(read) => {
                 let decoded = filters::decoded(&self.filters, stored, skipped, lens)?;
-                let strings = Strings::of(file).read(&self.datatype, &decoded)?.unwrap_or_default();
+                let strings =
+                    Strings::new(file).read(&self.datatype, &decoded)?.unwrap_or_default();
                 if let Element::Text = self.datatype.element {
                     let n_bytes = strings.iter().map(|text| text.len() as u64).sum();
                     read.count(file, place, n_bytes)?;

@@ -36,7 +36,7 @@ pub(crate) fn json(
     header: &Header,
     path_of: &dyn Fn(u64) -> Result<Option<String>, Error>,
 ) -> Result<Map<String, Value>, Error> {
-    let mut strings = Strings::of(file);
+    let mut strings = Strings::new(file);
     let mut json = Map::new();
     for message in messages(file, header)? {
         let attribute = readable(message.and_then(|bytes| Attribute::parse(file, &bytes)))?;

@@ -107,7 +107,7 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    pub(crate) fn of(file: &File) -> Self {
+    pub(crate) fn for_file(file: &File) -> Self {
         Self { left: file.n_bytes() }
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn indexed_objects(file: &File, heap: u64, index: u64) -> Result<Vec<
     let header = BTreeV2Header::parse_at_storage(storage, index, offsets, lengths)?;
     let records =
         collect_btree_v2_records_storage(storage, &header, offsets, lengths, None, &[], None)?;
-    let mut allowance = Allowance::of(file);
+    let mut allowance = Allowance::for_file(file);
     let ids = records.iter().filter_map(heap_id);
     let object = |id| {
         let object = heap.object(id)?;

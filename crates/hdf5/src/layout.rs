@@ -102,10 +102,10 @@ impl Layout {
             // These versions do not say how many bytes there are.
             *size = product(elements.n_bytes as u64, elements.shape.iter().copied())?;
         }
-        Self::of(file, layout, elements).map(Ok)
+        Self::resolve(file, layout, elements).map(Ok)
     }
 
-    fn of(
+    fn resolve(
         file: &File,
         layout: DataLayout,
         elements: Elements<'_>,

@@ -109,7 +109,7 @@ fn in_symbol_table(file: &File, message: &[u8]) -> Result<Vec<Link>, Error> {
     }
     let heap = LocalHeap::parse_at_storage(storage, heap, offsets, lengths)?;
     let names = file.read(heap.data_segment_address, heap.data_segment_size)?;
-    let mut allowance = Allowance::of(file);
+    let mut allowance = Allowance::for_file(file);
     let mut links = Vec::new();
     for (_, address) in nodes {
         for entry in entries(file, address)? {

@@ -42,8 +42,8 @@ pub(crate) struct Strings<'a> {
 }
 
 impl<'a> Strings<'a> {
-    pub(crate) fn of(file: &'a File) -> Self {
-        let (heaps, allowance) = (HashMap::new(), Allowance::of(file));
+    pub(crate) fn new(file: &'a File) -> Self {
+        let (heaps, allowance) = (HashMap::new(), Allowance::for_file(file));
         Self { file, heaps, kept_bytes: 0, allowance }
     }
 
@@ -134,7 +134,7 @@ impl ReadStrings {
         let (chunks, total) = &mut *counted;
         let before = chunks.insert(chunk.to_vec(), n_bytes).unwrap_or(0);
         *total = (*total - before).saturating_add(n_bytes);
-        Allowance::of(file).take(usize::try_from(*total).unwrap_or(usize::MAX))
+        Allowance::for_file(file).take(usize::try_from(*total).unwrap_or(usize::MAX))
     }
 }
 

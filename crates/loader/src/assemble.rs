@@ -66,8 +66,9 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         let mut x = self.x.finish(&*self.buffers, x)?;
         let tokens = match &mut self.tokens {
             Some(maker) => {
-                let of = (epoch, rows.as_slice());
-                let (tokens, others) = maker.make(&self.dataset, &*self.buffers, of, &mut x)?;
+                let epoch_rows = (epoch, rows.as_slice());
+                let (tokens, others) =
+                    maker.make(&self.dataset, &*self.buffers, epoch_rows, &mut x)?;
                 self.token_threads += others;
                 Some(tokens)
             }

@@ -63,9 +63,9 @@ impl DatasetMatrix<'_> {
 
     /// Bytes of memory that reading `nnz` values needs at most, over all experiments.
     pub(crate) fn working_bytes(&self, nnz: u64, form: ReadForm) -> u64 {
-        let of =
+        let bytes =
             |one: &&SelectedMatrix| one.reader.working_bytes(nnz, &one.columns.selection, form);
-        self.of_each.iter().map(of).max().unwrap_or(0)
+        self.of_each.iter().map(bytes).max().unwrap_or(0)
     }
 
     /// The form of this matrix in batches whose X has this form: arrays of obsm are always dense.

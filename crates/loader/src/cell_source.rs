@@ -34,11 +34,11 @@ impl<B: BatchBuffers> CellSource<B> {
         if let Some(known) = self.row_nnz.get() {
             return Ok(known);
         }
-        let of = |matrix: DatasetMatrix<'_>| match matrix.batch_form(self.spec.batch_form) {
+        let mean_nnz = |matrix: DatasetMatrix<'_>| match matrix.batch_form(self.spec.batch_form) {
             form if form.dense_type().is_some() => Ok(0.0),
             _ => self.dataset.mean_row_nnz(&matrix),
         };
-        let found = self.dataset.matrices().map(of).collect::<Result<_, _>>()?;
+        let found = self.dataset.matrices().map(mean_nnz).collect::<Result<_, _>>()?;
         Ok(self.row_nnz.get_or_init(|| found))
     }
 }
@@ -59,7 +59,7 @@ impl<B: BatchBuffers> Source for CellSource<B> {
     }
 
     fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, Error> {
-        need::of(&self.dataset, &self.spec, block_rows, batch_rows)
+        need::memory_need(&self.dataset, &self.spec, block_rows, batch_rows)
     }
 
     fn block_bytes(&self, block: &Block) -> BlockBytes {

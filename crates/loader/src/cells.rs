@@ -116,12 +116,12 @@ impl Cells {
         if let Some(id) = joinids.iter().find(|id| **id < 0) {
             return Err(problem(&format!("it has {id}, but joinids are not negative")));
         }
-        Ok(Self::of(joinids.iter().map(|id| *id as u64).collect()))
+        Ok(Self::from_joinids(joinids.iter().map(|id| *id as u64).collect()))
     }
 
     /// The cells with these joinids; a range if there are no gaps. What does not ascend stays a
     /// list, which the data set reports.
-    fn of(joinids: Vec<u64>) -> Self {
+    fn from_joinids(joinids: Vec<u64>) -> Self {
         match RowSet::from_ascending(joinids.iter().copied()) {
             Ok(set) => Self::of_set(set),
             Err(_) => Self::List(joinids.into()),
@@ -147,7 +147,7 @@ impl Cells {
             Self::Set(joinids) => joinids.at(rows).map(Self::of_set),
             Self::List(joinids) => {
                 let at = rows.iter().map_while(|row| joinids.get(row as usize).copied());
-                stop::collect(rows.len(), at).map(Self::of)
+                stop::collect(rows.len(), at).map(Self::from_joinids)
             }
         }
     }

@@ -23,7 +23,7 @@ pub struct Epoch<B: BatchBuffers = HeapBuffers> {
 }
 
 impl<B: BatchBuffers> Epoch<B> {
-    pub(crate) fn of(
+    pub(crate) fn wrap(
         running: pipeline::Epoch<CellSource<B>>,
         dataset: &Dataset,
         spec: &LoaderSpec,
@@ -107,7 +107,7 @@ impl<B: BatchBuffers> Iterator for Epochs<'_, B> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let running = self.running.next()?;
-        Some(running.map(|running| Epoch::of(running, self.dataset, self.spec)))
+        Some(running.map(|running| Epoch::wrap(running, self.dataset, self.spec)))
     }
 }
 

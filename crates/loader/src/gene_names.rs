@@ -69,7 +69,7 @@ enum Look {
 impl Look {
     const ALL: [Self; 4] = [Self::Ensembl, Self::VersionedEnsembl, Self::Number, Self::Symbol];
 
-    fn of(name: &str) -> Self {
+    fn from_name(name: &str) -> Self {
         let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         if are_digits(name) {
             return Self::Number;
@@ -92,7 +92,7 @@ impl Look {
     fn of_most<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut counts = [0; Self::ALL.len()];
         for name in names {
-            counts[Self::of(name) as usize] += 1;
+            counts[Self::from_name(name) as usize] += 1;
         }
         Self::ALL.into_iter().max_by_key(|look| counts[*look as usize]).unwrap_or(Self::Symbol)
     }
@@ -115,7 +115,7 @@ fn most_matches(
     existing: &[&str],
     n_known: usize,
 ) -> Result<Option<String>, Error> {
-    let unversioned = |name: &str| match Look::of(name) {
+    let unversioned = |name: &str| match Look::from_name(name) {
         Look::VersionedEnsembl => name.split('.').next().unwrap_or(name).to_owned(),
         _ => name.to_owned(),
     };
@@ -180,7 +180,7 @@ mod tests {
             ("ENS\u{e9}0000000000", Look::Symbol),
             ("", Look::Symbol),
         ] {
-            assert_eq!(Look::of(name), look, "{name}");
+            assert_eq!(Look::from_name(name), look, "{name}");
         }
         let most = |names: &[&str]| Look::of_most(names.iter().copied());
         assert_eq!(most(&["TP53", "ENSG00000141510", "MT-ND1"]), Look::Symbol);

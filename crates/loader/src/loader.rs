@@ -179,7 +179,7 @@ impl<B: BatchBuffers> Loader<B> {
     }
 
     fn running(&self, running: pipeline::Epoch<CellSource<B>>) -> Epoch<B> {
-        Epoch::of(running, self.dataset(), self.spec())
+        Epoch::wrap(running, self.dataset(), self.spec())
     }
 
     fn running_on<'a>(&'a self, running: pipeline::Epochs<'a, CellSource<B>>) -> Epochs<'a, B> {

@@ -26,7 +26,7 @@ const OFFSET_BYTES: u64 = 8;
 
 /// Estimates the memory that blocks of `block_rows` rows and batches of `batch_rows` rows need, of
 /// X and the matrices beside it.
-pub(crate) fn of(
+pub(crate) fn memory_need(
     dataset: &Dataset,
     spec: &LoaderSpec,
     block_rows: u64,
@@ -37,7 +37,7 @@ pub(crate) fn of(
     let (mut collected, mut working) = (0, 0);
     for matrix in dataset.matrices() {
         let row_nnz = dataset.mean_row_nnz(&matrix)?;
-        let of_matrix = MatrixNeed::of(&matrix, row_nnz, spec, (block_rows, batch_rows));
+        let of_matrix = MatrixNeed::estimate(&matrix, row_nnz, spec, (block_rows, batch_rows));
         need.block += of_matrix.block;
         need.largest += of_matrix.largest;
         need.batch += of_matrix.batch;
@@ -70,7 +70,7 @@ struct MatrixNeed {
 
 impl MatrixNeed {
     /// `row_nnz` is the mean number of values in a row.
-    fn of(
+    fn estimate(
         matrix: &DatasetMatrix<'_>,
         row_nnz: f64,
         spec: &LoaderSpec,

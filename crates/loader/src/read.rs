@@ -162,7 +162,7 @@ impl MatrixReader<'_> {
     }
 
     /// The matrix in the experiment of a part.
-    fn of(&self, part: &Part) -> &SelectedMatrix {
+    fn selected(&self, part: &Part) -> &SelectedMatrix {
         self.matrix.of_each[part.source]
     }
 
@@ -170,7 +170,7 @@ impl MatrixReader<'_> {
     fn read_packed(&self, into: &mut BlockMatrix, part: &Part) -> Result<ReadStats, Error> {
         let mut all = ReadStats::nothing();
         let csr = into.packed_mut();
-        let matrix = self.of(part);
+        let matrix = self.selected(part);
         let failed = |error| part.read_error(self.place, error);
         let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
         let selection = &matrix.columns.selection;
@@ -193,7 +193,7 @@ impl MatrixReader<'_> {
             csr.n_columns = n_columns;
         }
         for (part_idx, part) in self.parts.iter().enumerate() {
-            let matrix = self.of(part);
+            let matrix = self.selected(part);
             let failed = |error| part.read_error(self.place, error);
             let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
             let out = if part_idx == 0 { &mut *csr } else { &mut *further };
@@ -272,11 +272,11 @@ impl MatrixReader<'_> {
             let place = &mut indices[part.source];
             let columns = match place.take() {
                 Some(columns) => columns,
-                None => self.of(part).columns.index().map_err(failed)?,
+                None => self.selected(part).columns.index().map_err(failed)?,
             };
             let columns = place.insert(columns);
             let result = self.each_piece(part, |piece| convert(piece, &rows, columns));
-            all += result.map_err(|failure| failure.of(self.place, part))?;
+            all += result.map_err(|failure| failure.into_error(self.place, part))?;
             first_row += part.n_rows;
         }
         Ok(all)
@@ -290,7 +290,7 @@ impl MatrixReader<'_> {
     ) -> Result<ReadStats, Failure> {
         let mut convert_time = ThreadTime::default();
         let mut broken = None;
-        let SelectedMatrix { reader, columns } = self.of(part);
+        let SelectedMatrix { reader, columns } = self.selected(part);
         let rows = RowRanges::new(part.joinids.clone()).map_err(Failure::Read)?;
         let read = reader.read_coo(&rows, &columns.selection, &mut |piece| {
             if self.stop.is_set() {
@@ -322,7 +322,7 @@ enum Failure {
 }
 
 impl Failure {
-    fn of(self, block: BlockPlace, part: &Part) -> Error {
+    fn into_error(self, block: BlockPlace, part: &Part) -> Error {
         match self {
             Self::Read(source) => part.read_error(block, source),
             Self::Convert(source) => densify_error(block, source),

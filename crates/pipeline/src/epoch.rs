@@ -239,7 +239,7 @@ struct Waited {
 
 impl<S: Source> Epoch<S> {
     /// Begins the run's next epoch, which the consumer asked for at `asked`.
-    pub(crate) fn of(
+    pub(crate) fn from_run(
         mut run: Run<S>,
         idle: Weak<Idle<S>>,
         n_rows_of: fn(&S::Batch) -> usize,

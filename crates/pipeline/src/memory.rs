@@ -128,10 +128,10 @@ impl LargestBlock {
 
     /// Bytes of a block of `n_rows` rows at that size, now and at most.
     fn block_bytes(&self, n_rows: u64) -> (u64, u64) {
-        let of = |row_bytes: &AtomicU64| {
+        let block_bytes = |row_bytes: &AtomicU64| {
             with_spare(row_bytes.load(Ordering::Relaxed).saturating_mul(n_rows))
         };
-        (of(&self.row_bytes), of(&self.most_row_bytes))
+        (block_bytes(&self.row_bytes), block_bytes(&self.most_row_bytes))
     }
 }
 

@@ -52,7 +52,7 @@ impl BatchBuffers for TensorBuffers {
         element_type: ElementType,
     ) -> Result<TensorBuffer, loader::Error> {
         let failed = |source| loader::Error::Buffer { n_values, source };
-        let value_type = ValueType::of(element_type)
+        let value_type = ValueType::for_element(element_type)
             .ok_or_else(|| failed(format!("no tensors have elements of {element_type}").into()))?;
         let memory =
             self.pool.take(n_values, value_type).map_err(|source| failed(Box::new(source)))?;

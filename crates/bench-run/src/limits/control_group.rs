@@ -66,13 +66,13 @@ impl Place {
 
     /// Prefers version 1 if it has the controller: a controller cannot be in both versions.
     fn find(controller: Controller, cgroup: &str, mountinfo: &str) -> Result<Vec<Self>, String> {
-        let of = |version| Self::of(controller, version, cgroup, mountinfo);
-        of(Version::One).or_else(|| of(Version::Two)).ok_or_else(|| {
+        let place = |version| Self::in_hierarchy(controller, version, cgroup, mountinfo);
+        place(Version::One).or_else(|| place(Version::Two)).ok_or_else(|| {
             format!("no control groups with {} are mounted", controller.name(Version::Two))
         })
     }
 
-    fn of(
+    fn in_hierarchy(
         controller: Controller,
         version: Version,
         cgroup: &str,

@@ -81,7 +81,7 @@ impl Dataset {
         let n_cells = cells.end - cells.start;
         let id = uuid(&mut draws);
         let sorted_by = if happens(&mut draws, 90) { SortedBy::CellType } else { SortedBy::Donor };
-        let of = |what: SortedBy| if what == sorted_by { n_cells } else { WHOLE };
+        let run_of = |what: SortedBy| if what == sorted_by { n_cells } else { WHOLE };
         let n_types = 3 + below(&mut draws, 23);
         let mut cell_types: Vec<usize> = (0..CELL_TYPES.len()).collect();
         for place in 0..n_types {
@@ -89,9 +89,9 @@ impl Dataset {
             cell_types.swap(place, other);
         }
         cell_types.truncate(n_types);
-        let cell_type_ends = split(of(SortedBy::CellType), &weights(&mut draws, n_types, 1.3));
+        let cell_type_ends = split(run_of(SortedBy::CellType), &weights(&mut draws, n_types, 1.3));
         let n_donors = 1 + below(&mut draws, 12);
-        let donor_ends = split(of(SortedBy::Donor), &weights(&mut draws, n_donors, 0.5));
+        let donor_ends = split(run_of(SortedBy::Donor), &weights(&mut draws, n_donors, 0.5));
         let donors = draw_donors(&mut draws, donor_ends.len());
         let measured = draw_measured(&mut draws, genes);
         Self {

@@ -91,7 +91,7 @@ struct Column<'a> {
 
 impl<'a> Column<'a> {
     fn new(name: &str, array: &'a dyn Array) -> Result<Self, Error> {
-        let kind = Kind::of(array.data_type()).ok_or_else(|| Error::Type {
+        let kind = Kind::for_data_type(array.data_type()).ok_or_else(|| Error::Type {
             column: name.to_owned(),
             found: array.data_type().clone(),
         })?;

@@ -19,7 +19,7 @@ pub(super) struct Classes {
 impl Classes {
     /// Numbers the classes of `labels` and draws all rows of each.
     pub(super) fn count(labels: &[u32]) -> Result<Self, Stopped> {
-        let numbers = LabelNumbers::of(labels)?;
+        let numbers = LabelNumbers::assign(labels)?;
         let mut n_rows = vec![0; numbers.n_labels()];
         let mut class_of = Vec::with_capacity(labels.len());
         // Neighbouring rows often have the same label, so look up each run once.

@@ -168,8 +168,8 @@ impl Batches {
             }
             contexts.push(place as u32);
         }
-        let rows = Table::of(&of_group, |(_, _, row)| (group_of[*row as usize], *row))?;
-        let controls = Table::of(&of_context, |of| *of)?;
+        let rows = Table::from_items(&of_group, |(_, _, row)| (group_of[*row as usize], *row))?;
+        let controls = Table::from_items(&of_context, |of| *of)?;
         Ok(Self {
             batch_rows,
             n_controls,
@@ -307,7 +307,10 @@ impl Batches {
 impl Table {
     /// Lists of rows by key. Keys count from 0 if they are numbers of groups; otherwise a key's
     /// number is its place among the sorted ones.
-    fn of<Item>(items: &[Item], keyed: impl Fn(&Item) -> (u32, u32)) -> Result<Self, Stopped> {
+    fn from_items<Item>(
+        items: &[Item],
+        keyed: impl Fn(&Item) -> (u32, u32),
+    ) -> Result<Self, Stopped> {
         let (mut rows, mut starts, mut latest) = (Vec::new(), Vec::new(), None);
         for piece in pieces(items) {
             for (key, row) in piece?.iter().map(&keyed) {

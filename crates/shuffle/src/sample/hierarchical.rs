@@ -298,7 +298,7 @@ fn missing(entries: &[Entry], n_places: u64) -> Option<u64> {
 
 /// Replaces codes by numbers in the order of the codes. Returns the code of each number.
 pub(super) fn number(labels: &mut [u32]) -> Result<Vec<u32>, Stopped> {
-    let numbers = LabelNumbers::of(labels)?;
+    let numbers = LabelNumbers::assign(labels)?;
     for piece in labels.chunks_mut(STOP_ROWS) {
         begin_rows(piece.len())?;
         for label in piece.iter_mut() {

@@ -168,7 +168,7 @@ proptest! {
     #[test]
     fn every_matrix_has_the_rows_of_x(case in case()) {
         let Case { experiments, genes, spec, epoch } = case;
-        let of = |make: fn(u64, u64, Cells, GeneSelection) -> Dataset| {
+        let made = |make: fn(u64, u64, Cells, GeneSelection) -> Dataset| {
             let parts: Vec<Dataset> = (0..)
                 .zip(&experiments)
                 .map(|(experiment, joinids)| {
@@ -179,8 +179,8 @@ proptest! {
             Dataset::concat(&parts).unwrap()
         };
         let form = spec.batch_form;
-        let loader = Loader::new(of(with_all), spec.clone()).unwrap();
-        let alone = Loader::new(of(x_alone), spec).unwrap();
+        let loader = Loader::new(made(with_all), spec.clone()).unwrap();
+        let alone = Loader::new(made(x_alone), spec).unwrap();
         let mut epoch_of_alone = alone.epoch(epoch).unwrap();
         let mut n_rows = 0;
         for batch in loader.epoch(epoch).unwrap() {

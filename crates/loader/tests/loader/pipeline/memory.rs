@@ -183,12 +183,12 @@ fn what_blocks_leave_is_for_values_that_are_kept_decoded() {
 #[test]
 fn readers_that_do_not_count_their_values_keep_decoded_ones_too() {
     for (x_knows, shares) in [(true, false), (false, true)] {
-        let of = |n_columns, knows_nnz| {
+        let counted = |n_columns, knows_nnz| {
             let mut reader = CountedReader::new(sample::reader(N_ROWS, n_columns), 0);
             reader.knows_nnz = knows_nnz;
             Arc::new(reader)
         };
-        let (x, beside) = (of(6, x_knows), of(2, true));
+        let (x, beside) = (counted(6, x_knows), counted(2, true));
         let data = dataset(Arc::clone(&x) as Arc<dyn XReader>);
         let data = data.with_obsm("a", Arc::clone(&beside) as Arc<dyn XReader>).unwrap();
         let spec = LoaderSpec {

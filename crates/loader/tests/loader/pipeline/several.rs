@@ -284,7 +284,7 @@ fn a_list_of_names_says_which_column_is_which_gene() {
 
 #[test]
 fn categories_of_all_are_kept_in_their_order() {
-    let of = |keys: Vec<Option<i8>>, categories: Vec<&str>| {
+    let data_set = |keys: Vec<Option<i8>>, categories: Vec<&str>| {
         let values = Arc::new(StringArray::from(categories));
         let n_rows = keys.len() as u64;
         let column = DictionaryArray::<Int8Type>::new(Int8Array::from(keys), values);
@@ -293,9 +293,9 @@ fn categories_of_all_are_kept_in_their_order() {
         let x = Arc::new(MemoryReader::new(csr(0, n_rows, "ab")).unwrap());
         Dataset::new(x, Cells::Range(0..n_rows), obs, GeneSelection::All).unwrap()
     };
-    let first = of(vec![Some(2), None, Some(0)], vec!["c", "unused", "a"]);
-    let second = of(vec![Some(1), Some(0)], vec!["b", "a", "unused too"]);
-    let empty = of(vec![], vec!["d"]);
+    let first = data_set(vec![Some(2), None, Some(0)], vec!["c", "unused", "a"]);
+    let second = data_set(vec![Some(1), Some(0)], vec!["b", "a", "unused too"]);
+    let empty = data_set(vec![], vec!["d"]);
     let dataset = Dataset::concat(&[first, second, empty]).unwrap();
     let column = dataset.obs().column(0).as_dictionary::<Int32Type>();
     let categories: Vec<_> = column.values().as_string::<i64>().iter().flatten().collect();
