@@ -87,6 +87,7 @@ exceptions! {
     shuffle::sample::Error => of_sampling,
     shuffle::split::Error => of_split,
     shuffle::split::UnknownMethod => |_| Kind::Value,
+    shuffle::RowOrderError => |_| Kind::Value,
     shuffle::Stopped => |_| Kind::Stopped,
     tiledb::Error => of_tiledb,
     example_data::Error => of_example,

@@ -81,7 +81,7 @@ struct Store {
 
 impl Store {
     fn open(&self) -> Result<ArraySamples, PyErr> {
-        let hidden = || Secrets::of(&self.uri, &self.config, Vec::new());
+        let hidden = || Secrets::in_task(&self.uri, &self.config, Vec::new());
         let opened = storage::open(&self.uri, &OpenOptions::new(&self.config));
         let storage = opened.map_err(|error| error.without_secrets(&hidden()))?.storage;
         ArraySamples::open(storage, &self.spec).map_err(|error| error.without_secrets(&hidden()))

@@ -4,7 +4,7 @@ use std::hash::Hasher as _;
 use std::ops::Range;
 use std::sync::Arc;
 
-use shuffle::{RowSet, Stop};
+use shuffle::{RowSet, Stop, Stopped};
 use twox_hash::XxHash3_64;
 use worktime::ReadStats;
 
@@ -26,11 +26,11 @@ impl<S: Source> Selected<S> {
         Self { source, rows }
     }
 
-    /// Those of these samples that are at `places`, ascending.
+    /// Those of these samples that are at `places`. Places past the last have no sample.
     ///
     /// # Errors
-    /// A place is not one of these samples.
-    pub fn at(&self, places: &RowSet) -> Result<Self, shuffle::Error> {
+    /// The thread's work is to end.
+    pub fn at(&self, places: &RowSet) -> Result<Self, Stopped> {
         Ok(Self { source: Arc::clone(&self.source), rows: Arc::new(self.rows.at(places)?) })
     }
 
