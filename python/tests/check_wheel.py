@@ -1,11 +1,12 @@
 """Checks an installed wheel in the environment of this Python; `cargo xtask test-wheel` runs it.
 
 Needs numpy alone, so that it runs beside any other packages: the help of every command, an
-experiment, a sweep of it, and programs that end while daemon threads wait.
+experiment, a sweep of it, the README's program, and programs that end while daemon threads wait.
 """
 
 import importlib.util
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from endings import WORKS, ending
 COMMANDS = ["sweep", "generate", "import", "slice", "relayout", "growth", "ranks", "report", "tune"]
 PACKAGES = ["anndata", "pandas", "tiledb", "tiledbsoma", "torch"]
 N_ENDINGS = 15
+README = Path(__file__).parents[2] / "README.md"
 
 
 def has(package):
@@ -42,12 +44,23 @@ def of_commands(uri):
     yield command("sweep", "--uri", uri, "-b", "1024 / [64,256]", "-q", "--results", results)
 
 
+def of_readme(folder):
+    """Runs the README's first program in Python; without torch it must say what to install."""
+    (program,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+    if has("torch"):
+        passed = ran.returncode == 0 and "torch.Size([256, 500])" in ran.stdout
+    else:
+        passed = ran.stderr.rstrip().endswith("pip install torch")
+    yield None if passed else f"the README's program: {ran.stdout[-500:]}{ran.stderr[-2000:]}"
+
+
 def of_endings(uri):
     for work in WORKS:
-        # It makes frames.
-        if work == "ExperimentDataset" and not has("pandas"):
-            continue
-        ends = [ending(uri, work, "{}") for _ in range(N_ENDINGS)]
+        # Frames, where there is pandas.
+        options = ["{}"] if work == "ExperimentDataset" and has("pandas") else []
+        ends = [ending(uri, work, *options) for _ in range(N_ENDINGS)]
         failed = [end for end in ends if end != (0, "trained\n")]
         yield f"{work}: {len(failed)} of {N_ENDINGS} ends failed, like {failed[0]}" if failed else None
 
@@ -57,7 +70,7 @@ def main():
     print(f"Python {platform.python_version()} with {packages}:", end=" ", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         uri = str(Path(folder) / "cells")
-        found = [*of_commands(uri), *of_endings(uri)]
+        found = [*of_commands(uri), *of_readme(folder), *of_endings(uri)]
     problems = [problem for problem in found if problem is not None]
     print(f"{len(found) - len(problems)} of {len(found)} checks passed", *problems, sep="\n")
     return min(len(problems), 1)

@@ -61,6 +61,15 @@ impl Environment {
         Ok(interpreter(&folder))
     }
 
+    /// As [`Self::prepare`], but an earlier one is not kept.
+    pub(crate) fn prepare_anew(
+        &self,
+        check: impl Fn(&Path) -> anyhow::Result<()>,
+    ) -> anyhow::Result<PathBuf> {
+        remove(&Cache::of_user()?.root().join(&self.folder))?;
+        self.prepare(check)
+    }
+
     /// Whether the marker, which is written last, has these pins, and the linked interpreter still
     /// exists.
     fn is_whole(&self, folder: &Path) -> bool {

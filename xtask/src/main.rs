@@ -15,12 +15,14 @@ mod environment;
 mod fuzz;
 mod git;
 mod gpu;
+mod instructions;
 mod interpreter;
 mod launchers;
 mod lines;
 mod lint;
 mod mpirun;
 mod native;
+mod packages;
 mod peers;
 mod platforms;
 mod programs;
@@ -28,8 +30,10 @@ mod progress;
 mod python;
 mod read_chunks;
 mod redis;
+mod release;
 mod scvi;
 mod sweep;
+mod tar;
 mod test;
 mod tidy;
 mod wheel;
@@ -118,9 +122,19 @@ Commands:
             further arguments go to pytest
               cargo xtask test-ecosystem -k lightning
   test-wheel
-            test the wheel for users beside nothing, tiledbsoma, AnnData and torch, by each Python from 3.11 to 3.13
-            that is here: every command's help, a sweep, programs that end while daemon threads wait
+            pack the Python package, build the wheel for users from that, and check both: licences, bill of materials,
+            twine, abi3audit; test the wheel in empty environments and beside tiledbsoma, AnnData and torch, by each
+            Python from 3.11 to 3.13 that is here: every command's help, a sweep, the README's program, programs that
+            end while daemon threads wait
               cargo xtask test-wheel
+              cargo xtask test-wheel --dev
+  package   pack the published crates, build each from its package, and build a program outside the workspace on
+            them, with the default features and with each other
+              cargo xtask package
+  release-check
+            what must hold before a release, beside the tests: versions, tag, changelog; test-wheel, package, platforms,
+            gpu-bundle; the files to upload
+              cargo xtask release-check
   platforms check the published crates and the Python module for macOS and Linux on arm64, and test the crates
             without I/O on an emulated arm64; installs qemu if missing
               cargo xtask platforms
@@ -134,6 +148,11 @@ Commands:
               cargo xtask lint
   tidy      check the project's rules that lints cannot
               cargo xtask tidy
+  instructions
+            count the instructions of ten hot kernels under valgrind, at a revision (the parent commit) and now; fails
+            where there are 3 % more and benches/kernels/accepted.txt does not say why
+              cargo xtask instructions
+              cargo xtask instructions origin/main
   lines     count the lines of code by crate, outside of tests, now or at a revision
               cargo xtask lines b5d9576e
   native    put libtiledb and libtorch into the user's cache, and record their places for cargo
@@ -153,7 +172,7 @@ Commands:
               cargo xtask pytest -k fork
 
 With --no-install, test, test-launchers and sequences install no program by apt: one that is missing is an error.
-Everything but tidy, lines, fuzz, python, wheel, test-wheel, scvi, fields and cubes (unless it trains on the batches) runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
+Everything but tidy, lines, instructions, fuzz, python, wheel, test-wheel, scvi, fields and cubes (unless it trains on the batches) runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
 Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead,
 SOMAFEED_PYTHON_TILEDBSOMA_ML (and so on) a Python for one of `peers`, SOMAFEED_CHROMIUM a browser for `test`.
 The choice is recorded in .cargo/native.toml; delete that file to choose again.";
@@ -181,7 +200,7 @@ fn main() -> ExitCode {
         Some("gpu-bundle") => without_arguments("gpu-bundle", &rest, gpu::bundle),
         Some("gpu-check") => without_arguments("gpu-check", &rest, gpu::check),
         Some("pytest") => wheel::pytest(&rest),
-        Some("test-wheel") => without_arguments("test-wheel", &rest, wheel::test_matrix),
+        Some("test-wheel") => wheel::test_matrix(&rest),
         Some("test-ecosystem") => ecosystem::run(&rest),
         Some("peers") => peers::run(&rest),
         Some("read-chunks") => read_chunks::run(&rest),
@@ -189,8 +208,11 @@ fn main() -> ExitCode {
         Some(name @ ("fields" | "cubes" | "sequences")) => programs::run(name, &rest),
         Some("preprocess") => programs::preprocess(&rest),
         Some("fuzz") => fuzz::run(&rest),
+        Some("instructions") => instructions::run(&rest),
         Some("lines") => lines::run(&rest),
         Some("test") => test::run(&rest),
+        Some("package") => without_arguments("package", &rest, packages::run),
+        Some("release-check") => without_arguments("release-check", &rest, release::run),
         Some("platforms") => without_arguments("platforms", &rest, platforms::run),
         Some("lint") => without_arguments("lint", &rest, lint::run),
         Some("ci") => without_arguments("ci", &rest, ci::run),

@@ -7,6 +7,7 @@ mod comments;
 mod dependencies;
 mod edges;
 mod links;
+mod published;
 mod source_files;
 mod sources;
 mod surroundings;
@@ -19,12 +20,15 @@ use crate::cargo;
 use crate::native::Native;
 use crate::progress::print_line;
 
+pub(crate) use published::is_published;
+
 /// Prints every breach as `where: what`, and fails if there is one.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let root = cargo::workspace_root();
     let metadata = cargo::metadata(&Native::default())?;
     let mut breaches = edges::check(&metadata)?;
     breaches.extend(address::check(&metadata)?);
+    breaches.extend(published::check(&metadata)?);
     let architecture = root.join("docs/architecture.md");
     let text = std::fs::read_to_string(&architecture)
         .with_context(|| format!("cannot read {}", architecture.display()))?;

@@ -2,6 +2,8 @@
 //! `cargo xtask test-wheel`: tests the wheel for users.
 
 mod matrix;
+mod notices;
+mod packaging;
 mod tests;
 
 use std::ffi::{OsStr, OsString};
@@ -73,16 +75,31 @@ pub(crate) fn release() -> anyhow::Result<Result<PathBuf, ExitCode>> {
 /// Builds the wheel with a profile of cargo and returns its path; the exit code if the build failed
 /// and printed why.
 fn build(profile: &str, systems: Systems) -> anyhow::Result<Result<PathBuf, ExitCode>> {
-    let (python, maturin) = maturin()?;
-    let zig = systems.needs_zig().then(zig).transpose()?;
-    let root = cargo::workspace_root();
-    let folder = root.join("target/wheels").join(profile);
     // Wheels of earlier versions would stand beside the new one.
-    remove(&folder)?;
+    remove(&folder(profile))?;
+    notices::write()?;
+    let (_, maturin) = maturin()?;
     let mut command = cargo::command(maturin.as_os_str(), &Native::default());
-    command.args(["build", "--locked", "--profile", profile]);
-    command.arg("--manifest-path").arg(root.join("python/Cargo.toml"));
-    command.arg("--interpreter").arg(&python).arg("--out").arg(&folder);
+    command.args(["build", "--locked"]);
+    command.arg("--manifest-path").arg(cargo::workspace_root().join("python/Cargo.toml"));
+    finish(command, profile, systems)
+}
+
+/// Where the wheel of a profile is put.
+fn folder(profile: &str) -> PathBuf {
+    cargo::workspace_root().join("target/wheels").join(profile)
+}
+
+/// Adds to maturin's command how a wheel is built, and runs it.
+fn finish(
+    mut command: Command,
+    profile: &str,
+    systems: Systems,
+) -> anyhow::Result<Result<PathBuf, ExitCode>> {
+    let (python, _) = maturin()?;
+    let zig = systems.needs_zig().then(zig).transpose()?;
+    let folder = folder(profile);
+    command.args(["--profile", profile, "--interpreter"]).arg(&python).arg("--out").arg(&folder);
     if let Some(zig) = &zig {
         command.args(["--zig", "--compatibility", OLDEST_GLIBC]);
         command.env("CARGO_ZIGBUILD_ZIG_PATH", zig);
@@ -102,7 +119,7 @@ fn build(profile: &str, systems: Systems) -> anyhow::Result<Result<PathBuf, Exit
     if !status.success() {
         return Ok(Err(cargo::exit_code(status)));
     }
-    let wheel = wheel_in(&folder)?;
+    let wheel = only_file(&folder, "whl")?;
     if zig.is_some() {
         check_tag(&wheel)?;
         check_unwinder(&python, &wheel)?;
@@ -219,16 +236,16 @@ pub(crate) fn check(python: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The wheel in a folder that has one.
-fn wheel_in(folder: &Path) -> anyhow::Result<PathBuf> {
+/// The file with an extension in a folder that has one.
+fn only_file(folder: &Path, extension: &str) -> anyhow::Result<PathBuf> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut wheels = entries
+    let mut files = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .filter(|path| path.extension() == Some(OsStr::new("whl")));
-    match (wheels.next(), wheels.next()) {
-        (Some(wheel), None) => Ok(wheel),
-        _ => bail!("maturin left no wheel, or several, in {}", folder.display()),
+        .filter(|path| path.extension() == Some(OsStr::new(extension)));
+    match (files.next(), files.next()) {
+        (Some(file), None) => Ok(file),
+        _ => bail!("maturin left no .{extension}, or several, in {}", folder.display()),
     }
 }
 
@@ -320,13 +337,13 @@ mod unit_tests {
     #[test]
     fn a_folder_has_one_wheel() {
         let folder = tempfile::tempdir().unwrap();
-        let error = wheel_in(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("no wheel"), "{error}");
+        let error = only_file(folder.path(), "whl").unwrap_err().to_string();
+        assert!(error.contains("no .whl"), "{error}");
         let wheel = folder.path().join("a.whl");
         fs::write(&wheel, "").unwrap();
         fs::write(folder.path().join("a.txt"), "").unwrap();
-        assert_eq!(wheel_in(folder.path()).unwrap(), wheel);
+        assert_eq!(only_file(folder.path(), "whl").unwrap(), wheel);
         fs::write(folder.path().join("b.whl"), "").unwrap();
-        assert!(wheel_in(folder.path()).is_err());
+        assert!(only_file(folder.path(), "whl").is_err());
     }
 }

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 
 use super::{Systems, build, check, unpack};
 use crate::environment::{Environment, NEWEST, OLDEST};
+use crate::interpreter::Python;
 use crate::{cargo, native, python};
 
 const REQUIREMENTS: &str = include_str!("../../requirements/package-tests.txt");
@@ -16,7 +17,7 @@ pub(crate) const CPU_TORCH: &str = include_str!("cpu_torch.py");
 /// What tests without torch need.
 const CHECK: &str = "import numpy, pandas, pyarrow, pytest, scipy, torch, torchdata";
 /// The profile of the tests: most of it is built for the tests of the workspace, too.
-const PROFILE: &str = "dev";
+pub(super) const PROFILE: &str = "dev";
 /// The folder of the unpacked wheel, below the workspace.
 pub(crate) const UNPACKED: &str = "target/python-package";
 const VARIABLE: &str = "SOMAFEED_PYTHON_PACKAGE_TESTS";
@@ -53,15 +54,29 @@ pub(crate) fn environment() -> anyhow::Result<PathBuf> {
             .with_context(|| format!("{VARIABLE}={} cannot be used", named.display()))?;
         return Ok(named);
     }
+    pinned("python-package-tests-2.11.0", OLDEST, NEWEST)
+}
+
+/// Python of a version with the packages of the tests.
+pub(super) fn environment_of(version: (u32, u32)) -> anyhow::Result<PathBuf> {
+    let usual = environment()?;
+    if Python::probe(&usual, Vec::new())?.version == version {
+        return Ok(usual);
+    }
+    let folder = format!("python-package-tests-2.11.0-{}.{}", version.0, version.1);
+    pinned(&folder, version, version)
+}
+
+fn pinned(folder: &str, oldest: (u32, u32), newest: (u32, u32)) -> anyhow::Result<PathBuf> {
     let environment = Environment {
-        folder: "python-package-tests-2.11.0".to_owned(),
+        folder: folder.to_owned(),
         what: "numpy, scipy, pandas, pyarrow and torch for the tests of the Python package"
             .to_owned(),
         requirements: REQUIREMENTS.to_owned(),
         download: "about 700 MB".to_owned(),
         instead: format!("set {VARIABLE} to an interpreter that has these packages"),
-        oldest: OLDEST,
-        newest: NEWEST,
+        oldest,
+        newest,
     };
     environment.prepare(|python| {
         check(python, &["-c", CPU_TORCH])?;
