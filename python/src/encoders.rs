@@ -30,7 +30,7 @@ impl<'py> FromPyObject<'_, 'py> for AnyEncoder {
     }
 }
 
-/// A class of Python over the encoder of this name: the methods that all encoders have, and its own.
+/// A class of Python over the encoder of this name: its own methods, and those of all encoders.
 macro_rules! encoder_class {
     ($(#[doc = $doc:literal])* $name:ident { $($own:tt)* }) => {
         $(#[doc = $doc])*
