@@ -71,24 +71,11 @@ fn of_metadata(metadata: &MetadataV3) -> Result<Codec, PluginCreateError> {
 /// The type that numpy calls `name`: `<i4`, `|u1`, `f8`.
 fn element_of_numpy(name: &str) -> Result<ElementType, PluginCreateError> {
     let short = name.trim_start_matches(['<', '>', '|', '=']);
-    let known =
-        ELEMENTS.iter().find(|(numpy, element)| *numpy == short || element.zarr_name() == short);
-    known.map(|(_, element)| *element).ok_or_else(|| format!("it is for elements {name}").into())
+    let known = ElementType::from_numpy_code(short).or_else(|| ElementType::from_zarr_name(short));
+    known
+        .filter(|element| !matches!(element, ElementType::Bool | ElementType::BF16))
+        .ok_or_else(|| format!("it is for elements {name}").into())
 }
-
-const ELEMENTS: [(&str, ElementType); 11] = [
-    ("i1", ElementType::I8),
-    ("i2", ElementType::I16),
-    ("i4", ElementType::I32),
-    ("i8", ElementType::I64),
-    ("u1", ElementType::U8),
-    ("u2", ElementType::U16),
-    ("u4", ElementType::U32),
-    ("u8", ElementType::U64),
-    ("f2", ElementType::F16),
-    ("f4", ElementType::F32),
-    ("f8", ElementType::F64),
-];
 
 fn unencoded() -> CodecError {
     CodecError::Other("it is decoded only".to_owned())

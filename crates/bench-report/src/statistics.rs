@@ -32,8 +32,13 @@ impl Spread {
 
     /// `4.00 (3.50 to 5.25)`: the median, and the range.
     pub fn format(&self, digits: usize) -> String {
-        let Self { median, min, max, .. } = self;
-        format!("{median:.digits$} ({min:.digits$} to {max:.digits$})")
+        self.format_by(|value| format!("{value:.digits$}"))
+    }
+
+    /// The same, with numbers as `number` writes them.
+    pub fn format_by(&self, number: impl Fn(f64) -> String) -> String {
+        let [median, min, max] = [self.median, self.min, self.max].map(number);
+        format!("{median} ({min} to {max})")
     }
 
     /// The same measurements multiplied by `factor`, which must not be negative.

@@ -70,8 +70,7 @@ pub use epoch::{ConsumedBatch, ConsumedEpoch, EpochMeter, consume_epoch, enter_e
 pub use flags::{key_value, pairs};
 pub use interrupt::{EXIT_CODE as INTERRUPTED_EXIT_CODE, watch as watch_interrupts};
 pub use limits::{
-    BucketCount, Holder, IoLimit, KernelLimit, LimitBy, LimitMeter, MemoryLimit, Rate, Version,
-    format_rate,
+    Holder, IoLimit, KernelLimit, LimitBy, LimitMeter, MemoryLimit, Rate, Version, format_rate,
 };
 pub use link::LinkCounts;
 pub use made_data::{

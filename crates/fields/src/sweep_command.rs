@@ -175,10 +175,7 @@ fn table(rows: &[Row<'_>]) -> String {
     };
     let body = rows.iter().map(|row| {
         let point = row.point;
-        let rate = row.rate.map_or_else(
-            || "failed".to_owned(),
-            |rate| format!("{} ({} to {})", whole(rate.median), whole(rate.min), whole(rate.max)),
-        );
+        let rate = row.rate.map_or_else(|| "failed".to_owned(), |rate| rate.format_by(whole));
         let mut cells = vec![
             point.batch_size.to_string(),
             point.settings.get(THREADS).unwrap_or("1").to_owned(),

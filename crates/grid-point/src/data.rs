@@ -21,7 +21,6 @@ use soma_io::{Experiment, OpenOptions};
 pub use example::{format_leftover, write_example};
 pub use flags::{DataFlags, FormFlag, ReaderFlag, SelectionFlags, names_anndata};
 pub use read_rate::{IoLimitInForce, decide as decide_io_limit};
-pub(crate) use read_rate::{bucket, count};
 
 /// The data to measure on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use soma_io::{CacheUse, ReadLimit, RowCacheUse};
 
 use crate::cell_digest::CellDigest;
 use crate::consumer::Taker;
-use crate::data::{Data, Opened, count};
+use crate::data::{Data, Opened};
 use crate::feed::{self, PointBatch, PointEpoch, PointLoader};
 use crate::label_entropy::{Labels, Meters};
 use crate::open::{OpenData, point_loader};
@@ -136,8 +136,7 @@ impl Measuring<'_> {
             }
             let mut meters = labels.meters(&spec.pipeline)?;
             let limit = data.io_limit.as_ref();
-            let counts = bucket.as_deref().map(count);
-            let io = limit.map(|limit| LimitMeter::start(limit, counts)).transpose()?;
+            let io = limit.map(|limit| LimitMeter::start(limit, bucket.as_deref())).transpose()?;
             let start = || match &mut following {
                 Some(epochs) => {
                     epochs.next().context("there are no more epochs")?.map_err(Into::into)

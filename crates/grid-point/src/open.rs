@@ -11,7 +11,7 @@ use loader::{AxisQuery, Dataset, DatasetSpec, Genes, Joinids, ValueFilter};
 use soma_io::{Experiment, OpenOptions, ReadLimit};
 
 use crate::consumer;
-use crate::data::{Data, DataSource, Opened, bucket};
+use crate::data::{Data, DataSource, Opened};
 use crate::feed::{self, PointLoader};
 use crate::label_entropy::{self, Labels};
 use crate::point::Point;
@@ -59,7 +59,7 @@ impl OpenData {
     /// consumer trains on. Fails if the data cannot be opened or the selection has no cells.
     pub fn open(data: &Data, learned: Option<&str>) -> anyhow::Result<Self> {
         data.io_limit.as_ref().map_or(Ok(()), IoLimit::enter)?;
-        let bucket = data.io_limit.as_ref().and_then(bucket);
+        let bucket = data.io_limit.as_ref().and_then(IoLimit::bucket);
         open(data, bucket, learned)
     }
 }

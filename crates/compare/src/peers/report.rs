@@ -268,9 +268,7 @@ fn format_spread(spread: Option<Spread>, digits: usize) -> String {
     match spread {
         None => "–".to_owned(),
         Some(spread) if spread.n == 1 => number(spread.median),
-        Some(spread) => {
-            format!("{} ({} to {})", number(spread.median), number(spread.min), number(spread.max))
-        }
+        Some(spread) => spread.format_by(number),
     }
 }
 

@@ -6,7 +6,7 @@
 //! definition than the programs word2vec and gensim.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -21,22 +21,9 @@ impl NamedVectors {
     /// - [`Error::Name`]: a name is empty or has white space.
     /// - [`Error::Write`]: the file cannot be written.
     pub fn write_word2vec_text(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let path = path.as_ref();
-        check_word2vec_names(&self.names)?;
-        write_whole(path, |writer| {
-            let mut write = || {
-                writeln!(writer, "{} {}", self.len(), self.dimension)?;
-                for (name, vector) in self.names.iter().zip(self.vectors()) {
-                    writer.write_all(name.as_bytes())?;
-                    for value in vector {
-                        // `Debug` writes tiny numbers with an exponent.
-                        write!(writer, " {value:?}")?;
-                    }
-                    writer.write_all(b"\n")?;
-                }
-                Ok(())
-            };
-            write().map_err(Error::write(path))
+        self.write_word2vec(path.as_ref(), |writer, vector| {
+            // `Debug` writes tiny numbers with an exponent.
+            vector.iter().try_for_each(|value| write!(writer, " {value:?}"))
         })
     }
 
@@ -45,17 +32,24 @@ impl NamedVectors {
     /// # Errors
     /// Those of [`write_word2vec_text`](Self::write_word2vec_text).
     pub fn write_word2vec_binary(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let path = path.as_ref();
+        self.write_word2vec(path.as_ref(), |writer, vector| {
+            writer.write_all(b" ")?;
+            vector.iter().try_for_each(|value| writer.write_all(&value.to_le_bytes()))
+        })
+    }
+
+    fn write_word2vec(
+        &self,
+        path: &Path,
+        write_vector: impl Fn(&mut dyn Write, &[f32]) -> io::Result<()>,
+    ) -> Result<(), Error> {
         check_word2vec_names(&self.names)?;
         write_whole(path, |writer| {
             let mut write = || {
                 writeln!(writer, "{} {}", self.len(), self.dimension)?;
                 for (name, vector) in self.names.iter().zip(self.vectors()) {
                     writer.write_all(name.as_bytes())?;
-                    writer.write_all(b" ")?;
-                    for value in vector {
-                        writer.write_all(&value.to_le_bytes())?;
-                    }
+                    write_vector(writer, vector)?;
                     writer.write_all(b"\n")?;
                 }
                 Ok(())
