@@ -87,7 +87,7 @@ impl Shared {
         self.entropy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn poll(&self) -> Poll<Option<Result<loader::Batch, loader::Error>>> {
+    fn poll(&self) -> Poll<Option<Result<loader::Batch, loader::LoaderError>>> {
         match &mut *self.lock() {
             Stage::Running(epoch) => epoch.next_within(SIGNAL_INTERVAL),
             Stage::Closed { .. } => Poll::Ready(None),

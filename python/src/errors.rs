@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use std::io;
 
 use bench_run::{Secrets, without_credentials};
+use loader::OpenError;
 use pyo3::exceptions::{
     PyFileExistsError, PyFileNotFoundError, PyKeyboardInterrupt, PyMemoryError,
     PyNotADirectoryError, PyOSError, PyPermissionError, PyRuntimeError, PyValueError,
@@ -78,7 +79,14 @@ macro_rules! exceptions {
 }
 
 exceptions! {
-    loader::Error => of_loader,
+    loader::DatasetError => of_dataset,
+    loader::ConcatError => |_| Kind::Value,
+    loader::SubsetError => of_subset,
+    loader::WeightError => |_| Kind::Value,
+    loader::ColumnsError => |_| Kind::Value,
+    loader::ReaderError => |_| Kind::Other,
+    loader::LoaderError => of_loader,
+    loader::UnknownForm => |_| Kind::Value,
     pipeline::Error => of_engine,
     soma_io::Error => of_soma,
     loader::encode::Error => of_encoder,
@@ -274,40 +282,31 @@ fn of_encoder(error: &loader::encode::Error) -> Kind {
     }
 }
 
-fn of_loader(error: &loader::Error) -> Kind {
-    use loader::Error as E;
+fn of_dataset(error: &loader::DatasetError) -> Kind {
+    use loader::DatasetError as E;
+    match error {
+        E::Open(OpenError { source, .. }) | E::GenesOutsideX { source, .. } => of_soma(source),
+        E::JoinidColumn { .. } => Kind::Other,
+        _ => Kind::Value,
+    }
+}
+
+fn of_subset(error: &loader::SubsetError) -> Kind {
+    match error {
+        loader::SubsetError::Stopped(_) => Kind::Stopped,
+        _ => Kind::Value,
+    }
+}
+
+fn of_loader(error: &loader::LoaderError) -> Kind {
+    use loader::LoaderError as E;
     match error {
         E::Pipeline(error) => of_engine(error),
-        E::Encode(error) => of_encoder(error),
-        E::Stopped(_) => Kind::Stopped,
-        E::Open { source, .. } | E::GenesOutsideX { source, .. } | E::Read { source, .. } => {
-            of_soma(source)
+        E::Open(OpenError { source, .. }) | E::Read { source, .. } => of_soma(source),
+        E::OutOfMemory { .. } | E::Buffer(_) => Kind::Memory,
+        E::SparseFromDense | E::Tokens(_) | E::Transform { .. } | E::Total { .. } | E::NoTotals => {
+            Kind::Value
         }
-        E::OutOfMemory { .. } | E::Buffer { .. } => Kind::Memory,
-        E::SparseFromDense
-        | E::Matrix(_)
-        | E::Tokens(_)
-        | E::Transform { .. }
-        | E::Total { .. }
-        | E::TotalsLength { .. }
-        | E::NoTotals
-        | E::UnknownBlockForm { .. }
-        | E::UnknownBatchForm { .. }
-        | E::WeightColumn { .. }
-        | E::CellOutsideX { .. }
-        | E::CellsNotAscending { .. }
-        | E::ObsLength { .. }
-        | E::VarLength { .. }
-        | E::Rows { .. }
-        | E::Columns { .. }
-        | E::GeneTwice { .. }
-        | E::NoNamedGene { .. }
-        | E::NoCommonGenes { .. }
-        | E::NoDatasets
-        | E::ConcatGenes { .. }
-        | E::ConcatLayers { .. }
-        | E::ConcatObs { .. }
-        | E::OtherForm { .. } => Kind::Value,
         _ => Kind::Other,
     }
 }

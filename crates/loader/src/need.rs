@@ -8,7 +8,7 @@ use soma_io::ReadForm;
 
 use crate::beside::DatasetMatrix;
 use crate::dataset::Dataset;
-use crate::error::Error;
+use crate::error::LoaderError;
 use crate::spec::{BatchForm, BlockForm, LoaderSpec};
 
 /// Bytes of a value in CSR: its column and the value.
@@ -31,7 +31,7 @@ pub(crate) fn of(
     spec: &LoaderSpec,
     block_rows: u64,
     batch_rows: u64,
-) -> Result<Need, Error> {
+) -> Result<Need, LoaderError> {
     let indices = block_rows * ROW_INDEX_BYTES;
     let mut need = Need { block: indices, largest: indices, ..Need::default() };
     let (mut collected, mut working) = (0, 0);

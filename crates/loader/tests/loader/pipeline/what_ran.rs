@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loader::{
-    BatchBuffer, BatchBuffers, BatchForm, BlockForm, Cells, Dataset, ElementType, Error,
+    BatchBuffer, BatchBuffers, BatchForm, BlockForm, BufferError, Cells, Dataset, ElementType,
     GeneSelection, HeapBuffers, Loader, LoaderSpec, PipelineSpec, ReadableBuffer, Totals,
     Transform,
 };
@@ -94,7 +94,7 @@ fn a_pool_keeps_no_more_than_it_may_and_gives_the_length_asked_for() {
             assert_eq!(found, (element_type, n_values));
         }
         let refused = pool.take(usize::MAX, element_type);
-        assert!(matches!(refused, Err(Error::Buffer { .. })));
+        assert!(matches!(refused, Err(BufferError { .. })));
     }
 }
 
