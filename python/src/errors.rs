@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 use std::io;
 
 use bench_run::{Secrets, without_credentials};
-use loader::OpenError;
+use loader::{OpenError, encode};
 use pyo3::exceptions::{
     PyFileExistsError, PyFileNotFoundError, PyKeyboardInterrupt, PyMemoryError,
     PyNotADirectoryError, PyOSError, PyPermissionError, PyRuntimeError, PyValueError,
@@ -89,7 +89,11 @@ exceptions! {
     loader::UnknownForm => |_| Kind::Value,
     pipeline::Error => of_engine,
     soma_io::Error => of_soma,
-    loader::encode::Error => of_encoder,
+    encode::FitError => of_fit,
+    encode::EncodeError => of_encode,
+    encode::InverseError => of_inverse,
+    encode::SavedError => |_| Kind::Value,
+    encode::DuplicateName => |_| Kind::Value,
     shuffle::sample::Error => of_sampling,
     shuffle::split::Error => of_split,
     shuffle::split::UnknownMethod => |_| Kind::Value,
@@ -274,10 +278,32 @@ fn of_engine(error: &pipeline::Error) -> Kind {
     }
 }
 
-fn of_encoder(error: &loader::encode::Error) -> Kind {
+fn of_labels(error: &encode::LabelsError) -> Kind {
     match error {
-        loader::encode::Error::Custom { .. } => Kind::Other,
-        loader::encode::Error::Stopped(_) => Kind::Stopped,
+        encode::LabelsError::Stopped(_) => Kind::Stopped,
+        _ => Kind::Value,
+    }
+}
+
+fn of_fit(error: &encode::FitError) -> Kind {
+    match error {
+        encode::FitError::Labels(error) => of_labels(error),
+        _ => Kind::Value,
+    }
+}
+
+fn of_encode(error: &encode::EncodeError) -> Kind {
+    match error {
+        encode::EncodeError::Labels(error) => of_labels(error),
+        encode::EncodeError::Custom { .. } => Kind::Other,
+        _ => Kind::Value,
+    }
+}
+
+fn of_inverse(error: &encode::InverseError) -> Kind {
+    match error {
+        encode::InverseError::Stopped(_) => Kind::Stopped,
+        encode::InverseError::Custom { .. } => Kind::Other,
         _ => Kind::Value,
     }
 }

@@ -14,7 +14,7 @@ use shuffle::stop::{self, Steps};
 use shuffle::{RowOrderError, RowSet, RowSetBuilder};
 
 use crate::dataset::Dataset;
-use crate::encode::{self, BatchKeyEncoder, Encoder as _, Encoders, Nulls, Rules};
+use crate::encode::{self, BatchKeyEncoder, EncodeError, Encoders, FitError};
 use crate::error::{ColumnsError, columns_error};
 use crate::selected::Selected;
 
@@ -133,15 +133,8 @@ impl Dataset {
     /// # Errors
     /// `columns` is empty; the data set lacks a column; a column has values other than texts,
     /// booleans or integers.
-    pub fn groups(&self, columns: &[&str]) -> Result<Vec<u32>, encode::Error> {
-        let rules = Rules { nulls: Nulls::Class, ..Rules::default() };
-        let encoder = BatchKeyEncoder::fit("groups", columns, &self.obs, rules)?;
-        let mut groups = Vec::with_capacity(self.obs.num_rows());
-        for (_, obs) in encode::windows(&self.obs) {
-            // Every group has a row, and `fit` fails from 2^32 rows on.
-            groups.extend(encoder.encode(&obs)?.values().iter().map(|code| *code as u32));
-        }
-        Ok(groups)
+    pub fn groups(&self, columns: &[&str]) -> Result<Vec<u32>, FitError> {
+        BatchKeyEncoder::groups(columns, &self.obs)
     }
 
     /// The weight of each row, from an obs column of numbers or booleans, plain or a dictionary,
@@ -177,7 +170,7 @@ impl Dataset {
     ///
     /// # Errors
     /// The data set lacks a column; an encoder has no code for a label.
-    pub fn with_encoders(self, encoders: &Encoders) -> Result<Self, encode::Error> {
+    pub fn with_encoders(self, encoders: &Encoders) -> Result<Self, EncodeError> {
         Ok(Self { codes: encoders.encode_narrow(&self.obs)?, ..self })
     }
 
