@@ -7,10 +7,7 @@ use std::io;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use self::known::Known;
-use crate::storage::{
-    Coalesce, Entry, Expected, FailedPiece, FileVersion, ListedFile, Piece, RequestCounts, Storage,
-    zeroed,
-};
+use crate::storage::{Entry, FailedPiece, FileVersion, ListedFile, Piece, Storage, zeroed};
 
 /// A storage around another one that answers from what it gathered: listings, sizes, and the ends
 /// of files. Everything else it asks the storage behind.
@@ -187,9 +184,7 @@ impl GatheredStorage {
 
 #[deny(clippy::missing_trait_methods)]
 impl Storage for GatheredStorage {
-    fn place(&self) -> String {
-        self.inner.place()
-    }
+    crate::forward_storage!(inner: place prefetch coalesce keeps_versions request_counts);
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         if let Some(entries) = self.known().list(folder) {
@@ -277,22 +272,6 @@ impl Storage for GatheredStorage {
         };
         let whole = whole(&self.known());
         filled(files, whole, |missing| each_gone(self.inner.read_files(missing)))
-    }
-
-    fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
-        self.inner.prefetch(pieces, read);
-    }
-
-    fn coalesce(&self) -> Coalesce {
-        self.inner.coalesce()
-    }
-
-    fn keeps_versions(&self) -> bool {
-        self.inner.keeps_versions()
-    }
-
-    fn request_counts(&self) -> Option<RequestCounts> {
-        self.inner.request_counts()
     }
 }
 
