@@ -37,7 +37,7 @@ pub(crate) fn of(
     let (mut collected, mut working) = (0, 0);
     for matrix in dataset.matrices() {
         let row_nnz = dataset.mean_row_nnz(&matrix)?;
-        let of_matrix = MatrixNeed::of(&matrix, row_nnz, spec, (block_rows, batch_rows));
+        let of_matrix = MatrixNeed::of(&matrix, row_nnz, spec, block_rows, batch_rows);
         need.block += of_matrix.block;
         need.largest += of_matrix.largest;
         need.batch += of_matrix.batch;
@@ -74,7 +74,8 @@ impl MatrixNeed {
         matrix: &DatasetMatrix<'_>,
         row_nnz: f64,
         spec: &LoaderSpec,
-        (block_rows, batch_rows): (u64, u64),
+        block_rows: u64,
+        batch_rows: u64,
     ) -> Self {
         let n_columns = matrix.n_columns as u64;
         let nnz_of = |n_rows: u64| {
