@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use rayon::ThreadPool;
 use serde_json::{Map, Value, json};
-use storage::{Entry, Expected, FileVersion, Piece, Storage};
+use storage::{Coalesce, Entry, Expected, FileVersion, Piece, RequestCounts, Storage};
 
 use crate::elements::{Elements, joined};
 use crate::error::Error;
@@ -223,7 +223,9 @@ impl TenXStorage {
 }
 
 impl Storage for TenXStorage {
-    storage::forward_storage!(file: place coalesce keeps_versions request_counts);
+    fn place(&self) -> String {
+        self.file.place()
+    }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         let arrays = self.ten_x.arrays.keys();
@@ -272,6 +274,18 @@ impl Storage for TenXStorage {
         if let Ok(originals) = self.originals(pieces) {
             self.file.prefetch(&moved(pieces, &originals), read);
         }
+    }
+
+    fn coalesce(&self) -> Coalesce {
+        self.file.coalesce()
+    }
+
+    fn keeps_versions(&self) -> bool {
+        self.file.keeps_versions()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.file.request_counts()
     }
 }
 

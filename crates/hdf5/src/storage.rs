@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use storage::{Entry, Expected, FileVersion, Piece, Storage};
+use storage::{Coalesce, Entry, Expected, FileVersion, Piece, RequestCounts, Storage};
 
 use crate::Error;
 use crate::array::{ArrayNode, ChunkBytes};
@@ -260,8 +260,6 @@ impl Hdf5Storage {
 }
 
 impl Storage for Hdf5Storage {
-    storage::forward_storage!(storage: coalesce keeps_versions request_counts);
-
     fn place(&self) -> String {
         self.objects.place.clone()
     }
@@ -363,6 +361,18 @@ impl Storage for Hdf5Storage {
         let name = &self.objects.name;
         let needed: Vec<Piece<'_>> = needed.map(|range| Piece { file: name, range }).collect();
         self.storage.prefetch(&needed, read);
+    }
+
+    fn coalesce(&self) -> Coalesce {
+        self.storage.coalesce()
+    }
+
+    fn keeps_versions(&self) -> bool {
+        self.storage.keeps_versions()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.storage.request_counts()
     }
 }
 

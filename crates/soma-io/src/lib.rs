@@ -61,7 +61,6 @@ mod error;
 mod exact;
 mod experiment;
 mod file_kind;
-mod forward;
 mod frame_copy;
 mod genes;
 #[cfg(feature = "libtiledb")]

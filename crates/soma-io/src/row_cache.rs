@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ::row_cache::{Columns, Output, RowCache, RowCacheSpec, RowCacheUse};
 use arrow_array::RecordBatch;
+use arrow_schema::DataType;
 use rayon::ThreadPool;
 
 use crate::soma_object::Place;
 use crate::{
-    CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, ReadTimes, RowRanges,
-    XReader, coo,
+    CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, ReadTimes,
+    RowRanges, XReader, coo,
 };
 
 /// The parameter of the config for the folder of the cache of rows.
@@ -192,9 +193,32 @@ pub(crate) fn spec(place: &Place) -> Result<Option<RowCacheSpec>, Error> {
 
 #[deny(clippy::missing_trait_methods)]
 impl XReader for RowCacheReader {
-    crate::forward_reader! {
-        inner: name why_not_native n_rows n_columns data_type nnz most_nnz is_remote cache
-        keep_decoded decoded_bytes index_bytes packs
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        self.inner.why_not_native()
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.inner.n_rows()
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.inner.n_columns()
+    }
+
+    fn data_type(&self) -> &DataType {
+        self.inner.data_type()
+    }
+
+    fn nnz(&self) -> Result<Option<u64>, Error> {
+        self.inner.nnz()
+    }
+
+    fn most_nnz(&self) -> Result<Option<u64>, Error> {
+        self.inner.most_nnz()
     }
 
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
@@ -208,8 +232,28 @@ impl XReader for RowCacheReader {
         of_inner.saturating_add(of_pages).saturating_add(coo::working_bytes(nnz, form))
     }
 
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
+    }
+
+    fn cache(&self) -> Option<CacheUse> {
+        self.inner.cache()
+    }
+
     fn row_cache(&self) -> Option<RowCacheUse> {
         Some(self.cache.usage())
+    }
+
+    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
+        self.inner.keep_decoded(holder, limit_bytes);
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.inner.decoded_bytes()
+    }
+
+    fn index_bytes(&self) -> u64 {
+        self.inner.index_bytes()
     }
 
     /// Names the rows that are not in the cache. If the reader behind is near, none: finding them
@@ -245,6 +289,10 @@ impl XReader for RowCacheReader {
         out.n_columns = selected.n_columns;
         let stats = self.read(rows, genes, selected, Output::Csr(out))?;
         Ok(ReadStats { values: out.nnz() as u64, ..stats })
+    }
+
+    fn packs(&self, genes: &GeneSelection) -> bool {
+        self.inner.packs(genes)
     }
 
     fn read_packed(

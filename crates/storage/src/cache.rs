@@ -32,7 +32,10 @@ use self::block::object_id;
 use self::flights::{Claim, Fetcher, Flight, Flights};
 use self::plan::{Known, Plan, Wanted, runs};
 use self::stats::Counters;
-use crate::storage::{Expected, FileVersion, Piece, Storage, read_files_by_size};
+use crate::storage::{
+    Coalesce, Entry, Expected, FileVersion, ListedFile, Piece, RequestCounts, Storage,
+    read_files_by_size,
+};
 
 pub use self::block::{BlockId, ObjectId};
 pub use self::stats::{CacheStats, CacheUse};
@@ -356,8 +359,20 @@ impl CachedStorage {
 
 #[deny(clippy::missing_trait_methods)]
 impl Storage for CachedStorage {
-    crate::forward_storage! {
-        inner: place list list_each list_all coalesce keeps_versions request_counts
+    fn place(&self) -> String {
+        self.inner.place()
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        self.inner.list(folder)
+    }
+
+    fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
+        self.inner.list_each(folders)
+    }
+
+    fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
+        self.inner.list_all(most)
     }
 
     fn size(&self, file: &str) -> io::Result<u64> {
@@ -447,5 +462,17 @@ impl Storage for CachedStorage {
         if !missing.is_empty() || read == Expected::Now {
             self.inner.prefetch(&missing, read);
         }
+    }
+
+    fn coalesce(&self) -> Coalesce {
+        self.inner.coalesce()
+    }
+
+    fn keeps_versions(&self) -> bool {
+        self.inner.keeps_versions()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.inner.request_counts()
     }
 }

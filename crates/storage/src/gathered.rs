@@ -7,7 +7,10 @@ use std::io;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use self::known::Known;
-use crate::storage::{Entry, FailedPiece, FileVersion, ListedFile, Piece, Storage, zeroed};
+use crate::storage::{
+    Coalesce, Entry, Expected, FailedPiece, FileVersion, ListedFile, Piece, RequestCounts, Storage,
+    zeroed,
+};
 
 /// A storage around another one that answers from what it gathered: listings, sizes, and the ends
 /// of files. Everything else it asks the storage behind.
@@ -184,7 +187,9 @@ impl GatheredStorage {
 
 #[deny(clippy::missing_trait_methods)]
 impl Storage for GatheredStorage {
-    crate::forward_storage!(inner: place prefetch coalesce keeps_versions request_counts);
+    fn place(&self) -> String {
+        self.inner.place()
+    }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         if let Some(entries) = self.known().list(folder) {
@@ -272,6 +277,22 @@ impl Storage for GatheredStorage {
         };
         let whole = whole(&self.known());
         filled(files, whole, |missing| each_gone(self.inner.read_files(missing)))
+    }
+
+    fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
+        self.inner.prefetch(pieces, read);
+    }
+
+    fn coalesce(&self) -> Coalesce {
+        self.inner.coalesce()
+    }
+
+    fn keeps_versions(&self) -> bool {
+        self.inner.keeps_versions()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.inner.request_counts()
     }
 }
 

@@ -112,7 +112,6 @@ mod destination;
 mod environment;
 mod error;
 mod files;
-mod forward;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod gathered;

@@ -14,7 +14,10 @@ use std::time::Duration;
 
 use self::bucket::TokenBucket;
 use self::clock::{Clock, SystemClock};
-use crate::storage::{Coalesce, Expected, Piece, Storage, read_files_by_size};
+use crate::storage::{
+    Coalesce, Entry, Expected, FileVersion, ListedFile, Piece, RequestCounts, Storage,
+    read_files_by_size,
+};
 
 /// This part of the bytes per second may come at once after a pause.
 const BURSTS_A_SECOND: u64 = 100;
@@ -162,8 +165,32 @@ impl LimitedStorage {
 
 #[deny(clippy::missing_trait_methods)]
 impl Storage for LimitedStorage {
-    crate::forward_storage! {
-        inner: place list list_each list_all size sizes versions keeps_versions request_counts
+    fn place(&self) -> String {
+        self.inner.place()
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        self.inner.list(folder)
+    }
+
+    fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
+        self.inner.list_each(folders)
+    }
+
+    fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
+        self.inner.list_all(most)
+    }
+
+    fn size(&self, file: &str) -> io::Result<u64> {
+        self.inner.size(file)
+    }
+
+    fn sizes(&self, files: &[&str]) -> Vec<io::Result<u64>> {
+        self.inner.sizes(files)
+    }
+
+    fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
+        self.inner.versions(files)
     }
 
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
@@ -193,6 +220,14 @@ impl Storage for LimitedStorage {
 
     fn coalesce(&self) -> Coalesce {
         Coalesce { prefetch_bytes: 0, ..self.inner.coalesce() }
+    }
+
+    fn keeps_versions(&self) -> bool {
+        self.inner.keeps_versions()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.inner.request_counts()
     }
 }
 

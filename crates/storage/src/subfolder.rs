@@ -3,7 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::storage::{Entry, Expected, FailedPiece, FileVersion, Piece, Storage};
+use crate::storage::{
+    Coalesce, Entry, Expected, FailedPiece, FileVersion, Piece, RequestCounts, Storage,
+};
 
 /// The files below a folder of another storage. They share its client, its cache and its limits.
 ///
@@ -67,8 +69,6 @@ fn moved<'a>(pieces: &[Piece<'_>], paths: &'a [String]) -> Vec<Piece<'a>> {
 }
 
 impl Storage for Subfolder {
-    crate::forward_storage!(storage: coalesce keeps_versions request_counts);
-
     fn place(&self) -> String {
         format!("{}/{}", self.storage.place().trim_end_matches('/'), self.folder)
     }
@@ -106,6 +106,18 @@ impl Storage for Subfolder {
     fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
         let paths: Vec<String> = pieces.iter().map(|piece| self.path(piece.file)).collect();
         self.storage.prefetch(&moved(pieces, &paths), read);
+    }
+
+    fn coalesce(&self) -> Coalesce {
+        self.storage.coalesce()
+    }
+
+    fn keeps_versions(&self) -> bool {
+        self.storage.keeps_versions()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.storage.request_counts()
     }
 }
 

@@ -24,7 +24,8 @@ use self::inflated::{InflatedEntries, Inflation, KEPT_BYTES, StoredBytes, WINDOW
 use crate::address::local_path;
 use crate::names;
 use crate::storage::{
-    Entry, Expected, FileVersion, ListedFile, Piece, Storage, read_files_by_size, zeroed,
+    Coalesce, Entry, Expected, FileVersion, ListedFile, Piece, RequestCounts, Storage,
+    read_files_by_size, zeroed,
 };
 
 /// How names of archives end.
@@ -305,8 +306,6 @@ impl ZipStorage {
 }
 
 impl Storage for ZipStorage {
-    crate::forward_storage!(storage: coalesce keeps_versions request_counts);
-
     fn place(&self) -> String {
         format!("{}/{}", self.storage.place().trim_end_matches('/'), self.archive.name)
     }
@@ -426,5 +425,17 @@ impl Storage for ZipStorage {
         });
         let ranges = ranges.flat_map(|(header, data)| header.into_iter().chain([data]));
         self.storage.prefetch(&self.pieces(ranges), read);
+    }
+
+    fn coalesce(&self) -> Coalesce {
+        self.storage.coalesce()
+    }
+
+    fn keeps_versions(&self) -> bool {
+        self.storage.keeps_versions()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.storage.request_counts()
     }
 }

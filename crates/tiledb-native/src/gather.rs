@@ -116,7 +116,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use storage::{Entry, LocalStorage, Piece, Storage};
+    use storage::{Coalesce, Entry, LocalStorage, Piece, Storage};
 
     use super::*;
 
@@ -129,7 +129,9 @@ mod tests {
     }
 
     impl Storage for WithoutSizes {
-        storage::forward_storage!(folder: place size coalesce);
+        fn place(&self) -> String {
+            self.folder.place()
+        }
 
         fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
             let entries = self.folder.list(folder)?.into_iter();
@@ -137,9 +139,17 @@ mod tests {
             Ok(entries.map(|entry| Entry { bytes: bytes(entry.bytes), ..entry }).collect())
         }
 
+        fn size(&self, file: &str) -> io::Result<u64> {
+            self.folder.size(file)
+        }
+
         fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
             self.n_bytes.fetch_add(into.len() as u64, Ordering::Relaxed);
             self.folder.read(pieces, into)
+        }
+
+        fn coalesce(&self) -> Coalesce {
+            self.folder.coalesce()
         }
     }
 

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bench_run::evict;
-use storage::{Piece, Storage};
+use storage::{Coalesce, Entry, Expected, FileVersion, ListedFile, Piece, RequestCounts, Storage};
 
 /// A folder of this machine whose files leave the page cache after each read.
 #[derive(Debug)]
@@ -35,9 +35,32 @@ impl EvictingStorage {
 
 #[deny(clippy::missing_trait_methods)]
 impl Storage for EvictingStorage {
-    storage::forward_storage! {
-        inner: place list list_each list_all size sizes versions prefetch coalesce keeps_versions
-        request_counts
+    fn place(&self) -> String {
+        self.inner.place()
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        self.inner.list(folder)
+    }
+
+    fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
+        self.inner.list_each(folders)
+    }
+
+    fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
+        self.inner.list_all(most)
+    }
+
+    fn size(&self, file: &str) -> io::Result<u64> {
+        self.inner.size(file)
+    }
+
+    fn sizes(&self, files: &[&str]) -> Vec<io::Result<u64>> {
+        self.inner.sizes(files)
+    }
+
+    fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
+        self.inner.versions(files)
     }
 
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
@@ -53,6 +76,22 @@ impl Storage for EvictingStorage {
             Ok(bytes)
         })
         .collect()
+    }
+
+    fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
+        self.inner.prefetch(pieces, read);
+    }
+
+    fn coalesce(&self) -> Coalesce {
+        self.inner.coalesce()
+    }
+
+    fn keeps_versions(&self) -> bool {
+        self.inner.keeps_versions()
+    }
+
+    fn request_counts(&self) -> Option<RequestCounts> {
+        self.inner.request_counts()
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hdf5::Hdf5Storage;
 use storage::fuzz::Served;
-use storage::{Piece, Storage};
+use storage::{Coalesce, Entry, Piece, Storage};
 
 use crate::damaged::PATHS;
 use crate::{data, elements, open};
@@ -33,7 +33,17 @@ impl Watched {
 }
 
 impl Storage for Watched {
-    storage::forward_storage!(files: place list size coalesce);
+    fn place(&self) -> String {
+        self.files.place()
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        self.files.list(folder)
+    }
+
+    fn size(&self, file: &str) -> io::Result<u64> {
+        self.files.size(file)
+    }
 
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
         let number = self.n_reads.fetch_add(1, Ordering::Relaxed);
@@ -41,6 +51,10 @@ impl Storage for Watched {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         self.files.read(pieces, into)
+    }
+
+    fn coalesce(&self) -> Coalesce {
+        self.files.coalesce()
     }
 }
 

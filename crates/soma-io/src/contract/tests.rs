@@ -87,9 +87,24 @@ impl Flawed {
 
 #[deny(clippy::missing_trait_methods)]
 impl XReader for Flawed {
-    crate::forward_reader! {
-        inner: name why_not_native n_rows n_columns data_type is_remote cache row_cache keep_decoded
-        index_bytes announce_next exact
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        self.inner.why_not_native()
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.inner.n_rows()
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.inner.n_columns()
+    }
+
+    fn data_type(&self) -> &DataType {
+        self.inner.data_type()
     }
 
     fn nnz(&self) -> Result<Option<u64>, Error> {
@@ -106,8 +121,36 @@ impl XReader for Flawed {
         if self.is(Wrong::Memory) { bytes - nnz.min(bytes) } else { bytes }
     }
 
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
+    }
+
+    fn cache(&self) -> Option<CacheUse> {
+        self.inner.cache()
+    }
+
+    fn row_cache(&self) -> Option<RowCacheUse> {
+        self.inner.row_cache()
+    }
+
+    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
+        self.inner.keep_decoded(holder, limit_bytes);
+    }
+
+    fn index_bytes(&self) -> u64 {
+        self.inner.index_bytes()
+    }
+
     fn decoded_bytes(&self) -> u64 {
         if self.is(Wrong::Kept) { 1 } else { self.inner.decoded_bytes() }
+    }
+
+    fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
+        self.inner.announce_next(rows, genes);
+    }
+
+    fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
+        self.inner.exact()
     }
 
     fn read_csr(

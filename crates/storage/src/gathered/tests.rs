@@ -38,7 +38,9 @@ impl Noted {
 }
 
 impl Storage for Noted {
-    crate::forward_storage!(folder: place coalesce);
+    fn place(&self) -> String {
+        self.folder.place()
+    }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
         self.note("list", [folder]);
@@ -72,6 +74,10 @@ impl Storage for Noted {
     fn read_files(&self, files: &[&str]) -> Vec<io::Result<Vec<u8>>> {
         self.note("whole", files);
         self.folder.read_files(files)
+    }
+
+    fn coalesce(&self) -> Coalesce {
+        self.folder.coalesce()
     }
 }
 

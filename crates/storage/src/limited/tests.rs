@@ -10,7 +10,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::LocalStorage;
-use crate::storage::{Entry, RequestCounts};
 
 const SECOND: u64 = 1_000_000_000;
 

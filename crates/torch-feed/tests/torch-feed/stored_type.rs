@@ -6,8 +6,8 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Schema};
 use loader::{BatchForm, Cells, Dataset, GeneSelection, LoaderSpec, PipelineSpec, Transform};
 use soma_io::{
-    CsrBuffers, Error as ReadError, MemoryReader, PackedCsr, ReadStats, RowRanges, XReader,
-    contract,
+    CacheUse, CsrBuffers, Error as ReadError, MemoryReader, PackedCsr, ReadForm, ReadStats,
+    RowCacheUse, RowRanges, XReader, contract,
 };
 use tch::Kind;
 use torch_feed::{Error, TensorLoader};
@@ -21,13 +21,68 @@ struct Typed {
 
 #[deny(clippy::missing_trait_methods)]
 impl XReader for Typed {
-    soma_io::forward_reader! {
-        inner: name why_not_native n_rows n_columns nnz most_nnz working_bytes is_remote cache
-        row_cache keep_decoded index_bytes decoded_bytes announce_next exact packs
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        self.inner.why_not_native()
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.inner.n_rows()
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.inner.n_columns()
     }
 
     fn data_type(&self) -> &DataType {
         &self.data_type
+    }
+
+    fn nnz(&self) -> Result<Option<u64>, ReadError> {
+        self.inner.nnz()
+    }
+
+    fn most_nnz(&self) -> Result<Option<u64>, ReadError> {
+        self.inner.most_nnz()
+    }
+
+    fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
+        self.inner.working_bytes(nnz, genes, form)
+    }
+
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
+    }
+
+    fn cache(&self) -> Option<CacheUse> {
+        self.inner.cache()
+    }
+
+    fn row_cache(&self) -> Option<RowCacheUse> {
+        self.inner.row_cache()
+    }
+
+    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
+        self.inner.keep_decoded(holder, limit_bytes);
+    }
+
+    fn index_bytes(&self) -> u64 {
+        self.inner.index_bytes()
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.inner.decoded_bytes()
+    }
+
+    fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
+        self.inner.announce_next(rows, genes);
+    }
+
+    fn exact(&self) -> Result<Arc<dyn XReader>, ReadError> {
+        self.inner.exact()
     }
 
     fn read_csr(
@@ -37,6 +92,10 @@ impl XReader for Typed {
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, ReadError> {
         self.inner.read_csr(rows, genes, out)
+    }
+
+    fn packs(&self, genes: &GeneSelection) -> bool {
+        self.inner.packs(genes)
     }
 
     fn read_packed(

@@ -1,13 +1,15 @@
 //! A reader in memory that counts its calls.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
+use arrow_schema::DataType;
 use loader::GeneSelection;
 use soma_io::{
-    CsrBuffers, MemoryReader, PackedCsr, ReadForm, ReadStats, RowRanges, XReader, contract,
+    CacheUse, CsrBuffers, MemoryReader, PackedCsr, ReadForm, ReadStats, RowCacheUse, RowRanges,
+    XReader, contract,
 };
 
 use crate::pipeline::sample;
@@ -50,9 +52,24 @@ impl CountedReader {
 
 #[deny(clippy::missing_trait_methods)]
 impl XReader for CountedReader {
-    soma_io::forward_reader! {
-        inner: name why_not_native n_rows n_columns data_type cache row_cache index_bytes
-        decoded_bytes announce_next exact packs
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        self.inner.why_not_native()
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.inner.n_rows()
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.inner.n_columns()
+    }
+
+    fn data_type(&self) -> &DataType {
+        self.inner.data_type()
     }
 
     fn nnz(&self) -> Result<Option<u64>, soma_io::Error> {
@@ -74,9 +91,33 @@ impl XReader for CountedReader {
         self.is_remote
     }
 
+    fn cache(&self) -> Option<CacheUse> {
+        self.inner.cache()
+    }
+
+    fn row_cache(&self) -> Option<RowCacheUse> {
+        self.inner.row_cache()
+    }
+
     fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
         self.allowed.lock().unwrap().insert(holder, limit_bytes);
         self.inner.keep_decoded(holder, limit_bytes);
+    }
+
+    fn index_bytes(&self) -> u64 {
+        self.inner.index_bytes()
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.inner.decoded_bytes()
+    }
+
+    fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
+        self.inner.announce_next(rows, genes);
+    }
+
+    fn exact(&self) -> Result<Arc<dyn XReader>, soma_io::Error> {
+        self.inner.exact()
     }
 
     fn read_csr(
@@ -88,6 +129,10 @@ impl XReader for CountedReader {
         self.n_started.fetch_add(1, Ordering::SeqCst);
         self.n_fresh.fetch_add(usize::from(out.values.capacity() == 0), Ordering::SeqCst);
         self.inner.read_csr(rows, genes, out)
+    }
+
+    fn packs(&self, genes: &GeneSelection) -> bool {
+        self.inner.packs(genes)
     }
 
     fn read_packed(

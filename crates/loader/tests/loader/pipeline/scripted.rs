@@ -5,9 +5,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
+use arrow_schema::DataType;
 use soma_io::{
-    CsrBuffers, Error, GeneSelection, MemoryReader, PackedCsr, ReadStats, RowRanges, XReader,
-    contract,
+    CacheUse, CsrBuffers, Error, GeneSelection, MemoryReader, PackedCsr, ReadForm, ReadStats,
+    RowCacheUse, RowRanges, XReader, contract,
 };
 
 use crate::pipeline::sample;
@@ -96,15 +97,70 @@ impl ScriptedReader {
 
 #[deny(clippy::missing_trait_methods)]
 impl XReader for ScriptedReader {
-    soma_io::forward_reader! {
-        inner: name why_not_native n_rows n_columns data_type most_nnz working_bytes is_remote cache
-        row_cache keep_decoded index_bytes decoded_bytes announce_next exact packs
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn why_not_native(&self) -> Option<&str> {
+        self.inner.why_not_native()
+    }
+
+    fn n_rows(&self) -> u64 {
+        self.inner.n_rows()
+    }
+
+    fn n_columns(&self) -> u64 {
+        self.inner.n_columns()
+    }
+
+    fn data_type(&self) -> &DataType {
+        self.inner.data_type()
     }
 
     fn nnz(&self) -> Result<Option<u64>, Error> {
         // The contract of readers asks for it.
         assert!(self.at == At::Never, "a loader would read X to count its values");
         self.inner.nnz()
+    }
+
+    fn most_nnz(&self) -> Result<Option<u64>, Error> {
+        self.inner.most_nnz()
+    }
+
+    fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
+        self.inner.working_bytes(nnz, genes, form)
+    }
+
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
+    }
+
+    fn cache(&self) -> Option<CacheUse> {
+        self.inner.cache()
+    }
+
+    fn row_cache(&self) -> Option<RowCacheUse> {
+        self.inner.row_cache()
+    }
+
+    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
+        self.inner.keep_decoded(holder, limit_bytes);
+    }
+
+    fn index_bytes(&self) -> u64 {
+        self.inner.index_bytes()
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.inner.decoded_bytes()
+    }
+
+    fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
+        self.inner.announce_next(rows, genes);
+    }
+
+    fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
+        self.inner.exact()
     }
 
     fn read_csr(
@@ -115,6 +171,10 @@ impl XReader for ScriptedReader {
     ) -> Result<ReadStats, Error> {
         let asked = self.begin()?;
         self.inner.read_csr(if asked { rows } else { &self.all }, genes, out)
+    }
+
+    fn packs(&self, genes: &GeneSelection) -> bool {
+        self.inner.packs(genes)
     }
 
     fn read_packed(

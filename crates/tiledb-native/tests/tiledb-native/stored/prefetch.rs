@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use storage::{Coalesce, Expected, Piece, Storage};
+use storage::{Coalesce, Entry, Expected, Piece, Storage};
 use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions};
 
 use crate::stored::packed::MemoryStorage;
@@ -23,7 +23,17 @@ fn named(pieces: &[Piece<'_>]) -> impl Iterator<Item = Named> {
 }
 
 impl Storage for Recorded {
-    storage::forward_storage!(files: place list size);
+    fn place(&self) -> String {
+        self.files.place()
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        self.files.list(folder)
+    }
+
+    fn size(&self, file: &str) -> io::Result<u64> {
+        self.files.size(file)
+    }
 
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
         self.read.lock().unwrap().extend(named(pieces));

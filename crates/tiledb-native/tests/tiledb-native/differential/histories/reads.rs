@@ -1,11 +1,12 @@
 //! Reads an array at one time with libtiledb and with this crate, and compares.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use storage::{Coalesce, LocalStorage, Storage};
+use storage::{Coalesce, Entry, LocalStorage, Piece, Storage};
 use tiledb::{Context, Layout, ReadQuery};
 use tiledb_native::{
     Array, ArrayDescription, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr, Threads,
@@ -40,7 +41,21 @@ struct SmallBatches {
 }
 
 impl Storage for SmallBatches {
-    storage::forward_storage!(files: place list size read);
+    fn place(&self) -> String {
+        self.files.place()
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
+        self.files.list(folder)
+    }
+
+    fn size(&self, file: &str) -> io::Result<u64> {
+        self.files.size(file)
+    }
+
+    fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
+        self.files.read(pieces, into)
+    }
 
     fn coalesce(&self) -> Coalesce {
         Coalesce {
