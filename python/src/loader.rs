@@ -83,7 +83,9 @@ impl Loader {
     fn start(
         &self,
         py: Python<'_>,
-        start: impl FnOnce(&loader::Loader) -> Result<loader::Epoch, loader::Error> + Send + 'static,
+        start: impl FnOnce(&loader::Loader) -> Result<loader::Epoch, loader::LoaderError>
+        + Send
+        + 'static,
     ) -> PyResult<Epoch> {
         let running = self.here(py)?;
         let of = EpochOf::new(&running.kept, running.entropy.clone());

@@ -25,7 +25,7 @@ pub fn point_loader(
     used_bytes: u64,
 ) -> anyhow::Result<PointLoader> {
     match feed::loader(dataset, point.loader_spec(used_bytes)) {
-        Err(feed::Error::Loader(loader::Error::Pipeline(pipeline::Error::Memory {
+        Err(feed::Error::Loader(loader::LoaderError::Pipeline(pipeline::Error::Memory {
             least,
             ..
         }))) => bail!(

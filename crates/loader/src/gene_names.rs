@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use arrow_schema::DataType;
 use soma_io::{AxisQuery, DataFrame};
 
-use crate::error::{Error, open_error};
+use crate::error::{DatasetError, open_error};
 use crate::selection::texts;
 
 /// Checks how many of the named genes are there, in a column with the names `existing`. Returns a
@@ -19,7 +19,7 @@ pub(crate) fn check(
     names: &[String],
     existing: &[Option<String>],
     n_known: usize,
-) -> Result<Option<String>, Error> {
+) -> Result<Option<String>, DatasetError> {
     let n_names = names.len();
     if n_known * 2 >= n_names {
         return Ok(None);
@@ -32,7 +32,7 @@ pub(crate) fn check(
     }
     let column = column.to_owned();
     if n_known == 0 {
-        return Err(Error::NoNamedGene { column, n_names, advice });
+        return Err(DatasetError::NoNamedGene { column, n_names, advice });
     }
     Ok(Some(format!(
         "only {n_known} of the {n_names} named genes are in var column {column:?}, the others are \
@@ -114,7 +114,7 @@ fn most_matches(
     names: &[String],
     existing: &[&str],
     n_known: usize,
-) -> Result<Option<String>, Error> {
+) -> Result<Option<String>, DatasetError> {
     let unversioned = |name: &str| match Look::from_name(name) {
         Look::VersionedEnsembl => name.split('.').next().unwrap_or(name).to_owned(),
         _ => name.to_owned(),

@@ -8,7 +8,7 @@ use soma_io::ReadForm;
 
 use crate::beside::DatasetMatrix;
 use crate::dataset::Dataset;
-use crate::error::Error;
+use crate::error::LoaderError;
 use crate::spec::{BatchForm, BlockForm, LoaderSpec};
 
 /// Bytes of a value in CSR: its column and the value.
@@ -31,13 +31,13 @@ pub(crate) fn memory_need(
     spec: &LoaderSpec,
     block_rows: u64,
     batch_rows: u64,
-) -> Result<Need, Error> {
+) -> Result<Need, LoaderError> {
     let indices = block_rows * ROW_INDEX_BYTES;
     let mut need = Need { block: indices, largest: indices, ..Need::default() };
     let (mut collected, mut working) = (0, 0);
     for matrix in dataset.matrices() {
         let row_nnz = dataset.mean_row_nnz(&matrix)?;
-        let of_matrix = MatrixNeed::estimate(&matrix, row_nnz, spec, (block_rows, batch_rows));
+        let of_matrix = MatrixNeed::estimate(&matrix, row_nnz, spec, block_rows, batch_rows);
         need.block += of_matrix.block;
         need.largest += of_matrix.largest;
         need.batch += of_matrix.batch;
@@ -74,7 +74,8 @@ impl MatrixNeed {
         matrix: &DatasetMatrix<'_>,
         row_nnz: f64,
         spec: &LoaderSpec,
-        (block_rows, batch_rows): (u64, u64),
+        block_rows: u64,
+        batch_rows: u64,
     ) -> Self {
         let n_columns = matrix.n_columns as u64;
         let nnz_of = |n_rows: u64| {

@@ -12,7 +12,7 @@ use worktime::ThreadTime;
 use crate::beside::DatasetMatrix;
 use crate::block::{Block, BlockMatrix, densify_error};
 use crate::dataset::Dataset;
-use crate::error::Error;
+use crate::error::LoaderError;
 use crate::selected::{Part, SelectedMatrix};
 use crate::spec::BlockForm;
 
@@ -51,7 +51,7 @@ impl BlockReader<'_> {
         block: &mut Block,
         scratch: &mut Scratch,
         stop: &Stop,
-    ) -> Result<ReadStats, Error> {
+    ) -> Result<ReadStats, LoaderError> {
         let (rows, place) = (wanted.ranges, wanted.place);
         let parts = self.dataset.parts(rows);
         self.announce(wanted.next);
@@ -108,7 +108,7 @@ type Job<'a> =
 fn read_at_once<'a>(
     form: BlockForm,
     jobs: impl Iterator<Item = Job<'a>>,
-) -> Result<Vec<Result<ReadStats, Error>>, Error> {
+) -> Result<Vec<Result<ReadStats, LoaderError>>, LoaderError> {
     let read = move |((reader, into, columns), buffers): Job<'a>| {
         reader.read(form, into, columns, buffers)
     };
@@ -145,7 +145,7 @@ impl MatrixReader<'_> {
         into: &mut BlockMatrix,
         columns: &mut [Option<AxisIndex>],
         buffers: &mut Buffers,
-    ) -> Result<ReadStats, Error> {
+    ) -> Result<ReadStats, LoaderError> {
         if let Some(part) = self.parts.first()
             && self.stop.is_set()
         {
@@ -167,7 +167,7 @@ impl MatrixReader<'_> {
     }
 
     /// Reads packed CSR straight into the block.
-    fn read_packed(&self, into: &mut BlockMatrix, part: &Part) -> Result<ReadStats, Error> {
+    fn read_packed(&self, into: &mut BlockMatrix, part: &Part) -> Result<ReadStats, LoaderError> {
         let mut all = ReadStats::nothing();
         let csr = into.packed_mut();
         let matrix = self.selected(part);
@@ -184,7 +184,7 @@ impl MatrixReader<'_> {
         &self,
         into: &mut BlockMatrix,
         further: &mut CsrBuffers,
-    ) -> Result<ReadStats, Error> {
+    ) -> Result<ReadStats, LoaderError> {
         let mut all = ReadStats::nothing();
         let (block_idx, n_columns) = (self.place.block_idx, into.n_columns);
         let csr = into.csr_mut();
@@ -221,7 +221,7 @@ impl MatrixReader<'_> {
         &self,
         into: &mut BlockMatrix,
         columns: &mut [Option<AxisIndex>],
-    ) -> Result<ReadStats, Error> {
+    ) -> Result<ReadStats, LoaderError> {
         let start = worktime::now();
         let n_columns = into.n_columns;
         let values = into.zeroed_dense()?;
@@ -241,7 +241,7 @@ impl MatrixReader<'_> {
         into: &mut BlockMatrix,
         columns: &mut [Option<AxisIndex>],
         to_csr: &mut CooToCsr,
-    ) -> Result<ReadStats, Error> {
+    ) -> Result<ReadStats, LoaderError> {
         to_csr.clear();
         let mut each = |piece: CooView<'_>, rows: &AxisIndex, columns: &AxisIndex| {
             to_csr.add(piece, rows, columns)
@@ -261,7 +261,7 @@ impl MatrixReader<'_> {
         &self,
         indices: &mut [Option<AxisIndex>],
         convert: &mut dyn FnMut(CooView<'_>, &AxisIndex, &AxisIndex) -> Result<(), densify::Error>,
-    ) -> Result<ReadStats, Error> {
+    ) -> Result<ReadStats, LoaderError> {
         let mut all = ReadStats::nothing();
         let mut first_row = 0;
         let failed = |source| densify_error(self.place, source);
@@ -322,7 +322,7 @@ enum Failure {
 }
 
 impl Failure {
-    fn into_error(self, block: BlockPlace, part: &Part) -> Error {
+    fn into_error(self, block: BlockPlace, part: &Part) -> LoaderError {
         match self {
             Self::Read(source) => part.read_error(block, source),
             Self::Convert(source) => densify_error(block, source),

@@ -73,7 +73,7 @@ impl NamedVectors {
             place: format!("line {line}"),
             problem,
         };
-        let (n_vectors, dimension) =
+        let Header { n_vectors, dimension } =
             parse_header(header.as_bytes()).map_err(|problem| wrong(1, problem))?;
         let (mut names, mut values) = (Vec::new(), Vec::new());
         for (idx, line) in lines.enumerate() {
@@ -109,7 +109,7 @@ impl NamedVectors {
         };
         let (header, mut rest) = split_at(&bytes, b'\n')
             .ok_or_else(|| wrong("line 1".to_owned(), "it does not end".to_owned()))?;
-        let (n_vectors, dimension) =
+        let Header { n_vectors, dimension } =
             parse_header(header).map_err(|problem| wrong("line 1".to_owned(), problem))?;
         let (mut names, mut values) = (Vec::new(), Vec::new());
         for row in 0..n_vectors {
@@ -143,13 +143,18 @@ pub fn check_word2vec_names(names: &[String]) -> Result<(), Error> {
     }
 }
 
-/// Number of vectors and dimension of the first line.
-fn parse_header(line: &[u8]) -> Result<(usize, usize), String> {
+/// The first line.
+struct Header {
+    n_vectors: usize,
+    dimension: usize,
+}
+
+fn parse_header(line: &[u8]) -> Result<Header, String> {
     let text = String::from_utf8_lossy(line);
     let mut numbers = text.split_ascii_whitespace().map(usize::from_str);
     match (numbers.next(), numbers.next(), numbers.next()) {
         (Some(Ok(n_vectors)), Some(Ok(dimension)), None) if 0 < dimension => {
-            Ok((n_vectors, dimension))
+            Ok(Header { n_vectors, dimension })
         }
         _ => Err(format!("{text:?} is not a number of vectors and their dimension")),
     }

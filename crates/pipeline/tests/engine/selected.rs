@@ -6,7 +6,7 @@ use pipeline::{Pipeline, PipelineSpec, Selected, Source as _, World};
 use proptest::prelude::*;
 use shuffle::RowSet;
 
-use crate::numbers::{Numbered, batches, of, pipeline, spec};
+use crate::numbers::{Numbered, batches, numbers_of, pipeline, spec};
 
 /// A set of the rows for which there is a true.
 fn chosen(is_chosen: &[bool]) -> RowSet {
@@ -23,13 +23,13 @@ proptest! {
         batch_rows in 1_u64..9,
         size in 1_u64..4,
     ) {
-        let whole = Selected::all(Arc::new(of(is_chosen.len() as u64)));
+        let whole = Selected::all(Arc::new(numbers_of(is_chosen.len() as u64)));
         let part = whole.at(&chosen(&is_chosen)).unwrap();
         let places = chosen(&is_kept[..part.n_rows() as usize]);
         let part = part.at(&places).unwrap();
         let world = World { rank: size - 1, size };
         let spec = PipelineSpec { chunk_rows, batch_rows, world, ..spec() };
-        let alone = pipeline(of(part.n_rows()), spec.clone());
+        let alone = pipeline(numbers_of(part.n_rows()), spec.clone());
         let rows = part.rows().clone();
         let of_part = Pipeline::new(Arc::new(part), spec, |batch: &Numbered| batch.rows.len()).unwrap();
         for epoch in [0, 3] {
@@ -45,7 +45,7 @@ proptest! {
 
 #[test]
 fn a_state_of_other_samples_is_refused() {
-    let whole = Selected::all(Arc::new(of(96)));
+    let whole = Selected::all(Arc::new(numbers_of(96)));
     let some = |rows: [u64; 3]| {
         let part = whole.at(&RowSet::from_ascending(rows).unwrap()).unwrap();
         Pipeline::new(Arc::new(part), spec(), |batch: &Numbered| batch.rows.len()).unwrap()
@@ -54,5 +54,5 @@ fn a_state_of_other_samples_is_refused() {
     assert!(some([1, 2, 5]).resume(&state).is_ok());
     assert!(some([1, 2, 6]).resume(&state).is_err());
     // All samples are the source itself.
-    assert_eq!(whole.fingerprint(), of(96).fingerprint());
+    assert_eq!(whole.fingerprint(), numbers_of(96).fingerprint());
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand_chacha::ChaCha8Rng;
 
 use super::{Draw, Error, Sampling, check_size, reserved};
-use crate::random::{SampleDecision, below, permute, sample_generator};
+use crate::random::{SampleDecision, SampleSeed, below, permute};
 use crate::stop::{Stopped, begin_rows, pieces, ranges, sort};
 
 /// Composes batches whose rows are all of one group, for instance of a perturbation, a donor or a
@@ -201,8 +201,8 @@ impl Batches {
     }
 
     /// The rows of all batches of an epoch.
-    pub(super) fn draw(&self, (seed, epoch): (u64, u64)) -> Result<Vec<u32>, Error> {
-        let mut generator = sample_generator(seed, epoch, SampleDecision::GroupBatches);
+    pub(super) fn draw(&self, seed: SampleSeed) -> Result<Vec<u32>, Error> {
+        let mut generator = seed.generator(SampleDecision::GroupBatches);
         let (dealt, rest) = self.deal(&mut generator)?;
         let n_own = self.n_own();
         let rest = match self.rest {

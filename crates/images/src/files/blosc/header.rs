@@ -27,7 +27,16 @@ pub(super) enum Header<'a> {
     /// One array, whose buffer is the rest of the file.
     One(Description),
     /// Arrays with their names and the bytes of their buffers.
-    Several(Vec<(&'a str, Description, usize)>),
+    Several(Vec<Named<'a>>),
+}
+
+/// An array of several.
+#[derive(Debug, PartialEq)]
+pub(super) struct Named<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: Description,
+    /// Bytes of its buffer.
+    pub(super) n_bytes: usize,
 }
 
 /// Reads the pickle at the beginning of a file, and returns its length, too.
@@ -36,7 +45,9 @@ pub(super) fn parse(file: &[u8]) -> Result<(Header<'_>, usize), FileError> {
     let header = match read.top {
         Value::Dictionary => {
             let entries = read.entries.iter();
-            Header::Several(entries.map(|entry| named(&read, *entry)).collect::<Result<_, _>>()?)
+            Header::Several(
+                entries.map(|(name, array)| named(&read, name, array)).collect::<Result<_, _>>()?,
+            )
         }
         top => match read.tuple(top) {
             Some(&[shape, element]) => Header::One(description(&read, shape, element)?),
@@ -48,17 +59,18 @@ pub(super) fn parse(file: &[u8]) -> Result<(Header<'_>, usize), FileError> {
 
 fn named<'a>(
     read: &Unpickled<'a>,
-    (name, value): (Value<'a>, Value<'a>),
-) -> Result<(&'a str, Description, usize), FileError> {
+    name: &Value<'a>,
+    array: &Value<'a>,
+) -> Result<Named<'a>, FileError> {
     let Value::Text(name) = name else {
         return Err(FileError::unsupported(0, format!("the key {name:?}: text is")));
     };
-    let Some(&[shape, element, Value::Integer(size)]) = read.tuple(value) else {
+    let Some(&[shape, element, Value::Integer(size)]) = read.tuple(*array) else {
         return Err(contradicts(format!("`{name}` has another value than (shape, type, size)")));
     };
     let negative = |_| contradicts(format!("`{name}` has a buffer of {size} bytes"));
     let size = usize::try_from(size).map_err(negative)?;
-    Ok((name, description(read, shape, element)?, size))
+    Ok(Named { name, description: description(read, shape, element)?, n_bytes: size })
 }
 
 fn description<'a>(

@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use loader::split::{self, Method as SplitMethod};
 use loader::{
     AxisQuery, Batch, BatchForm, BlockForm, Cells, Dataset, GeneSelection, Genes, Loader,
-    LoaderSpec, Matrix, PipelineSpec, Remainder, Totals, Transform,
+    LoaderSpec, Matrix, PipelineSpec, ReaderError, Remainder, Totals, Transform,
 };
 use soma_io::{CsrBuffers, MemoryReader};
 
@@ -334,7 +334,7 @@ fn a_data_set_takes_other_readers_of_the_same_x() {
     };
     assert_eq!(joinids(&other), joinids(&dataset));
     let error = dataset.with_readers(Vec::new()).unwrap_err();
-    assert!(matches!(error, loader::Error::ReaderCount { found: 0, expected: 1 }), "{error}");
+    assert!(matches!(error, ReaderError::Count { found: 0, expected: 1 }), "{error}");
     let error = dataset.with_readers(vec![vec![x(12, 3)]]).unwrap_err();
     assert!(error.to_string().contains("12 x 3"), "{error}");
 }

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use loader::{Budget, Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec, PipelineSpec};
+use loader::{
+    Budget, Cells, Dataset, GeneSelection, Loader, LoaderError, LoaderSpec, PipelineSpec,
+};
 use pipeline::Error as Engine;
 use soma_io::{CsrBuffers, MemoryReader, XReader};
 
@@ -26,7 +28,7 @@ fn least(dataset: &Dataset, spec: &LoaderSpec) -> u64 {
         ..spec.clone()
     };
     match Loader::new(dataset.clone(), spec) {
-        Err(Error::Pipeline(Engine::Memory { limit: 0, least, .. })) => least,
+        Err(LoaderError::Pipeline(Engine::Memory { limit: 0, least, .. })) => least,
         other => panic!("{other:?}"),
     }
 }
@@ -127,7 +129,7 @@ fn a_block_that_is_denser_than_told_ends_the_epoch() {
     let mut epoch = loader.epoch(0).unwrap();
     let error = epoch.find_map(Result::err).unwrap();
     assert!(
-        matches!(error, Error::Pipeline(Engine::BlockMemory { bytes, limit, .. }) if limit < bytes),
+        matches!(error, LoaderError::Pipeline(Engine::BlockMemory { bytes, limit, .. }) if limit < bytes),
         "{error}"
     );
     assert!(epoch.next().is_none());
@@ -243,7 +245,7 @@ fn loaders_keep_to_one_budget_together() {
     }
     // Both have their minimum; a third does not fit, and its error names the cause.
     let refused = third.epoch(0).unwrap_err();
-    assert!(matches!(refused, Error::Pipeline(Engine::Budget { .. })), "{refused}");
+    assert!(matches!(refused, LoaderError::Pipeline(Engine::Budget { .. })), "{refused}");
     assert!(refused.to_string().contains("other loaders have left"), "{refused}");
     drop(one);
     assert_eq!(third.epoch(0).unwrap().count(), third.n_batches() as usize);

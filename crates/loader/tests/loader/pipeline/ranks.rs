@@ -9,7 +9,7 @@ use arrow_array::{
 };
 use loader::sample::{Replacement, Sampling};
 use loader::{
-    Batch, Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec, LoaderState, Order,
+    Batch, Cells, Dataset, GeneSelection, Loader, LoaderError, LoaderSpec, LoaderState, Order,
     PipelineSpec, Remainder, World,
 };
 
@@ -250,7 +250,7 @@ fn a_state_is_small_and_says_what_it_is() {
 }
 
 #[track_caller]
-fn check_refused(other: Result<Loader, Error>, expect: &str) {
+fn check_refused(other: Result<Loader, LoaderError>, expect: &str) {
     let sampling = Sampling::weighted(&[1.0; N_ROWS as usize], 100, Replacement::With).unwrap();
     let saved = loader(LoaderSpec {
         pipeline: PipelineSpec { sampling: Some(sampling), ..spec(24, 0, 2).pipeline },
@@ -347,7 +347,7 @@ fn a_state_of_another_order_is_refused_by_what_differs() {
 #[test]
 fn ranks_that_do_not_fit_are_refused() {
     let error = |spec| Loader::new(sample::whole(N_ROWS, 5), spec).unwrap_err();
-    let cause = |error: Error| std::error::Error::source(&error).unwrap().to_string();
+    let cause = |error: LoaderError| std::error::Error::source(&error).unwrap().to_string();
     let rank = error(spec(24, 2, 2)).to_string();
     assert_eq!(rank, "there is no rank 2 in a world of 2: ranks count from 0");
     let short = cause(error(LoaderSpec {

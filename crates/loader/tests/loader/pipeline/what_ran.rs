@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loader::{
-    BatchBuffer, BatchBuffers, BatchForm, BlockForm, Cells, Dataset, ElementType, Error,
+    BatchBuffer, BatchBuffers, BatchForm, BlockForm, BufferError, Cells, Dataset, ElementType,
     GeneSelection, HeapBuffers, Loader, LoaderSpec, PipelineSpec, ReadableBuffer, Totals,
     Transform,
 };
@@ -25,7 +25,7 @@ fn an_epoch_says_what_it_did() {
         // Lanes were not requested, so the number that ran is recorded.
         let spec =
             LoaderSpec { pipeline: PipelineSpec { lanes: Some(1), ..spec.pipeline }, ..spec };
-        assert_eq!((stats.epoch, &stats.spec, stats.reader.as_str()), (3, &spec, "memory"));
+        assert_eq!((stats.engine.epoch, &stats.spec, stats.reader.as_str()), (3, &spec, "memory"));
         assert_eq!(
             (stats.engine.n_blocks, stats.engine.max_block_rows, stats.n_columns),
             (7, 8, 6)
@@ -103,7 +103,7 @@ fn a_pool_keeps_no_more_than_it_may_and_gives_the_length_asked_for() {
             assert_eq!(found, (element_type, n_values));
         }
         let refused = pool.take(usize::MAX, element_type);
-        assert!(matches!(refused, Err(Error::Buffer { .. })));
+        assert!(matches!(refused, Err(BufferError { .. })));
     }
 }
 
