@@ -165,8 +165,8 @@ impl Memory {
         Ok(Self { element, ..self })
     }
 
-    /// The values of a variable of arrays, which `keep` accompanies. They are copied if their memory
-    /// is a part of a block's, which others share.
+    /// The values of a variable of arrays, which `keep` accompanies. They are copied if their
+    /// memory is a part of a block's, which others share.
     pub(crate) fn of_values(
         mut values: OwnedValues,
         element: Element,
