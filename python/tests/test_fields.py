@@ -2,14 +2,23 @@
 
 import os
 import pickle
+import re
 import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from conftest import tiledbsoma_python
 from programs import hidden
-from somafeed import FieldDataset, Variable, WithReplacement, experiment_dataloader
+from somafeed import (
+    ClassBalanced,
+    FieldDataset,
+    Variable,
+    WithReplacement,
+    experiment_dataloader,
+)
 from torchdata.stateful_dataloader import StatefulDataLoader
 
 N_STEPS, N_LAT, N_LON = 40, 3, 4
@@ -30,6 +39,26 @@ def store(tmp_path_factory):
     path = str(tmp_path_factory.mktemp("fields") / "weather.zarr")
     subprocess.run([tiledbsoma_python(), "-c", WRITE, path], check=True)
     return path
+
+
+WEATHER = """
+import numpy as np, zarr
+root = zarr.open_group("weather.zarr", mode="w", zarr_format=3)
+names = ["time", "lat", "channel"]
+fields = root.create_array("fields", shape=(50, 192, 3), chunks=(1, 192, 3), dtype="f4", dimension_names=names)
+fields[:] = np.arange(50)[:, None, None]
+channel = root.create_array("channel", shape=(3,), dtype="<U4", dimension_names=["channel"])
+channel[:] = np.array(["t2m", "u10", "v10"])
+"""
+
+
+def test_the_program_of_the_page(tmp_path):
+    subprocess.run([tiledbsoma_python(), "-W", "ignore", "-c", WEATHER], check=True, cwd=tmp_path)
+    page = (Path(__file__).parents[2] / "docs/fields.md").read_text()
+    [program] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (ended.stdout, ended.stderr) == ("5 batches, 1.00\n", "")
 
 
 def right(steps):
@@ -55,7 +84,7 @@ def steps_of(batches):
 def test_batches_are_equal_to_what_xarray_selects(tmp_path):
     n = os.environ.get("SOMAFEED_RANDOM_FIELDS", "12")
     seed = os.environ.get("SOMAFEED_RANDOM_SEED", "0")
-    script = os.path.join(os.path.dirname(__file__), "fields_beside_xarray.py")
+    script = Path(__file__).with_name("fields_beside_xarray.py")
     command = [tiledbsoma_python(), script, str(tmp_path), n, seed]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (0, f"{n} stores are read as xarray reads them\n"), (
@@ -185,7 +214,7 @@ BAD = {
     "no such steps": (ValueError, {"variables": {"a": Variable("a", steps=[0, 40])}}),
     "no chunks": (ValueError, {"io_batch_size": 5, "shuffle_chunk_size": 2}),
     "a dictionary as address": (TypeError, {"uri": {}}),
-    "a label": (ValueError, {"sampling": __import__("somafeed").ClassBalanced("x")}),
+    "a label": (ValueError, {"sampling": ClassBalanced("x")}),
 }
 
 
@@ -203,6 +232,6 @@ def test_numpy_is_enough(store):
         "print(next(iter(ds))['a'][1, 2, 3])"
     )
     ended = subprocess.run(
-        [os.sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert ended.stdout == "123.0\n"
