@@ -54,13 +54,13 @@ fn write_program(folder: &Path, published: &[&Value]) -> anyhow::Result<()> {
     let program = program.context("README.md shows no program in Rust")?;
     let version = text(published[0], "version");
     // In the place of the registry, the packages as cargo has unpacked them.
-    let mut patches = String::new();
-    for package in published {
+    let patches = published.iter().map(|package| {
         let name = text(package, "name");
         let packed = root.join("target/package").join(format!("{name}-{version}"));
         let packed = packed.to_str().context("the path of the workspace is not UTF-8")?;
-        patches.push_str(&format!("{name} = {{ path = {packed:?} }}\n"));
-    }
+        Ok(format!("{name} = {{ path = {packed:?} }}\n"))
+    });
+    let patches = patches.collect::<anyhow::Result<String>>()?;
     let manifest = format!(
         "[package]\nname = \"outside\"\nedition = \"2024\"\n\n[dependencies]\n{FACADE} = \
          \"{version}\"\n\n[patch.crates-io]\n{patches}\n[workspace]\n"

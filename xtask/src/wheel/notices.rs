@@ -93,7 +93,7 @@ fn notices(packages: &[Package]) -> anyhow::Result<String> {
         }
         let Package { name, version, license, is_ours, .. } = package;
         if !is_ours {
-            list.push_str(&format!("{name} {version}: {license}\n"));
+            list.extend([name.as_str(), " ", version, ": ", license, "\n"]);
         }
         for text in found {
             let words = text.split_whitespace().map(str::to_owned).collect();
