@@ -74,17 +74,11 @@ pub(crate) struct RunStats {
 pub(crate) fn pipeline_spec(arguments: Option<&Bound<'_, PyDict>>) -> PyResult<PipelineSpec> {
     let mut spec = PipelineSpec::default();
     let Some(arguments) = arguments else { return Ok(spec) };
-    for (name, value) in arguments {
-        let name: String = name.extract()?;
+    // `order` comes last, since it replaces `shuffle`.
+    let order = arguments.get_item("order")?.map(|order| ("order".to_owned(), order));
+    let named = arguments.iter().map(|(name, value)| Ok((name.extract()?, value)));
+    for (name, value) in named.chain(order.map(Ok)).collect::<PyResult<Vec<(String, _)>>>()? {
         set(&mut spec, &name, &value).map_err(|error| of_argument(value.py(), &name, error))?;
-    }
-    if let Some(order) = arguments.get_item("order")?.filter(|order| !order.is_none()) {
-        let orders = [
-            ("shuffled", Order::Shuffled),
-            ("in order", Order::InOrder),
-            ("listed", Order::Listed),
-        ];
-        spec.order = choice("order", order.extract()?, &orders)?;
     }
     if spec.read_threads == 0 {
         let problem = "read_threads is 0, but reading needs a thread of its own, so that Ctrl-C \
@@ -108,8 +102,15 @@ fn set(spec: &mut PipelineSpec, name: &str, value: &Bound<'_, PyAny>) -> PyResul
         "batch_size" => spec.batch_rows = value.extract()?,
         "shuffle" if value.extract()? => {}
         "shuffle" => spec.order = Order::InOrder,
-        // Set at the end, since it replaces `shuffle`.
-        "order" => {}
+        "order" if value.is_none() => {}
+        "order" => {
+            let orders = [
+                ("shuffled", Order::Shuffled),
+                ("in order", Order::InOrder),
+                ("listed", Order::Listed),
+            ];
+            spec.order = choice(name, value.extract()?, &orders)?;
+        }
         "seed" => spec.seed = value.extract()?,
         "chunk_rows" => spec.chunk_rows = value.extract()?,
         "chunks_per_block" => spec.chunks_per_block = value.extract()?,

@@ -27,11 +27,32 @@ def public(thing) -> set[str]:
 
 
 def test_stubs_declare_every_name_of_the_module():
-    aliases = {"IntegerArray", "Rows", "Form", "Reader"}
+    aliases = {"IntegerArray", "Rows", "Form", "Reader", "EngineSettings"}
     assert stubbed(STUBS.body) - aliases == public(native)
 
 
-@pytest.mark.parametrize("node", [n for n in STUBS.body if isinstance(n, ast.ClassDef)],
+CLASSES = {node.name: node for node in STUBS.body if isinstance(node, ast.ClassDef)}
+SETTINGS = [node.target.id for node in CLASSES["EngineSettings"].body if isinstance(node, ast.AnnAssign)]
+
+
+def test_loaders_take_the_settings_of_the_engine_and_no_others():
+    usual = {
+        "batch_size": 2, "shuffle": False, "order": "in order", "seed": 1, "chunk_rows": 2,
+        "chunks_per_block": 2, "ramp_blocks": 1, "rank": 0, "world_size": 1, "lanes": None,
+        "remainder": "keep", "sampling": None, "keep_decoded": None, "prefetch_blocks": 0,
+        "prefetch_batches": 0, "read_threads": 1,
+    }
+    assert list(usual) == SETTINGS
+    rows = in_memory(matrix(4, 3))
+    for name, value in usual.items():
+        native.Loader(rows, **{name: value})
+        with pytest.raises((TypeError, ValueError), match=name if name != "shuffle" else ""):
+            native.Loader(rows, **{name: object()})
+    with pytest.raises(TypeError, match="'batch_sizes'.*no such argument"):
+        native.Loader(rows, batch_sizes=2)
+
+
+@pytest.mark.parametrize("node", [n for n in CLASSES.values() if n.name != "EngineSettings"],
                          ids=lambda node: node.name)
 def test_stubs_declare_every_method(node):
     assert stubbed(node.body) == public(getattr(native, node.name))

@@ -13,6 +13,7 @@ from somafeed import ExperimentDataset, QueryIDs, XLocator
 from somafeed import _somafeed as native
 from somafeed.settings import shown
 from somafeed.sources import Selection
+from test_native_module import SETTINGS
 
 SECRET = "SECRETKEY123"
 CONFIG = {
@@ -147,7 +148,7 @@ def test_each_argument_of_a_data_set_alone():
         for kind, wrong in WRONG.items():
             check(f"{name}={kind}", lambda: ExperimentDataset(**{"uri": experiment_uri(), name: wrong}))
             check(f"only {name}={kind}", lambda: ExperimentDataset(**{name: wrong}))
-    for name in list(inspect.signature(native.Loader).parameters)[1:]:
+    for name in [*list(inspect.signature(native.Loader).parameters)[1:-1], *SETTINGS]:
         for kind, wrong in WRONG.items():
             check(f"Loader {name}={kind}",
                   lambda: native.Loader(in_memory(matrix(4, 3)), **{name: wrong}))

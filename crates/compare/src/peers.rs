@@ -21,7 +21,7 @@ mod side;
 mod work;
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -212,9 +212,9 @@ fn all_peers(folder: &Path) -> anyhow::Result<Vec<String>> {
     let cannot = || format!("cannot list the peers in {}", folder.display());
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(cannot)? {
-        let path = entry.with_context(cannot)?.path();
-        let name = path.file_stem().and_then(OsStr::to_str);
-        if let Some(name) = name.filter(|_| path.extension().is_some_and(|kind| kind == "txt")) {
+        let name = entry.with_context(cannot)?.file_name();
+        // Requirements alone are those of the programs for other kinds of samples.
+        if let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".peer.py")) {
             names.push(name.to_owned());
         }
     }
