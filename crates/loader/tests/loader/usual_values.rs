@@ -10,25 +10,16 @@ use serde_json::Value;
 const PYTHON: &str = include_str!("../../../../python/src/loader.rs");
 
 /// Arguments that are not named like their field.
-const FIELDS: [(&str, &str); 8] = [
-    ("batch_size", "/pipeline/batch_rows"),
-    ("keep_decoded", "/pipeline/keep_bytes"),
-    ("rank", "/pipeline/world/rank"),
-    ("world_size", "/pipeline/world/size"),
+const FIELDS: [(&str, &str); 4] = [
     ("form", "/batch_form"),
     ("target_sum", "/transform/target_sum"),
     ("log1p", "/transform/log1p"),
     ("clip", "/transform/clip"),
 ];
 
-/// Arguments that are not fields, or whose values have other names.
-const OF_PYTHON: [&str; 5] = [
-    "shuffle = true",
-    "order = None",
-    "remainder = \"keep\"",
-    "dtype = \"float32\"",
-    "token_layout = \"padded\"",
-];
+/// Arguments that are not fields, or whose values have other names. Those of the engine change its
+/// own usual values.
+const OF_PYTHON: [&str; 3] = ["dtype = \"float32\"", "token_layout = \"padded\"", "**engine"];
 
 #[test]
 fn python_has_the_usual_values_of_the_settings() {
