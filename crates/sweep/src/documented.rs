@@ -14,20 +14,25 @@ use crate::grid::Config;
 mod markdown;
 
 /// Commands that `cargo xtask` does not forward to this program.
-const OF_XTASK: [&str; 14] = [
+const OF_XTASK: [&str; 19] = [
     "ci",
     "fuzz",
     "gpu-bundle",
     "gpu-check",
+    "instructions",
     "native",
+    "package",
+    "platforms",
     "pytest",
     "python",
+    "release-check",
     "scvi",
     "test",
     "test-ecosystem",
-    "test-wheel",
     "test-launchers",
+    "test-wheel",
     "tidy",
+    "versions",
     "wheel",
 ];
 
