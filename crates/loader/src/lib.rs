@@ -53,7 +53,7 @@
 //! let last = epoch.next().expect("two batches")?;
 //! assert_eq!(last.x.dense(), Some(&[0.0, 0.0, 4.0][..]));
 //! assert!(epoch.next().is_none());
-//! assert_eq!(epoch.stats().nnz, 4);
+//! assert_eq!(epoch.stats().engine.read.values, 4);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
