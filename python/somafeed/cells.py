@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
-from somafeed.samplings import Sample
+from somafeed.samples import Samples
 from somafeed.settings import shown
 from somafeed.sources import (
     JOINID,
@@ -28,7 +28,7 @@ from somafeed.splits import Rows, Split
 Encoder: TypeAlias = native.LabelEncoder | native.BatchKeyEncoder
 
 
-class Cells:
+class Cells(Samples):
     """Cells with obs columns and codes. Pickled as a description: each process opens its own."""
 
     def __init__(
@@ -50,7 +50,6 @@ class Cells:
         self._columns = tuple(columns)
         self._totals = totals
         self._by_name = tuple(one for one in encoders if isinstance(one, str))
-        self._sampled: tuple[Sample, native.Sampling] | None = None
         self.encoders: tuple[Encoder, ...] = ()
         opened = source.open(self._needed(encoders), totals)
         fitted_to = opened
@@ -91,24 +90,10 @@ class Cells:
         ]
         return Cells(source, self._columns, encoders, self._totals)
 
-    def copy(self) -> Cells:
-        """The same cells, to be sampled in another way."""
-        other = Cells.__new__(Cells)
-        other.__dict__.update(self.__dict__)
-        other._sampled = None
-        return other
+    def _rows_of(self, split: Split) -> list[Rows]:
+        return split_rows(self.source, split, self.opened)
 
-    def parts(self, split: Split) -> list[Cells]:
-        """The parts of a split."""
-        whole = self.opened
-        rows = split_rows(self.source, split, whole)
-        return [self._part(split, index, of_part) for index, of_part in enumerate(rows)]
-
-    def part(self, split: Split, index: int) -> Cells:
-        """One part of a split; the others are not opened."""
-        return self._part(split, index, split_rows(self.source, split, self.opened)[index])
-
-    def _part(self, split: Split, index: int, rows: Rows) -> Cells:
+    def _part(self, split: Split, index: int, rows: Rows) -> Self:
         whole = self.opened
         part = self.copy()
         part.source = Part(self.source, split, index, whole.shape[0])
@@ -145,17 +130,9 @@ class Cells:
         is_like_it: npt.NDArray[np.bool_] = groups == groups[row]
         return is_like_it
 
-    def sampled(self, sample: Sample | None) -> native.Sampling | None:
-        """The native sampling, made once."""
-        if sample is None or isinstance(sample, native.Sampling):
-            return sample
-        if self._sampled is None or self._sampled[0] != sample:
-            self._sampled = sample, sample.of(self)
-        return self._sampled[1]
-
     def __getstate__(self) -> dict[str, Any]:
         encoders = [(type(one).__name__, one.to_json()) for one in self.encoders]
-        return {**self.__dict__, "_opened": None, "_sampled": None, "encoders": encoders}
+        return {**super().__getstate__(), "encoders": encoders}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         encoders = tuple(_encoder(name, text) for name, text in state["encoders"])

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.batches import required
 from somafeed.loaders import Remainder
-from somafeed.samples import SampleDataset
+from somafeed.samples import SampleDataset, Samples
 from somafeed.samplings import Sample
 from somafeed.settings import at_least_0, integer, positive, shown
 from somafeed.sources import parameters
@@ -75,6 +75,12 @@ class Variable:
         if twice:
             raise ValueError(f"dimension {shown(twice.pop())} is both in isel and in sel")
 
+    @property
+    def dropped(self) -> list[str]:
+        """The dimensions that are selected by one index or label, which an array then lacks."""
+        both = {**self.isel, **self.sel}
+        return [one for one, at in both.items() if isinstance(at, int | float | str | np.number)]
+
 
 @dataclass(frozen=True)
 class Between:
@@ -87,7 +93,7 @@ class Between:
         return [np.sort(np.arange(n_rows)[self.places])]
 
 
-class Fields:
+class Fields(Samples):
     """Samples of Zarr arrays. Pickled as a description: each process opens its own."""
 
     def __init__(self, uri: str, variables: Mapping[str, Variable], options: dict[str, Any]) -> None:
@@ -153,32 +159,14 @@ class Fields:
         """Number of samples."""
         return self.opened.n_samples
 
-    def copy(self) -> Self:
-        """The same samples."""
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        return other
-
-    def parts(self, split: Split) -> list[Self]:
-        """The parts of a split."""
-        rows = split.parts(self.n_rows, _no_groups)
-        return [self._part(split, index, of_part) for index, of_part in enumerate(rows)]
-
-    def part(self, split: Split, index: int) -> Self:
-        """One part of a split; the others are not opened."""
-        return self._part(split, index, split.parts(self.n_rows, _no_groups)[index])
+    def _rows_of(self, split: Split) -> list[Rows]:
+        return split.parts(self.n_rows, _no_groups)
 
     def _part(self, split: Split, index: int, rows: Rows) -> Self:
         part = self.copy()
         part._parts = (*self._parts, (split, index, self.n_rows))
         part._opened = self.opened.select(rows)
         return part
-
-    def sampled(self, sample: Sample | None) -> native.Sampling | None:
-        """The native sampling."""
-        if sample is None or isinstance(sample, native.Sampling):
-            return sample
-        return sample.of(self)
 
     def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
         """Fails: fields have no labels."""
@@ -191,9 +179,6 @@ class Fields:
     def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
         """Fails: fields have no labels."""
         raise ValueError(f"fields have no column {shown(column)}")
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None}
 
 
 class FieldDataset(SampleDataset[FieldBatch]):
@@ -319,9 +304,10 @@ class FieldDataset(SampleDataset[FieldBatch]):
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of one sample of each variable."""
-        drop = {name: _dropped(one) for name, one in self.variables.items()}
         return {
-            name: tuple(n for one, n in zip(dims, shape) if one not in drop[name])
+            name: tuple(
+                n for one, n in zip(dims, shape) if one not in self._fields.variables[name].dropped
+            )
             for name, _, dims, shape in self._fields.opened.variables()
         }
 
@@ -366,7 +352,7 @@ class FieldDataset(SampleDataset[FieldBatch]):
 
     def _batch_maker(self) -> Callable[[native.FieldBatch], FieldBatch]:
         makers = {"numpy": _arrays, "torch": _tensors, "xarray": _data_arrays}
-        dropped = {name: _dropped(one) for name, one in self.variables.items()}
+        dropped = {name: one.dropped for name, one in self.variables.items()}
         make_array = makers[self.form](self.variables)
         number_samples, number = self.number_samples, _numbers(self.form)
 
@@ -470,12 +456,6 @@ def _between(dimension: str, label: slice, coordinates: Any) -> list[int]:
     return chosen
 
 
-def _dropped(variable: Variable) -> list[str]:
-    """The dimensions that are selected by one index or label, which an array then lacks."""
-    both = {**variable.isel, **variable.sel}
-    return [one for one, at in both.items() if isinstance(at, int | float | str | np.number)]
-
-
 def _squeezed(
     batch: native.FieldBatch, name: str, drop: Sequence[str]
 ) -> npt.NDArray[Any]:
@@ -510,7 +490,7 @@ def _data_arrays(variables: Mapping[str, Variable]) -> ArrayMaker:
 
     def made(batch: native.FieldBatch, name: str, values: npt.NDArray[Any]) -> Any:
         variable = variables[name]
-        drop = _dropped(variable)
+        drop = variable.dropped
         dimensions = [one for one in batch.dimensions(name) if one not in drop]
         coordinates: dict[str, Any] = {SAMPLE: (SAMPLE, batch.samples.astype(np.int64))}
         if "step" in dimensions:

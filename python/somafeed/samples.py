@@ -6,16 +6,16 @@ import os
 import random
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from somafeed import _somafeed as native
 from somafeed.epochs import Epochs
 from somafeed.iteration import ExperimentIterator, Place
 from somafeed.loaders import Loaders, Remainder, remainder_of
-from somafeed.samplings import Sample, checked_sample
+from somafeed.samplings import Labelled, Sample, checked_sample
 from somafeed.settings import at_least_0, bytes_of, checked_seed, positive, shown
 from somafeed.shares import RankShares, even_batch_size
-from somafeed.splits import RandomSplit, SamplingMethod, Split, checked_fractions
+from somafeed.splits import RandomSplit, Rows, SamplingMethod, Split, checked_fractions
 from somafeed.world import checked_world, current_worker, current_world
 
 B = TypeVar("B", covariant=True)
@@ -38,24 +38,46 @@ else:
 NativeLoader: TypeAlias = native.Loader | native.FieldLoader
 
 
-class Samples(Protocol):
+class Samples(Labelled):
     """Samples by their description: each process opens its own."""
 
-    @property
-    def n_rows(self) -> int:
-        """Number of samples."""
+    _opened: Any | None
+    """What is open in this process."""
+    _sampled: tuple[Sample, native.Sampling] | None = None
+
+    @abstractmethod
+    def _rows_of(self, split: Split) -> list[Rows]:
+        """The rows of each part of a split."""
+
+    @abstractmethod
+    def _part(self, split: Split, index: int, rows: Rows) -> Self:
+        """The part of a split that has these rows."""
 
     def copy(self) -> Self:
         """The same samples, to be sampled in another way."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._sampled = None
+        return other
 
     def parts(self, split: Split) -> list[Self]:
         """The parts of a split."""
+        return [self._part(split, index, rows) for index, rows in enumerate(self._rows_of(split))]
 
     def part(self, split: Split, index: int) -> Self:
         """One part of a split; the others are not opened."""
+        return self._part(split, index, self._rows_of(split)[index])
 
     def sampled(self, sample: Sample | None) -> native.Sampling | None:
         """The native sampling, made once."""
+        if sample is None or isinstance(sample, native.Sampling):
+            return sample
+        if self._sampled is None or self._sampled[0] != sample:
+            self._sampled = sample, sample.of(self)
+        return self._sampled[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None, "_sampled": None}
 
 
 class SampleDataset(IterableDataset[B]):

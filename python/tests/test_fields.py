@@ -136,8 +136,12 @@ def test_parts(store):
     batches = [batch for share in shares for batch in share]
     assert np.concatenate([batch["sample"] for batch in batches]).size == 38
     assert steps_of(batches) == list(range(1, 39))
-    drawn = steps_of(ds.with_sampling(WithReplacement(100)))
+    sampled = ds.with_sampling(WithReplacement(100))
+    drawn = steps_of(sampled)
     assert len(drawn) == 100 and len(set(drawn)) < 38
+    # Drawn once, so that the next epoch has the same loader.
+    loader = sampled._loaders._loader
+    assert steps_of(sampled) != drawn and sampled._loaders._loader is loader
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
