@@ -9,7 +9,7 @@ use arrays::{
     OwnedValues, SampleSpec, Selection, Variable,
 };
 use bench_run::Secrets;
-use loader::{Budget, LoaderState, PipelineSpec, RowSet};
+use loader::{LoaderState, PipelineSpec, RowSet};
 use pipeline::{BatchPlace, Pipeline, Selected};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -257,9 +257,7 @@ impl Running {
         spec: &PipelineSpec,
         memory: Option<&MemoryLimit>,
     ) -> PyResult<Arc<Self>> {
-        let memory = memory.map(MemoryLimit::budget).transpose()?;
-        let memory = memory.unwrap_or_else(Budget::unlimited);
-        let kept = Arc::new(KeptBatches::new(&memory));
+        let (memory, kept) = MemoryLimit::budget(memory)?;
         let (source, spec) = (Arc::new(fields.here(py)?), PipelineSpec { memory, ..spec.clone() });
         let pipeline = Pipeline::new(source, spec, ArrayBatch::n_samples).or_exception()?;
         Ok(Arc::new(Self { pipeline, kept }))

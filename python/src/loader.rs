@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use loader::{BatchForm, BlockForm, Budget, LoaderSpec, LoaderState, TokenSpec, Totals, Transform};
+use loader::{BatchForm, BlockForm, LoaderSpec, LoaderState, TokenSpec, Totals, Transform};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -55,9 +55,7 @@ impl Running {
         memory: Option<&MemoryLimit>,
         is_exact: bool,
     ) -> PyResult<Arc<Self>> {
-        let memory = memory.map(MemoryLimit::budget).transpose()?;
-        let memory = memory.unwrap_or_else(Budget::unlimited);
-        let kept = Arc::new(KeptBatches::new(&memory));
+        let (memory, kept) = MemoryLimit::budget(memory)?;
         let (dataset, mut spec) = (dataset.here(py)?, spec.clone());
         spec.pipeline.memory = memory;
         let made = interruptible(py, move || {

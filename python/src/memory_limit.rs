@@ -58,12 +58,15 @@ pub(crate) enum MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// The budget in this process.
-    pub(crate) fn budget(&self) -> PyResult<pipeline::Budget> {
-        match self {
-            Self::Shared(budget) => budget.get().here(),
-            Self::Bytes(bytes) => Ok(pipeline::Budget::new(*bytes)),
-        }
+    /// The budget in this process, without a limit if there is none, and the batches kept of it.
+    pub(crate) fn budget(limit: Option<&Self>) -> PyResult<(pipeline::Budget, Arc<KeptBatches>)> {
+        let budget = match limit {
+            Some(Self::Shared(budget)) => budget.get().here()?,
+            Some(Self::Bytes(bytes)) => pipeline::Budget::new(*bytes),
+            None => pipeline::Budget::unlimited(),
+        };
+        let kept = Arc::new(KeptBatches::new(&budget));
+        Ok((budget, kept))
     }
 }
 
