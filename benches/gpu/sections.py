@@ -144,7 +144,7 @@ def feed(run: Run) -> None:
 def threads(run: Run) -> None:
     """Samples per second by the number of cores that a work may use."""
     def cells(folder, *arguments):
-        return ["somafeed", "sweep", "--uri", folder, "-b", "1024x64", "-m", "native", *arguments]
+        return ["somafeed", "sweep", "--uri", folder, "-b", "1024x64", "-m", "csr", *arguments]
 
     few, many = ([], []) if run.small else (["-n", 60], ["-n", 100])
     works = {

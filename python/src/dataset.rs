@@ -364,7 +364,7 @@ impl Dataset {
 }
 
 /// The first row whose string is this one; `None` also for columns of other types.
-fn first_row(column: &ArrayRef, label: &str) -> Result<Option<usize>, shuffle::Error> {
+fn first_row(column: &ArrayRef, label: &str) -> Result<Option<usize>, stop::Stopped> {
     if let Some(dictionary) = column.as_any_dictionary_opt() {
         let Some(key) = first_row(dictionary.values(), label)? else { return Ok(None) };
         let keys = dictionary.normalized_keys();

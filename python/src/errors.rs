@@ -82,7 +82,10 @@ exceptions! {
     pipeline::Error => of_engine,
     soma_io::Error => of_soma,
     loader::encode::Error => of_encoder,
-    shuffle::Error => of_shuffle,
+    shuffle::sample::Error => of_sampling,
+    shuffle::split::Error => of_split,
+    shuffle::split::UnknownMethod => |_| Kind::Value,
+    shuffle::Stopped => |_| Kind::Stopped,
     tiledb::Error => of_tiledb,
     example_data::Error => of_example,
     tokens::Error => of_tokens,
@@ -234,12 +237,20 @@ fn is_file(uri: &str) -> bool {
     soma_io::local_path(uri).is_some_and(std::path::Path::is_file)
 }
 
-fn of_shuffle(error: &shuffle::Error) -> Kind {
+fn of_sampling(error: &shuffle::sample::Error) -> Kind {
+    use shuffle::sample::Error as E;
     match error {
-        shuffle::Error::SampleTooLarge { .. } | shuffle::Error::SplitTooLarge { .. } => {
-            Kind::Memory
-        }
-        shuffle::Error::Stopped => Kind::Stopped,
+        E::TooLarge { .. } => Kind::Memory,
+        E::Stopped(_) => Kind::Stopped,
+        _ => Kind::Value,
+    }
+}
+
+fn of_split(error: &shuffle::split::Error) -> Kind {
+    use shuffle::split::Error as E;
+    match error {
+        E::TooLarge { .. } => Kind::Memory,
+        E::Stopped(_) => Kind::Stopped,
         _ => Kind::Value,
     }
 }
@@ -248,7 +259,7 @@ fn of_engine(error: &pipeline::Error) -> Kind {
     use pipeline::Error as E;
     match error {
         E::Memory { .. } | E::Budget { .. } | E::BlockMemory { .. } => Kind::Memory,
-        E::Plan { source } => of_shuffle(source),
+        E::Sample(error) => of_sampling(error),
         E::Spawn { source, .. } => of_io(source),
         E::Panicked { .. } => Kind::Other,
         _ => Kind::Value,
@@ -258,7 +269,7 @@ fn of_engine(error: &pipeline::Error) -> Kind {
 fn of_encoder(error: &loader::encode::Error) -> Kind {
     match error {
         loader::encode::Error::Custom { .. } => Kind::Other,
-        loader::encode::Error::Stopped(error) => of_shuffle(error),
+        loader::encode::Error::Stopped(_) => Kind::Stopped,
         _ => Kind::Value,
     }
 }
@@ -268,7 +279,7 @@ fn of_loader(error: &loader::Error) -> Kind {
     match error {
         E::Pipeline(error) => of_engine(error),
         E::Encode(error) => of_encoder(error),
-        E::Stopped(error) => of_shuffle(error),
+        E::Stopped(_) => Kind::Stopped,
         E::Open { source, .. } | E::GenesOutsideX { source, .. } | E::Read { source, .. } => {
             of_soma(source)
         }

@@ -1,7 +1,7 @@
 //! Splits of rows, and samplings: which rows an epoch has.
 
 use loader::sample::{Controls, GroupBatches, Replacement, Rest, Sampling as Drawn};
-use loader::{RowSet, split};
+use loader::{RowSet, sample, split};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use shuffle::stop;
@@ -80,7 +80,7 @@ impl Sampling {
     /// Draws in a thread.
     fn of(
         py: Python<'_>,
-        draw: impl FnOnce() -> PyResult<Result<Drawn, shuffle::Error>> + Send + 'static,
+        draw: impl FnOnce() -> PyResult<Result<Drawn, sample::Error>> + Send + 'static,
     ) -> PyResult<Self> {
         Ok(Self { drawn: computed(py, draw)??.or_exception()? })
     }

@@ -78,7 +78,7 @@ pub use limits::{
 pub use link::LinkCounts;
 pub use made_data::{
     Cause, Choices, DataError, PositionHash, Threads, check_interrupted, claim, finished,
-    n_threads, reserved, seeded, show_leftover,
+    n_threads, reserved, show_leftover,
 };
 pub use measuring::{Job, MeasuredEpoch, Measuring, OutputFlags};
 pub use order::{Event, Order};

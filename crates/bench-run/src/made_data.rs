@@ -8,5 +8,5 @@ mod threads;
 
 pub use command::{claim, finished, show_leftover};
 pub use error::{Cause, DataError};
-pub use random::{Choices, PositionHash, seeded};
+pub use random::{Choices, PositionHash};
 pub use threads::{Threads, check_interrupted, n_threads, reserved};

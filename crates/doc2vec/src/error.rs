@@ -21,7 +21,7 @@ pub enum Error {
 
     /// No noise can be drawn from the words' counts.
     #[error("the words' counts give no noise: count the words of the documents first")]
-    Noise(#[from] shuffle::Error),
+    Noise(#[from] shuffle::AliasTableError),
 
     /// A batch has fewer or more ends than documents.
     #[error("a batch has {n_documents} documents, but {n_ends} document ends: give one for each")]

@@ -1,7 +1,8 @@
 //! Keyed random numbers of training: the same on every machine.
 
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand_chacha::rand_core::Rng;
+use shuffle::RandomKey;
 
 /// Keeps our streams apart from other users of ChaCha with the same seed.
 const DOMAIN: [u8; 16] = *b"somafeed doc2vec";
@@ -25,12 +26,7 @@ pub(crate) fn generator(seed: u64, decision: Decision) -> ChaCha8Rng {
         Decision::Documents => 1,
         Decision::Document(number) => 2 + number,
     };
-    let mut key = [0; 32];
-    key[..8].copy_from_slice(&seed.to_le_bytes());
-    key[16..].copy_from_slice(&DOMAIN);
-    let mut generator = ChaCha8Rng::from_seed(key);
-    generator.set_stream(stream);
-    generator
+    RandomKey { domain: DOMAIN, seed, number: 0 }.stream(stream)
 }
 
 /// A uniform number from -0.5 to less than 0.5, a multiple of 2^-24.

@@ -2,7 +2,8 @@
 //! itself.
 
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand_chacha::rand_core::Rng;
+use shuffle::RandomKey;
 
 /// Keeps our streams apart from other users of ChaCha with the same numbers.
 const DOMAIN: [u8; 16] = *b"somafeed example";
@@ -24,20 +25,14 @@ pub(crate) enum Decision {
 
 /// The generator for one decision.
 pub(crate) fn generator(seed: u64, decision: Decision) -> ChaCha8Rng {
-    let (kind, stream) = match decision {
-        Decision::DatasetSizes => (0_u64, 0),
+    let (number, stream) = match decision {
+        Decision::DatasetSizes => (0, 0),
         Decision::Genes => (1, 0),
         Decision::CellType(cell_type) => (2, cell_type),
         Decision::Dataset(dataset) => (3, dataset),
         Decision::Cell(joinid) => (4, joinid),
     };
-    let mut key = [0; 32];
-    key[..8].copy_from_slice(&seed.to_le_bytes());
-    key[8..16].copy_from_slice(&kind.to_le_bytes());
-    key[16..].copy_from_slice(&DOMAIN);
-    let mut generator = ChaCha8Rng::from_seed(key);
-    generator.set_stream(stream);
-    generator
+    RandomKey { domain: DOMAIN, seed, number }.stream(stream)
 }
 
 /// A uniform number below `bound`. Its bias of at most `bound / 2^32` does not matter here.

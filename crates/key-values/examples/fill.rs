@@ -6,10 +6,10 @@
 
 use std::time::Instant;
 
+use key_values::local_cluster::{ClusterSpec, LocalCluster};
 use key_values::{KeyValues, ServerSpec, balance};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng as _};
-use redis_cluster::{ClusterSpec, LocalCluster};
 
 /// Positions in a round; each round is a fetch.
 const FETCH: usize = 4096;

@@ -14,6 +14,8 @@
 //! - Nothing is dropped silently: a missing value, a server at its limit on memory, or one that
 //!   evicts keys is an error.
 //!
+//! With the feature `local-cluster`, module `local_cluster` starts real servers on this machine.
+//!
 //! ```no_run
 //! use key_values::{KeyValues, ServerSpec};
 //!
@@ -37,6 +39,8 @@ mod error;
 mod fetch;
 mod fill;
 mod lanes;
+#[cfg(feature = "local-cluster")]
+pub mod local_cluster;
 mod memory;
 mod reply;
 mod requests;

@@ -141,7 +141,7 @@ impl Cells {
     ///
     /// # Errors
     /// The thread's work is to end.
-    pub(crate) fn at(&self, rows: &RowSet) -> Result<Self, shuffle::Error> {
+    pub(crate) fn at(&self, rows: &RowSet) -> Result<Self, shuffle::Stopped> {
         match self {
             Self::Range(range) => RowSet::from_range(range.clone()).at(rows).map(Self::of_set),
             Self::Set(joinids) => joinids.at(rows).map(Self::of_set),

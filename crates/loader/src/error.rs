@@ -165,7 +165,7 @@ pub enum Error {
 
     /// The [`Stop`](crate::Stop) of the thread was set.
     #[error(transparent)]
-    Stopped(#[from] shuffle::Error),
+    Stopped(#[from] shuffle::Stopped),
 
     /// obs columns could not be encoded.
     #[error(transparent)]

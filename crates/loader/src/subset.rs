@@ -11,7 +11,7 @@ use arrow_schema::DataType;
 use arrow_select::concat::concat;
 use arrow_select::filter::{FilterBuilder, FilterPredicate};
 use shuffle::stop::{self, Steps};
-use shuffle::{RowSet, RowSetBuilder};
+use shuffle::{RowOrderError, RowSet, RowSetBuilder};
 
 use crate::dataset::Dataset;
 use crate::encode::{BatchKeyEncoder, Encoder as _, Encoders, Nulls, Rules};
@@ -24,15 +24,14 @@ impl Dataset {
     /// # Errors
     /// The rows do not ascend, or go beyond the data set.
     pub fn rows(&self, rows: &[u64]) -> Result<Self, Error> {
-        let pairs = rows.array_windows();
-        if let Some(at) = stop::position(pairs, |[row, next]| row >= next)? {
-            let problem = format!("stands after {}", rows[at]);
-            return Err(Error::Rows { row: rows[at + 1], problem });
-        }
         self.check_last(rows.last().copied())?;
         let mut set = RowSetBuilder::default();
-        // Rows that ascend and are in the data set form a set.
-        stop::each(rows.iter(), |row| set.push(*row))?;
+        stop::each(rows.iter(), |row| {
+            set.push(*row).map_err(|RowOrderError { row, least }| {
+                let problem = format!("stands after {}", least.saturating_sub(1));
+                Error::Rows { row, problem }
+            })
+        })?;
         self.part(&set.finish())
     }
 
@@ -187,7 +186,7 @@ impl Dataset {
 type PieceFilter = (Range<usize>, FilterPredicate);
 
 /// The filter of each piece of `n_rows` rows in which there are rows of the set.
-fn filters(rows: &RowSet, n_rows: usize) -> Result<Vec<PieceFilter>, shuffle::Error> {
+fn filters(rows: &RowSet, n_rows: usize) -> Result<Vec<PieceFilter>, shuffle::Stopped> {
     let (mut mask, mut steps) = (BooleanBufferBuilder::new(n_rows), Steps::default());
     for range in rows.ranges() {
         steps.begin()?;

@@ -10,11 +10,11 @@ pub enum Error {
 
     /// The order of the rows cannot be planned with these sizes.
     #[error("cannot plan the order of the rows")]
-    Plan {
-        /// The reason.
-        #[source]
-        source: shuffle::Error,
-    },
+    Plan(#[from] shuffle::PlanError),
+
+    /// The rows of an epoch cannot be drawn.
+    #[error("cannot plan the order of the rows")]
+    Sample(#[from] shuffle::sample::Error),
 
     /// The memory limit is too small for one block and its batches.
     #[error(

@@ -58,8 +58,7 @@ impl<S: Source> Pipeline<S> {
         let state = LoaderState::new((n_rows, source.fingerprint()), &spec, &batches)?;
         let limit = spec.memory.limit().unwrap_or(u64::MAX);
         fitting(&*source, &spec, lanes, limit)?;
-        let n_batches =
-            batches.n_batches(spec.epoch_rows(n_rows)).map_err(|source| Error::Plan { source })?;
+        let n_batches = batches.n_batches(spec.epoch_rows(n_rows)).map_err(Error::Plan)?;
         let keeper = (Arc::clone(&source), next_holder());
         let keep = Arc::new(move |bytes| keeper.0.keep(keeper.1, bytes));
         let left = if spec.memory.limit().is_some() { u64::MAX } else { 0 };

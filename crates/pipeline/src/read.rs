@@ -66,12 +66,11 @@ impl Plans {
         let batches = self.spec.batches(from.lanes());
         let plan = match &self.spec.sampling {
             None => spec.dealt_epoch(epoch, &batches),
-            Some(sampling) => sampling
-                .rows(self.spec.seed, epoch)
-                .and_then(|rows| spec.sampled_epoch(epoch, &batches, rows)),
+            Some(sampling) => {
+                spec.sampled_epoch(epoch, &batches, sampling.rows(self.spec.seed, epoch)?)
+            }
         };
-        let plan = plan.map_err(|source| Error::Plan { source })?;
-        Ok(plan.starting_at(from.batches_delivered()))
+        Ok(plan?.starting_at(from.batches_delivered()))
     }
 
     /// Plans an epoch and starts its counters.

@@ -110,11 +110,9 @@ impl PipelineSpec {
         }
         self.world.check()?;
         let batches = self.batches(self.default_lanes());
-        batches
-            .global_batch_rows()
-            .and_then(|_| self.plan(0).check())
-            .and_then(|()| self.plan(0).check_sampling(&batches, self.sampling.as_ref()))
-            .map_err(|source| Error::Plan { source })
+        batches.global_batch_rows()?;
+        self.plan(0).check()?;
+        Ok(self.plan(0).check_sampling(&batches, self.sampling.as_ref())?)
     }
 
     /// How the order is dealt to batches and ranks.
@@ -158,9 +156,7 @@ impl PipelineSpec {
     /// # Errors
     /// The sizes do not make a plan.
     pub fn block_rows(&self, n_rows: u64, lanes: u64) -> Result<u64, Error> {
-        self.plan(n_rows)
-            .rank_block_rows(&self.batches(lanes), self.epoch_rows(n_rows))
-            .map_err(|source| Error::Plan { source })
+        Ok(self.plan(n_rows).rank_block_rows(&self.batches(lanes), self.epoch_rows(n_rows))?)
     }
 
     /// Specification of the plan over `n_rows` rows.

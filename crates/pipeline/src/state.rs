@@ -64,8 +64,7 @@ impl LoaderState {
         spec: &PipelineSpec,
         batches: &BatchSpec,
     ) -> Result<Self, Error> {
-        let global_batch_rows =
-            batches.global_batch_rows().map_err(|source| Error::Plan { source })?;
+        let global_batch_rows = batches.global_batch_rows()?;
         Ok(Self {
             format: FORMAT.to_owned(),
             version: VERSION,

@@ -111,7 +111,7 @@ pub enum Error {
     },
     /// The measured reads could not be planned.
     #[error("reads to measure cannot be planned: {0}")]
-    Plan(#[from] shuffle::Error),
+    Plan(#[from] shuffle::PlanError),
     /// The destination cannot be written to.
     #[error(transparent)]
     Destination(#[from] soma_io::DestinationError),

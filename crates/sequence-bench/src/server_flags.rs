@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use bytesize::ByteSize;
 use clap::Args;
-use redis_cluster::{ClusterSpec, LocalCluster};
+use key_values::local_cluster::{ClusterSpec, LocalCluster};
 use sequences::key_values::ServerSpec;
 
 /// Flags of servers.

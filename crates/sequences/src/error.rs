@@ -144,7 +144,7 @@ pub enum Error {
 
     /// No noise can be drawn from the words' counts.
     #[error("the words' counts give no noise")]
-    Noise(#[from] shuffle::Error),
+    Noise(#[from] shuffle::AliasTableError),
 
     /// An error of the engine.
     #[error(transparent)]

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
-use shuffle::AliasTable;
+use rand_chacha::rand_core::Rng as _;
+use shuffle::{AliasTable, RandomKey};
 
 use crate::tokens::TokenFrames;
 
@@ -66,7 +65,8 @@ impl Windows {
         (epoch, row): (u64, u32),
         frames: impl Iterator<Item = &'a [u32]>,
     ) {
-        let mut random = generator(spec.seed, epoch, row);
+        let key = RandomKey { domain: DOMAIN, seed: spec.seed, number: epoch };
+        let mut random = key.stream(u64::from(row));
         let length = 2 * spec.context + 1;
         for frame in frames {
             for window in frame.windows(length) {
@@ -92,15 +92,4 @@ impl Windows {
         let words = 3 + 2 * spec.context + spec.n_noise;
         n_tokens.saturating_mul((words * size_of::<u32>()) as u64)
     }
-}
-
-/// The generator of a sequence's noise in an epoch.
-fn generator(seed: u64, epoch: u64, row: u32) -> ChaCha8Rng {
-    let mut key = [0; 32];
-    key[..8].copy_from_slice(&seed.to_le_bytes());
-    key[8..16].copy_from_slice(&epoch.to_le_bytes());
-    key[16..].copy_from_slice(&DOMAIN);
-    let mut random = ChaCha8Rng::from_seed(key);
-    random.set_stream(u64::from(row));
-    random
 }

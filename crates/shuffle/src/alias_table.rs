@@ -5,10 +5,32 @@
 //! Generating Random Numbers with a Given Distribution" (1991). Weights are whole numbers here, so
 //! that no rounding error is left over at the end.
 
-use crate::error::Error;
-
 /// Weight of a full slot.
 const UNIT: u64 = 1 << 32;
+
+/// Counts from which no number can be drawn.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AliasTableError {
+    /// All counts are 0, so that no number can be drawn.
+    #[error("none of {n_counts} counts is above 0: nothing can be drawn")]
+    NothingToDraw {
+        /// Number of counts.
+        n_counts: usize,
+    },
+    /// There are more numbers to draw than 32 bits can number.
+    #[error("{n_counts} counts are more than 32 bits can number: leave out rare ones")]
+    TooManyToDraw {
+        /// Number of counts.
+        n_counts: usize,
+    },
+    /// The exponent of weights is not a finite number.
+    #[error("the exponent of the counts is {exponent}: it must be a finite number")]
+    Exponent {
+        /// The exponent.
+        exponent: f64,
+    },
+}
 
 /// Draws numbers from 0 on with probabilities proportional to `count^exponent`, each in constant
 /// time.
@@ -22,7 +44,7 @@ const UNIT: u64 = 1 << 32;
 /// assert!((probabilities[0] - 27.0 / 35.0).abs() < 1e-9);
 /// assert_eq!(probabilities[2], 0.0);
 /// assert_eq!(table.draw(0), 0);
-/// # Ok::<(), shuffle::Error>(())
+/// # Ok::<(), shuffle::AliasTableError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AliasTable {
@@ -46,21 +68,21 @@ impl AliasTable {
     /// are counted, 0 all equally often whose count is not 0.
     ///
     /// # Errors
-    /// - [`Error::NothingToDraw`]: no count is above 0.
-    /// - [`Error::TooManyToDraw`]: there are more counts than 32 bits can number.
-    /// - [`Error::Exponent`]: the exponent is not a finite number.
-    pub fn new(counts: &[u64], exponent: f64) -> Result<Self, Error> {
+    /// - [`AliasTableError::NothingToDraw`]: no count is above 0.
+    /// - [`AliasTableError::TooManyToDraw`]: there are more counts than 32 bits can number.
+    /// - [`AliasTableError::Exponent`]: the exponent is not a finite number.
+    pub fn new(counts: &[u64], exponent: f64) -> Result<Self, AliasTableError> {
         if !exponent.is_finite() {
-            return Err(Error::Exponent { exponent });
+            return Err(AliasTableError::Exponent { exponent });
         }
         if u32::try_from(counts.len()).is_err() {
-            return Err(Error::TooManyToDraw { n_counts: counts.len() });
+            return Err(AliasTableError::TooManyToDraw { n_counts: counts.len() });
         }
         let occurring = || counts.iter().copied().filter(|count| 0 < *count);
         // Relative to this count no power overflows.
         let scale = if exponent < 0.0 { occurring().min() } else { occurring().max() };
         let Some(scale) = scale else {
-            return Err(Error::NothingToDraw { n_counts: counts.len() });
+            return Err(AliasTableError::NothingToDraw { n_counts: counts.len() });
         };
         let power = |count: u64| match count {
             0 => 0.0,

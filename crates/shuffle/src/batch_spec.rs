@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::random::MAX_LANES;
 use crate::windows::Windows;
-use crate::{Error, PlanSpec};
+use crate::{PlanError, PlanSpec};
 
 /// Treatment of the rows that do not fill a global batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,7 +56,7 @@ impl BatchSpec {
     /// # Errors
     /// A size is 0; the rank is outside the world; the lanes do not divide the global batch;
     /// several ranks are asked to end with a short batch.
-    pub fn global_batch_rows(&self) -> Result<u64, Error> {
+    pub fn global_batch_rows(&self) -> Result<u64, PlanError> {
         let Self { batch_rows, rank, world_size, lanes, remainder } = *self;
         for (size, number) in [
             ("the batch size", batch_rows),
@@ -64,23 +64,23 @@ impl BatchSpec {
             ("the number of lanes", lanes),
         ] {
             if number == 0 {
-                return Err(Error::Zero { size });
+                return Err(PlanError::Zero { size });
             }
         }
         if rank >= world_size {
-            return Err(Error::Rank { rank, world_size });
+            return Err(PlanError::Rank { rank, world_size });
         }
         if remainder == Remainder::Short && world_size > 1 {
-            return Err(Error::ShortAmongRanks { world_size });
+            return Err(PlanError::ShortAmongRanks { world_size });
         }
         if lanes > MAX_LANES {
-            return Err(Error::TooManyLanes { lanes, most: MAX_LANES });
+            return Err(PlanError::TooManyLanes { lanes, most: MAX_LANES });
         }
         let global_batch_rows = batch_rows
             .checked_mul(world_size)
-            .ok_or(Error::TooManyRows { what: "the rows of a global batch" })?;
+            .ok_or(PlanError::TooManyRows { what: "the rows of a global batch" })?;
         if !global_batch_rows.is_multiple_of(lanes) {
-            return Err(Error::Lanes { lanes, global_batch_rows });
+            return Err(PlanError::Lanes { lanes, global_batch_rows });
         }
         Ok(global_batch_rows)
     }
@@ -90,7 +90,7 @@ impl BatchSpec {
     ///
     /// # Errors
     /// The same as [`BatchSpec::global_batch_rows`].
-    pub fn n_batches(&self, n_rows: u64) -> Result<u64, Error> {
+    pub fn n_batches(&self, n_rows: u64) -> Result<u64, PlanError> {
         let global_batch_rows = self.global_batch_rows()?;
         Ok(match self.remainder {
             Remainder::Drop => n_rows / global_batch_rows,
@@ -118,13 +118,13 @@ pub(crate) struct Deal {
 
 impl Deal {
     /// Deals `n_rows` rows of a plan whose sizes have been checked.
-    pub(crate) fn new(spec: BatchSpec, n_rows: u64, plan: &PlanSpec) -> Result<Self, Error> {
+    pub(crate) fn new(spec: BatchSpec, n_rows: u64, plan: &PlanSpec) -> Result<Self, PlanError> {
         let global_batch_rows = spec.global_batch_rows()?;
         let lane_batch_rows = global_batch_rows / spec.lanes;
         let windows = Windows::new(plan, spec.lanes, lane_batch_rows);
         let n_batches = spec.n_batches(n_rows)?;
         if spec.remainder == Remainder::Pad && n_batches.checked_mul(global_batch_rows).is_none() {
-            return Err(Error::TooManyRows { what: "rows with their padding" });
+            return Err(PlanError::TooManyRows { what: "rows with their padding" });
         }
         let last_rows = match n_batches {
             0 => 0,
@@ -141,7 +141,7 @@ impl Deal {
         };
         let block_rows = deal.max_block_rows();
         if u32::try_from(block_rows).is_err() {
-            return Err(Error::RankBlockTooLarge { block_rows, lanes: spec.lanes });
+            return Err(PlanError::RankBlockTooLarge { block_rows, lanes: spec.lanes });
         }
         Ok(deal)
     }
@@ -183,7 +183,7 @@ impl Deal {
 
     /// The rank's part of a listed order as an order of its own. Its batches are the rank's, and
     /// its padding consists of rows like any others.
-    pub(crate) fn of_rank(&self, plan: &PlanSpec) -> Result<Self, Error> {
+    pub(crate) fn of_rank(&self, plan: &PlanSpec) -> Result<Self, PlanError> {
         Self::new(BatchSpec::single(self.spec.batch_rows), self.rank_rows(0), plan)
     }
 

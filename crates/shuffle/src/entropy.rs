@@ -30,7 +30,7 @@
 //! let measured = simulate(&spec, 100, &labels, 80, 0..4, 100_000)?.expect("full batches");
 //! assert!((measured.mean - expected).abs() < 0.05);
 //! assert!(expected < layout.perfect(100)? && layout.perfect(100)? < layout.data_entropy());
-//! # Ok::<(), shuffle::Error>(())
+//! # Ok::<(), shuffle::entropy::Error>(())
 //! ```
 //!
 //! # Derivation of the expectation
@@ -79,6 +79,7 @@
 //! [`expected`](LabelLayout::expected) counts it with the number of chunks at which two of its rows
 //! would be equally likely to share a chunk.
 
+mod error;
 mod expected;
 mod hypergeometric;
 mod layout;
@@ -86,6 +87,7 @@ mod measured;
 mod runs;
 mod simulated;
 
+pub use error::Error;
 pub use expected::Expected;
 pub use layout::LabelLayout;
 pub use measured::{BatchEntropy, LabelEntropy, entropy};

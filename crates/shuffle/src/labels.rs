@@ -1,7 +1,6 @@
 //! Numbers for labels, which may be any codes.
 
-use crate::Error;
-use crate::stop::{pieces, sort};
+use crate::stop::{Stopped, pieces, sort};
 
 /// Labels below this have their numbers in a table.
 const TABLE_LEN: u32 = 1 << 20;
@@ -14,7 +13,7 @@ pub(crate) struct LabelNumbers {
 }
 
 impl LabelNumbers {
-    pub(crate) fn of(labels: &[u32]) -> Result<Self, Error> {
+    pub(crate) fn of(labels: &[u32]) -> Result<Self, Stopped> {
         let mut most = 0;
         for piece in pieces(labels) {
             most = piece?.iter().copied().fold(most, u32::max);

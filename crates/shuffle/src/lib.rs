@@ -7,7 +7,8 @@
 //! - [`sample`] draws the rows of an epoch if they do not come once each, or composes its batches;
 //! - [`storage_order`] is the order of rows that are shuffled once, on storage;
 //! - [`entropy`] measures and predicts how random an order is;
-//! - [`AliasTable`] draws numbers with given weights.
+//! - [`AliasTable`] draws numbers with given weights;
+//! - [`RandomKey`] selects random numbers by what they are for.
 //!
 //! Rows that are stored together are cheap to read together, but they are also alike. A plan
 //! compromises: it cuts the rows into *chunks* of consecutive rows, puts the chunks into random
@@ -41,7 +42,7 @@
 //! let batches = BatchSpec { batch_rows: 2, rank: 0, world_size: 2, lanes: 2, remainder };
 //! let plan = spec.dealt_epoch(0, &batches)?;
 //! assert_eq!((plan.n_batches(), plan.n_rows()), (2, 4));
-//! # Ok::<(), shuffle::Error>(())
+//! # Ok::<(), shuffle::PlanError>(())
 //! ```
 
 mod alias_table;
@@ -49,10 +50,10 @@ mod batch_lengths;
 mod batch_spec;
 pub mod entropy;
 mod epoch_plan;
-mod error;
 mod labels;
 mod plan;
 mod random;
+mod random_key;
 mod row_set;
 pub mod sample;
 mod sequence;
@@ -61,13 +62,13 @@ pub mod stop;
 mod storage_order;
 mod windows;
 
-pub use alias_table::AliasTable;
+pub use alias_table::{AliasTable, AliasTableError};
 pub use batch_lengths::BatchLengths;
 pub use batch_spec::{BatchSpec, Remainder};
 pub use epoch_plan::{BlockPlan, EpochPlan};
-pub use error::Error;
-pub use plan::{Order, PlanSpec};
-pub use row_set::{RowSet, RowSetBuilder};
-pub use stop::Stop;
+pub use plan::{Order, PlanError, PlanSpec};
+pub use random_key::RandomKey;
+pub use row_set::{RowOrderError, RowSet, RowSetBuilder};
+pub use stop::{Stop, Stopped};
 pub use storage_order::storage_order;
 pub use windows::ramp_chunks;

@@ -1,12 +1,16 @@
 //! The specification of an epoch's plan.
 
+mod error;
+
 use std::sync::Arc;
+
+pub use error::PlanError;
 
 use crate::batch_spec::Deal;
 use crate::random::{Decision, generator, permute};
 use crate::sample::Sampling;
 use crate::sequence::Sequence;
-use crate::{BatchSpec, EpochPlan, Error};
+use crate::{BatchSpec, EpochPlan};
 
 /// The order in which rows are delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +79,7 @@ impl Default for PlanSpec {
 
 impl PlanSpec {
     /// Fails if no plan can be made.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), PlanError> {
         self.block_rows()?;
         self.check_chunks(self.n_rows)
     }
@@ -90,10 +94,10 @@ impl PlanSpec {
         &self,
         batches: &BatchSpec,
         sampling: Option<&Sampling>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PlanError> {
         match (self.order, sampling.is_some_and(Sampling::is_listed)) {
-            (Order::Listed, false) => return Err(Error::NoList),
-            (Order::Shuffled | Order::InOrder, true) => return Err(Error::ListReordered),
+            (Order::Listed, false) => return Err(PlanError::NoList),
+            (Order::Shuffled | Order::InOrder, true) => return Err(PlanError::ListReordered),
             (Order::Listed, true) | (Order::Shuffled | Order::InOrder, false) => {}
         }
         let global_batch_rows = batches.global_batch_rows()?;
@@ -102,29 +106,29 @@ impl PlanSpec {
             Some(sampled_rows)
                 if sampling.is_some_and(Sampling::is_of_groups) && sampled_rows != batch_rows =>
             {
-                Err(Error::GroupBatchSize { sampled_rows, batch_rows })
+                Err(PlanError::GroupBatchSize { sampled_rows, batch_rows })
             }
             Some(sampled_rows) if !global_batch_rows.is_multiple_of(sampled_rows) => {
-                Err(Error::SamplingBatch { sampled_rows, global_batch_rows })
+                Err(PlanError::SamplingBatch { sampled_rows, global_batch_rows })
             }
             _ => Ok(()),
         }
     }
 
     /// Rows of a full block.
-    pub fn block_rows(&self) -> Result<u64, Error> {
+    pub fn block_rows(&self) -> Result<u64, PlanError> {
         for (size, rows) in [
             ("the chunk size", self.chunk_rows),
             ("the number of chunks per block", self.chunks_per_block),
         ] {
             if rows == 0 {
-                return Err(Error::Zero { size });
+                return Err(PlanError::Zero { size });
             }
         }
         self.chunk_rows
             .checked_mul(self.chunks_per_block)
             .filter(|rows| u32::try_from(*rows).is_ok())
-            .ok_or(Error::BlockTooLarge {
+            .ok_or(PlanError::BlockTooLarge {
                 chunk_rows: self.chunk_rows,
                 chunks_per_block: self.chunks_per_block,
             })
@@ -135,7 +139,7 @@ impl PlanSpec {
     ///
     /// # Errors
     /// Sizes do not fit together, or are too large.
-    pub fn rank_block_rows(&self, batches: &BatchSpec, n_rows: u64) -> Result<u64, Error> {
+    pub fn rank_block_rows(&self, batches: &BatchSpec, n_rows: u64) -> Result<u64, PlanError> {
         let deal = self.deal(batches, n_rows)?;
         Ok(match self.order {
             Order::Listed => deal.of_rank(self)?.max_block_rows(),
@@ -145,7 +149,7 @@ impl PlanSpec {
 
     /// Plans an epoch for a single rank that delivers all rows. A shuffled plan takes 4 bytes per
     /// chunk.
-    pub fn epoch(&self, epoch: u64) -> Result<EpochPlan, Error> {
+    pub fn epoch(&self, epoch: u64) -> Result<EpochPlan, PlanError> {
         self.dealt_epoch(epoch, &BatchSpec::single(self.block_rows()?))
     }
 
@@ -153,9 +157,9 @@ impl PlanSpec {
     ///
     /// # Errors
     /// Sizes do not fit together, or are too large; the order is that of a list.
-    pub fn dealt_epoch(&self, epoch: u64, batches: &BatchSpec) -> Result<EpochPlan, Error> {
+    pub fn dealt_epoch(&self, epoch: u64, batches: &BatchSpec) -> Result<EpochPlan, PlanError> {
         if self.order == Order::Listed {
-            return Err(Error::NoList);
+            return Err(PlanError::NoList);
         }
         self.plan(epoch, batches, self.n_rows, None)
     }
@@ -173,13 +177,13 @@ impl PlanSpec {
         epoch: u64,
         batches: &BatchSpec,
         rows: Arc<[u32]>,
-    ) -> Result<EpochPlan, Error> {
+    ) -> Result<EpochPlan, PlanError> {
         if self.order == Order::Listed {
             return self.listed_epoch(epoch, batches, rows);
         }
         if let Some([row, next]) = rows.array_windows().find(|[row, next]| row > next) {
             let problem = format!("row {next} stands after {row}");
-            return Err(Error::SampledRows { problem });
+            return Err(PlanError::SampledRows { problem });
         }
         self.check_sampled(rows.last())?;
         self.plan(epoch, batches, rows.len() as u64, Some(rows))
@@ -192,7 +196,7 @@ impl PlanSpec {
         epoch: u64,
         batches: &BatchSpec,
         rows: Arc<[u32]>,
-    ) -> Result<EpochPlan, Error> {
+    ) -> Result<EpochPlan, PlanError> {
         self.check_sampled(rows.iter().max())?;
         let of_all = self.deal(batches, rows.len() as u64)?;
         let block_rows = self.block_rows()?;
@@ -202,11 +206,11 @@ impl PlanSpec {
         Ok(EpochPlan::new(*self, epoch, (deal, of_all.n_padding()), sequence, Some(rows)))
     }
 
-    fn check_sampled(&self, largest: Option<&u32>) -> Result<(), Error> {
+    fn check_sampled(&self, largest: Option<&u32>) -> Result<(), PlanError> {
         match largest {
             Some(row) if u64::from(*row) >= self.n_rows => {
                 let problem = format!("row {row} is none of {}", self.n_rows);
-                Err(Error::SampledRows { problem })
+                Err(PlanError::SampledRows { problem })
             }
             _ => Ok(()),
         }
@@ -218,7 +222,7 @@ impl PlanSpec {
         batches: &BatchSpec,
         n_rows: u64,
         sampled: Option<Arc<[u32]>>,
-    ) -> Result<EpochPlan, Error> {
+    ) -> Result<EpochPlan, PlanError> {
         let deal = self.deal(batches, n_rows)?;
         let chunks = match self.order {
             Order::InOrder | Order::Listed => None,
@@ -234,26 +238,26 @@ impl PlanSpec {
         Ok(EpochPlan::new(*self, epoch, (deal, n_padding), sequence, sampled))
     }
 
-    fn deal(&self, batches: &BatchSpec, n_rows: u64) -> Result<Deal, Error> {
+    fn deal(&self, batches: &BatchSpec, n_rows: u64) -> Result<Deal, PlanError> {
         self.check_chunks(n_rows)?;
         if self.order != Order::Shuffled && batches.lanes > 1 {
-            return Err(Error::LanesInOrder { lanes: batches.lanes });
+            return Err(PlanError::LanesInOrder { lanes: batches.lanes });
         }
         self.block_rows()?;
         Deal::new(*batches, n_rows, self)
     }
 
-    fn check_chunks(&self, n_rows: u64) -> Result<(), Error> {
+    fn check_chunks(&self, n_rows: u64) -> Result<(), PlanError> {
         if self.chunk_rows == 0 {
-            return Err(Error::Zero { size: "the chunk size" });
+            return Err(PlanError::Zero { size: "the chunk size" });
         }
         if self.order == Order::Listed && self.chunk_rows != 1 {
-            return Err(Error::ListedChunks { chunk_rows: self.chunk_rows });
+            return Err(PlanError::ListedChunks { chunk_rows: self.chunk_rows });
         }
         let n_chunks = n_rows.div_ceil(self.chunk_rows);
         // Rows in stored order need no list of chunks, so any number of chunks is fine.
         if self.order == Order::Shuffled && u32::try_from(n_chunks).is_err() {
-            return Err(Error::TooManyChunks { n_rows, chunk_rows: self.chunk_rows, n_chunks });
+            return Err(PlanError::TooManyChunks { n_rows, chunk_rows: self.chunk_rows, n_chunks });
         }
         Ok(())
     }

@@ -4,7 +4,9 @@
 //! order that a seed gives.
 
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand_chacha::rand_core::Rng;
+
+use crate::random_key::RandomKey;
 
 /// Keeps our streams apart from other users of ChaCha with the same numbers.
 const DOMAIN: [u8; 16] = *b"somafeed shuffle";
@@ -72,32 +74,22 @@ pub(crate) fn generator(seed: u64, epoch: u64, decision: Decision) -> ChaCha8Rng
         Decision::ChunkOrder => 0,
         Decision::RowOrder { lane, window } => 1 + window + (lane << 40),
     };
-    keyed(seed, epoch, DOMAIN, stream)
+    RandomKey { domain: DOMAIN, seed, number: epoch }.stream(stream)
 }
 
 /// The generator for one decision of a split; a split has no epoch.
 pub(crate) fn split_generator(seed: u64, decision: SplitDecision) -> ChaCha8Rng {
-    keyed(seed, 0, SPLIT_DOMAIN, decision as u64)
+    RandomKey { domain: SPLIT_DOMAIN, seed, number: 0 }.stream(decision as u64)
 }
 
 /// The generator for the sample of an epoch.
 pub(crate) fn sample_generator(seed: u64, epoch: u64, decision: SampleDecision) -> ChaCha8Rng {
-    keyed(seed, epoch, SAMPLE_DOMAIN, decision as u64)
+    RandomKey { domain: SAMPLE_DOMAIN, seed, number: epoch }.stream(decision as u64)
 }
 
 /// The generator for the order in which rows are stored; it has no epoch.
 pub(crate) fn storage_generator(seed: u64) -> ChaCha8Rng {
-    keyed(seed, 0, STORAGE_DOMAIN, 0)
-}
-
-fn keyed(seed: u64, epoch: u64, domain: [u8; 16], stream: u64) -> ChaCha8Rng {
-    let mut key = [0; 32];
-    key[..8].copy_from_slice(&seed.to_le_bytes());
-    key[8..16].copy_from_slice(&epoch.to_le_bytes());
-    key[16..].copy_from_slice(&domain);
-    let mut generator = ChaCha8Rng::from_seed(key);
-    generator.set_stream(stream);
-    generator
+    RandomKey { domain: STORAGE_DOMAIN, seed, number: 0 }.stream(0)
 }
 
 /// A uniform random number below `bound`, which is at least 1.

@@ -14,8 +14,19 @@ use std::ops::Range;
 use members::{Collected, Members};
 use ranges::Ranges;
 
-use crate::Error;
-use crate::stop::Steps;
+use crate::stop::{Steps, Stopped};
+
+/// A row was added to a set of rows out of order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "row {row} cannot be added: rows of a set ascend, and the next must be {least} or more, below 2^64 - 1"
+)]
+pub struct RowOrderError {
+    /// The row.
+    pub row: u64,
+    /// The least row that could have been added.
+    pub least: u64,
+}
 
 /// Numbers of a piece.
 const PIECE: u64 = 1 << 16;
@@ -30,7 +41,7 @@ const PIECE: u64 = 1 << 16;
 /// assert_eq!((rows.len(), rows.get(3), rows.contains(5)), (4, Some(9), false));
 /// assert!(rows.iter().eq([2, 3, 4, 9]));
 /// assert!(rows.ranges().eq([2..5, 9..10]));
-/// # Ok::<(), shuffle::Error>(())
+/// # Ok::<(), shuffle::RowOrderError>(())
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct RowSet {
@@ -54,7 +65,7 @@ impl RowSet {
     ///
     /// # Errors
     /// A row is not above the row before.
-    pub fn from_ascending(rows: impl IntoIterator<Item = u64>) -> Result<Self, Error> {
+    pub fn from_ascending(rows: impl IntoIterator<Item = u64>) -> Result<Self, RowOrderError> {
         let mut builder = RowSetBuilder::default();
         rows.into_iter().try_for_each(|row| builder.push(row))?;
         Ok(builder.finish())
@@ -131,12 +142,12 @@ impl RowSet {
     /// let rows = RowSet::from_ascending([2, 3, 4, 9])?;
     /// let places = RowSet::from_ascending([0, 3])?;
     /// assert!(rows.at(&places)?.iter().eq([2, 9]));
-    /// # Ok::<(), shuffle::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// The thread's work is to end (see [`Stop`](crate::Stop)).
-    pub fn at(&self, places: &Self) -> Result<Self, Error> {
+    pub fn at(&self, places: &Self) -> Result<Self, Stopped> {
         let (mut builder, mut steps) = (RowSetBuilder::default(), Steps::default());
         // Both sets are walked once. `rows` are the range at hand, from the place `first` on.
         let mut own = self.ranges();
@@ -169,12 +180,12 @@ impl RowSet {
     ///
     /// let rows = RowSet::from_ascending([2, 3, 4, 9])?;
     /// assert!(rows.between(3..9)?.iter().eq([0, 1]));
-    /// # Ok::<(), shuffle::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     /// The thread's work is to end (see [`Stop`](crate::Stop)).
-    pub fn between(&self, range: Range<u64>) -> Result<Self, Error> {
+    pub fn between(&self, range: Range<u64>) -> Result<Self, Stopped> {
         if range.is_empty() {
             return Ok(Self::default());
         }
@@ -226,9 +237,9 @@ impl RowSetBuilder {
     ///
     /// # Errors
     /// The row is not above the last one, or it is the greatest 64-bit number.
-    pub fn push(&mut self, row: u64) -> Result<(), Error> {
+    pub fn push(&mut self, row: u64) -> Result<(), RowOrderError> {
         if row < self.end || row == u64::MAX {
-            return Err(Error::RowOrder { row, least: self.end });
+            return Err(RowOrderError { row, least: self.end });
         }
         self.add_row(row);
         Ok(())
@@ -238,9 +249,9 @@ impl RowSetBuilder {
     ///
     /// # Errors
     /// The range begins at or before the last row.
-    pub fn push_range(&mut self, rows: Range<u64>) -> Result<(), Error> {
+    pub fn push_range(&mut self, rows: Range<u64>) -> Result<(), RowOrderError> {
         if rows.start < self.end && !rows.is_empty() {
-            return Err(Error::RowOrder { row: rows.start, least: self.end });
+            return Err(RowOrderError { row: rows.start, least: self.end });
         }
         self.add(rows);
         Ok(())

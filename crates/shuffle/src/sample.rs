@@ -37,6 +37,7 @@
 
 mod class_sets;
 mod classes;
+mod error;
 mod group_batches;
 mod groups;
 mod hierarchical;
@@ -47,13 +48,14 @@ use std::sync::Arc;
 
 pub use class_sets::ClassSets;
 use classes::Classes;
+pub use error::Error;
 use group_batches::Batches;
 pub use group_batches::{Controls, GroupBatches, Rest};
 use hierarchical::Hierarchy;
 pub use hierarchical::{ClassDraw, Hierarchical};
 
 use crate::random::{SampleDecision, below, sample_generator};
-use crate::{Error, stop};
+use crate::stop;
 
 /// Whether a row can be drawn more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,7 +113,7 @@ impl Sampling {
     ///
     /// let sampling = Sampling::listed(10, [7, 3, 7])?;
     /// assert_eq!(*sampling.rows(42, 0)?, [7, 3, 7]);
-    /// # Ok::<(), shuffle::Error>(())
+    /// # Ok::<(), shuffle::sample::Error>(())
     /// ```
     ///
     /// # Errors
@@ -137,7 +139,7 @@ impl Sampling {
     /// let rows = sampling.rows(42, 0)?;
     /// assert_eq!(rows.len(), 100);
     /// assert!(rows.iter().all(|row| *row != 1));
-    /// # Ok::<(), shuffle::Error>(())
+    /// # Ok::<(), shuffle::sample::Error>(())
     /// ```
     ///
     /// # Errors
@@ -241,7 +243,7 @@ impl Sampling {
     /// # Errors
     /// They do not fit into memory.
     pub fn rows(&self, seed: u64, epoch: u64) -> Result<Arc<[u32]>, Error> {
-        let too_large = || Error::SampleTooLarge { n_samples: self.n_samples, n_rows: self.n_rows };
+        let too_large = || Error::TooLarge { n_samples: self.n_samples, n_rows: self.n_rows };
         let n_samples = self.n_samples as usize;
         let rows = match &self.draw {
             Draw::Weighted(weights, Replacement::With) => {
@@ -258,7 +260,7 @@ impl Sampling {
         };
         match rows {
             // A list of the draw, which may have another length.
-            Err(Error::SampleTooLarge { .. }) => Err(too_large()),
+            Err(Error::TooLarge { .. }) => Err(too_large()),
             rows => Ok(rows?.into()),
         }
     }
@@ -332,7 +334,7 @@ fn uniform(n_rows: u64, n_samples: usize, (seed, epoch): (u64, u64)) -> Result<V
 /// A list with room for `n` items.
 fn reserved<T>(n: usize) -> Result<Vec<T>, Error> {
     let mut list = Vec::new();
-    let too_large = |_| Error::SampleTooLarge { n_samples: n as u64, n_rows: n as u64 };
+    let too_large = |_| Error::TooLarge { n_samples: n as u64, n_rows: n as u64 };
     list.try_reserve_exact(n).map_err(too_large)?;
     Ok(list)
 }
@@ -342,6 +344,6 @@ fn check_size(n_rows: usize, n_samples: u64) -> Result<(), Error> {
     let n_rows = n_rows as u64;
     match u32::try_from(n_rows.max(n_samples)) {
         Ok(_) => Ok(()),
-        Err(_) => Err(Error::SampleTooLarge { n_samples, n_rows }),
+        Err(_) => Err(Error::TooLarge { n_samples, n_rows }),
     }
 }

@@ -20,20 +20,22 @@
 //! All splits together take at most 2 bytes per row; three of them at most 3/8 byte, one bit per
 //! row in each.
 
+mod error;
 mod fraction;
 mod group;
 mod parts;
 mod rounding;
 mod stratified;
 
-pub use fraction::{Method, by_fraction};
+pub use error::Error;
+pub use fraction::{Method, UnknownMethod, by_fraction};
 pub use group::{by_group, by_group_stratified};
 pub use stratified::stratified;
 
 use rand_chacha::ChaCha8Rng;
 
 use crate::random::below;
-use crate::{Error, RowSet, RowSetBuilder};
+use crate::{RowSet, RowSetBuilder};
 
 /// One empty set of rows per split; fails if `n_rows` cannot fit into memory.
 fn empty_splits(n_rows: u64, n_splits: usize) -> Result<Vec<RowSetBuilder>, Error> {
@@ -43,7 +45,7 @@ fn empty_splits(n_rows: u64, n_splits: usize) -> Result<Vec<RowSetBuilder>, Erro
     if is_possible {
         Ok((0..n_splits).map(|_| RowSetBuilder::default()).collect())
     } else {
-        Err(Error::SplitTooLarge { n_rows })
+        Err(Error::TooLarge { n_rows })
     }
 }
 

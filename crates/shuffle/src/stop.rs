@@ -1,7 +1,7 @@
 //! Ends loops over rows from another thread.
 //!
 //! Samplings, splits and encoders of 10^8 rows take seconds. A [`Stop`] for the thread that makes
-//! them ([`Stop::watch`]) ends each of their loops with [`Error::Stopped`], at most [`STOP_ROWS`]
+//! them ([`Stop::watch`]) ends each of their loops with [`Stopped`], at most [`STOP_ROWS`]
 //! rows after it was set. It never changes a result that is returned.
 
 use std::cell::RefCell;
@@ -9,10 +9,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::Error;
-
 /// Rows that a loop handles between two looks at the [`Stop`] of its thread.
 pub const STOP_ROWS: usize = 1 << 16;
+
+/// The [`Stop`] of the thread was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("stopped on request")]
+pub struct Stopped;
 
 thread_local! {
     static OF_THREAD: RefCell<Option<Stop>> = const { RefCell::new(None) };
@@ -21,13 +24,13 @@ thread_local! {
 /// Asks work in other threads to end. Clones set and see the same flag.
 ///
 /// ```
-/// use shuffle::{Error, Stop, split};
+/// use shuffle::{Stop, Stopped, split};
 ///
 /// let stop = Stop::default();
 /// stop.set();
 /// let groups = vec![0; 1000];
 /// let stopped = stop.watch(|| split::stratified(&groups, &[0.5, 0.5], 42));
-/// assert_eq!(stopped.unwrap_err(), Error::Stopped);
+/// assert_eq!(stopped.unwrap_err(), split::Error::Stopped(Stopped));
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<Flag>);
@@ -64,7 +67,7 @@ impl Stop {
         self.0.n_rows.load(Ordering::Relaxed)
     }
 
-    /// Does work on this thread whose loops over rows end with [`Error::Stopped`] soon after this
+    /// Does work on this thread whose loops over rows end with [`Stopped`] soon after this
     /// stop was set.
     pub fn watch<T>(&self, work: impl FnOnce() -> T) -> T {
         /// Restores the stop of the work around, also after a panic.
@@ -79,13 +82,13 @@ impl Stop {
     }
 
     /// Counts rows that are about to be handled.
-    fn begin(&self, n_rows: u64) -> Result<(), Error> {
+    fn begin(&self, n_rows: u64) -> Result<(), Stopped> {
         let flag = &*self.0;
         let n_before = flag.n_rows.fetch_add(n_rows, Ordering::Relaxed);
         if flag.at_row > 0 && n_before >= flag.at_row {
             self.set();
         }
-        if self.is_set() { Err(Error::Stopped) } else { Ok(()) }
+        if self.is_set() { Err(Stopped) } else { Ok(()) }
     }
 }
 
@@ -93,17 +96,17 @@ impl Stop {
 ///
 /// # Errors
 /// The thread's work is to end.
-pub fn begin_rows(n_rows: usize) -> Result<(), Error> {
+pub fn begin_rows(n_rows: usize) -> Result<(), Stopped> {
     OF_THREAD.with_borrow(|stop| stop.as_ref().map_or(Ok(()), |stop| stop.begin(n_rows as u64)))
 }
 
 /// The rows in pieces, of at most [`STOP_ROWS`] each; errors once the thread's work is to end.
-pub fn pieces<Row>(rows: &[Row]) -> impl Iterator<Item = Result<&[Row], Error>> {
+pub fn pieces<Row>(rows: &[Row]) -> impl Iterator<Item = Result<&[Row], Stopped>> {
     rows.chunks(STOP_ROWS).map(|piece| begin_rows(piece.len()).map(|()| piece))
 }
 
 /// Like [`pieces`], of the numbers `0..n_rows`.
-pub fn ranges(n_rows: u64) -> impl Iterator<Item = Result<Range<u64>, Error>> {
+pub fn ranges(n_rows: u64) -> impl Iterator<Item = Result<Range<u64>, Stopped>> {
     let piece = STOP_ROWS as u64;
     (0..n_rows.div_ceil(piece)).map(move |idx| {
         let range = idx * piece..n_rows.min((idx + 1) * piece);
@@ -115,7 +118,7 @@ pub fn ranges(n_rows: u64) -> impl Iterator<Item = Result<Range<u64>, Error>> {
 ///
 /// # Errors
 /// A row's error; the thread's work is to end.
-pub fn each<Row, E: From<Error>>(
+pub fn each<Row, E: From<Stopped>>(
     mut rows: impl ExactSizeIterator<Item = Row>,
     mut handle: impl FnMut(Row) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -133,7 +136,7 @@ pub fn each<Row, E: From<Error>>(
 pub fn map<Row, Value>(
     rows: &[Row],
     mut value: impl FnMut(&Row) -> Value,
-) -> Result<Vec<Value>, Error> {
+) -> Result<Vec<Value>, Stopped> {
     let mut values = Vec::with_capacity(rows.len());
     for piece in pieces(rows) {
         values.extend(piece?.iter().map(&mut value));
@@ -145,7 +148,7 @@ pub fn map<Row, Value>(
 ///
 /// # Errors
 /// The thread's work is to end.
-pub fn collect<Row>(n_rows: u64, mut rows: impl Iterator<Item = Row>) -> Result<Vec<Row>, Error> {
+pub fn collect<Row>(n_rows: u64, mut rows: impl Iterator<Item = Row>) -> Result<Vec<Row>, Stopped> {
     let mut list = Vec::with_capacity(n_rows as usize);
     for places in ranges(n_rows) {
         list.extend(places?.zip(&mut rows).map(|(_, row)| row));
@@ -160,7 +163,7 @@ pub fn collect<Row>(n_rows: u64, mut rows: impl Iterator<Item = Row>) -> Result<
 pub fn position<Row>(
     mut rows: impl ExactSizeIterator<Item = Row>,
     mut is_it: impl FnMut(Row) -> bool,
-) -> Result<Option<usize>, Error> {
+) -> Result<Option<usize>, Stopped> {
     for piece in ranges(rows.len() as u64) {
         let piece = piece?;
         let mut rows = rows.by_ref().take((piece.end - piece.start) as usize);
@@ -183,7 +186,7 @@ impl Steps {
     ///
     /// # Errors
     /// The thread's work is to end.
-    pub fn begin(&mut self) -> Result<(), Error> {
+    pub fn begin(&mut self) -> Result<(), Stopped> {
         if self.n_left == 0 {
             begin_rows(STOP_ROWS)?;
             self.n_left = STOP_ROWS;
@@ -197,7 +200,7 @@ impl Steps {
 ///
 /// # Errors
 /// The thread's work is to end; the items are then in any order.
-pub(crate) fn sort<Item: Ord + Copy>(items: &mut [Item]) -> Result<(), Error> {
+pub(crate) fn sort<Item: Ord + Copy>(items: &mut [Item]) -> Result<(), Stopped> {
     let mut unsorted = vec![items];
     while let Some(part) = unsorted.pop() {
         if part.len() <= STOP_ROWS {
@@ -232,7 +235,7 @@ fn near_median<Item: Ord + Copy>(items: &[Item]) -> Item {
 fn move_to_front<Item: Copy>(
     items: &mut [Item],
     is_first: impl Fn(Item) -> bool,
-) -> Result<usize, Error> {
+) -> Result<usize, Stopped> {
     let mut n_first = 0;
     for piece in ranges(items.len() as u64) {
         let piece = piece?;
@@ -284,7 +287,7 @@ mod tests {
     fn a_stop_ends_loops_within_the_stated_rows() {
         let rows = vec![0_u8; 10 * STOP_ROWS + 1];
         let stop = Stop::at_row(3 * STOP_ROWS as u64 + 1);
-        assert_eq!(stop.watch(|| map(&rows, |_| ())), Err(Error::Stopped));
+        assert_eq!(stop.watch(|| map(&rows, |_| ())), Err(Stopped));
         // The last of them were not handled.
         assert_eq!(stop.n_rows(), 5 * STOP_ROWS as u64);
         // No longer watched.

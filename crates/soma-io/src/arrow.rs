@@ -12,7 +12,7 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, TimeUnit};
-use tiledb_schema::{Attribute, Datatype, Enumeration, EnumerationValues};
+use tiledb::{Attribute, Datatype, Enumeration, EnumerationValues};
 
 use crate::Error;
 use crate::soma_object::StoredColumn;

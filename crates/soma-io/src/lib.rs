@@ -82,13 +82,13 @@ pub mod value_filter;
 mod writer;
 
 pub use self::row_cache::{
-    ROW_CACHE_DEFAULT_BYTES, ROW_CACHE_FOLDER, ROW_CACHE_LIMIT, RowCacheReader,
+    ROW_CACHE_DEFAULT_BYTES, ROW_CACHE_FOLDER, ROW_CACHE_LIMIT, RowCacheReader, RowCacheSpec,
+    RowCacheStats, RowCacheUse,
 };
 #[cfg(feature = "anndata")]
 pub use ::anndata::Error as AnnDataError;
 #[cfg(feature = "anndata")]
 pub use ::hdf5::Error as Hdf5Error;
-pub use ::row_cache::{RowCacheSpec, RowCacheStats, RowCacheUse};
 pub use axis_query::{AxisQuery, Joinids};
 pub use csr::{ColumnSelection as GeneSelection, CsrBuffers, PackedCsr, PackedValues};
 pub use dataframe::DataFrame;
@@ -110,7 +110,7 @@ pub use storage::{
     CacheStats, CacheUse, Config, Destination, DestinationError, Existing, ReadLimit, ReadLimitUse,
     check_apart, environment_secrets, local_path,
 };
-pub use tiledb_schema::{Filter, MetadataValue};
+pub use tiledb::{Filter, MetadataValue};
 pub use uns::{Uns, UnsValue};
 pub use value_filter::ValueFilter;
 pub use worktime::{ReadStats, ReadTimes, ThreadTime};

@@ -8,8 +8,7 @@ use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 use csr::{CooList, Narrow as _, Narrowing, first_inexact};
-use tiledb::{Array, Column, Context, Layout, Piece, ReadQuery};
-use tiledb_schema::{ArrayType, Datatype};
+use tiledb::{Array, ArrayType, Column, Context, Datatype, Layout, Piece, ReadQuery};
 
 use crate::arrow::{data_type, fixed};
 use crate::columns::{DATA, DIM_0, DIM_1, coo_batch};

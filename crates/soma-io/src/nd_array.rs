@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow_schema::DataType;
+use tiledb::{ArrayType, Datatype};
 use tiledb_native::Threads;
-use tiledb_schema::{ArrayType, Datatype};
 
 use crate::columns::{DATA, DIM_0, DIM_1};
 use crate::matrix::{Bounds, StoredMatrix};

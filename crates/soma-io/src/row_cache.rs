@@ -1,13 +1,22 @@
 //! The reader of X that keeps rows on a local disk, laid out for training.
 
+mod cache;
+mod output;
+mod page;
+mod requests;
+mod stats;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ::row_cache::{Columns, Output, RowCache, RowCacheSpec, RowCacheUse};
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use rayon::ThreadPool;
 
+pub use self::cache::RowCacheSpec;
+use self::cache::{Columns, RowCache};
+use self::output::Output;
+pub use self::stats::{RowCacheStats, RowCacheUse};
 use crate::soma_object::Place;
 use crate::{
     CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, ReadTimes,
@@ -26,9 +35,28 @@ const JOINID_BYTES: u64 = 8;
 /// Reads rows of X from a cache on a local disk, and through another reader those that are not
 /// there, which it then keeps.
 ///
-/// [`RowCache`] states how rows are kept and what is promised. The genes of a read belong to the
-/// identity of its rows: all genes, a range and a list each have rows of their own. Values are kept
-/// as `f32`, as [`XReader::read_csr`] returns them, also for [`XReader::read_coo`].
+/// The genes of a read belong to the identity of its rows: all genes, a range and a list each have
+/// rows of their own. Values are kept as `f32`, as [`XReader::read_csr`] returns them, also for
+/// [`XReader::read_coo`].
+///
+/// Rows are kept in *pages* of 64 consecutive rows, a file each, of the columns that were read. A
+/// page may have only some of its rows: those that were read so far, for instance if training reads
+/// a part of the rows. Whole numbers below 65,536 take about 1 to 2 bytes a value with its column,
+/// other values up to 6.
+///
+/// # Promises
+///
+/// A read gives the values of the matrix, or its error. A page that is cut short, damaged or
+/// foreign is read from the matrix and written again. A killed process leaves nothing that could be
+/// taken for a page. If pages cannot be written (a full disk, a removed folder), reads go on
+/// without; [`RowCacheUse::problem`] says why.
+///
+/// At the limit pages of matrices that no living process reads make room, first those that were not
+/// read for the longest time. If there are none, no more pages are written: what is there stays,
+/// so a matrix that is larger than the limit comes from the folder in part, in every epoch the same
+/// part. `BlockStore` of crate `storage` has the details.
+///
+/// A thread that reads rows of the matrix encodes and writes them before its read returns.
 ///
 /// [`Matrix::reader`](crate::Matrix::reader) returns such a reader if the config sets
 /// `soma.row_cache_folder` and the native reader reads the array.

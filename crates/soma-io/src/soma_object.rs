@@ -16,7 +16,7 @@ mod through_libtiledb;
 
 use std::path::Path;
 
-use tiledb_schema::{MetadataValue, ObjectType};
+use tiledb::{MetadataValue, ObjectType};
 
 use crate::Error;
 use crate::file_kind::file_kind;
@@ -122,7 +122,7 @@ pub(crate) enum TableIndex {
 pub(crate) fn open_table(
     place: &Place,
     wanted: &'static str,
-    check_schema: impl FnOnce(&tiledb_schema::Schema) -> Result<TableIndex, Error>,
+    check_schema: impl FnOnce(&tiledb::Schema) -> Result<TableIndex, Error>,
 ) -> Result<Box<dyn StoredTable>, Error> {
     let (array, _) = open_array(place, &[wanted])?;
     let index = check_schema(array.schema())?;

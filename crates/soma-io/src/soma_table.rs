@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat;
 use arrow_select::take::take;
-use tiledb_schema::{Attribute, Datatype, Enumeration};
+use tiledb::{Attribute, Datatype, Enumeration};
 
 use crate::Error;
 use crate::arrow::{column_array, enumeration_values, field};
@@ -260,7 +260,7 @@ impl JoinidOrder {
 }
 
 /// How rows are found. Fails if they have no joinids.
-fn check_schema(schema: &tiledb_schema::Schema, uri: &str) -> Result<TableIndex, Error> {
+fn check_schema(schema: &tiledb::Schema, uri: &str) -> Result<TableIndex, Error> {
     let mut dimensions = schema.dimensions.iter();
     let dimension = dimensions.find(|dimension| dimension.name == JOINID);
     if dimension.is_some_and(|dimension| dimension.datatype == Datatype::Int64) {

@@ -1,6 +1,6 @@
 //! Annotations that belong to neither cells nor genes: the collection `uns` of a measurement.
 
-use tiledb_schema::MetadataValue;
+use tiledb::MetadataValue;
 
 /// The plain values of uns.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -38,7 +38,7 @@ fn group(stored: Vec<(String, ::anndata::UnsValue)>) -> Vec<(String, UnsValue)> 
 impl From<::anndata::UnsValue> for UnsValue {
     fn from(stored: ::anndata::UnsValue) -> Self {
         use ::anndata::{Scalar, UnsValue as Stored};
-        use tiledb_schema::Datatype;
+        use tiledb::Datatype;
 
         let one = |datatype, bytes| MetadataValue::Bytes { datatype, n_values: 1, bytes };
         Self::Single(match stored {

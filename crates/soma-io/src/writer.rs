@@ -24,7 +24,7 @@ mod uns;
 
 use arrow_array::RecordBatch;
 use storage::Config;
-use tiledb_schema::ObjectType;
+use tiledb::ObjectType;
 
 use crate::{Error, Uns};
 pub use column::{ColumnKind, ColumnSpec};

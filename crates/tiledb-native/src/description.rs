@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use storage::{Files, Storage};
-use tiledb_schema::{Enumeration, MetadataValue};
+use tiledb::{Enumeration, MetadataValue};
 
 use crate::directory::{self, CellTimes, Directory};
 use crate::error::{Error, Fault};
@@ -21,7 +21,7 @@ pub struct ArrayDescription {
     files: Files,
     timestamp: u64,
     stored: Arc<Schema>,
-    schema: tiledb_schema::Schema,
+    schema: tiledb::Schema,
 }
 
 impl ArrayDescription {
@@ -52,7 +52,7 @@ impl ArrayDescription {
     }
 
     /// The schema. `enumerations` is empty: see [`ArrayDescription::enumeration`].
-    pub fn schema(&self) -> &tiledb_schema::Schema {
+    pub fn schema(&self) -> &tiledb::Schema {
         &self.schema
     }
 

@@ -6,7 +6,7 @@
 //! a value may have any size, the offsets of all values (u64 each) after the length of these.
 
 use storage::Files;
-use tiledb_schema::{Enumeration, EnumerationValues};
+use tiledb::{Enumeration, EnumerationValues};
 
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;

@@ -8,7 +8,7 @@ mod details;
 use std::sync::Arc;
 
 use storage::{Files, Storage};
-use tiledb_schema::{MetadataValue, ObjectType};
+use tiledb::{MetadataValue, ObjectType};
 
 use crate::error::Error;
 use crate::metadata;

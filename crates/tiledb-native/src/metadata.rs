@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use storage::{Bytes, Files, Piece};
-use tiledb_schema::MetadataValue;
+use tiledb::MetadataValue;
 
 use crate::cursor::Cursor;
 use crate::datatype::Datatype;

@@ -1,20 +1,15 @@
 //! Random numbers of a cell: the same on every machine, whatever batch, rank or thread it is in.
 
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand_chacha::rand_core::Rng;
+use shuffle::RandomKey;
 
 /// Keeps these streams apart from other users of ChaCha with the same numbers.
 const DOMAIN: [u8; 16] = *b"somafeed  tokens";
 
 /// The generator of one cell in one epoch.
 pub(crate) fn generator(seed: u64, epoch: u64, cell: u64) -> ChaCha8Rng {
-    let mut key = [0; 32];
-    key[..8].copy_from_slice(&seed.to_le_bytes());
-    key[8..16].copy_from_slice(&epoch.to_le_bytes());
-    key[16..].copy_from_slice(&DOMAIN);
-    let mut generator = ChaCha8Rng::from_seed(key);
-    generator.set_stream(cell);
-    generator
+    RandomKey { domain: DOMAIN, seed, number: epoch }.stream(cell)
 }
 
 /// A uniform random number below `bound`, which is at least 1.

@@ -4,11 +4,10 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 /// Our crates from the bottom up: each may depend on those before it.
-const ORDER: [&str; 38] = [
+const ORDER: [&str; 35] = [
     "worktime",
     "csr",
     "storage",
-    "row-cache",
     "link",
     "shuffle",
     "pipeline",
@@ -16,7 +15,6 @@ const ORDER: [&str; 38] = [
     "arrays",
     "anndata",
     "hdf5",
-    "tiledb-schema",
     "tiledb",
     "tiledb-native",
     "soma-io",
@@ -27,7 +25,6 @@ const ORDER: [&str; 38] = [
     "densify",
     "tokens",
     "images",
-    "redis-cluster",
     "key-values",
     "sequences",
     "bench-report",
@@ -47,49 +44,32 @@ const ORDER: [&str; 38] = [
 
 /// Crates with fewer dependencies than the order allows: the allowed ones, then those for tests
 /// only.
-const LIMITED: [(&str, &[&str], &[&str]); 26] = [
+const LIMITED: [(&str, &[&str], &[&str]); 23] = [
     ("worktime", &[], &[]),
     ("csr", &[], &[]),
     ("storage", &[], &[]),
-    ("row-cache", &["csr", "storage", "worktime"], &[]),
-    ("tiledb-schema", &[], &[]),
-    ("tiledb", &["tiledb-schema"], &[]),
-    ("tiledb-native", &["csr", "storage", "tiledb-schema", "worktime"], &["tiledb"]),
+    ("tiledb", &[], &[]),
+    ("tiledb-native", &["csr", "storage", "tiledb", "worktime"], &[]),
     (
         "soma-io",
-        &[
-            "anndata",
-            "csr",
-            "hdf5",
-            "row-cache",
-            "storage",
-            "tiledb",
-            "tiledb-native",
-            "tiledb-schema",
-            "worktime",
-        ],
+        &["anndata", "csr", "hdf5", "storage", "tiledb", "tiledb-native", "worktime"],
         &["link"],
     ),
     ("shuffle", &[], &[]),
     ("doc2vec", &["shuffle"], &[]),
     ("densify", &["csr"], &[]),
-    ("tokens", &["csr", "worktime"], &[]),
+    ("tokens", &["csr", "shuffle", "worktime"], &[]),
     ("pipeline", &["shuffle", "worktime"], &[]),
     ("slots", &[], &[]),
     ("arrays", &["slots", "storage", "pipeline", "worktime"], &["shuffle"]),
     ("anndata", &["arrays", "csr", "storage", "worktime"], &["hdf5"]),
     ("hdf5", &["storage"], &["anndata", "arrays", "csr"]),
     ("images", &["arrays", "pipeline", "shuffle", "slots", "storage", "worktime"], &[]),
-    (
-        "sequences",
-        &["key-values", "pipeline", "shuffle", "storage", "worktime"],
-        &["redis-cluster"],
-    ),
+    ("sequences", &["key-values", "pipeline", "shuffle", "storage", "worktime"], &[]),
     ("bench-report", &[], &[]),
     ("bench-run", &["bench-report", "link", "pipeline", "shuffle", "storage"], &[]),
     ("link", &[], &["storage"]),
-    ("redis-cluster", &[], &[]),
-    ("key-values", &[], &["redis-cluster"]),
+    ("key-values", &[], &[]),
     (
         "somafeed-python",
         &[
@@ -124,7 +104,7 @@ const PLACES: [(&str, &[&str], &[&str]); 13] = [
     ("parquet", &["bench-report"], &[]),
     ("pyo3", &["somafeed-python"], &[]),
     ("object_store", &["storage"], &["tiledb-native"]),
-    ("redis", &["key-values", "redis-cluster"], &["sequences"]),
+    ("redis", &["key-values"], &["sequences"]),
     ("reqwest", &["storage"], &[]),
     ("rustls", &["key-values", "storage"], &[]),
     ("rustls-native-certs", &["storage"], &[]),
@@ -288,9 +268,9 @@ mod tests {
             Some("it may know bench-report and link and pipeline and shuffle and storage"),
         );
         edge("xtask", "sweep", true, Some("it may know no crate"));
-        edge("tiledb-native", "tiledb", true, None);
-        edge("tiledb", "tiledb-native", true, Some("it may know tiledb-schema"));
-        edge("tiledb-native", "tiledb", false, Some("it may know csr and storage and"));
+        edge("tiledb-native", "tiledb", false, None);
+        edge("tiledb", "tiledb-native", true, Some("it may know no crate"));
+        edge("tiledb-native", "soma-io", true, Some("it may know csr and storage and"));
         edge("storage", "tiledb-native", true, Some("it may know no crate"));
     }
 

@@ -20,7 +20,6 @@ const CLOCK: Surroundings = Surroundings {
         "crates/link/src/pace.rs",
         // How long a server may take, and the speed of a fill.
         "crates/key-values/src/clock.rs",
-        "crates/redis-cluster/src/wait.rs",
         // Durations of a run, in its report.
         "crates/cubes/src/generate.rs",
         "crates/cubes/src/preprocess.rs",
@@ -64,7 +63,7 @@ const ENVIRONMENT: Surroundings = Surroundings {
         // Region, endpoint and credentials of an object store.
         "crates/storage/src/environment.rs",
         // The place of libtiledb.
-        "crates/tiledb/src/load.rs",
+        "crates/tiledb/src/libtiledb/load.rs",
     ],
 };
 

@@ -1,20 +1,7 @@
-//! Random numbers keyed by a seed and a decision, so that any part of the data can be made by
-//! itself.
+//! Random choices.
 
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
-
-/// The generator of a decision: stream `stream` of the decisions of one `kind`. `domain` keeps the
-/// streams of a program apart from others with the same numbers.
-pub fn seeded(domain: [u8; 16], seed: u64, (kind, stream): (u64, u64)) -> ChaCha8Rng {
-    let mut key = [0; 32];
-    key[..8].copy_from_slice(&seed.to_le_bytes());
-    key[8..16].copy_from_slice(&kind.to_le_bytes());
-    key[16..].copy_from_slice(&domain);
-    let mut generator = ChaCha8Rng::from_seed(key);
-    generator.set_stream(stream);
-    generator
-}
+use rand_chacha::rand_core::Rng as _;
 
 /// Random choices for one decision.
 #[derive(Debug)]
@@ -63,25 +50,5 @@ impl PositionHash {
         bits = (bits ^ (bits >> 16)).wrapping_mul(0x7feb_352d);
         bits = (bits ^ (bits >> 15)).wrapping_add(self.between).wrapping_mul(0x846c_a68b);
         bits ^ (bits >> 16)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn decisions_do_not_share_numbers() {
-        let mut all = Vec::new();
-        for domain in [*b"somafeed weather", *b"somafeed letters"] {
-            for seed in [5, 6] {
-                let decisions = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)];
-                all.extend(decisions.map(|of| Choices(seeded(domain, seed, of)).bits()));
-            }
-        }
-        let n = all.len();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), n);
     }
 }

@@ -1,7 +1,8 @@
 //! Random numbers of the cubes, keyed by the seed and the decision, so that any image can be made
 //! by itself.
 
-use bench_run::{Choices, PositionHash, seeded};
+use bench_run::{Choices, PositionHash};
+use shuffle::RandomKey;
 
 /// Keeps our streams apart from other users of ChaCha with the same numbers.
 const DOMAIN: [u8; 16] = *b"somafeed   cubes";
@@ -24,14 +25,14 @@ pub(crate) enum Decision {
 impl Decision {
     /// Random choices for this decision.
     pub(crate) fn choices(self, seed: u64) -> Choices {
-        let kind_and_stream = match self {
+        let (number, stream) = match self {
             Self::Spectra => (0, 0),
             Self::Response(domain) => (1, domain),
             Self::Subject(subject) => (2, subject),
             Self::Scene(image) => (3, image),
             Self::Noise(image) => (4, image),
         };
-        Choices(seeded(DOMAIN, seed, kind_and_stream))
+        Choices(RandomKey { domain: DOMAIN, seed, number }.stream(stream))
     }
 }
 

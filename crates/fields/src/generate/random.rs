@@ -1,7 +1,8 @@
 //! Random numbers of the fields, keyed by the seed and the decision, so that any part can be made
 //! by itself.
 
-use bench_run::{Choices, PositionHash, seeded};
+use bench_run::{Choices, PositionHash};
+use shuffle::RandomKey;
 
 /// Keeps our streams apart from other users of ChaCha with the same numbers.
 const DOMAIN: [u8; 16] = *b"somafeed weather";
@@ -20,12 +21,12 @@ pub(crate) enum Decision {
 impl Decision {
     /// Random choices for this decision.
     pub(crate) fn choices(self, seed: u64) -> Choices {
-        let kind_and_stream = match self {
+        let (number, stream) = match self {
             Self::Channel(channel) => (0, channel),
             Self::Group(group) => (1, group),
             Self::Noise(group) => (2, group),
         };
-        Choices(seeded(DOMAIN, seed, kind_and_stream))
+        Choices(RandomKey { domain: DOMAIN, seed, number }.stream(stream))
     }
 }
 

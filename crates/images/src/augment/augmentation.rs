@@ -1,7 +1,8 @@
 //! Ranges and probabilities of random maps, and draws from them.
 
 use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use rand_chacha::rand_core::Rng;
+use shuffle::RandomKey;
 
 use super::error::AugmentError;
 use super::parameters::{AffineMap, Parameters};
@@ -91,7 +92,7 @@ impl Augmentation {
         sample: u64,
         [height, width]: [usize; 2],
     ) -> Parameters {
-        let mut generator = generator(seed, epoch, sample);
+        let mut generator = RandomKey { domain: DOMAIN, seed, number: epoch }.stream(sample);
         // Always as many numbers, so that no draw depends on another one's outcome.
         let [is_affine, angle, scale, right, down, horizontal, vertical] =
             std::array::from_fn(|_| unit(&mut generator));
@@ -138,16 +139,6 @@ fn check_fraction(setting: &'static str, value: f64) -> Result<(), AugmentError>
         return Ok(());
     }
     Err(AugmentError::Setting { setting, value, range: "from 0 to 1" })
-}
-
-fn generator(seed: u64, epoch: u64, sample: u64) -> ChaCha8Rng {
-    let mut key = [0; 32];
-    key[..8].copy_from_slice(&seed.to_le_bytes());
-    key[8..16].copy_from_slice(&epoch.to_le_bytes());
-    key[16..].copy_from_slice(&DOMAIN);
-    let mut generator = ChaCha8Rng::from_seed(key);
-    generator.set_stream(sample);
-    generator
 }
 
 /// A uniform random number from 0 to below 1, of 53 bits.

@@ -4,8 +4,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use key_values::local_cluster::{ClusterSpec, N_SLOTS, Role};
 use key_values::{Error, KeyValues, ServerSpec};
-use redis_cluster::{ClusterSpec, N_SLOTS, Role};
 
 use crate::{ask, check, connect, fill, single, start, value};
 

@@ -1,7 +1,7 @@
 //! The memory of a server is full.
 
+use key_values::local_cluster::{ClusterSpec, LocalCluster};
 use key_values::{Error, KeyValues, ServerSpec, estimated_memory};
-use redis_cluster::{ClusterSpec, LocalCluster};
 
 use crate::{ask, connect, single, start};
 

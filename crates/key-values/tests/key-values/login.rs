@@ -3,8 +3,8 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
+use key_values::local_cluster::ClusterSpec;
 use key_values::{Error, KeyValues, ServerSpec};
-use redis_cluster::ClusterSpec;
 
 use crate::{check, connect, fill, single, start};
 

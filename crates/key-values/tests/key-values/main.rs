@@ -6,14 +6,15 @@
 
 mod changing;
 mod limits;
+mod local_cluster;
 mod login;
 mod store;
 mod tls;
 
 use std::sync::OnceLock;
 
+use key_values::local_cluster::{ClusterSpec, LocalCluster, find_server};
 use key_values::{KeyValues, ServerSpec};
-use redis_cluster::{ClusterSpec, LocalCluster, find_server};
 
 /// A cluster of this shape; `None` if there is no server to start.
 #[expect(clippy::print_stderr, reason = "a test that tested nothing says so")]
@@ -69,10 +70,14 @@ fn check(store: &KeyValues, keys: &[u64]) -> Result<(), key_values::Error> {
 
 /// Runs a command on a server.
 fn ask<T: redis::FromRedisValue>(url: &str, words: &str) -> T {
-    let mut connection = redis::Client::open(url).unwrap().get_connection().unwrap();
+    try_ask(url, words).unwrap()
+}
+
+fn try_ask<T: redis::FromRedisValue>(url: &str, words: &str) -> redis::RedisResult<T> {
+    let mut connection = redis::Client::open(url)?.get_connection()?;
     let mut command = redis::Cmd::new();
     words.split(' ').for_each(|word| {
         command.arg(word);
     });
-    command.query(&mut connection).unwrap()
+    command.query(&mut connection)
 }

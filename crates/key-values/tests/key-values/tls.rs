@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use key_values::local_cluster::{ClusterSpec, TlsFiles};
 use key_values::{Error, KeyValues, ServerSpec};
-use redis_cluster::{ClusterSpec, TlsFiles};
 
 use crate::{check, fill, start};
 

@@ -260,7 +260,7 @@ pub enum Error {
 
     /// The [`Stop`](crate::Stop) of the thread was set.
     #[error(transparent)]
-    Stopped(#[from] shuffle::Error),
+    Stopped(#[from] shuffle::Stopped),
 
     /// An encoder from outside this crate failed.
     #[error("encoder {encoder:?} failed")]

@@ -1,8 +1,8 @@
 //! Random letters, keyed by the seed and the sequence, so that any sequence can be made by itself.
 
-use bench_run::seeded;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng as _;
+use shuffle::RandomKey;
 
 /// Keeps our streams apart from other users of ChaCha with the same numbers.
 const DOMAIN: [u8; 16] = *b"somafeed letters";
@@ -20,12 +20,12 @@ pub(crate) enum Decision {
 
 /// The generator of a decision.
 pub(crate) fn generator(seed: u64, decision: Decision) -> ChaCha8Rng {
-    let kind_and_stream = match decision {
+    let (number, stream) = match decision {
         Decision::Letters(sequence) => (0, sequence),
         Decision::Ancestor(family) => (1, family),
         Decision::Mutations(sequence) => (2, sequence),
     };
-    seeded(DOMAIN, seed, kind_and_stream)
+    RandomKey { domain: DOMAIN, seed, number }.stream(stream)
 }
 
 /// Four letters, each with the same probability.

@@ -3,7 +3,7 @@
 //! Without a server's program the tests report that nothing was tested, or fail if
 //! `SOMAFEED_REQUIRE_REDIS` is set, which `cargo xtask test` does.
 
-use redis_cluster::{ClusterSpec, LocalCluster, find_server};
+use key_values::local_cluster::{ClusterSpec, LocalCluster, find_server};
 
 use crate::{run, store};
 

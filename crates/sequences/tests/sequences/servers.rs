@@ -6,8 +6,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use key_values::local_cluster::{ClusterSpec, LocalCluster, Role, find_server};
 use pipeline::{Epoch, Pipeline, PipelineSpec, Stop};
-use redis_cluster::{ClusterSpec, LocalCluster, Role, find_server};
 use sequences::key_values::ServerSpec;
 use sequences::{
     Error, SequenceBatch, SequenceFiles, SequenceList, SequenceSamples, SequenceServers,

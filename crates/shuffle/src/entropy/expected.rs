@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::Error;
 use super::hypergeometric::{between, mean};
 use super::layout::{ClassInChunks, LabelLayout, rows_log_rows};
-use crate::Error;
 
 /// Expected entropy of a plan's batches.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,9 +1,9 @@
 //! How a label is distributed over the chunks of the stored data.
 
+use super::Error;
 use super::hypergeometric;
 use super::measured::entropy;
 use super::runs::Runs;
-use crate::Error;
 
 /// Distribution of a label's classes over chunks of consecutive rows.
 ///

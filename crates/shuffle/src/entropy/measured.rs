@@ -1,6 +1,6 @@
 //! Entropy measured by counting labels batch by batch.
 
-use crate::Error;
+use super::Error;
 
 /// Entropy, in bits, of classes with these numbers of rows; 0 if there are no rows.
 pub fn entropy(class_rows: impl IntoIterator<Item = u64>) -> f64 {
@@ -44,7 +44,7 @@ pub struct BatchEntropy {
 /// // The short batch counts as data, but not in the mean over batches.
 /// assert_eq!((batches.mean, batches.n_batches), (0.5, 2));
 /// assert_eq!(meter.class_rows(), [3, 2, 4]);
-/// # Ok::<(), shuffle::Error>(())
+/// # Ok::<(), shuffle::entropy::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct LabelEntropy {

@@ -1,6 +1,6 @@
 //! Models of the order of labels, for data that is not available for counting.
 
-use crate::Error;
+use super::Error;
 
 /// How labels come in runs. Each run's label is drawn independently, by the shares of the classes,
 /// so neighbouring runs may have the same label.

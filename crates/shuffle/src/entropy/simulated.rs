@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use super::Error;
 use super::measured::{BatchEntropy, LabelEntropy};
-use crate::{Error, PlanSpec};
+use crate::PlanSpec;
 
 /// Measures the entropy of a label in the full batches of `epochs` of a plan.
 ///

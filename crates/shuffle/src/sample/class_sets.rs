@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use super::{Replacement, Sampling, check_size};
-use crate::Error;
-use crate::stop::{begin_rows, ranges};
+use super::{Error, Replacement, Sampling, check_size};
+use crate::stop::{Stopped, begin_rows, ranges};
 
 /// The set of classes of each row. Takes 4 bytes per row and 4 bytes per class of a row.
 #[derive(Clone, PartialEq, Eq)]
@@ -27,7 +26,7 @@ impl ClassSets {
     /// let classes = ClassSets::new([vec![3, 7, 3], vec![], vec![7]])?;
     /// assert_eq!((classes.n_rows(), classes.n_classes()), (3, 2));
     /// assert_eq!(classes.codes_of(0).collect::<Vec<_>>(), [3, 7]);
-    /// # Ok::<(), shuffle::Error>(())
+    /// # Ok::<(), shuffle::sample::Error>(())
     /// ```
     ///
     /// # Errors
@@ -85,7 +84,7 @@ impl ClassSets {
     }
 
     /// For each row, the sum over its classes of 1 / (rows that have the class).
-    fn balanced_weights(&self) -> Result<Vec<f64>, Error> {
+    fn balanced_weights(&self) -> Result<Vec<f64>, Stopped> {
         let mut n_rows = vec![0_u32; self.n_classes()];
         self.classes.iter().for_each(|class| n_rows[*class as usize] += 1);
         let of_class = |class: &u32| 1.0 / f64::from(n_rows[*class as usize]);

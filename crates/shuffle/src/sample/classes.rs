@@ -1,10 +1,9 @@
 //! Draws a fixed number of rows of each class.
 
-use super::reserved;
-use crate::Error;
+use super::{Error, reserved};
 use crate::labels::LabelNumbers;
 use crate::random::{SampleDecision, below, sample_generator};
-use crate::stop::{self, pieces};
+use crate::stop::{self, Stopped, pieces};
 
 /// The class of each row, and the number of rows to draw per class.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +18,7 @@ pub(super) struct Classes {
 
 impl Classes {
     /// Numbers the classes of `labels` and draws all rows of each.
-    pub(super) fn count(labels: &[u32]) -> Result<Self, Error> {
+    pub(super) fn count(labels: &[u32]) -> Result<Self, Stopped> {
         let numbers = LabelNumbers::of(labels)?;
         let mut n_rows = vec![0; numbers.n_labels()];
         let mut class_of = Vec::with_capacity(labels.len());
@@ -35,7 +34,7 @@ impl Classes {
     }
 
     /// For each row, 1 / (rows of its class).
-    pub(super) fn balanced_weights(&self) -> Result<Vec<f64>, Error> {
+    pub(super) fn balanced_weights(&self) -> Result<Vec<f64>, Stopped> {
         let of_class: Vec<f64> = self.n_rows.iter().map(|n_rows| 1.0 / *n_rows as f64).collect();
         stop::map(&self.class_of, |class| of_class[*class as usize])
     }

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 
-use super::{Draw, Sampling, check_size, reserved};
-use crate::Error;
+use super::{Draw, Error, Sampling, check_size, reserved};
 use crate::random::{SampleDecision, below, permute, sample_generator};
-use crate::stop::{begin_rows, pieces, ranges, sort};
+use crate::stop::{Stopped, begin_rows, pieces, ranges, sort};
 
 /// Composes batches whose rows are all of one group, for instance of a perturbation, a donor or a
 /// slide, with control rows of the same context beside them.
@@ -101,7 +100,7 @@ impl Sampling {
     /// let rows = sampling.rows(42, 0)?;
     /// assert_eq!(rows.len(), 6);
     /// assert!(rows.chunks(2).all(|of| groups[of[0] as usize] == groups[of[1] as usize]));
-    /// # Ok::<(), shuffle::Error>(())
+    /// # Ok::<(), shuffle::sample::Error>(())
     /// ```
     ///
     /// # Errors
@@ -138,7 +137,7 @@ impl Batches {
             ["a mark of controls", "a context"].into_iter().zip(found.into_iter().flatten())
         {
             if n_found != n_rows {
-                return Err(Error::GroupRows { what, n_rows, n_found });
+                return Err(Error::UnequalLists { first: "a group", n_rows, what, n_found });
             }
         }
         let is_control = |row: usize| controls.is_some_and(|controls| controls.is_control[row]);
@@ -308,7 +307,7 @@ impl Batches {
 impl Table {
     /// Lists of rows by key. Keys count from 0 if they are numbers of groups; otherwise a key's
     /// number is its place among the sorted ones.
-    fn of<Item>(items: &[Item], keyed: impl Fn(&Item) -> (u32, u32)) -> Result<Self, Error> {
+    fn of<Item>(items: &[Item], keyed: impl Fn(&Item) -> (u32, u32)) -> Result<Self, Stopped> {
         let (mut rows, mut starts, mut latest) = (Vec::new(), Vec::new(), None);
         for piece in pieces(items) {
             for (key, row) in piece?.iter().map(&keyed) {

@@ -1,7 +1,7 @@
 //! Draws rows of groups in proportion to the groups' shares.
 
-use super::{Replacement, Sampling, check_size};
-use crate::{Error, stop};
+use super::{Error, Replacement, Sampling, check_size};
+use crate::stop;
 
 impl Sampling {
     /// Draws `n_samples` rows so that each group has its share of them, whatever its number of
@@ -22,7 +22,7 @@ impl Sampling {
     /// let sampling = Sampling::by_group(&[0, 1, 1, 1], &[1.0, 1.0], 1000, Replacement::With)?;
     /// let n_first = sampling.rows(0, 0)?.iter().filter(|row| **row == 0).count();
     /// assert!((450..550).contains(&n_first));
-    /// # Ok::<(), shuffle::Error>(())
+    /// # Ok::<(), shuffle::sample::Error>(())
     /// ```
     ///
     /// # Errors
@@ -60,5 +60,5 @@ fn weights(groups: &[u32], shares: &[f64]) -> Result<Vec<f64>, Error> {
     let largest = shares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let of_row =
         |group: &u32| shares[*group as usize] / largest / f64::from(n_rows[*group as usize]);
-    stop::map(groups, of_row)
+    Ok(stop::map(groups, of_row)?)
 }

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 
-use super::{ClassSets, Draw, Sampling, check_size, reserved};
-use crate::Error;
+use super::{ClassSets, Draw, Error, Sampling, check_size, reserved};
 use crate::labels::LabelNumbers;
 use crate::random::{SampleDecision, below, permute, sample_generator};
-use crate::stop::{STOP_ROWS, begin_rows, ranges, sort};
+use crate::stop::{STOP_ROWS, Stopped, begin_rows, ranges, sort};
 
 /// Composes batches that have every domain, the remainder by chance, and few rows per subject.
 ///
@@ -102,7 +101,7 @@ impl Sampling {
     /// for batch in sampling.rows(42, 0)?.chunks(4) {
     ///     assert_eq!(batch.iter().filter(|row| domains[**row as usize] == 1).count(), 2);
     /// }
-    /// # Ok::<(), shuffle::Error>(())
+    /// # Ok::<(), shuffle::sample::Error>(())
     /// ```
     ///
     /// # Errors
@@ -126,7 +125,7 @@ impl Hierarchy {
             [("a subject", subjects.len()), ("classes", sets.map_or(n_rows, ClassSets::n_rows))]
         {
             if n_found != n_rows {
-                return Err(Error::HierarchyRows { what, n_rows, n_found });
+                return Err(Error::UnequalLists { first: "a domain", n_rows, what, n_found });
             }
         }
         if n_rows == 0 {
@@ -261,7 +260,7 @@ fn between(generator: &mut ChaCha8Rng, table: &[u32]) -> usize {
     (table[0] + below(generator, (table[1] - table[0]).into()) as u32) as usize
 }
 
-fn entries(domain_of: &[u32], subjects: &[u32]) -> Result<Vec<Entry>, Error> {
+fn entries(domain_of: &[u32], subjects: &[u32]) -> Result<Vec<Entry>, Stopped> {
     let mut entries: Vec<Entry> = Vec::with_capacity(domain_of.len());
     for rows in ranges(domain_of.len() as u64) {
         let entry = |row: u64| (domain_of[row as usize].into(), subjects[row as usize], row as u32);
@@ -276,7 +275,7 @@ fn entries_of_classes(
     n_domains: u64,
     domain_of: &[u32],
     subjects: &[u32],
-) -> Result<Vec<Entry>, Error> {
+) -> Result<Vec<Entry>, Stopped> {
     let mut entries = Vec::with_capacity(sets.n_entries());
     for rows in ranges(domain_of.len() as u64) {
         for row in rows? {
@@ -298,7 +297,7 @@ fn missing(entries: &[Entry], n_places: u64) -> Option<u64> {
 }
 
 /// Replaces codes by numbers in the order of the codes. Returns the code of each number.
-pub(super) fn number(labels: &mut [u32]) -> Result<Vec<u32>, Error> {
+pub(super) fn number(labels: &mut [u32]) -> Result<Vec<u32>, Stopped> {
     let numbers = LabelNumbers::of(labels)?;
     for piece in labels.chunks_mut(STOP_ROWS) {
         begin_rows(piece.len())?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng as _;
 
-use super::{Replacement, reserved};
+use super::{Error, Replacement, reserved};
 use crate::random::{SampleDecision, sample_generator};
-use crate::{Error, stop};
+use crate::stop;
 
 /// Checks weights and scales the largest to 1, so that neither their sum nor a quotient overflows.
 pub(super) fn scaled(

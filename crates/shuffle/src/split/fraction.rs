@@ -5,10 +5,10 @@ use std::str::FromStr;
 use rand_chacha::ChaCha8Rng;
 
 use super::parts::{Parts, Shares, WHOLE};
-use super::{deal, empty_splits, finished};
+use super::{Error, deal, empty_splits, finished};
+use crate::RowSet;
 use crate::random::{SplitDecision, below, split_generator};
 use crate::stop::ranges;
-use crate::{Error, RowSet};
 
 /// How the fractions become sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,14 +37,22 @@ impl Method {
 }
 
 impl FromStr for Method {
-    type Err = Error;
+    type Err = UnknownMethod;
 
-    fn from_str(name: &str) -> Result<Self, Error> {
+    fn from_str(name: &str) -> Result<Self, UnknownMethod> {
         [Self::Deterministic, Self::Multinomial, Self::StochasticRounding]
             .into_iter()
             .find(|method| method.name() == name)
-            .ok_or_else(|| Error::UnknownSplitMethod { name: name.to_owned() })
+            .ok_or_else(|| UnknownMethod { name: name.to_owned() })
     }
+}
+
+/// No split method has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no split method is named {name:?}: use deterministic, multinomial or stochastic_rounding")]
+pub struct UnknownMethod {
+    /// The name.
+    pub name: String,
 }
 
 /// Splits the rows `0..n_rows` by `fractions`.
@@ -60,7 +68,7 @@ impl FromStr for Method {
 /// let splits = by_fraction(10, &[0.7, 0.3], Method::Deterministic, 42)?;
 /// assert_eq!([splits[0].len(), splits[1].len()], [7, 3]);
 /// assert!(splits[1].iter().all(|row| !splits[0].contains(row)));
-/// # Ok::<(), shuffle::Error>(())
+/// # Ok::<(), shuffle::split::Error>(())
 /// ```
 pub fn by_fraction(
     n_rows: u64,

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::parts::{Parts, WHOLE};
-use super::{empty_splits, finished};
+use super::{Error, empty_splits, finished};
+use crate::RowSet;
 use crate::random::{SplitDecision, permute, split_generator};
-use crate::stop::pieces;
-use crate::{Error, RowSet};
+use crate::stop::{Stopped, pieces};
 
 /// Largest number of passes over all groups to improve their places. A few are enough, because each
 /// pass takes the best move of every group.
@@ -33,7 +33,7 @@ const MAX_ROUNDS: usize = 32;
 /// assert_eq!([splits[0].len(), splits[1].len()], [9, 3]);
 /// let test_donor = donors[splits[1].iter().next().expect("three rows") as usize];
 /// assert!(splits[0].iter().all(|row| donors[row as usize] != test_donor));
-/// # Ok::<(), shuffle::Error>(())
+/// # Ok::<(), shuffle::split::Error>(())
 /// ```
 pub fn by_group(groups: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<RowSet>, Error> {
     split(groups, None, fractions, seed)
@@ -56,7 +56,7 @@ pub fn by_group(groups: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<RowS
 /// let splits = by_group_stratified(&donors, &types, &[0.75, 0.25], 42)?;
 /// let of_type_1 = splits[1].iter().filter(|row| types[*row as usize] == 1);
 /// assert_eq!((splits[1].len(), of_type_1.count()), (20, 10));
-/// # Ok::<(), shuffle::Error>(())
+/// # Ok::<(), shuffle::split::Error>(())
 /// ```
 pub fn by_group_stratified(
     groups: &[u32],
@@ -119,7 +119,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn count(groups: &[u32], labels: Option<&[u32]>) -> Result<Self, Error> {
+    fn count(groups: &[u32], labels: Option<&[u32]>) -> Result<Self, Stopped> {
         let mut kinds: BTreeMap<u32, Kind> = BTreeMap::new();
         let mut by_code: BTreeMap<u32, BTreeMap<Kind, u64>> = BTreeMap::new();
         let mut start = 0;

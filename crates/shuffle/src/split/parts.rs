@@ -1,6 +1,6 @@
 //! Fractions as integers, and the shares of a number of rows.
 
-use crate::Error;
+use super::Error;
 
 /// Parts of a whole. A power of ten, so that 0.7 of ten rows is exactly seven rows.
 pub(super) const WHOLE: u64 = 1_000_000_000_000;

@@ -2,11 +2,11 @@
 
 use super::parts::{Parts, Shares, WHOLE};
 use super::rounding::round_lines;
-use super::{deal, empty_splits, finished};
+use super::{Error, deal, empty_splits, finished};
+use crate::RowSet;
 use crate::labels::LabelNumbers;
 use crate::random::{SplitDecision, split_generator};
 use crate::stop::pieces;
-use crate::{Error, RowSet};
 
 /// Splits the rows `0..labels.len()` by `fractions`, and the rows of each label by the same
 /// fractions.
@@ -27,7 +27,7 @@ use crate::{Error, RowSet};
 /// let splits = stratified(&labels, &[0.8, 0.2], 42)?;
 /// let of_label_7 = splits[1].iter().filter(|row| labels[*row as usize] == 7);
 /// assert_eq!((splits[1].len(), of_label_7.count()), (6, 2));
-/// # Ok::<(), shuffle::Error>(())
+/// # Ok::<(), shuffle::split::Error>(())
 /// ```
 pub fn stratified(labels: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<RowSet>, Error> {
     let parts = Parts::new(fractions)?;

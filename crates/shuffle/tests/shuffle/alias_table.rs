@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use shuffle::{AliasTable, Error};
+use shuffle::{AliasTable, AliasTableError};
 
 fn counts() -> impl Strategy<Value = Vec<u64>> {
     let count = prop_oneof![
@@ -75,8 +75,14 @@ fn equally_spaced_bits_give_equally_spaced_draws() {
 
 #[test]
 fn no_counts_and_no_exponent_are_errors() {
-    assert!(matches!(AliasTable::new(&[], 0.75), Err(Error::NothingToDraw { n_counts: 0 })));
-    assert!(matches!(AliasTable::new(&[0, 0], 0.75), Err(Error::NothingToDraw { n_counts: 2 })));
+    assert!(matches!(
+        AliasTable::new(&[], 0.75),
+        Err(AliasTableError::NothingToDraw { n_counts: 0 })
+    ));
+    assert!(matches!(
+        AliasTable::new(&[0, 0], 0.75),
+        Err(AliasTableError::NothingToDraw { n_counts: 2 })
+    ));
     for exponent in [f64::NAN, f64::INFINITY] {
         let error = AliasTable::new(&[1], exponent).unwrap_err();
         assert!(error.to_string().contains("exponent"), "{error}");

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
-use shuffle::entropy::{LabelEntropy, LabelLayout, Runs, entropy, simulate};
-use shuffle::{Error, Order, PlanSpec};
+use shuffle::entropy::{Error, LabelEntropy, LabelLayout, Runs, entropy, simulate};
+use shuffle::{Order, PlanSpec};
 
 /// Labels in geometric runs, with class shares that fall as `(1 + k)^-skew`. A part of them, in
 /// stretches of 5,000 rows, is in no order.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use shuffle::sample::{Controls, GroupBatches, Rest, Sampling};
-use shuffle::{BatchSpec, Error, Order, PlanSpec, Remainder};
+use shuffle::sample::{Controls, Error, GroupBatches, Rest, Sampling};
+use shuffle::{BatchSpec, Order, PlanError, PlanSpec, Remainder};
 
 use crate::samples::{check_frequencies, outcomes};
 
@@ -168,7 +168,7 @@ fn batches_of_groups_are_those_of_a_rank() {
     assert_eq!((check(4, 1), check(4, 3)), (Ok(()), Ok(())));
     // Two groups, or half of one, would be in a batch.
     for (batch_rows, world_size) in [(8, 1), (2, 2), (6, 2)] {
-        let refused = Err(Error::GroupBatchSize { sampled_rows: 4, batch_rows });
+        let refused = Err(PlanError::GroupBatchSize { sampled_rows: 4, batch_rows });
         assert_eq!(check(batch_rows, world_size), refused);
     }
 }
@@ -217,5 +217,8 @@ fn what_cannot_be_composed_says_why() {
     assert_eq!(refused(&none), Error::Zero { size: "the window size" });
     let few = GroupBatches { groups: &rows.groups[1..], ..spec };
     let what = "a mark of controls";
-    assert_eq!(refused(&few), Error::GroupRows { what, n_rows: 3, n_found: 4 });
+    assert_eq!(
+        refused(&few),
+        Error::UnequalLists { first: "a group", what, n_rows: 3, n_found: 4 }
+    );
 }

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use shuffle::sample::{ClassDraw, ClassSets, Hierarchical, Sampling};
-use shuffle::{BatchSpec, Error, Order, PlanSpec};
+use shuffle::sample::{ClassDraw, ClassSets, Error, Hierarchical, Sampling};
+use shuffle::{BatchSpec, Order, PlanError, PlanSpec};
 
 use crate::samples::{check_frequencies, outcomes};
 
@@ -259,11 +259,11 @@ fn what_cannot_be_composed_is_refused() {
     assert_eq!(refused(&[], &[], None, 3), Error::NoRows { n_samples: 6 });
     assert_eq!(
         refused(&[1, 2], &[1], None, 3),
-        Error::HierarchyRows { what: "a subject", n_rows: 2, n_found: 1 }
+        Error::UnequalLists { first: "a domain", what: "a subject", n_rows: 2, n_found: 1 }
     );
     assert_eq!(
         refused(&[1, 2], &[1, 1], Some(&sets(&[&[1]])), 3),
-        Error::HierarchyRows { what: "classes", n_rows: 2, n_found: 1 }
+        Error::UnequalLists { first: "a domain", what: "classes", n_rows: 2, n_found: 1 }
     );
     for batch_rows in [0, 1] {
         assert_eq!(
@@ -284,7 +284,7 @@ fn what_cannot_be_composed_is_refused() {
         );
     }
     let too_large = refused(&[1], &[1], None, 1 << 32);
-    assert!(matches!(too_large, Error::SampleTooLarge { .. }), "{too_large}");
+    assert!(matches!(too_large, Error::TooLarge { .. }), "{too_large}");
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn composed_batches_must_divide_global_batches() {
     };
     let check = |batch_rows| spec.check_sampling(&BatchSpec::single(batch_rows), Some(&sampling));
     assert_eq!((check(6), check(12)), (Ok(()), Ok(())));
-    assert_eq!(check(4), Err(Error::SamplingBatch { sampled_rows: 6, global_batch_rows: 4 }));
+    assert_eq!(check(4), Err(PlanError::SamplingBatch { sampled_rows: 6, global_batch_rows: 4 }));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use shuffle::sample::Sampling;
-use shuffle::{BatchSpec, BlockPlan, Error, Order, PlanSpec, Remainder};
+use shuffle::{BatchSpec, BlockPlan, Order, PlanError, PlanSpec, Remainder};
 
 const N_ROWS: u64 = 40;
 
@@ -125,18 +125,18 @@ fn a_list_needs_its_order_and_the_order_a_list() {
     let sampling = Sampling::listed(N_ROWS, [3, 1]).unwrap();
     let ascending = Sampling::with_replacement(N_ROWS, 2).unwrap();
     listed.check_sampling(&single, Some(&sampling)).unwrap();
-    assert_eq!(listed.check_sampling(&single, None), Err(Error::NoList));
-    assert_eq!(listed.check_sampling(&single, Some(&ascending)), Err(Error::NoList));
-    assert_eq!(listed.dealt_epoch(0, &single).unwrap_err(), Error::NoList);
+    assert_eq!(listed.check_sampling(&single, None), Err(PlanError::NoList));
+    assert_eq!(listed.check_sampling(&single, Some(&ascending)), Err(PlanError::NoList));
+    assert_eq!(listed.dealt_epoch(0, &single).unwrap_err(), PlanError::NoList);
     for order in [Order::Shuffled, Order::InOrder] {
         let other = PlanSpec { order, ..listed };
-        assert_eq!(other.check_sampling(&single, Some(&sampling)), Err(Error::ListReordered));
+        assert_eq!(other.check_sampling(&single, Some(&sampling)), Err(PlanError::ListReordered));
         other.check_sampling(&single, Some(&ascending)).unwrap();
         other.check_sampling(&single, None).unwrap();
         // The list itself does not ascend.
         let rows = sampling.rows(0, 0).unwrap();
         let error = other.sampled_epoch(0, &single, rows).unwrap_err();
-        assert!(matches!(error, Error::SampledRows { .. }), "{error}");
+        assert!(matches!(error, PlanError::SampledRows { .. }), "{error}");
     }
 }
 
@@ -147,10 +147,10 @@ fn sizes_that_a_list_cannot_have_are_refused() {
         spec.sampled_epoch(0, &batches, rows.into()).unwrap_err()
     };
     let chunks = PlanSpec { chunk_rows: 2, ..plan_spec(4) };
-    assert_eq!(epoch(chunks, single, &[0]), Error::ListedChunks { chunk_rows: 2 });
-    assert_eq!(chunks.check(), Err(Error::ListedChunks { chunk_rows: 2 }));
+    assert_eq!(epoch(chunks, single, &[0]), PlanError::ListedChunks { chunk_rows: 2 });
+    assert_eq!(chunks.check(), Err(PlanError::ListedChunks { chunk_rows: 2 }));
     let lanes = BatchSpec { lanes: 2, ..single };
-    assert_eq!(epoch(plan_spec(4), lanes, &[0]), Error::LanesInOrder { lanes: 2 });
+    assert_eq!(epoch(plan_spec(4), lanes, &[0]), PlanError::LanesInOrder { lanes: 2 });
     let error = epoch(plan_spec(4), single, &[50, 1]).to_string();
     assert!(error.contains("row 50 is none of 40"), "{error}");
     let error = Sampling::listed(N_ROWS, [1, 40, 2]).unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! Checks the promises of plans, and golden plans that no release may change.
 
 use proptest::prelude::*;
-use shuffle::{BatchLengths, BatchSpec, Error, Order, PlanSpec, Remainder};
+use shuffle::{BatchLengths, BatchSpec, Order, PlanError, PlanSpec, Remainder};
 
 fn spec() -> impl Strategy<Value = PlanSpec> {
     let order = prop_oneof![Just(Order::Shuffled), Just(Order::InOrder)];
@@ -223,15 +223,20 @@ const POSSIBLE: PlanSpec = PlanSpec {
 fn impossible_sizes_are_refused() {
     let spec = POSSIBLE;
     let check = |spec: PlanSpec| spec.epoch(0).unwrap_err();
-    assert_eq!(check(PlanSpec { chunk_rows: 0, ..spec }), Error::Zero { size: "the chunk size" });
+    assert_eq!(
+        check(PlanSpec { chunk_rows: 0, ..spec }),
+        PlanError::Zero { size: "the chunk size" }
+    );
     assert_eq!(
         check(PlanSpec { chunks_per_block: 0, ..spec }),
-        Error::Zero { size: "the number of chunks per block" }
+        PlanError::Zero { size: "the number of chunks per block" }
     );
     let large = PlanSpec { chunk_rows: u64::MAX, chunks_per_block: 2, ..spec };
-    assert!(matches!(check(large), Error::BlockTooLarge { .. }));
+    assert!(matches!(check(large), PlanError::BlockTooLarge { .. }));
     let many = PlanSpec { n_rows: 1 << 40, chunk_rows: 1, ..spec };
-    assert!(matches!(check(many), Error::TooManyChunks { n_chunks, .. } if n_chunks == 1 << 40));
+    assert!(
+        matches!(check(many), PlanError::TooManyChunks { n_chunks, .. } if n_chunks == 1 << 40)
+    );
 }
 
 #[test]
@@ -241,36 +246,45 @@ fn worlds_that_do_not_fit_are_refused() {
         BatchSpec { batch_rows: 6, rank: 1, world_size: 2, lanes: 3, remainder: Remainder::Drop };
     spec.dealt_epoch(0, &fits).unwrap();
     let check = |batches: BatchSpec| spec.dealt_epoch(0, &batches).unwrap_err();
-    assert_eq!(check(BatchSpec { batch_rows: 0, ..fits }), Error::Zero { size: "the batch size" });
-    assert_eq!(check(BatchSpec { world_size: 0, ..fits }), Error::Zero { size: "the world size" });
-    assert_eq!(check(BatchSpec { lanes: 0, ..fits }), Error::Zero { size: "the number of lanes" });
-    assert_eq!(check(BatchSpec { rank: 2, ..fits }), Error::Rank { rank: 2, world_size: 2 });
+    assert_eq!(
+        check(BatchSpec { batch_rows: 0, ..fits }),
+        PlanError::Zero { size: "the batch size" }
+    );
+    assert_eq!(
+        check(BatchSpec { world_size: 0, ..fits }),
+        PlanError::Zero { size: "the world size" }
+    );
+    assert_eq!(
+        check(BatchSpec { lanes: 0, ..fits }),
+        PlanError::Zero { size: "the number of lanes" }
+    );
+    assert_eq!(check(BatchSpec { rank: 2, ..fits }), PlanError::Rank { rank: 2, world_size: 2 });
     assert_eq!(
         check(BatchSpec { lanes: 5, ..fits }),
-        Error::Lanes { lanes: 5, global_batch_rows: 12 }
+        PlanError::Lanes { lanes: 5, global_batch_rows: 12 }
     );
     assert_eq!(
         check(BatchSpec { remainder: Remainder::Short, ..fits }),
-        Error::ShortAmongRanks { world_size: 2 }
+        PlanError::ShortAmongRanks { world_size: 2 }
     );
     let many = BatchSpec { batch_rows: 1 << 40, lanes: 1 << 30, ..fits };
-    assert!(matches!(check(many), Error::TooManyLanes { lanes, .. } if lanes == 1 << 30));
+    assert!(matches!(check(many), PlanError::TooManyLanes { lanes, .. } if lanes == 1 << 30));
     let large = BatchSpec { batch_rows: u64::MAX, ..fits };
-    assert!(matches!(check(large), Error::TooManyRows { .. }));
+    assert!(matches!(check(large), PlanError::TooManyRows { .. }));
     let in_order = PlanSpec { order: Order::InOrder, ..spec };
-    assert_eq!(in_order.dealt_epoch(0, &fits).unwrap_err(), Error::LanesInOrder { lanes: 3 });
+    assert_eq!(in_order.dealt_epoch(0, &fits).unwrap_err(), PlanError::LanesInOrder { lanes: 3 });
     // One rank delivers all of many lanes.
     let wide = PlanSpec { n_rows: 1 << 40, chunk_rows: 1 << 20, chunks_per_block: 1 << 10, ..spec };
     let batches = BatchSpec { lanes: 8, remainder: Remainder::Drop, ..BatchSpec::single(1024) };
     assert_eq!(
         wide.dealt_epoch(0, &batches).unwrap_err(),
-        Error::RankBlockTooLarge { block_rows: 1 << 33, lanes: 8 }
+        PlanError::RankBlockTooLarge { block_rows: 1 << 33, lanes: 8 }
     );
     for (rows, problem) in
         [(&[1, 0][..], "row 0 stands after 1"), (&[3, 10], "row 10 is none of 10")]
     {
         let error = spec.sampled_epoch(0, &fits, rows.into()).unwrap_err();
-        assert_eq!(error, Error::SampledRows { problem: problem.to_owned() });
+        assert_eq!(error, PlanError::SampledRows { problem: problem.to_owned() });
     }
 }
 

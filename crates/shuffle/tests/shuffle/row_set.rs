@@ -1,7 +1,7 @@
 //! Sets of rows agree with sorted lists.
 
 use proptest::prelude::*;
-use shuffle::{Error, RowSet, RowSetBuilder};
+use shuffle::{RowOrderError, RowSet, RowSetBuilder};
 
 /// Rows of all densities, within a few pieces of 65,536 numbers: runs of rows and gaps between.
 fn rows() -> impl Strategy<Value = Vec<u64>> {
@@ -64,11 +64,11 @@ proptest! {
 
 #[test]
 fn rows_that_do_not_ascend_are_refused() {
-    assert_eq!(RowSet::from_ascending([4, 4]), Err(Error::RowOrder { row: 4, least: 5 }));
-    assert_eq!(RowSet::from_ascending([70_000, 4]), Err(Error::RowOrder { row: 4, least: 70_001 }));
+    assert_eq!(RowSet::from_ascending([4, 4]), Err(RowOrderError { row: 4, least: 5 }));
+    assert_eq!(RowSet::from_ascending([70_000, 4]), Err(RowOrderError { row: 4, least: 70_001 }));
     let mut builder = RowSetBuilder::default();
     builder.push_range(5..9).unwrap();
-    assert_eq!(builder.push_range(8..10), Err(Error::RowOrder { row: 8, least: 9 }));
+    assert_eq!(builder.push_range(8..10), Err(RowOrderError { row: 8, least: 9 }));
     builder.push_range(3..3).unwrap();
     assert!(builder.push(u64::MAX).is_err());
     assert_eq!(builder.finish(), RowSet::from_range(5..9));

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use shuffle::Error;
-use shuffle::sample::{Replacement, Sampling};
+use shuffle::sample::{Error, Replacement, Sampling};
 
 const BOTH: [Replacement; 2] = [Replacement::With, Replacement::Without];
 
@@ -270,7 +269,7 @@ fn what_cannot_be_drawn_is_refused() {
             assert_eq!(error, Error::NoWeights { n_rows: weights.len() });
         }
         let error = Sampling::weighted(&[1.0], 1 << 32, replacement).unwrap_err();
-        assert_eq!(error, Error::SampleTooLarge { n_samples: 1 << 32, n_rows: 1 });
+        assert_eq!(error, Error::TooLarge { n_samples: 1 << 32, n_rows: 1 });
         assert_eq!(Sampling::weighted(&[], 0, replacement).unwrap().rows(0, 0).unwrap().len(), 0);
     }
     let error = Sampling::weighted(&[1.0, 0.0, 2.0], 3, Replacement::Without).unwrap_err();

@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use shuffle::Error;
-use shuffle::sample::{ClassDraw, ClassSets, Hierarchical, Replacement, Sampling};
+use shuffle::sample::{ClassDraw, ClassSets, Error, Hierarchical, Replacement, Sampling};
 
 use crate::samples::{check_frequencies, outcomes};
 
@@ -32,7 +31,7 @@ fn any_row_is_drawn_with_replacement() {
     assert_eq!(Sampling::with_replacement(0, 1).unwrap_err(), Error::NoRows { n_samples: 1 });
     assert_eq!(Sampling::with_replacement(0, 0).unwrap().rows(0, 0).unwrap().len(), 0);
     let error = Sampling::with_replacement(1 << 32, 1).unwrap_err();
-    assert_eq!(error, Error::SampleTooLarge { n_samples: 1, n_rows: 1 << 32 });
+    assert_eq!(error, Error::TooLarge { n_samples: 1, n_rows: 1 << 32 });
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
-use shuffle::split::{self, Method};
-use shuffle::{Error, RowSet};
+use shuffle::RowSet;
+use shuffle::split::{self, Error, Method, UnknownMethod};
 
 const METHODS: [Method; 3] =
     [Method::Deterministic, Method::Multinomial, Method::StochasticRounding];
@@ -338,7 +338,7 @@ fn wrong_fractions_are_refused() {
 #[test]
 fn more_rows_than_memory_holds_are_refused() {
     let error = by_fraction(u64::MAX, &[1.0], Method::Deterministic, 0).unwrap_err();
-    assert_eq!(error, Error::SplitTooLarge { n_rows: u64::MAX });
+    assert_eq!(error, Error::TooLarge { n_rows: u64::MAX });
 }
 
 #[test]
@@ -346,10 +346,7 @@ fn methods_have_names() {
     for method in METHODS {
         assert_eq!(method.name().parse(), Ok(method));
     }
-    assert_eq!(
-        "random".parse::<Method>(),
-        Err(Error::UnknownSplitMethod { name: "random".into() })
-    );
+    assert_eq!("random".parse::<Method>(), Err(UnknownMethod { name: "random".into() }));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use storage::{Files, Storage};
+use tiledb::{Enumeration, ObjectType, Schema};
 use tiledb_native::{ArrayDescription, Group, Table};
-use tiledb_schema::{Enumeration, ObjectType, Schema};
 
 use super::{
     GroupParts, Metadata, Place, StoredArray, StoredColumn, StoredTable, TableIndex,

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use tiledb_schema::{Enumeration, MetadataValue, Schema};
+use tiledb::{Enumeration, MetadataValue, Schema};
 
 use crate::Error;
 

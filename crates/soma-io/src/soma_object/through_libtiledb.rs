@@ -1,7 +1,9 @@
 //! Objects that libtiledb reads, because the native reader does not support them.
 
-use tiledb::{Array, Fragment, FragmentInfo, Group, Layout, ReadQuery};
-use tiledb_schema::{Enumeration, MetadataValue, ObjectType, Schema};
+use tiledb::{
+    Array, Enumeration, Fragment, FragmentInfo, Group, Layout, MetadataValue, ObjectType,
+    ReadQuery, Schema,
+};
 
 use super::{GroupParts, Place, StoredArray, StoredColumn, StoredTable};
 use crate::Error;

@@ -1,6 +1,6 @@
 //! In place of libtiledb, if its Cargo feature is off: an error that says why it would be needed.
 
-use tiledb_schema::ObjectType;
+use tiledb::ObjectType;
 
 use super::{GroupParts, Place, StoredArray, StoredTable};
 use crate::Error;

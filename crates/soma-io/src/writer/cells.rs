@@ -11,8 +11,8 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, LargeBinaryArray, LargeStringArray};
 use arrow_buffer::ScalarBuffer;
 use arrow_schema::{DataType, TimeUnit};
+use tiledb::Datatype;
 use tiledb_native::ColumnCells;
-use tiledb_schema::Datatype;
 
 use super::column::{ColumnKind, ColumnSpec};
 use super::layout;

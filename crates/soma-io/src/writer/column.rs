@@ -3,7 +3,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit};
-use tiledb_schema::{Datatype, Enumeration, EnumerationValues};
+use tiledb::{Datatype, Enumeration, EnumerationValues};
 
 use super::layout::code_type;
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use arrow_array::RecordBatch;
+use tiledb::MetadataValue;
 use tiledb_native::TableWriter;
-use tiledb_schema::MetadataValue;
 
 use super::cells::Cells;
 use super::column::{ColumnKind, ColumnSpec};

@@ -1,7 +1,7 @@
 //! The schemas of the arrays: tiles, capacity, orders and filters as the Census builder chooses
 //! them.
 
-use tiledb_schema::{ArrayType, Attribute, CellOrder, Datatype, Dimension, Filter, Schema};
+use tiledb::{ArrayType, Attribute, CellOrder, Datatype, Dimension, Filter, Schema};
 
 use super::{ColumnSpec, Extent};
 use crate::columns::{DATA, DIM_0, DIM_1, JOINID};

@@ -1,7 +1,7 @@
 //! Writes one measurement: var, the layers of X, and the arrays of obsm.
 
 use arrow_array::RecordBatch;
-use tiledb_schema::ObjectType;
+use tiledb::ObjectType;
 
 use super::check::folder_of;
 use super::frame::FrameWriter;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use storage::Config;
+use tiledb::{MetadataValue, ObjectType, Schema};
 use tiledb_native::{GroupMember, Threads, WriteOptions};
-use tiledb_schema::{MetadataValue, ObjectType, Schema};
 
 use super::check::folder_of;
 #[cfg(feature = "libtiledb")]

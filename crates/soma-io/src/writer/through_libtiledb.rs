@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use storage::Config;
-use tiledb::{Array, Context, Group, WriteOrder, WriteQuery};
-use tiledb_schema::{MetadataValue, ObjectType};
+use tiledb::{Array, Context, Group, MetadataValue, ObjectType, WriteOrder, WriteQuery};
 
 use super::check::folder_of;
 use crate::Error;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, LargeStringArray, RecordBatch};
-use tiledb_schema::{MetadataValue, ObjectType};
+use tiledb::{MetadataValue, ObjectType};
 
 use super::frame::FrameWriter;
 use super::store::Store;

@@ -10,8 +10,7 @@ use serde_json::Value;
 use soma_io::{
     AxisQuery, DataFrame, Error, Experiment, Joinids, OpenOptions, ReaderChoice, ValueFilter,
 };
-use tiledb::{Array, Context};
-use tiledb_schema::{Attribute, Datatype};
+use tiledb::{Array, Attribute, Context, Datatype};
 
 use crate::both_ways;
 use crate::described::{self, assert_same_frames};

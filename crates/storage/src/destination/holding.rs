@@ -22,33 +22,13 @@ The next run that writes to the same name clears it, or goes on with it if it do
 Look before you remove it yourself: a folder named `replaced` in it is the data that the new was to
 replace, and may be the only copy. Move that back to its own name first.
 ";
-/// The markers that versions wrote before 2026-11-24. Their folders are still ours.
-const EARLIER_MARKERS: [&str; 2] = [
-    "\
-somafeed writes data here, and moves it to its own name when it is whole.
-Unless a somafeed process is running, this folder is left from a run that was killed or failed.
-The next run that writes to the same name clears it.
-Look before you remove it yourself: a folder named `replaced` in it is the data that the new was to
-replace, and may be the only copy. Move that back to its own name first.
-",
-    "\
-somafeed writes an experiment here, and moves it to its own name when it is whole.
-Unless a somafeed process is running, this folder is left from a run that was killed or failed.
-The next run that writes to the same name clears it.
-Look before you remove it yourself: a folder named `replaced` in it is the experiment that the new
-one was to replace, and may be the only copy. Move that back to its own name first.
-",
-];
 /// Describes the task that writes the data set, so that the same task can resume.
 const TASK: &str = "task";
-/// The folder of the new data set. Folders of earlier versions have the same name in them.
+/// The folder of the new data set.
 const DATA: &str = "experiment";
 const REPLACED: &str = "replaced";
 const PUBLISHED: &str = "published";
 const PUBLISHED_TEXT: &str = "The new data has its name: `replaced` is not needed any more.\n";
-/// The note of versions with the [earliest marker](EARLIER_MARKERS).
-const EARLIER_PUBLISHED_TEXT: &str =
-    "The new experiment has its name: `replaced` is not needed any more.\n";
 
 /// Looks at a folder that other runs make and remove meanwhile, before giving up.
 const MOST_TRIES: usize = 100;
@@ -217,10 +197,7 @@ impl Holding {
     fn is_published(&self) -> Result<bool, DestinationError> {
         let note = self.note();
         match fs::read(&note) {
-            Ok(text) => {
-                let known = [PUBLISHED_TEXT, EARLIER_PUBLISHED_TEXT];
-                Ok(known.iter().any(|known| text == known.as_bytes()))
-            }
+            Ok(text) => Ok(text == PUBLISHED_TEXT.as_bytes()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(file_error("read", &note)(error)),
         }
@@ -279,12 +256,9 @@ fn lock(target: &Path, folder: &Path) -> Result<(File, bool), DestinationError> 
         }
         let mut text = Vec::new();
         marker.read_to_end(&mut text).map_err(failed)?;
-        let markers: Vec<&[u8]> =
-            [MARKER].iter().chain(&EARLIER_MARKERS).map(|marker| marker.as_bytes()).collect();
-        if !markers.contains(&text.as_slice()) {
+        if text != MARKER.as_bytes() {
             // A run that was killed while it wrote the marker left nothing else in the folder.
-            let is_begun = markers.iter().any(|marker| marker.starts_with(&text));
-            if !is_begun || !holds_only_marker(folder)? {
+            if !MARKER.as_bytes().starts_with(&text) || !holds_only_marker(folder)? {
                 return Err(not_ours(target, folder));
             }
             mark(&mut marker, folder).map_err(|source| {

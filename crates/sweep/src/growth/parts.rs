@@ -24,7 +24,7 @@ const PARTS: [Part; 6] = [
 ];
 
 /// Formats a table of the bytes per cell of each part, and of all together; empty if no row has
-/// them, like those of earlier versions.
+/// them.
 pub(super) fn table(points: &[Point<'_>]) -> String {
     let names = PARTS.iter().map(|part| part.name);
     let header: Vec<&str> =

@@ -1,6 +1,6 @@
-//! Filters as crate `tiledb-schema` describes them.
+//! Filters as crate `tiledb` describes them.
 
-use tiledb_schema::Filter as Described;
+use tiledb::Filter as Described;
 
 use super::{Codec, Filter};
 use crate::datatype::Datatype;
@@ -42,6 +42,6 @@ impl Filter {
 }
 
 /// The type to reinterpret as; `None` if the filter keeps the type of its input.
-fn chosen(datatype: Datatype) -> Option<tiledb_schema::Datatype> {
+fn chosen(datatype: Datatype) -> Option<tiledb::Datatype> {
     (datatype != Datatype::ANY).then(|| datatype.described())
 }

@@ -1,6 +1,6 @@
 //! Details of groups, metadata, and enumerations.
 
-use tiledb_schema::EnumerationValues;
+use tiledb::EnumerationValues;
 
 use crate::{enumeration, group, metadata};
 

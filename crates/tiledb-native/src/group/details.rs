@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use storage::Files;
-use tiledb_schema::ObjectType;
+use tiledb::ObjectType;
 
 use super::{GROUP_FOLDER, GroupMember};
 use crate::cursor::Cursor;

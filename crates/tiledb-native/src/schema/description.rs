@@ -1,7 +1,7 @@
-//! Schemas as crate `tiledb-schema` describes them.
+//! Schemas as crate `tiledb` describes them.
 
-use tiledb_schema as described;
-use tiledb_schema::{ArrayType, CellOrder};
+use tiledb as described;
+use tiledb::{ArrayType, CellOrder};
 
 use super::{Attribute, Dimension, Schema, VARIABLE};
 use crate::error::Fault;

@@ -9,7 +9,7 @@ use super::new_file::{
 };
 use super::{generic_tile, schema};
 use crate::error::Error;
-use tiledb_schema::Schema;
+use tiledb::Schema;
 
 /// The folder whose presence makes an array.
 const SCHEMAS: &str = "__schema";

@@ -10,7 +10,7 @@ use super::new_file::{StagedFolder, absolute, sync_folder, timestamped, write_ne
 use super::{generic_tile, named_values, schema};
 use crate::error::Error;
 use crate::group::{GroupMember, UNKNOWN_KIND};
-use tiledb_schema::MetadataValue;
+use tiledb::MetadataValue;
 
 /// The file that makes a folder a group.
 const MARKER: &str = "__tiledb_group.tdb";

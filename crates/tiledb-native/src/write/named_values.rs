@@ -9,7 +9,7 @@ use super::new_file::{absolute, create_folders, failed, sync_folder, timestamped
 use super::{generic_tile, schema};
 use crate::error::Error;
 use crate::timestamped_name;
-use tiledb_schema::MetadataValue;
+use tiledb::MetadataValue;
 
 /// The folder of the files, in that of the array or group.
 const FOLDER: &str = "__meta";

@@ -3,7 +3,7 @@
 //! Specification: `format_spec/array_schema.md`, `enumeration.md`, `filter_pipeline.md`. Defaults
 //! are libtiledb's: filters of lists that are empty, fill values, the version of a current domain.
 
-use tiledb_schema::{
+use tiledb::{
     ArrayType, Attribute, Datatype, Dimension, Enumeration, EnumerationValues, Filter, Schema,
 };
 

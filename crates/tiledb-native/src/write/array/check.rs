@@ -2,9 +2,7 @@
 
 use std::collections::HashSet;
 
-use tiledb_schema::{
-    ArrayType, Attribute, Datatype, Dimension, Enumeration, EnumerationValues, Schema,
-};
+use tiledb::{ArrayType, Attribute, Datatype, Dimension, Enumeration, EnumerationValues, Schema};
 
 use crate::write::{generic_tile, schema};
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::form::Attribute;
 use crate::write::statistics::Statistics;
-use tiledb_schema::Datatype;
+use tiledb::Datatype;
 
 /// The cells of an attribute to write.
 #[derive(Debug, Clone, Copy)]

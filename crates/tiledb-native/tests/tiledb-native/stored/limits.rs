@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use storage::{Coalesce, Entry, Piece, Storage};
+use tiledb::{ArrayType, Attribute, CellOrder, Datatype, Dimension, Schema};
 use tiledb_native::{
     ColumnCells, Error, Group, OpenOptions, Table, TableWriter, Threads, Unsupported, WriteOptions,
     create_array,
 };
-use tiledb_schema::{ArrayType, Attribute, CellOrder, Datatype, Dimension, Schema};
 
 use super::packed::MemoryStorage;
 use super::stored;

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use csr::Narrowing;
+use tiledb::{Filter, MetadataValue, ObjectType};
 use tiledb_native::{
     Array, ColumnSelection, CsrBuffers, DenseArray, Error, Group, OpenOptions, Table, TableColumn,
 };
-use tiledb_schema::{Filter, MetadataValue, ObjectType};
 
 use super::damage::{Numbers, damages};
 use super::packed::MemoryStorage;

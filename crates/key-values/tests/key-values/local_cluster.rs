@@ -1,0 +1,4 @@
+//! Real clusters: how they start, change and end.
+
+mod changes;
+mod ends;
