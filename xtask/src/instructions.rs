@@ -167,22 +167,22 @@ fn accepted_counts(text: &str) -> anyhow::Result<Counts> {
 
 /// A table, and the kernels that became slower and are not accepted.
 fn compare(before: &Counts, now: &Counts, accepted: &Counts) -> (String, Vec<String>) {
-    let mut table = format!("{:<18}{:>14}{:>14}{:>9}\n", "kernel", "before", "now", "change");
+    let mut table = vec![format!("{:<18}{:>14}{:>14}{:>9}", "kernel", "before", "now", "change")];
     let mut slower = Vec::new();
     for (kernel, count) in now {
         let Some(earlier) = before.get(kernel) else {
-            table.push_str(&format!("{kernel:<18}{:>14}{count:>14}\n", "-"));
+            table.push(format!("{kernel:<18}{:>14}{count:>14}", "-"));
             continue;
         };
         let ratio = *count as f64 / (*earlier).max(1) as f64;
         let change = (ratio - 1.0) * 100.0;
-        table.push_str(&format!("{kernel:<18}{earlier:>14}{count:>14}{change:>+8.1}%\n"));
+        table.push(format!("{kernel:<18}{earlier:>14}{count:>14}{change:>+8.1}%"));
         let most = accepted.get(kernel).map_or(0.0, |accepted| *accepted as f64 * MOST);
         if MOST < ratio && most < *count as f64 {
             slower.push(format!("{kernel} {count} ({change:+.1} %)"));
         }
     }
-    (table, slower)
+    (table.join("\n"), slower)
 }
 
 #[cfg(test)]

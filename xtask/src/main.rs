@@ -36,6 +36,7 @@ mod sweep;
 mod tar;
 mod test;
 mod tidy;
+mod versions;
 mod wheel;
 
 use std::ffi::OsString;
@@ -113,7 +114,7 @@ Commands:
               cargo xtask report results/before results/after --results compared
   test      run every test of the workspace; installs mpirun, Redis and Chromium if missing; further arguments go to `cargo test`
               cargo xtask test
-              cargo xtask test -p loader -- --nocapture
+              cargo xtask test -p somafeed-loader -- --nocapture
   test-launchers
             sweep under mpirun and Slurm on this machine; installs them if missing
               cargo xtask test-launchers
@@ -153,6 +154,9 @@ Commands:
             where there are 3 % more and benches/kernels/accepted.txt does not say why
               cargo xtask instructions
               cargo xtask instructions origin/main
+  versions  measure six fixed works with this version (cells, fields, cubes, sequences), add the rows to results/versions,
+            and draw speed and memory of each work by version
+              cargo xtask versions
   lines     count the lines of code by crate, outside of tests, now or at a revision
               cargo xtask lines b5d9576e
   native    put libtiledb and libtorch into the user's cache, and record their places for cargo
@@ -208,6 +212,7 @@ fn main() -> ExitCode {
         Some(name @ ("fields" | "cubes" | "sequences")) => programs::run(name, &rest),
         Some("preprocess") => programs::preprocess(&rest),
         Some("fuzz") => fuzz::run(&rest),
+        Some("versions") => without_arguments("versions", &rest, versions::run),
         Some("instructions") => instructions::run(&rest),
         Some("lines") => lines::run(&rest),
         Some("test") => test::run(&rest),
