@@ -60,9 +60,9 @@ fn load_once(path: impl FnOnce() -> Result<PathBuf, Error>) -> Result<&'static L
 
 /// Loads the file at `path` as the libtiledb of this process, instead of searching for one.
 ///
-/// Call it before the first [`crate::libtiledb::Context`] is made. A process has one libtiledb and keeps it:
-/// another file than the loaded one is an [`Error::AlreadyLoaded`]; the same file again is not an
-/// error.
+/// Call it before the first [`crate::libtiledb::Context`] is made. A process has one libtiledb and
+/// keeps it: another file than the loaded one is an [`Error::AlreadyLoaded`]; the same file again
+/// is not an error.
 pub fn load_from(path: &Path) -> Result<(), Error> {
     let loaded = load_once(|| Ok(path.to_owned()))?;
     let file = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
