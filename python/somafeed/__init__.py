@@ -1,8 +1,8 @@
-"""Cells of TileDB-SOMA experiments in shuffled batches, for PyTorch.
+"""Cells and fields in shuffled batches, for PyTorch.
 
 `ExperimentDataset` takes the place of tiledbsoma_ml's class of that name; `experiment_dataloader`
 wraps it in a DataLoader. Below them are `Experiment`, `Dataset` and `Loader`, which need numpy
-alone.
+alone. `FieldDataset` delivers fields of Zarr stores in the same way.
 
 >>> import somafeed
 >>> somafeed.__version__ == somafeed.version
@@ -20,6 +20,9 @@ from somafeed._somafeed import (
     Dataset,
     Epoch,
     Experiment,
+    FieldBatch,
+    FieldLoader,
+    Fields,
     LabelEncoder,
     Loader,
     Sampling,
@@ -47,6 +50,7 @@ from somafeed.tokens import BinTokens, RankTokens
 if TYPE_CHECKING:
     from somafeed.dataloader import experiment_dataloader
     from somafeed.dataset import ExperimentDataset
+    from somafeed.fields import FieldDataset, Variable
     from somafeed.iteration import ExperimentIterator
 
 __version__ = version
@@ -64,6 +68,10 @@ __all__ = [
     "Experiment",
     "ExperimentDataset",
     "ExperimentIterator",
+    "FieldBatch",
+    "FieldDataset",
+    "FieldLoader",
+    "Fields",
     "GroupBatches",
     "LabelEncoder",
     "Loader",
@@ -74,6 +82,7 @@ __all__ = [
     "SomafeedError",
     "Stratified",
     "Tokenizer",
+    "Variable",
     "Weighted",
     "WithReplacement",
     "XLocator",
@@ -90,6 +99,8 @@ __all__ = [
 _LATER = {
     "ExperimentDataset": "somafeed.dataset",
     "ExperimentIterator": "somafeed.iteration",
+    "FieldDataset": "somafeed.fields",
+    "Variable": "somafeed.fields",
     "experiment_dataloader": "somafeed.dataloader",
 }
 

@@ -7,8 +7,8 @@ and they keep that memory alive. Tables are `ArrowTable`, which `pyarrow.table(.
 Every call that can take long lets other Python threads run, and Ctrl-C ends it within a second.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeAlias, final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, final
 
 import numpy as np
 import numpy.typing as npt
@@ -452,6 +452,35 @@ class Budget:
     @property
     def available(self) -> int: ...
 
+class EngineSettings(TypedDict, total=False):
+    """Settings of the engine, which loaders of all kinds of samples take."""
+
+    batch_size: int
+    """Samples of a batch; 1024 if it is not given."""
+    shuffle: bool
+    order: Literal["shuffled", "in order", "listed"] | None
+    """Replaces `shuffle`."""
+    seed: int
+    chunk_rows: int
+    """Neighbouring samples that are read together: 64."""
+    chunks_per_block: int
+    """Chunks that are shuffled together: 1024."""
+    ramp_blocks: int
+    """Blocks at the start of an epoch that grow to the full size, so that the first batch is there
+    sooner."""
+    rank: int
+    world_size: int
+    lanes: int | None
+    remainder: Literal["keep", "drop", "pad"]
+    sampling: Sampling | None
+    keep_decoded: int | None
+    """The cache for decoded values across blocks and epochs, in bytes; None means the rest of
+    `memory`, or nothing without a limit."""
+    prefetch_blocks: int
+    prefetch_batches: int
+    read_threads: int
+    """At least 1."""
+
 @final
 class Loader:
     """Delivers the cells of a data set in batches, epoch by epoch. Starts no thread yet."""
@@ -460,42 +489,23 @@ class Loader:
         self,
         dataset: Dataset,
         *,
-        batch_size: int = 1024,
-        shuffle: bool = True,
-        order: Literal["shuffled", "in order", "listed"] | None = None,
-        seed: int = 0,
-        chunk_rows: int = 64,
-        chunks_per_block: int = 1024,
-        ramp_blocks: int = 0,
         form: Form = "dense",
         block_form: Literal["csr", "scipy.csr", "np.array"] = "csr",
-        rank: int = 0,
-        world_size: int = 1,
-        lanes: int | None = None,
-        remainder: Literal["keep", "drop", "pad"] = "keep",
-        sampling: Sampling | None = None,
         target_sum: float | None = None,
         log1p: bool = False,
         clip: tuple[float, float] | None = None,
         totals: Literal["genes", "obs"] = "genes",
         dtype: Literal["float32", "stored"] = "float32",
         memory: int | Budget | None = None,
-        keep_decoded: int | None = None,
-        prefetch_blocks: int = 1,
-        prefetch_batches: int = 1,
-        read_threads: int = 1,
         batch_threads: int | None = None,
         tokens: Tokenizer | None = None,
         token_layout: Literal["padded", "longest", "ragged"] = "padded",
+        **engine: Unpack[EngineSettings],
     ) -> None:
         """Checks the settings.
 
-        `memory` is in bytes, without the data set itself; None means no limit. `order` replaces
-        `shuffle`. `ramp_blocks` blocks at the start of an epoch grow to the full size, so that the
-        first batch is there sooner. `keep_decoded` is the cache for decoded values across blocks
-        and epochs, in bytes; None means the rest of `memory`, or nothing without a limit.
-        `read_threads` must be at least 1. `batch_threads` write one large dense batch together; None
-        means half of the processors, from 2 to 8.
+        `memory` is in bytes, without the data set itself; None means no limit. `batch_threads`
+        write one large dense batch together; None means half of the processors, from 2 to 8.
 
         `dtype="stored"` gives X's values the type in which they are stored, unless a transform
         makes others of them. The loader itself has float32, so a value that float32 does not have
@@ -524,6 +534,86 @@ class Loader:
         """
 
 @final
+class Fields:
+    """Samples of the arrays of a Zarr store. Reads their metadata, and their coordinates."""
+
+    def __init__(
+        self,
+        uri: str,
+        variables: Sequence[Mapping[str, Any]],
+        *,
+        config: Mapping[str, str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+        stride: int = 1,
+        threads: int = 1,
+        coordinates: bool = True,
+    ) -> None:
+        """Opens the arrays. `somafeed.FieldDataset` describes the arguments.
+
+        Raises ValueError for what is not there, OSError if the store cannot be read.
+        """
+    @property
+    def n_samples(self) -> int: ...
+    def steps(self) -> npt.NDArray[np.uint64]:
+        """The step that each sample is about: its index in the arrays' first dimension."""
+    def variables(self) -> list[tuple[str, str, list[str], list[int]]]:
+        """Name, type, dimensions and shape of one sample of each variable."""
+    def coordinates(self, variable: str, dimension: str) -> npt.NDArray[Any] | list[str] | None:
+        """The coordinates of a variable's dimension, which is not the first; None if there are
+        none."""
+    def select(self, places: IntegerArray) -> Fields:
+        """The samples at these places, ascending. Raises ValueError for others."""
+
+@final
+class FieldLoader:
+    """Delivers samples of arrays in batches, epoch by epoch. Starts no thread yet."""
+
+    def __init__(
+        self,
+        fields: Fields,
+        *,
+        memory: int | Budget | None = None,
+        **engine: Unpack[EngineSettings],
+    ) -> None:
+        """Checks the settings. Raises ValueError for those that do not fit together, MemoryError if
+        `memory` is too small for one block and its batches."""
+    @property
+    def n_batches(self) -> int:
+        """Batches of each epoch, the same on every rank."""
+    def epoch(self, number: int) -> Epoch:
+        """Starts an epoch. The same number gives the same batches again."""
+    def resume(self, state: str) -> Epoch:
+        """Continues an epoch after the batches that `state` counts: see `Loader.resume`."""
+
+@final
+class FieldBatch:
+    """Samples of each variable. Its arrays may be changed and kept."""
+
+    @property
+    def batch_idx(self) -> int: ...
+    @property
+    def n_padding(self) -> int:
+        """Samples at the end that repeat others."""
+    @property
+    def samples(self) -> npt.NDArray[np.uint64]:
+        """The numbers of the samples."""
+    @property
+    def variables(self) -> list[str]: ...
+    def values(self, name: str) -> npt.NDArray[Any]:
+        """The values of a variable: samples, then steps if there are several, then the selected
+        part of the array's other dimensions."""
+    def dimensions(self, name: str) -> list[str]:
+        """The names of the dimensions of `values`: `sample`, `step` if there are several, then
+        those of the array."""
+    def sample_coordinates(self, name: str) -> tuple[str, npt.NDArray[Any] | list[str], str] | None:
+        """Name, values and attributes (as JSON) of the coordinates of the array's first dimension,
+        in C order of samples and steps."""
+    def coordinates(self, name: str) -> list[tuple[str, npt.NDArray[Any] | list[str], str]]:
+        """Those of the other dimensions that have some."""
+    def __len__(self) -> int: ...
+
+@final
 class Epoch:
     """Iterates the batches of one epoch. Threads make them ahead; `close` or the end stops them.
 
@@ -536,8 +626,9 @@ class Epoch:
         """Batches of the whole epoch, those before a resumed place included."""
     @property
     def number(self) -> int: ...
-    def __iter__(self) -> Iterator[Batch]: ...
-    def __next__(self) -> Batch: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __next__(self) -> Any:
+        """A `Batch` of cells, or a `FieldBatch`."""
     def __enter__(self) -> Epoch: ...
     def __exit__(self, *exception: object) -> None: ...
     def close(self) -> None:

@@ -118,18 +118,18 @@ class Cells:
     # What samples are drawn by
 
     @property
-    def n_cells(self) -> int:
+    def n_rows(self) -> int:
         """Number of cells."""
         return self.opened.shape[0]
 
     def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
         """A number for each cell; equal numbers if cells agree in all these obs columns."""
-        return groups_of(self.source, columns, self.n_cells)
+        return groups_of(self.source, columns, self.n_rows)
 
     def weights(self, column: str) -> npt.NDArray[np.float64]:
         """The numbers of an obs column."""
         weights = self.source.open([column]).weights(column)
-        check_unchanged(len(weights), self.n_cells)
+        check_unchanged(len(weights), self.n_rows)
         return weights
 
     def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""A torch DataLoader over an `ExperimentDataset`."""
+"""A torch DataLoader over a data set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from somafeed.batches import required
-from somafeed.dataset import ExperimentDataset
+from somafeed.samples import SampleDataset
 from somafeed.settings import shown
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ class ExperimentDataLoader(DataLoader[Any]):
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         batches, dataset = super().__iter__(), self.dataset
-        assert isinstance(dataset, ExperimentDataset)
+        assert isinstance(dataset, SampleDataset)
         if self.num_workers == 0:
             return _Batches(batches, dataset)
         return self._advancing(batches, dataset)
 
-    def _advancing(self, batches: Iterator[Any], dataset: ExperimentDataset) -> Iterator[Any]:
+    def _advancing(self, batches: Iterator[Any], dataset: SampleDataset[Any]) -> Iterator[Any]:
         epoch = dataset.epoch
         # The workers begin there.
         dataset._epochs.forget_loaded()
@@ -51,7 +51,7 @@ class _Batches(Iterator[Any]):
     """The batches of a DataLoader without workers. One that fails behind the data set, in
     `collate_fn` or while it is pinned, does not count as delivered, and is the last."""
 
-    def __init__(self, batches: Iterator[Any], dataset: ExperimentDataset) -> None:
+    def __init__(self, batches: Iterator[Any], dataset: SampleDataset[Any]) -> None:
         self._batches = batches
         self._epochs = dataset._epochs
 
@@ -68,7 +68,7 @@ class _Batches(Iterator[Any]):
         raise StopIteration
 
 
-def experiment_dataloader(ds: ExperimentDataset, **dataloader_kwargs: Any) -> DataLoader[Any]:
+def experiment_dataloader(ds: SampleDataset[Any], **dataloader_kwargs: Any) -> DataLoader[Any]:
     """A DataLoader that passes the batches of `ds` on as they are.
 
     Takes DataLoader's other arguments. Workers are correct and not needed, since native threads
@@ -81,13 +81,13 @@ def experiment_dataloader(ds: ExperimentDataset, **dataloader_kwargs: Any) -> Da
         ModuleNotFoundError: torch is not installed.
     """
     required("torch", "experiment_dataloader")
-    if not isinstance(ds, ExperimentDataset):
-        raise TypeError(f"experiment_dataloader takes an ExperimentDataset, not {shown(ds)}")
+    if not isinstance(ds, SampleDataset):
+        raise TypeError(f"experiment_dataloader takes a data set of somafeed, not {shown(ds)}")
     refused = [name for name in _REFUSED if name in dataloader_kwargs]
     if refused:
         raise ValueError(
             f"DataLoader's {', '.join(refused)} cannot be used: "
-            "an ExperimentDataset shuffles and makes batches itself"
+            "the data set shuffles and makes batches itself"
         )
     if dataloader_kwargs.get("num_workers", 0) > 0:
         warn_of_workers()
@@ -99,7 +99,7 @@ def experiment_dataloader(ds: ExperimentDataset, **dataloader_kwargs: Any) -> Da
 def warn_of_workers() -> None:
     """Warns that workers are not needed; the warning's filter shows it once."""
     warnings.warn(
-        "num_workers is above 0: an ExperimentDataset reads in native threads, so workers only "
+        "num_workers is above 0: the data set reads in native threads, so workers only "
         "repeat the reading. num_workers=0 is as fast, in less memory.",
         UserWarning,
         stacklevel=3,

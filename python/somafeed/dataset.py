@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import os
-import random
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
 from somafeed import _somafeed as native
-from somafeed.batches import DType, Form, MiniBatch, ObsForm, check_forms, import_packages
+from somafeed.batches import (
+    NATIVE_FORMS,
+    DType,
+    Form,
+    MiniBatch,
+    ObsForm,
+    XOrTokens,
+    beside_maker,
+    check_forms,
+    import_packages,
+    x_maker,
+)
 from somafeed.cells import Cells, Encoder, Selected
-from somafeed.epochs import Epochs
-from somafeed.iteration import ExperimentIterator, Place
 from somafeed.joinids import Joinids
-from somafeed.loaders import Loaders, Remainder, remainder_of
+from somafeed.loaders import Remainder
+from somafeed.obs_forms import obs_maker
 from somafeed.parts import Parts
-from somafeed.samplings import Sample, checked_sample
-from somafeed.settings import at_least_0, bytes_of, checked_seed, names_of, positive, shown
+from somafeed.samplings import Sample
+from somafeed.settings import names_of, shown
 from somafeed.sources import JOINID, checked_genes, parameters, source_of
-from somafeed.tokens import Tokens, checked_tokens
-from somafeed.world import checked_world, current_worker, current_world
-
-if TYPE_CHECKING:
-    from torch.utils.data import IterableDataset
-else:
-    try:
-        from torch.utils.data import IterableDataset
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        from typing import Generic
-
-        class IterableDataset(Generic[TypeVar("T")]):
-            """Stands in for torch's class where torch is not installed."""
+from somafeed.tokens import Tokens, checked_tokens, token_maker
+from somafeed.world import current_worker
 
 
 DEFAULT_OBS_COLUMN_NAMES = (JOINID,)
@@ -40,7 +36,7 @@ DEFAULT_SHUFFLE_CHUNK_SIZE = 64
 DEFAULT_IO_BATCH_SIZE = 65536
 
 
-class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
+class ExperimentDataset(Parts, Selected):
     """Cells of TileDB-SOMA experiments in shuffled batches `(X, obs)`.
 
     Has the signature, the defaults and the output of tiledbsoma_ml's class of this name; what
@@ -72,8 +68,7 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
     1            1    T cell
     """
 
-    # Settings that the native loader takes as they are, under these names.
-    _loader_arguments = ("batch_size", "shuffle", "seed", "ramp_blocks", "dtype", "memory")
+    _noun = "cells"
 
     def __init__(
         self,
@@ -192,31 +187,26 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
             FileNotFoundError: Nothing is at the address.
             OSError: The storage cannot be read.
         """
-        super().__init__()
+        super().__init__(
+            batch_size=batch_size,
+            io_batch_size=io_batch_size,
+            shuffle=shuffle,
+            shuffle_chunk_size=shuffle_chunk_size,
+            seed=seed,
+            use_eager_fetch=use_eager_fetch,
+            memory=memory,
+            world=world,
+            remainder=remainder,
+            sampling=sampling,
+            ramp_blocks=ramp_blocks,
+        )
         self.obs_column_names = list(names_of("obs_column_names", obs_column_names))
         if not self.obs_column_names:
             raise ValueError("Must specify at least one value in `obs_column_names`")
         twice = [c for c in self.obs_column_names if self.obs_column_names.count(c) > 1]
         if twice:
             raise ValueError(f"obs column {shown(twice[0])} is named twice in `obs_column_names`")
-        self.batch_size = positive("batch_size", batch_size)
-        self.io_batch_size = positive("io_batch_size", io_batch_size)
-        self.shuffle = bool(shuffle)
-        self.shuffle_chunk_size = positive("shuffle_chunk_size", shuffle_chunk_size)
-        if self.shuffle and self.io_batch_size % self.shuffle_chunk_size:
-            raise ValueError(
-                f"io_batch_size={self.io_batch_size} is not a multiple of "
-                f"shuffle_chunk_size={self.shuffle_chunk_size}"
-            )
-        drawn = random.SystemRandom().randrange(1 << 32)
-        self._epochs = Epochs(drawn if seed is None else checked_seed(seed), seed is None)
         self.return_sparse_X = bool(return_sparse_X)
-        self.use_eager_fetch = bool(use_eager_fetch)
-        self.memory = bytes_of(memory)
-        if remainder not in (None, "keep", "drop", "pad"):
-            raise ValueError(f"unknown remainder {shown(remainder)}; there are keep, drop, pad")
-        self.remainder: Remainder | None = remainder
-        self._world = None if world is None else checked_world(world)
         self.form: Form = form
         self.tokens = checked_tokens(
             tokens, form=form, dtype=dtype, return_sparse_X=return_sparse_X, layers=layers
@@ -227,8 +217,6 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         self.obs_form: ObsForm = obs_form
         check_forms(form, self.dtype, obs_form, self.return_sparse_X)
         import_packages(form, obs_form, self.return_sparse_X)
-        self.sampling = checked_sample(sampling)
-        self.ramp_blocks = at_least_0("ramp_blocks", ramp_blocks, bits=32)
         self.experiment_column: str | None = None
         self.transform = {
             "target_sum": target_sum,
@@ -264,8 +252,6 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         self._cells = Cells(source, columns, encoders or (), totals)
         if self.dtype == "stored" and target_sum is None and not log1p and clip is None:
             self.dataset.stored_dtype()
-        self._parent_world: tuple[int, tuple[int, int]] | None = None
-        self._loaders = Loaders()
         # Now, so that genes that do not fit are an error here.
         self._tokenizer: native.Tokenizer | None = None
         self.tokenizer()
@@ -294,28 +280,6 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         return self._tokenizer
 
     @property
-    def world(self) -> tuple[int, int]:
-        """Rank and world size: what `world=` says, or what is current now."""
-        if self._world is not None:
-            return self._world
-        # A DataLoader worker that was not forked does not know what torch.distributed says.
-        if current_worker() is not None and self._parent_world is not None:
-            pid, world = self._parent_world
-            if pid == os.getpid():
-                return world
-        return current_world()
-
-    @property
-    def rank(self) -> int:
-        """Rank of this process."""
-        return self.world[0]
-
-    @property
-    def world_size(self) -> int:
-        """Number of processes that train together."""
-        return self.world[1]
-
-    @property
     def column_names(self) -> list[str]:
         """The columns of obs in a batch, or the entries of its codes."""
         names = self.obs_column_names
@@ -325,100 +289,69 @@ class ExperimentDataset(Parts, Selected, IterableDataset[MiniBatch]):
         return names if self.experiment_column is None else [*names, self.experiment_column]
 
     @property
-    def n_samples(self) -> int:
-        """Cells of an epoch on all ranks together: the selected ones, or the draws of `sampling`."""
-        sampling = self._cells.sampled(self.sampling)
-        return self.dataset.shape[0] if sampling is None else sampling.n_samples
-
-    @property
     def shape(self) -> tuple[int, int]:
         """Batches of an epoch, and selected genes. In a DataLoader worker, the worker's batches."""
-        n_cells, n_genes = self.n_samples, self.dataset.shape[1]
-        world_size = self.world_size
-        global_batch = self.batch_size * world_size
-        is_short = n_cells % global_batch > 0 and remainder_of(self, world_size) != "drop"
-        n_batches = n_cells // global_batch + is_short
-        worker, n_workers = current_worker() or (0, 1)
-        return len(range(worker, n_batches, n_workers)), n_genes
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, index: int) -> MiniBatch:
-        raise NotImplementedError(
-            "an ExperimentDataset can only be iterated: the order is that of an epoch"
-        )
+        return len(self), self.dataset.shape[1]
 
     def __repr__(self) -> str:
         cells, genes = self.dataset.shape
         return f"ExperimentDataset({cells} cells x {genes} genes in batches of {self.batch_size})"
 
-    def _with(self, cells: Cells) -> Self:
-        """A data set with these settings and other cells, at its first epoch."""
-        other = type(self).__new__(type(self))
-        other.__dict__.update(self.__dict__)
+    # What it says of its kind of samples
+
+    @property
+    def _samples(self) -> Cells:
+        return self._cells
+
+    def _with(self, samples: Cells) -> Self:
+        other = self._another()
         other.obs_column_names = list(self.obs_column_names)
-        other._cells = cells
-        other._epochs = self._epochs.another()
-        other._loaders = Loaders()
+        other._cells = samples
         return other
 
-    def _read_in_order(self) -> None:
-        self.shuffle, self.ramp_blocks = False, 0
-        self._world, self.remainder = (0, 1), "keep"
+    def _number_samples(self) -> None:
+        if JOINID not in self.obs_column_names:
+            self.obs_column_names.append(JOINID)
 
-    # Epochs
-
-    @property
-    def seed(self) -> int:
-        """The seed of the order: the given one, or one that was drawn."""
-        return self._epochs.seed
-
-    @property
-    def epoch(self) -> int:
-        """Number of the epoch that the next iterator delivers, or that the current one does."""
-        return self._epochs.number
-
-    def set_epoch(self, epoch: int) -> None:
-        """Sets the number of the epoch that the next iterator delivers. Its order depends on it.
-
-        Without this call, an epoch follows each one that was iterated to its end.
-        """
-        self._epochs.set(at_least_0("epoch", epoch))
-
-    def __iter__(self) -> ExperimentIterator:
-        """The batches of an epoch. Nothing is read before the first `next`."""
-        return ExperimentIterator(self, self._epochs, self._loaders)
-
-    def state_dict(self) -> dict[str, Any]:
-        """The place after the last batch that was delivered, for a checkpoint: less than 2 KB.
-
-        It is the same on every rank, and says nothing of batches that were only made ahead.
-        """
-        return self._epochs.place().to_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Lets the next iterator continue at a saved place, with the same batches as without an
-        interruption.
-
-        The number of ranks may have changed, if `batch_size` times world size has not. A seed that
-        was drawn becomes that of the state.
-
-        Raises:
-            ValueError: The state is of something else, or of another seed. Whether its cells and
-                sizes fit is checked at the next batch.
-        """
-        self._epochs.load(Place.from_dict(state))
-
-    # Pickling
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The description of the data set; another process opens it."""
+    def _own_options(self) -> dict[str, Any]:
+        tokens = self.tokens
+        is_csr = self.return_sparse_X or tokens is not None
         return {
-            **self.__dict__, "_loaders": None, "_tokenizer": None, "_parent_world": self.world
+            "dtype": self.dtype,
+            "form": "csr" if is_csr else NATIVE_FORMS[self.form],
+            "tokens": self.tokenizer(),
+            "token_layout": "padded" if tokens is None else tokens.layout,
+            **self.transform,
         }
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._parent_world = os.getpid(), state["_parent_world"]
-        self._loaders = Loaders()
+    def _native_loader(self, options: dict[str, Any]) -> native.Loader:
+        # Workers share the processors, which one process may use half of.
+        threads = None if current_worker() is None else 2
+        return native.Loader(self.dataset, batch_threads=threads, **options)
+
+    def _batch_key(self) -> tuple[Any, ...]:
+        of_obs = (self.obs_form, *self.obs_column_names, self.experiment_column)
+        return (self.form, self.return_sparse_X, self.batch_size, self.tokens, of_obs)
+
+    def _batch_maker(self) -> Callable[[native.Batch], MiniBatch]:
+        form, batch_size = self.form, self.batch_size
+        make_x = x_maker(form, self.return_sparse_X, batch_size)
+        make_tokens = None if self.tokens is None else token_maker(self.tokens, form)
+        make_obs = obs_maker(
+            self.obs_form, self.obs_column_names, self.experiment_column, self.dataset, form
+        )
+        make_beside = beside_maker(make_x, self.dataset, form, batch_size)
+
+        def make(batch: native.Batch) -> MiniBatch:
+            x: XOrTokens
+            if make_tokens is None:
+                x = make_x(batch, (batch.n_rows, batch.n_columns))
+            else:
+                x = make_tokens(batch)
+            obs = make_obs(batch)
+            return (x, obs) if make_beside is None else (x, obs, make_beside(batch))
+
+        return make
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_tokenizer": None}

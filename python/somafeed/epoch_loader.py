@@ -31,7 +31,7 @@ class EpochLoader:
         """
         self.experiment_dataset = dataset
         self._n_trained = n_trained
-        self._iterator: ExperimentIterator | None = None
+        self._iterator: ExperimentIterator[MiniBatch] | None = None
 
     @property
     def sampler(self) -> EpochLoader:

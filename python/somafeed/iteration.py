@@ -8,17 +8,18 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar
 
 from somafeed import _somafeed as native
-from somafeed.batches import MiniBatch
 from somafeed.settings import shown
 from somafeed.world import current_worker
 
 if TYPE_CHECKING:
-    from somafeed.dataset import ExperimentDataset
     from somafeed.epochs import Epochs
     from somafeed.loaders import Loaders
+    from somafeed.samples import SampleDataset
+
+B = TypeVar("B", covariant=True)
 
 _FORMAT = "somafeed ExperimentDataset"
 _VERSION = 1
@@ -52,7 +53,7 @@ class Place:
         fields = dict(state) if isinstance(state, dict) else {}
         form, version = fields.pop("format", None), fields.pop("version", None)
         if form != _FORMAT:
-            raise ValueError(f"this is not the state of an ExperimentDataset: {shown(state)}")
+            raise ValueError(f"this is not the state of a data set: {shown(state)}")
         if version != _VERSION:
             raise ValueError(
                 f"the state has version {shown(version)}, this release reads {_VERSION}"
@@ -60,10 +61,10 @@ class Place:
         try:
             place = cls(**fields)
         except TypeError as error:
-            raise ValueError(f"this is not the state of an ExperimentDataset: {error}") from error
+            raise ValueError(f"this is not the state of a data set: {error}") from error
         problem = place._problem()
         if problem is not None:
-            raise ValueError(f"this is not the state of an ExperimentDataset: {problem}")
+            raise ValueError(f"this is not the state of a data set: {problem}")
         return place
 
     def _problem(self) -> str | None:
@@ -139,7 +140,7 @@ class Progress:
         return replace(self._place, loader=json.dumps(state))
 
 
-class ExperimentIterator(Iterator[MiniBatch]):
+class ExperimentIterator(Iterator[B], Generic[B]):
     """Iterates the batches of one epoch. Threads start at the first `next`.
 
     Threads of Python may share it: each batch goes to one of them.
@@ -148,23 +149,23 @@ class ExperimentIterator(Iterator[MiniBatch]):
     the numbers `w`, `w + n`, and so on, counted from the first batch of the pass.
     """
 
-    def __init__(self, dataset: ExperimentDataset, epochs: Epochs, loaders: Loaders) -> None:
+    def __init__(self, dataset: SampleDataset[B], epochs: Epochs, loaders: Loaders) -> None:
         self._dataset = dataset
         self._epochs = epochs
         self._loaders = loaders
         self._loaded: Place | None = None
         self._progress: Progress | None = None
-        self._batches: Iterator[native.Batch] = iter(())
+        self._batches: Iterator[Any] = iter(())
         self._epoch: native.Epoch | None = None
         self._worker = (0, 1)
         self._stats: dict[str, Any] = {}
-        self._make: Callable[[native.Batch], MiniBatch] | None = None
+        self._make: Callable[[Any], B] | None = None
         self._lock, self._pid = threading.RLock(), os.getpid()
 
-    def __iter__(self) -> ExperimentIterator:
+    def __iter__(self) -> ExperimentIterator[B]:
         return self
 
-    def __next__(self) -> MiniBatch:
+    def __next__(self) -> B:
         if self._pid != os.getpid():
             # A fork copies a lock as it is, and no thread that would release it.
             self._lock, self._pid = threading.RLock(), os.getpid()
@@ -215,7 +216,7 @@ class ExperimentIterator(Iterator[MiniBatch]):
         with suppress(RuntimeError):
             self._lock.release()
 
-    def _next_of_worker(self) -> native.Batch | None:
+    def _next_of_worker(self) -> Any:
         """The next batch of this worker's share; None at the end."""
         worker, n_workers = self._worker
         for batch in self._batches:
@@ -225,7 +226,7 @@ class ExperimentIterator(Iterator[MiniBatch]):
                 return batch
         return None
 
-    def _start(self) -> Callable[[native.Batch], MiniBatch]:
+    def _start(self) -> Callable[[Any], B]:
         place = self._loaded or self._epochs.upcoming()
         loader, make = self._loaders.of(self._dataset, self._epochs, place)
         epoch = loader.epoch(place.epoch) if place.loader is None else loader.resume(place.loader)
@@ -313,5 +314,5 @@ def waiting_line(n_batches: int, share: float | None) -> str:
     return f"waiting for the loader {loader} %, for the model {100 - loader} % of the time"
 
 
-def _closed(_: native.Batch) -> MiniBatch:
+def _closed(_: Any) -> Never:
     raise AssertionError("a closed iterator has no batches")

@@ -37,7 +37,7 @@ class Labelled(Protocol):
     """Cells whose obs columns can be read."""
 
     @property
-    def n_cells(self) -> int:
+    def n_rows(self) -> int:
         """Number of cells."""
 
     def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
@@ -74,7 +74,7 @@ class WithReplacement:
 
     def of(self, cells: Labelled) -> native.Sampling:
         """The sampling of these cells."""
-        return native.Sampling.with_replacement(cells.n_cells, _n_samples(self.n_samples, cells))
+        return native.Sampling.with_replacement(cells.n_rows, _n_samples(self.n_samples, cells))
 
 
 @dataclass(frozen=True)
@@ -225,4 +225,4 @@ def _names(columns: str | Sequence[str]) -> Sequence[str]:
 
 
 def _n_samples(n_samples: int | None, cells: Labelled) -> int:
-    return cells.n_cells if n_samples is None else at_least_0("n_samples", n_samples)
+    return cells.n_rows if n_samples is None else at_least_0("n_samples", n_samples)

@@ -110,7 +110,7 @@ impl Matrix {
             M::Dense { values, n_rows, n_columns } => {
                 let is_f32 = values.elements().element_type() == loader::ElementType::F32;
                 let form = if is_f32 { BatchForm::Dense } else { BatchForm::F16 };
-                (vec![counted(values, element)?.with_rows(n_rows, n_columns)?], form, None)
+                (vec![counted(values, element)?.with_shape(&[n_rows, n_columns])?], form, None)
             }
             M::Csr(CsrBatch { row_offsets, columns, values, .. }) => {
                 let nnz = row_offsets.last().copied().unwrap_or(0);

@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_int};
 use std::fmt;
 use std::ptr;
 
+use arrays::OwnedValues;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{RecordBatch, RecordBatchReader as _};
 use arrow_buffer::Buffer;
@@ -88,17 +89,16 @@ trait Owner: Send + Sync {}
 
 impl<T: Send + Sync> Owner for T {}
 
-/// Memory of ours that Python sees as an array of one or two dimensions. The arrays that numpy
-/// makes of it keep it alive.
+/// Memory of ours that Python sees as an array. The arrays that numpy makes of it keep it alive.
 #[pyclass(frozen, module = "somafeed._somafeed", name = "_Memory")]
 pub(crate) struct Memory {
     start: *mut u8,
     n_bytes: usize,
     element: Element,
     is_read_only: bool,
-    shape: [isize; 2],
-    strides: [isize; 2],
-    n_dimensions: u8,
+    shape: Box<[isize]>,
+    /// Bytes from one element to the next of each dimension, in C order.
+    strides: Box<[isize]>,
     _owner: OfProcess<Box<dyn Owner>>,
 }
 
@@ -116,9 +116,8 @@ impl Memory {
             element,
             is_read_only: false,
             // No memory has more than isize::MAX bytes.
-            shape: [n as isize, 1],
-            strides: [size as isize, size as isize],
-            n_dimensions: 1,
+            shape: [n as isize].into(),
+            strides: [size as isize].into(),
             _owner: OfProcess::new(owner),
         }
     }
@@ -166,6 +165,26 @@ impl Memory {
         Ok(Self { element, ..self })
     }
 
+    /// The values of a variable of arrays, which `keep` accompanies. They are copied if their
+    /// memory is a part of a block's, which others share.
+    pub(crate) fn of_values(
+        mut values: OwnedValues,
+        element: Element,
+        keep: impl Send + Sync + 'static,
+    ) -> Self {
+        let n_bytes = values.values().bytes().len();
+        let n = n_bytes / element.n_bytes();
+        if let Some(start) = values.bytes_mut().map(<[u8]>::as_mut_ptr) {
+            // The bytes stay in their place when the values move, and nothing in Rust uses them
+            // again until they are dropped.
+            return Self::new(start, n, element, Box::new((values.into_memory(), keep)));
+        }
+        // Elements of any type are aligned there.
+        let mut copied = vec![0_u64; n_bytes.div_ceil(size_of::<u64>())];
+        bytemuck::cast_slice_mut(&mut copied)[..n_bytes].copy_from_slice(values.values().bytes());
+        Self::new(copied.as_mut_ptr().cast(), n, element, Box::new((copied, keep)))
+    }
+
     /// Elements of an Arrow array, which others share: they are read-only.
     pub(crate) fn of_arrow(buffer: &Buffer, element: Element) -> Self {
         let (size, _) = element.size_and_code();
@@ -173,26 +192,33 @@ impl Memory {
         Self { is_read_only: true, ..Self::new(start, n, element, Box::new(buffer.clone())) }
     }
 
-    /// The same memory as rows of `n_columns` elements.
+    /// The same memory as an array of this shape, in C order.
     ///
     /// # Errors
-    /// There are more or fewer elements than these rows have.
-    pub(crate) fn with_rows(self, n_rows: usize, n_columns: usize) -> PyResult<Self> {
+    /// There are more or fewer elements than the shape has.
+    pub(crate) fn with_shape(self, shape: &[usize]) -> PyResult<Self> {
         let size = self.element.n_bytes();
-        let n_bytes = n_rows.checked_mul(n_columns).and_then(|n| n.checked_mul(size));
+        let n_bytes = shape.iter().try_fold(size, |n: usize, length| n.checked_mul(*length));
         if n_bytes != Some(self.n_bytes) {
             let found = self.n_bytes / size;
-            let problem = format!("{found} elements are not {n_rows} x {n_columns}");
+            let problem = format!("{found} elements are not an array of shape {shape:?}");
             return Err(PyBufferError::new_err(problem));
         }
-        let shape = [n_rows as isize, n_columns as isize];
-        let strides = [(n_columns * size) as isize, size as isize];
-        Ok(Self { shape, strides, n_dimensions: 2, ..self })
+        let mut strides: Vec<isize> = Vec::with_capacity(shape.len());
+        let mut stride = size;
+        for length in shape.iter().rev() {
+            strides.push(stride as isize);
+            // Beyond the memory only if a dimension is empty, and then no element has it.
+            stride = stride.saturating_mul((*length).max(1));
+        }
+        strides.reverse();
+        let shape = shape.iter().map(|length| *length as isize).collect();
+        Ok(Self { shape, strides: strides.into(), ..self })
     }
 
-    /// Whether it has several rows and several columns, so that the order of elements matters.
+    /// Whether it has several dimensions of several elements, so that their order matters.
     fn is_matrix(&self) -> bool {
-        self.n_dimensions == 2 && self.shape.iter().all(|n| *n > 1)
+        self.shape.iter().filter(|length| **length > 1).count() > 1
     }
 }
 
@@ -235,17 +261,17 @@ impl Memory {
         }
         let (size, code) = memory.element.size_and_code();
         // SAFETY: `view` is Python's and valid for writes. Every pointer stays valid while the
-        // view exists, because `obj` keeps `slf` alive: the memory is owned by it, and shape and
-        // strides lie within it, a frozen class whose place does not change. Python only reads
-        // format, shape and strides, although it declares them as mutable.
+        // view exists, because `obj` keeps `slf` alive, a frozen class: it owns the memory, and
+        // shape and strides, whose place does not change. Python only reads format, shape and
+        // strides, although it declares them as mutable.
         unsafe {
             (*view).buf = memory.start.cast();
             (*view).len = memory.n_bytes as isize;
             (*view).itemsize = size as isize;
             (*view).readonly = c_int::from(memory.is_read_only);
             // Without a shape, it is a row of bytes.
-            let n_dimensions = if asked(ffi::PyBUF_ND) { memory.n_dimensions } else { 1 };
-            (*view).ndim = c_int::from(n_dimensions);
+            let n_dimensions = if asked(ffi::PyBUF_ND) { memory.shape.len() } else { 1 };
+            (*view).ndim = n_dimensions as c_int;
             let code = code.as_ptr().cast_mut();
             (*view).format = if asked(ffi::PyBUF_FORMAT) { code } else { ptr::null_mut() };
             let shape = memory.shape.as_ptr().cast_mut();

@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::arrow_table::{ArrowTable, rows_of};
+use crate::engine::choice;
 use crate::errors::{OrException as _, value_error};
-use crate::loader::choice;
 use crate::numpy::array_of;
 use crate::waiting::computed;
 
@@ -30,191 +30,151 @@ impl<'py> FromPyObject<'_, 'py> for AnyEncoder {
     }
 }
 
-/// Codes of the labels of one obs column.
-#[pyclass(frozen, module = "somafeed._somafeed")]
-#[derive(Debug)]
-pub(crate) struct LabelEncoder {
-    encoder: Arc<encode::LabelEncoder>,
-}
+/// A class of Python over the encoder of this name: its own methods, and those of all encoders.
+macro_rules! encoder_class {
+    ($(#[doc = $doc:literal])* $name:ident { $($own:tt)* }) => {
+        $(#[doc = $doc])*
+        #[pyclass(frozen, module = "somafeed._somafeed")]
+        #[derive(Debug)]
+        pub(crate) struct $name {
+            encoder: Arc<encode::$name>,
+        }
 
-#[pymethods]
-impl LabelEncoder {
-    #[staticmethod]
-    #[pyo3(signature = (
-        column, table, *, name = None, unseen = "error", nulls = "unseen", enumeration = false
-    ))]
-    fn fit(
-        py: Python<'_>,
-        column: &str,
-        table: &Bound<'_, PyAny>,
-        name: Option<String>,
-        unseen: &str,
-        nulls: &str,
-        enumeration: bool,
-    ) -> PyResult<Self> {
-        let (rules, labels) = (rules(unseen, nulls)?, labels_of(table, column)?);
-        let column = column.to_owned();
-        let encoder = computed(py, move || {
-            if enumeration {
-                encode::LabelEncoder::from_enumeration(&column, &labels, rules)
-            } else {
-                encode::LabelEncoder::fit(&column, &labels, rules)
+        #[pymethods]
+        impl $name {
+            $($own)*
+
+            #[staticmethod]
+            fn from_json(text: &str) -> PyResult<Self> {
+                Ok(Self { encoder: Arc::new(encode::$name::from_json(text).or_exception()?) })
             }
-        })?;
-        let encoder = encoder.or_exception()?;
-        let encoder = match name {
-            Some(name) => encoder.with_name(name),
-            None => encoder,
-        };
-        Ok(Self { encoder: Arc::new(encoder) })
-    }
 
-    #[staticmethod]
-    fn from_json(text: &str) -> PyResult<Self> {
-        Ok(Self { encoder: Arc::new(encode::LabelEncoder::from_json(text).or_exception()?) })
-    }
+            fn to_json(&self) -> PyResult<String> {
+                self.encoder.to_json().or_exception()
+            }
 
-    fn to_json(&self) -> PyResult<String> {
-        self.encoder.to_json().or_exception()
-    }
+            #[getter]
+            fn name(&self) -> &str {
+                self.encoder.name()
+            }
 
-    #[getter]
-    fn name(&self) -> &str {
-        self.encoder.name()
-    }
+            #[getter]
+            fn columns(&self) -> Vec<String> {
+                self.encoder.columns().to_vec()
+            }
 
-    #[getter]
-    fn columns(&self) -> Vec<String> {
-        self.encoder.columns().to_vec()
-    }
+            #[getter]
+            fn n_classes(&self) -> usize {
+                self.encoder.classes().len()
+            }
 
-    #[getter]
-    fn n_classes(&self) -> usize {
-        self.encoder.classes().len()
-    }
+            fn encode<'py>(
+                &self,
+                py: Python<'py>,
+                table: &Bound<'_, PyAny>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                encode_rows(py, Arc::clone(&self.encoder), table)
+            }
 
-    fn classes(&self) -> PyResult<ArrowTable> {
-        table_of(&self.encoder.columns()[0], self.encoder.classes())
-    }
+            fn inverse(&self, py: Python<'_>, codes: Codes) -> PyResult<ArrowTable> {
+                let encoder = Arc::clone(&self.encoder);
+                let labels = computed(py, move || encoder.inverse(&codes.0))?;
+                table_of(self.encoder.name(), labels.or_exception()?)
+            }
 
-    fn encode<'py>(
-        &self,
-        py: Python<'py>,
-        table: &Bound<'_, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        encode_rows(py, Arc::clone(&self.encoder), table)
-    }
+            fn with_unseen(&self, unseen: &str) -> PyResult<Self> {
+                let encoder = encode::$name::clone(&self.encoder);
+                Ok(Self { encoder: Arc::new(encoder.with_unseen(unseen_rule(unseen)?)) })
+            }
 
-    fn inverse(&self, py: Python<'_>, codes: Codes) -> PyResult<ArrowTable> {
-        let encoder = Arc::clone(&self.encoder);
-        let labels = computed(py, move || encoder.inverse(&codes.0))?;
-        table_of(self.encoder.name(), labels.or_exception()?)
-    }
+            fn __repr__(&self) -> String {
+                let (class, name) = (stringify!($name), self.encoder.name());
+                format!("{class}({name:?}, {} classes)", self.n_classes())
+            }
+        }
+    };
+}
 
-    fn with_unseen(&self, unseen: &str) -> PyResult<Self> {
-        let encoder = encode::LabelEncoder::clone(&self.encoder).with_unseen(unseen_rule(unseen)?);
-        Ok(Self { encoder: Arc::new(encoder) })
-    }
+encoder_class! {
+    /// Codes of the labels of one obs column.
+    LabelEncoder {
+        #[staticmethod]
+        #[pyo3(signature = (
+            column, table, *, name = None, unseen = "error", nulls = "unseen", enumeration = false
+        ))]
+        fn fit(
+            py: Python<'_>,
+            column: &str,
+            table: &Bound<'_, PyAny>,
+            name: Option<String>,
+            unseen: &str,
+            nulls: &str,
+            enumeration: bool,
+        ) -> PyResult<Self> {
+            let (rules, labels) = (rules(unseen, nulls)?, labels_of(table, column)?);
+            let column = column.to_owned();
+            let encoder = computed(py, move || {
+                if enumeration {
+                    encode::LabelEncoder::from_enumeration(&column, &labels, rules)
+                } else {
+                    encode::LabelEncoder::fit(&column, &labels, rules)
+                }
+            })?;
+            let encoder = encoder.or_exception()?;
+            let encoder = match name {
+                Some(name) => encoder.with_name(name),
+                None => encoder,
+            };
+            Ok(Self { encoder: Arc::new(encoder) })
+        }
 
-    fn extend(&self, table: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let labels = labels_of(table, &self.encoder.columns()[0])?;
-        let encoder = Arc::clone(&self.encoder);
-        let extended = computed(table.py(), move || encoder.extend(&labels))?;
-        Ok(Self { encoder: Arc::new(extended.or_exception()?) })
-    }
+        fn classes(&self) -> PyResult<ArrowTable> {
+            table_of(&self.encoder.columns()[0], self.encoder.classes())
+        }
 
-    fn __repr__(&self) -> String {
-        format!("LabelEncoder({:?}, {} classes)", self.encoder.name(), self.n_classes())
+        fn extend(&self, table: &Bound<'_, PyAny>) -> PyResult<Self> {
+            let labels = labels_of(table, &self.encoder.columns()[0])?;
+            let encoder = Arc::clone(&self.encoder);
+            let extended = computed(table.py(), move || encoder.extend(&labels))?;
+            Ok(Self { encoder: Arc::new(extended.or_exception()?) })
+        }
     }
 }
 
-/// Codes of the tuples of labels of several obs columns.
-#[pyclass(frozen, module = "somafeed._somafeed")]
-#[derive(Debug)]
-pub(crate) struct BatchKeyEncoder {
-    encoder: Arc<encode::BatchKeyEncoder>,
-}
+encoder_class! {
+    /// Codes of the tuples of labels of several obs columns.
+    BatchKeyEncoder {
+        #[staticmethod]
+        #[pyo3(signature = (name, columns, table, *, unseen = "error", nulls = "unseen"))]
+        fn fit(
+            py: Python<'_>,
+            name: &str,
+            columns: Vec<String>,
+            table: &Bound<'_, PyAny>,
+            unseen: &str,
+            nulls: &str,
+        ) -> PyResult<Self> {
+            let (rules, rows, name) = (rules(unseen, nulls)?, rows_of(table)?, name.to_owned());
+            let fitted = computed(py, move || {
+                let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+                encode::BatchKeyEncoder::fit(&name, &columns, &rows, rules)
+            })?;
+            Ok(Self { encoder: Arc::new(fitted.or_exception()?) })
+        }
 
-#[pymethods]
-impl BatchKeyEncoder {
-    #[staticmethod]
-    #[pyo3(signature = (name, columns, table, *, unseen = "error", nulls = "unseen"))]
-    fn fit(
-        py: Python<'_>,
-        name: &str,
-        columns: Vec<String>,
-        table: &Bound<'_, PyAny>,
-        unseen: &str,
-        nulls: &str,
-    ) -> PyResult<Self> {
-        let (rules, rows, name) = (rules(unseen, nulls)?, rows_of(table)?, name.to_owned());
-        let fitted = computed(py, move || {
-            let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-            encode::BatchKeyEncoder::fit(&name, &columns, &rows, rules)
-        })?;
-        Ok(Self { encoder: Arc::new(fitted.or_exception()?) })
-    }
+        fn classes(&self) -> ArrowTable {
+            ArrowTable::new(RecordBatch::from(self.encoder.classes()))
+        }
 
-    #[staticmethod]
-    fn from_json(text: &str) -> PyResult<Self> {
-        Ok(Self { encoder: Arc::new(encode::BatchKeyEncoder::from_json(text).or_exception()?) })
-    }
+        fn joined_keys(&self) -> Vec<String> {
+            self.encoder.joined_keys()
+        }
 
-    fn to_json(&self) -> PyResult<String> {
-        self.encoder.to_json().or_exception()
-    }
-
-    #[getter]
-    fn name(&self) -> &str {
-        self.encoder.name()
-    }
-
-    #[getter]
-    fn columns(&self) -> Vec<String> {
-        self.encoder.columns().to_vec()
-    }
-
-    #[getter]
-    fn n_classes(&self) -> usize {
-        self.encoder.classes().len()
-    }
-
-    fn classes(&self) -> ArrowTable {
-        ArrowTable::new(RecordBatch::from(self.encoder.classes()))
-    }
-
-    fn joined_keys(&self) -> Vec<String> {
-        self.encoder.joined_keys()
-    }
-
-    fn encode<'py>(
-        &self,
-        py: Python<'py>,
-        table: &Bound<'_, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        encode_rows(py, Arc::clone(&self.encoder), table)
-    }
-
-    fn inverse(&self, py: Python<'_>, codes: Codes) -> PyResult<ArrowTable> {
-        let encoder = Arc::clone(&self.encoder);
-        let labels = computed(py, move || encoder.inverse(&codes.0))?;
-        table_of(self.encoder.name(), labels.or_exception()?)
-    }
-
-    fn with_unseen(&self, unseen: &str) -> PyResult<Self> {
-        let encoder =
-            encode::BatchKeyEncoder::clone(&self.encoder).with_unseen(unseen_rule(unseen)?);
-        Ok(Self { encoder: Arc::new(encoder) })
-    }
-
-    fn extend(&self, table: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (encoder, rows) = (Arc::clone(&self.encoder), rows_of(table)?);
-        let extended = computed(table.py(), move || encoder.extend(&rows))?;
-        Ok(Self { encoder: Arc::new(extended.or_exception()?) })
-    }
-
-    fn __repr__(&self) -> String {
-        format!("BatchKeyEncoder({:?}, {} classes)", self.encoder.name(), self.n_classes())
+        fn extend(&self, table: &Bound<'_, PyAny>) -> PyResult<Self> {
+            let (encoder, rows) = (Arc::clone(&self.encoder), rows_of(table)?);
+            let extended = computed(table.py(), move || encoder.extend(&rows))?;
+            Ok(Self { encoder: Arc::new(extended.or_exception()?) })
+        }
     }
 }
 

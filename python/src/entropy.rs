@@ -12,7 +12,7 @@ const MOST_CLASSES: usize = 1 << 16;
 
 /// Counts the labels of an epoch's batches: the codes of its encoders, and its categorical obs
 /// columns.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct EntropyMeter {
     labels: Vec<Label>,
 }

@@ -1,18 +1,15 @@
 //! Epochs: iterators over batches.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use loader::{EpochStats, LoaderState};
+use loader::LoaderState;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::batch::Batch;
-use crate::border::Element;
-use crate::entropy::EntropyMeter;
+use crate::engine::{EpochOf, MadeBatch, RunStats, RunningEpoch};
 use crate::errors::{OrException as _, SomafeedError};
 use crate::experiment::unpicklable;
-use crate::memory_limit::KeptBatches;
 use crate::process::OfProcess;
 use crate::waiting::{SIGNAL_INTERVAL, detached, drop_in_thread, interruptible, unpanicked};
 
@@ -29,16 +26,13 @@ pub(crate) struct Epoch {
 #[derive(Debug)]
 struct Shared {
     stage: Mutex<Stage>,
-    /// The type of X's values in batches; `None` for that of the loader.
-    element: Option<Element>,
-    kept: Arc<KeptBatches>,
-    entropy: Mutex<EntropyMeter>,
+    of: EpochOf,
 }
 
 #[derive(Debug)]
 enum Stage {
-    Running(Box<loader::Epoch>),
-    Closed { state: LoaderState, stats: Box<EpochStats> },
+    Running(Box<dyn RunningEpoch>),
+    Closed { state: LoaderState, stats: Box<RunStats> },
 }
 
 impl Stage {
@@ -49,7 +43,7 @@ impl Stage {
         }
     }
 
-    fn stats(&self) -> EpochStats {
+    fn stats(&self) -> RunStats {
         match self {
             Self::Running(epoch) => epoch.stats(),
             Self::Closed { stats, .. } => stats.as_ref().clone(),
@@ -57,7 +51,7 @@ impl Stage {
     }
 
     /// Closes it, and returns the epoch that still runs.
-    fn close(&mut self) -> Option<Box<loader::Epoch>> {
+    fn close(&mut self) -> Option<Box<dyn RunningEpoch>> {
         let closed = Self::Closed { state: self.state(), stats: Box::new(self.stats()) };
         match std::mem::replace(self, closed) {
             Self::Running(epoch) => Some(epoch),
@@ -69,7 +63,7 @@ impl Stage {
     }
 
     /// Closes it at the place before this batch, and returns the epoch that still runs.
-    fn close_before(&mut self, batch_idx: u64) -> Option<Box<loader::Epoch>> {
+    fn close_before(&mut self, batch_idx: u64) -> Option<Box<dyn RunningEpoch>> {
         let running = self.close();
         if let Self::Closed { state, .. } = self {
             *state = state.before(batch_idx);
@@ -83,26 +77,18 @@ impl Shared {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_entropy(&self) -> MutexGuard<'_, EntropyMeter> {
-        self.entropy.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn poll(&self) -> Poll<Option<Result<loader::Batch, loader::Error>>> {
+    fn poll(&self) -> Poll<Option<PyResult<Box<dyn MadeBatch>>>> {
         match &mut *self.lock() {
             Stage::Running(epoch) => epoch.next_within(SIGNAL_INTERVAL),
             Stage::Closed { .. } => Poll::Ready(None),
         }
     }
 
-    /// Makes Python's batch of the loader's. If that fails, the epoch ends before that batch, so
-    /// that a resumed one has it.
-    fn make(&self, py: Python<'_>, batch: loader::Batch) -> PyResult<Py<Batch>> {
-        let batch_idx = batch.batch_idx;
-        let make = || {
-            self.lock_entropy().add(&batch.obs, &batch.codes, batch.n_padding);
-            Py::new(py, Batch::new(py, batch, self.element, &self.kept)?)
-        };
-        let made = unpanicked(make).flatten();
+    /// Makes Python's batch. If that fails, the epoch ends before that batch, so that a resumed one
+    /// has it.
+    fn make(&self, py: Python<'_>, batch: Box<dyn MadeBatch>) -> PyResult<Py<PyAny>> {
+        let batch_idx = batch.batch_idx();
+        let made = unpanicked(|| batch.into_python(py, &self.of)).flatten();
         if made.is_err()
             && let Some(epoch) = detached(py, || self.lock().close_before(batch_idx))?
         {
@@ -113,20 +99,11 @@ impl Shared {
 }
 
 impl Epoch {
-    /// An epoch whose batches have values of type `element`, and count as `kept` once delivered.
-    pub(crate) fn new(
-        epoch: loader::Epoch,
-        element: Option<Element>,
-        kept: Arc<KeptBatches>,
-        entropy: EntropyMeter,
-    ) -> Self {
+    /// An epoch whose batches have this in common.
+    pub(crate) fn new(epoch: Box<dyn RunningEpoch>, of: EpochOf) -> Self {
         let (number, n_batches) = (epoch.state().epoch(), epoch.n_batches());
-        let stage = Mutex::new(Stage::Running(Box::new(epoch)));
-        Self {
-            number,
-            n_batches,
-            here: OfProcess::new(Shared { stage, element, kept, entropy: Mutex::new(entropy) }),
-        }
+        let shared = Shared { stage: Mutex::new(Stage::Running(epoch)), of };
+        Self { number, n_batches, here: OfProcess::new(shared) }
     }
 
     fn shared(&self) -> PyResult<&Shared> {
@@ -156,12 +133,12 @@ impl Epoch {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Batch>>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let shared = self.shared()?;
         loop {
             match detached(py, || shared.poll())? {
                 Poll::Ready(Some(batch)) => {
-                    return shared.make(py, batch.or_exception()?).map(Some);
+                    return shared.make(py, batch?).map(Some);
                 }
                 Poll::Ready(None) => return Ok(None),
                 Poll::Pending => py.check_signals()?,
@@ -199,37 +176,41 @@ impl Epoch {
     fn utilization(&self, py: Python<'_>) -> PyResult<(usize, Option<f64>)> {
         let shared = self.shared()?;
         let stats = detached(py, || shared.lock().stats())?;
-        Ok((stats.wait_secs.len(), accelerator_utilization(&stats)))
+        Ok((stats.engine.wait_secs.len(), accelerator_utilization(&stats.engine)))
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let shared = self.shared()?;
         let stats = detached(py, || shared.lock().stats())?;
+        let RunStats { engine, spec, reader, n_columns } = &stats;
         let dict = PyDict::new(py);
-        dict.set_item("epoch", stats.epoch)?;
-        dict.set_item("reader", &stats.reader)?;
-        dict.set_item("n_rows", stats.n_rows)?;
-        dict.set_item("n_columns", stats.n_columns)?;
-        dict.set_item("n_batches", stats.n_batches)?;
-        dict.set_item("n_blocks", stats.n_blocks)?;
-        dict.set_item("max_block_rows", stats.max_block_rows)?;
-        dict.set_item("nnz", stats.nnz)?;
-        dict.set_item("bytes_read", stats.bytes_read)?;
-        dict.set_item("requests", stats.requests)?;
-        dict.set_item("bytes_decoded", stats.bytes_decoded)?;
-        dict.set_item("read_secs", stats.read_secs)?;
-        dict.set_item("convert_secs", stats.convert_secs)?;
-        dict.set_item("batch_secs", stats.batch_secs)?;
-        dict.set_item("wait_secs", stats.wait_secs.iter().sum::<f64>())?;
-        dict.set_item("waits", &stats.wait_secs)?;
-        dict.set_item("first_batch_secs", stats.first_batch_secs)?;
-        dict.set_item("elapsed_secs", stats.elapsed_secs)?;
-        dict.set_item("accelerator_utilization", accelerator_utilization(&stats))?;
-        dict.set_item("entropy", shared.lock_entropy().to_dict(py)?)?;
-        dict.set_item("lanes", stats.spec.pipeline.lanes)?;
-        dict.set_item("prefetch_blocks", stats.spec.pipeline.prefetch_blocks)?;
-        dict.set_item("prefetch_batches", stats.spec.pipeline.prefetch_batches)?;
-        dict.set_item("kept_bytes", shared.kept.bytes())?;
+        dict.set_item("epoch", engine.epoch)?;
+        dict.set_item("n_rows", engine.n_rows)?;
+        dict.set_item("n_batches", engine.n_batches)?;
+        dict.set_item("n_blocks", engine.n_blocks)?;
+        dict.set_item("max_block_rows", engine.max_block_rows)?;
+        dict.set_item("bytes_read", engine.read.bytes_read)?;
+        dict.set_item("requests", engine.read.requests)?;
+        dict.set_item("bytes_decoded", engine.read.bytes_decoded)?;
+        dict.set_item("read_secs", engine.read_secs)?;
+        dict.set_item("convert_secs", engine.convert_secs)?;
+        dict.set_item("batch_secs", engine.batch_secs)?;
+        dict.set_item("wait_secs", engine.wait_secs.iter().sum::<f64>())?;
+        dict.set_item("waits", &engine.wait_secs)?;
+        dict.set_item("first_batch_secs", engine.first_batch_secs)?;
+        dict.set_item("elapsed_secs", engine.elapsed_secs)?;
+        dict.set_item("accelerator_utilization", accelerator_utilization(engine))?;
+        dict.set_item("lanes", spec.lanes)?;
+        dict.set_item("prefetch_blocks", spec.prefetch_blocks)?;
+        dict.set_item("prefetch_batches", spec.prefetch_batches)?;
+        dict.set_item("kept_bytes", shared.of.kept.bytes())?;
+        // What cells have.
+        if let Some(reader) = reader {
+            dict.set_item("reader", reader)?;
+            dict.set_item("n_columns", n_columns)?;
+            dict.set_item("nnz", engine.read.values)?;
+            dict.set_item("entropy", shared.of.lock_entropy().to_dict(py)?)?;
+        }
         Ok(dict)
     }
 
@@ -245,7 +226,7 @@ impl Epoch {
 
 /// The share of the time after the first batch in which the consumer did not wait, as MLPerf
 /// Storage defines the accelerator utilisation (AU); `None` before the second batch.
-fn accelerator_utilization(stats: &EpochStats) -> Option<f64> {
+fn accelerator_utilization(stats: &pipeline::EpochStats) -> Option<f64> {
     let secs = stats.elapsed_secs - stats.first_batch_secs?;
     let waited: f64 = stats.wait_secs.get(1..)?.iter().sum();
     (stats.wait_secs.len() > 1 && secs > 0.0).then(|| (1.0 - waited / secs).clamp(0.0, 1.0))

@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use std::io;
 
 use bench_run::{Secrets, without_credentials};
+use loader::{OpenError, encode};
 use pyo3::exceptions::{
     PyFileExistsError, PyFileNotFoundError, PyKeyboardInterrupt, PyMemoryError,
     PyNotADirectoryError, PyOSError, PyPermissionError, PyRuntimeError, PyValueError,
@@ -78,13 +79,27 @@ macro_rules! exceptions {
 }
 
 exceptions! {
-    loader::Error => of_loader,
+    arrays::Error => of_arrays,
+    storage::Error => of_storage,
+    loader::DatasetError => of_dataset,
+    loader::ConcatError => |_| Kind::Value,
+    loader::SubsetError => of_subset,
+    loader::WeightError => |_| Kind::Value,
+    loader::ColumnsError => |_| Kind::Value,
+    loader::ReaderError => |_| Kind::Other,
+    loader::LoaderError => of_loader,
+    loader::UnknownForm => |_| Kind::Value,
     pipeline::Error => of_engine,
     soma_io::Error => of_soma,
-    loader::encode::Error => of_encoder,
+    encode::FitError => of_fit,
+    encode::EncodeError => of_encode,
+    encode::InverseError => of_inverse,
+    encode::SavedError => |_| Kind::Value,
+    encode::DuplicateName => |_| Kind::Value,
     shuffle::sample::Error => of_sampling,
     shuffle::split::Error => of_split,
     shuffle::split::UnknownMethod => |_| Kind::Value,
+    shuffle::RowOrderError => |_| Kind::Value,
     shuffle::Stopped => |_| Kind::Stopped,
     tiledb::Error => of_tiledb,
     example_data::Error => of_example,
@@ -266,49 +281,77 @@ fn of_engine(error: &pipeline::Error) -> Kind {
     }
 }
 
-fn of_encoder(error: &loader::encode::Error) -> Kind {
+fn of_labels(error: &encode::LabelsError) -> Kind {
     match error {
-        loader::encode::Error::Custom { .. } => Kind::Other,
-        loader::encode::Error::Stopped(_) => Kind::Stopped,
+        encode::LabelsError::Stopped(_) => Kind::Stopped,
         _ => Kind::Value,
     }
 }
 
-fn of_loader(error: &loader::Error) -> Kind {
-    use loader::Error as E;
+fn of_fit(error: &encode::FitError) -> Kind {
+    match error {
+        encode::FitError::Labels(error) => of_labels(error),
+        _ => Kind::Value,
+    }
+}
+
+fn of_encode(error: &encode::EncodeError) -> Kind {
+    match error {
+        encode::EncodeError::Labels(error) => of_labels(error),
+        encode::EncodeError::Custom { .. } => Kind::Other,
+        _ => Kind::Value,
+    }
+}
+
+fn of_inverse(error: &encode::InverseError) -> Kind {
+    match error {
+        encode::InverseError::Stopped(_) => Kind::Stopped,
+        encode::InverseError::Custom { .. } => Kind::Other,
+        _ => Kind::Value,
+    }
+}
+
+fn of_dataset(error: &loader::DatasetError) -> Kind {
+    use loader::DatasetError as E;
+    match error {
+        E::Open(OpenError { source, .. }) | E::GenesOutsideX { source, .. } => of_soma(source),
+        E::JoinidColumn { .. } => Kind::Other,
+        _ => Kind::Value,
+    }
+}
+
+fn of_subset(error: &loader::SubsetError) -> Kind {
+    match error {
+        loader::SubsetError::Stopped(_) => Kind::Stopped,
+        _ => Kind::Value,
+    }
+}
+
+fn of_loader(error: &loader::LoaderError) -> Kind {
+    use loader::LoaderError as E;
     match error {
         E::Pipeline(error) => of_engine(error),
-        E::Encode(error) => of_encoder(error),
-        E::Stopped(_) => Kind::Stopped,
-        E::Open { source, .. } | E::GenesOutsideX { source, .. } | E::Read { source, .. } => {
-            of_soma(source)
+        E::Open(OpenError { source, .. }) | E::Read { source, .. } => of_soma(source),
+        E::OutOfMemory { .. } | E::Buffer(_) => Kind::Memory,
+        E::SparseFromDense | E::Tokens(_) | E::Transform { .. } | E::Total { .. } | E::NoTotals => {
+            Kind::Value
         }
-        E::OutOfMemory { .. } | E::Buffer { .. } => Kind::Memory,
-        E::SparseFromDense
-        | E::Matrix(_)
-        | E::Tokens(_)
-        | E::Transform { .. }
-        | E::Total { .. }
-        | E::TotalsLength { .. }
-        | E::NoTotals
-        | E::UnknownBlockForm { .. }
-        | E::UnknownBatchForm { .. }
-        | E::WeightColumn { .. }
-        | E::CellOutsideX { .. }
-        | E::CellsNotAscending { .. }
-        | E::ObsLength { .. }
-        | E::VarLength { .. }
-        | E::Rows { .. }
-        | E::Columns { .. }
-        | E::GeneTwice { .. }
-        | E::NoNamedGene { .. }
-        | E::NoCommonGenes { .. }
-        | E::NoDatasets
-        | E::ConcatGenes { .. }
-        | E::ConcatLayers { .. }
-        | E::ConcatObs { .. }
-        | E::OtherForm { .. } => Kind::Value,
         _ => Kind::Other,
+    }
+}
+
+fn of_arrays(error: &arrays::Error) -> Kind {
+    use arrays::Error as E;
+    match error {
+        E::Pipeline(error) => of_engine(error),
+        E::Memory { .. } | E::TooLarge { .. } => Kind::Memory,
+        E::NoRows { .. }
+        | E::Element { .. }
+        | E::Attribute { .. }
+        | E::WrongElement { .. }
+        | E::Select { .. }
+        | E::Spec { .. } => Kind::Value,
+        other => of_system(other).unwrap_or(Kind::Other),
     }
 }
 

@@ -36,7 +36,7 @@ impl Address {
 
     /// What must not be in a message.
     fn secrets(&self) -> Secrets {
-        Secrets::of(&self.uri, &self.config, Vec::new())
+        Secrets::in_task(&self.uri, &self.config, Vec::new())
     }
 
     /// Does something with it, in a thread. The message of an error has no secrets.

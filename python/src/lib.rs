@@ -14,11 +14,13 @@ mod batch;
 mod border;
 mod dataset;
 mod encoders;
+mod engine;
 mod entropy;
 mod epoch;
 mod errors;
 mod example;
 mod experiment;
+mod fields;
 mod libtiledb;
 mod loader;
 mod memory_limit;
@@ -53,6 +55,8 @@ mod _somafeed {
     use super::example::generate_example;
     #[pymodule_export]
     use super::experiment::Experiment;
+    #[pymodule_export]
+    use super::fields::{FieldBatch, FieldLoader, Fields};
     #[pymodule_export]
     use super::loader::Loader;
     #[pymodule_export]

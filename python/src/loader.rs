@@ -1,23 +1,24 @@
 //! Loaders: a data set with settings, from which epochs start.
 
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
-use loader::{
-    BatchForm, BlockForm, Budget, LoaderSpec, LoaderState, Order, PipelineSpec, Remainder,
-    TokenSpec, Totals, Transform, World,
-};
+use loader::{BatchForm, BlockForm, Budget, LoaderSpec, LoaderState, TokenSpec, Totals, Transform};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
+use crate::batch::Batch;
 use crate::border::Element;
 use crate::dataset::Dataset;
+use crate::engine::{EpochOf, MadeBatch, RunStats, RunningEpoch, choice, pipeline_spec};
 use crate::entropy::EntropyMeter;
 use crate::epoch::Epoch;
-use crate::errors::{OrException as _, value_error};
+use crate::errors::OrException as _;
 use crate::experiment::unpicklable;
 use crate::memory_limit::{KeptBatches, MemoryLimit};
 use crate::process::PerProcess;
-use crate::splits::Sampling;
 use crate::tokens::{Tokenizer, layout};
 use crate::waiting::interruptible;
 
@@ -77,77 +78,100 @@ impl Loader {
     }
 }
 
+impl Loader {
+    /// Starts an epoch, in a thread.
+    fn start(
+        &self,
+        py: Python<'_>,
+        start: impl FnOnce(&loader::Loader) -> Result<loader::Epoch, loader::LoaderError>
+        + Send
+        + 'static,
+    ) -> PyResult<Epoch> {
+        let running = self.here(py)?;
+        let of = EpochOf::new(&running.kept, running.entropy.clone());
+        let epoch = interruptible(py, move || start(&running.loader))?.or_exception()?;
+        Ok(Epoch::new(Box::new(CellEpoch { epoch, element: self.element }), of))
+    }
+}
+
+/// An epoch of cells.
+#[derive(Debug)]
+struct CellEpoch {
+    epoch: loader::Epoch,
+    /// The type of X's values in batches; `None` for that of the loader.
+    element: Option<Element>,
+}
+
+impl RunningEpoch for CellEpoch {
+    fn n_batches(&self) -> u64 {
+        self.epoch.n_batches()
+    }
+
+    fn next_within(&mut self, limit: Duration) -> Poll<Option<PyResult<Box<dyn MadeBatch>>>> {
+        let element = self.element;
+        self.epoch.next_within(limit).map(|next| {
+            let made = |batch| Box::new(CellBatch { batch, element }) as Box<dyn MadeBatch>;
+            next.map(|batch| batch.map(made).or_exception())
+        })
+    }
+
+    fn state(&self) -> LoaderState {
+        self.epoch.state()
+    }
+
+    fn stats(&self) -> RunStats {
+        let loader::EpochStats { engine, spec, reader, n_columns, .. } = self.epoch.stats();
+        let (reader, n_columns) = (Some(reader), Some(n_columns));
+        RunStats { engine, spec: spec.pipeline, reader, n_columns }
+    }
+}
+
+/// A batch of cells.
+struct CellBatch {
+    batch: loader::Batch,
+    element: Option<Element>,
+}
+
+impl MadeBatch for CellBatch {
+    fn batch_idx(&self) -> u64 {
+        self.batch.batch_idx
+    }
+
+    fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {
+        let Self { batch, element } = *self;
+        epoch.lock_entropy().add(&batch.obs, &batch.codes, batch.n_padding);
+        Ok(Py::new(py, Batch::new(py, batch, element, &epoch.kept)?)?.into_any())
+    }
+}
+
 #[pymethods]
 impl Loader {
     #[new]
     #[pyo3(signature = (
-        dataset, *, batch_size = 1024, shuffle = true, order = None, seed = 0, chunk_rows = 64,
-        chunks_per_block = 1024, ramp_blocks = 0, form = "dense", block_form = "csr", rank = 0, world_size = 1,
-        lanes = None, remainder = "keep", sampling = None, target_sum = None, log1p = false,
-        clip = None, totals = "genes", dtype = "float32", memory = None, keep_decoded = None, prefetch_blocks = 1,
-        prefetch_batches = 1, read_threads = 1, batch_threads = None,
-        tokens = None, token_layout = "padded"
+        dataset, *, form = "dense", block_form = "csr", target_sum = None, log1p = false,
+        clip = None, totals = "genes", dtype = "float32", memory = None, batch_threads = None,
+        tokens = None, token_layout = "padded", **engine
     ))]
     fn new(
         py: Python<'_>,
         dataset: Py<Dataset>,
-        batch_size: u64,
-        shuffle: bool,
-        order: Option<&str>,
-        seed: u64,
-        chunk_rows: u64,
-        chunks_per_block: u64,
-        ramp_blocks: u32,
         form: &str,
         block_form: &str,
-        rank: u64,
-        world_size: u64,
-        lanes: Option<u64>,
-        remainder: &str,
-        sampling: Option<&Sampling>,
         target_sum: Option<f64>,
         log1p: bool,
         clip: Option<(f32, f32)>,
         totals: &str,
         dtype: &str,
         memory: Option<MemoryLimit>,
-        keep_decoded: Option<u64>,
-        prefetch_blocks: usize,
-        prefetch_batches: usize,
-        read_threads: usize,
         batch_threads: Option<usize>,
         tokens: Option<&Tokenizer>,
         token_layout: &str,
+        engine: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let by_shuffle = if shuffle { Order::Shuffled } else { Order::InOrder };
-        let orders = [
-            ("shuffled", Order::Shuffled),
-            ("in order", Order::InOrder),
-            ("listed", Order::Listed),
-        ];
-        let remainders =
-            [("keep", Remainder::Short), ("drop", Remainder::Drop), ("pad", Remainder::Pad)];
         let layout = layout(token_layout)?;
         let tokens = tokens.map(|of| TokenSpec { tokenizer: Arc::clone(&of.made), layout });
-        let pipeline = PipelineSpec {
-            chunk_rows,
-            chunks_per_block,
-            ramp_blocks,
-            order: order.map_or(Ok(by_shuffle), |name| choice("order", name, &orders))?,
-            seed,
-            batch_rows: batch_size,
-            world: World { rank, size: world_size },
-            lanes,
-            remainder: choice("remainder", remainder, &remainders)?,
-            sampling: sampling.map(|sampling| sampling.drawn.clone()),
-            prefetch_blocks,
-            read_threads,
-            prefetch_batches,
-            memory: Budget::unlimited(),
-            keep_bytes: keep_decoded,
-        };
         let spec = LoaderSpec {
-            pipeline,
+            pipeline: pipeline_spec(engine)?,
             block_form: block_form.parse::<BlockForm>().or_exception()?,
             batch_form: form.parse::<BatchForm>().or_exception()?,
             transform: Transform { target_sum, log1p, clip },
@@ -177,18 +201,12 @@ impl Loader {
     }
 
     fn epoch(&self, py: Python<'_>, number: u64) -> PyResult<Epoch> {
-        let running = self.here(py)?;
-        let (kept, entropy) = (Arc::clone(&running.kept), running.entropy.clone());
-        let epoch = interruptible(py, move || running.loader.epoch(number))?.or_exception()?;
-        Ok(Epoch::new(epoch, self.element, kept, entropy))
+        self.start(py, move |loader| loader.epoch(number))
     }
 
     fn resume(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
         let state = LoaderState::from_json(state).or_exception()?;
-        let running = self.here(py)?;
-        let (kept, entropy) = (Arc::clone(&running.kept), running.entropy.clone());
-        let epoch = interruptible(py, move || running.loader.resume(&state))?.or_exception()?;
-        Ok(Epoch::new(epoch, self.element, kept, entropy))
+        self.start(py, move |loader| loader.resume(&state))
     }
 
     fn __repr__(&self) -> String {
@@ -203,11 +221,6 @@ impl Loader {
 
 /// Checks what Python needs beyond the checks of the loader itself.
 fn check(spec: &LoaderSpec, dataset: &Dataset) -> PyResult<()> {
-    if spec.pipeline.read_threads == 0 {
-        let problem = "read_threads is 0, but reading needs a thread of its own, so that Ctrl-C \
-                       can end a wait: give at least 1";
-        return Err(PyValueError::new_err(problem));
-    }
     let n_columns = dataset.n_columns();
     if spec.batch_form.dense_type().is_none() && i32::try_from(n_columns).is_err() {
         let problem = format!(
@@ -230,14 +243,4 @@ fn element(spec: &LoaderSpec, dataset: &Dataset) -> PyResult<Option<Element>> {
         return Ok(None);
     }
     Ok(Some(dataset.stored_type()?).filter(|element| *element != Element::F32))
-}
-
-/// The value of a name.
-pub(crate) fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)]) -> PyResult<T> {
-    let found = choices.iter().find(|(one, _)| *one == name).map(|(_, value)| *value);
-    found.ok_or_else(|| {
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        let names = names.join(", ");
-        value_error(&format!("{argument} is {name:?}: take one of {names}"))
-    })
 }

@@ -32,7 +32,7 @@ impl<'py> FromPyObject<'_, 'py> for Integers {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if let Some(buffer) = Numbers::of(&object)?
+        if let Some(buffer) = Numbers::get(&object)?
             && let Some(numbers) = buffer.integers()?
         {
             return Ok(Self(numbers));
@@ -76,7 +76,7 @@ struct Numbers<'py> {
 
 impl<'py> Numbers<'py> {
     /// The buffer of an object; `None` if it has none.
-    fn of(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+    fn get(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
         let Ok(mut buffer) = PyUntypedBuffer::get(object) else { return Ok(None) };
         // A code of one letter is of this machine's own order and alignment. PyO3 reads elements of
         // either order alike.
@@ -126,7 +126,7 @@ fn natively<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 /// The elements of a buffer of this type, in either byte order, copied; `None` if it is not one.
 pub(crate) fn elements<T: Element>(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<T>>> {
-    Numbers::of(object)?.map_or(Ok(None), |numbers| numbers.elements())
+    Numbers::get(object)?.map_or(Ok(None), |numbers| numbers.elements())
 }
 
 /// Numbers, or a range `(start, stop)`.

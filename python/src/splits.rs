@@ -78,7 +78,7 @@ pub(crate) struct Sampling {
 
 impl Sampling {
     /// Draws in a thread.
-    fn of(
+    fn draw(
         py: Python<'_>,
         draw: impl FnOnce() -> PyResult<Result<Drawn, sample::Error>> + Send + 'static,
     ) -> PyResult<Self> {
@@ -90,12 +90,12 @@ impl Sampling {
 impl Sampling {
     #[staticmethod]
     fn with_replacement(py: Python<'_>, n_rows: u64, n_samples: u64) -> PyResult<Self> {
-        Self::of(py, move || Ok(Drawn::with_replacement(n_rows, n_samples)))
+        Self::draw(py, move || Ok(Drawn::with_replacement(n_rows, n_samples)))
     }
 
     #[staticmethod]
     fn listed(py: Python<'_>, n_rows: u64, rows: Integers) -> PyResult<Self> {
-        Self::of(py, move || Ok(Drawn::listed(n_rows, rows.codes()?)))
+        Self::draw(py, move || Ok(Drawn::listed(n_rows, rows.codes()?)))
     }
 
     #[staticmethod]
@@ -111,7 +111,7 @@ impl Sampling {
                 PyTypeError::new_err(format!("weights must be float64: {error}"))
             })?
         };
-        Self::of(py, move || Ok(Drawn::weighted(&weights, n_samples, with(replacement))))
+        Self::draw(py, move || Ok(Drawn::weighted(&weights, n_samples, with(replacement))))
     }
 
     #[staticmethod]
@@ -123,7 +123,7 @@ impl Sampling {
         replacement: bool,
     ) -> PyResult<Self> {
         let replacement = with(replacement);
-        Self::of(py, move || Ok(Drawn::class_balanced(&labels.codes()?, n_samples, replacement)))
+        Self::draw(py, move || Ok(Drawn::class_balanced(&labels.codes()?, n_samples, replacement)))
     }
 
     #[staticmethod]
@@ -136,17 +136,19 @@ impl Sampling {
         replacement: bool,
     ) -> PyResult<Self> {
         let replacement = with(replacement);
-        Self::of(py, move || Ok(Drawn::by_group(&groups.codes()?, &shares, n_samples, replacement)))
+        Self::draw(py, move || {
+            Ok(Drawn::by_group(&groups.codes()?, &shares, n_samples, replacement))
+        })
     }
 
     #[staticmethod]
     fn stratified(py: Python<'_>, labels: Integers, n_samples: u64) -> PyResult<Self> {
-        Self::of(py, move || Ok(Drawn::stratified(&labels.codes()?, n_samples)))
+        Self::draw(py, move || Ok(Drawn::stratified(&labels.codes()?, n_samples)))
     }
 
     #[staticmethod]
     fn at_most_per_class(py: Python<'_>, labels: Integers, most: u64) -> PyResult<Self> {
-        Self::of(py, move || Ok(Drawn::at_most_per_class(&labels.codes()?, most)))
+        Self::draw(py, move || Ok(Drawn::at_most_per_class(&labels.codes()?, most)))
     }
 
     #[staticmethod]
@@ -170,7 +172,7 @@ impl Sampling {
             let problem = "n_controls is above 0: say by is_control which rows are controls";
             return Err(PyValueError::new_err(problem));
         }
-        Self::of(py, move || {
+        Self::draw(py, move || {
             let groups = groups.codes()?;
             let contexts = contexts.map(|codes| codes.codes()).transpose()?;
             let contexts = contexts.unwrap_or_else(|| vec![0; groups.len()]);

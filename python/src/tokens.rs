@@ -15,8 +15,8 @@ use tokens::{
 
 use crate::border::Memory;
 use crate::dataset::Dataset;
+use crate::engine::choice;
 use crate::errors::{OrException as _, value_error};
-use crate::loader::choice;
 use crate::memory_limit::KeptBatches;
 use crate::numpy;
 use crate::waiting::detached;
@@ -172,7 +172,7 @@ impl Tokens {
             *n_bytes += bytes;
             let memory = Memory::of_buffer(buffer, kept.keep(bytes))?;
             let memory = match places.width() {
-                Some(width) => memory.with_rows(places.n_cells(), width)?,
+                Some(width) => memory.with_shape(&[places.n_cells(), width])?,
                 None => memory,
             };
             Py::new(py, memory)

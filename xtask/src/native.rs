@@ -70,7 +70,7 @@ pub(crate) fn prepare(wanted: Wanted) -> anyhow::Result<Native> {
             native.set.extend(file.map(|file| (LIBTILEDB, file)));
         }
     }
-    Record::of(&native.set).write(&file)?;
+    Record::new(&native.set).write(&file)?;
     Ok(native)
 }
 

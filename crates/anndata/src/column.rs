@@ -116,8 +116,8 @@ impl Column {
                 Stored::Plain(codes) if old => {
                     let group = format!("{frame}/__categories");
                     let categories = Self::open(elements, &group, name)?;
-                    let of = elements.get(&categories.path)?;
-                    categorical(codes, categories, of.attributes.get("ordered"))
+                    let element = elements.get(&categories.path)?;
+                    categorical(codes, categories, element.attributes.get("ordered"))
                 }
                 stored => stored,
             }

@@ -96,15 +96,15 @@ impl Table {
 impl Frame {
     /// Opens the tables `name` of all data sets.
     pub(crate) fn open(elements: &Arc<Elements>, name: &str) -> Result<Self, Error> {
-        Self::of(elements, name, &elements.paths(name))
+        Self::open_paths(elements, name, &elements.paths(name))
     }
 
     /// Opens the table `name` of the first data set.
     pub(crate) fn open_first(elements: &Arc<Elements>, name: &str) -> Result<Self, Error> {
-        Self::of(elements, name, &[elements.first(name)])
+        Self::open_paths(elements, name, &[elements.first(name)])
     }
 
-    fn of(elements: &Arc<Elements>, name: &str, paths: &[String]) -> Result<Self, Error> {
+    fn open_paths(elements: &Arc<Elements>, name: &str, paths: &[String]) -> Result<Self, Error> {
         let tables = paths.iter().map(|path| Table::open(elements, path));
         let tables: Vec<Table> = tables.collect::<Result<_, _>>()?;
         let starts = starts(tables.iter().map(|table| table.n_rows));

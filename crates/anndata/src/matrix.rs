@@ -34,6 +34,14 @@ pub struct Matrix {
     form: Form,
 }
 
+/// The matrix of one data set, opened.
+struct OpenPart<Part> {
+    part: Part,
+    n_rows: u64,
+    n_columns: u64,
+    element: ElementType,
+}
+
 /// How a matrix is stored.
 #[derive(Debug)]
 enum Form {
@@ -55,19 +63,19 @@ impl Matrix {
     pub(crate) fn open(elements: &Arc<Elements>, name: &str) -> Result<Self, Error> {
         let (mut csr, mut dense) = (Vec::new(), Vec::new());
         let mut kind: Option<(ElementType, u64)> = None;
-        let mut n_rows = Vec::new();
+        let mut all_rows = Vec::new();
         for path in elements.paths(name) {
             let node = elements.readable(&path)?;
-            let (shape, element) = match (node.encoding(), node.array.is_some()) {
+            let (n_rows, n_columns, element) = match (node.encoding(), node.array.is_some()) {
                 ("csr_matrix", false) => {
-                    let (part, shape, element) = SparsePart::open(elements, &path, &node)?;
-                    csr.push(part);
-                    (shape, element)
+                    let open = SparsePart::open(elements, &path, &node)?;
+                    csr.push(open.part);
+                    (open.n_rows, open.n_columns, open.element)
                 }
                 ("array" | "", true) => {
-                    let (part, shape, element) = DensePart::open(elements, &path)?;
-                    dense.push(part);
-                    (shape, element)
+                    let open = DensePart::open(elements, &path)?;
+                    dense.push(open.part);
+                    (open.n_rows, open.n_columns, open.element)
                 }
                 ("csc_matrix", false) => {
                     return Err(elements.unsupported(&path, by_columns(name)));
@@ -78,21 +86,20 @@ impl Matrix {
                     return Err(elements.unsupported(&path, reason));
                 }
             };
-            if MAX_COLUMNS < shape.1 {
-                let reason = format!("it has {} columns, {MAX_COLUMNS} are read", shape.1);
+            if MAX_COLUMNS < n_columns {
+                let reason = format!("it has {n_columns} columns, {MAX_COLUMNS} are read");
                 return Err(elements.unsupported(&path, reason));
             }
-            let of_first = *kind.get_or_insert((element, shape.1));
-            if of_first != (element, shape.1) || !(csr.is_empty() || dense.is_empty()) {
-                let (element_of_first, n_columns) = of_first;
+            let of_first = *kind.get_or_insert((element, n_columns));
+            if of_first != (element, n_columns) || !(csr.is_empty() || dense.is_empty()) {
+                let (first, of_first) = of_first;
                 let what = format!(
-                    "{} columns of {element} are not like {n_columns} of {element_of_first} in {}",
-                    shape.1,
+                    "{n_columns} columns of {element} are not like {of_first} of {first} in {}",
                     elements.first(name)
                 );
                 return Err(elements.unsupported(&path, what));
             }
-            n_rows.push(shape.0);
+            all_rows.push(n_rows);
         }
         let Some((element, n_columns)) = kind else {
             return Err(elements.damaged(name, "there is no data set"));
@@ -106,7 +113,7 @@ impl Matrix {
             Form::Dense(Dense::new(dense))
         };
         let (elements, path) = (Arc::clone(elements), name.to_owned());
-        let starts = starts(n_rows.into_iter());
+        let starts = starts(all_rows.into_iter());
         let shape = (starts.last().copied().unwrap_or_default(), n_columns);
         Ok(Self { elements, path, shape, starts, value_type, form })
     }

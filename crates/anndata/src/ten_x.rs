@@ -223,8 +223,11 @@ impl TenXStorage {
 }
 
 impl Storage for TenXStorage {
-    fn place(&self) -> String {
-        self.file.place()
+    storage::forward! { file:
+        fn place() -> String;
+        fn coalesce() -> Coalesce;
+        fn keeps_versions() -> bool;
+        fn request_counts() -> Option<RequestCounts>;
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
@@ -274,18 +277,6 @@ impl Storage for TenXStorage {
         if let Ok(originals) = self.originals(pieces) {
             self.file.prefetch(&moved(pieces, &originals), read);
         }
-    }
-
-    fn coalesce(&self) -> Coalesce {
-        self.file.coalesce()
-    }
-
-    fn keeps_versions(&self) -> bool {
-        self.file.keeps_versions()
-    }
-
-    fn request_counts(&self) -> Option<RequestCounts> {
-        self.file.request_counts()
     }
 }
 

@@ -101,9 +101,7 @@ impl<'a> VariableValues<'a> {
     /// The names of the dimensions of [`shape`](Self::shape): `sample`, `step` if there is more
     /// than one, then those of the array; empty where the array has no names.
     pub fn dimensions(&self) -> Vec<&'a str> {
-        let steps = (self.variable.steps.len() != 1).then_some("step");
-        let row = self.variable.dimensions.iter().skip(1).map(String::as_str);
-        std::iter::once("sample").chain(steps).chain(row).collect()
+        std::iter::once("sample").chain(self.variable.sample_dimensions()).collect()
     }
 
     /// The steps relative to each sample's own.
@@ -114,10 +112,7 @@ impl<'a> VariableValues<'a> {
     /// The coordinates of the selected indices of a dimension of the array, which is not the
     /// first. `None` if the dimension does not exist or has no coordinates. All batches share them.
     pub fn coordinates(&self, dimension: &str) -> Option<&'a Coordinates> {
-        let names = self.variable.dimensions.iter().skip(1);
-        let mut pairs = names.zip(&self.variable.coordinates);
-        let (_, coordinates) = pairs.find(|(name, _)| *name == dimension)?;
-        coordinates.as_deref()
+        self.variable.coordinates_of(dimension)
     }
 
     /// The coordinates of the array's first dimension, times for example: one for each sample and

@@ -94,13 +94,15 @@ impl Coordinates {
 
     /// The coordinates of `indices`, in their order. Indices are in range.
     pub(crate) fn pick(&self, indices: impl Iterator<Item = u64>) -> Self {
-        fn of<T: Clone>(values: &[T], indices: impl Iterator<Item = u64>) -> Vec<T> {
+        fn picked<T: Clone>(values: &[T], indices: impl Iterator<Item = u64>) -> Vec<T> {
             indices.filter_map(|at| values.get(usize::try_from(at).ok()?).cloned()).collect()
         }
         let values = match &self.values {
-            CoordinateValues::Integers(values) => CoordinateValues::Integers(of(values, indices)),
-            CoordinateValues::Floats(values) => CoordinateValues::Floats(of(values, indices)),
-            CoordinateValues::Strings(values) => CoordinateValues::Strings(of(values, indices)),
+            CoordinateValues::Integers(values) => {
+                CoordinateValues::Integers(picked(values, indices))
+            }
+            CoordinateValues::Floats(values) => CoordinateValues::Floats(picked(values, indices)),
+            CoordinateValues::Strings(values) => CoordinateValues::Strings(picked(values, indices)),
         };
         let (dimension, attributes) = (Arc::clone(&self.dimension), Arc::clone(&self.attributes));
         Self { dimension, values, attributes }

@@ -36,31 +36,41 @@ pub enum ElementType {
 }
 
 impl ElementType {
-    /// All types, with their names in Zarr's metadata.
-    const NAMES: [(&'static str, Self); 13] = [
-        ("bool", Self::Bool),
-        ("int8", Self::I8),
-        ("int16", Self::I16),
-        ("int32", Self::I32),
-        ("int64", Self::I64),
-        ("uint8", Self::U8),
-        ("uint16", Self::U16),
-        ("uint32", Self::U32),
-        ("uint64", Self::U64),
-        ("float16", Self::F16),
-        ("bfloat16", Self::BF16),
-        ("float32", Self::F32),
-        ("float64", Self::F64),
+    /// All types, with their names in Zarr's metadata, and their codes in numpy.
+    const NAMES: [(&'static str, Option<&'static str>, Self); 13] = [
+        ("bool", Some("b1"), Self::Bool),
+        ("int8", Some("i1"), Self::I8),
+        ("int16", Some("i2"), Self::I16),
+        ("int32", Some("i4"), Self::I32),
+        ("int64", Some("i8"), Self::I64),
+        ("uint8", Some("u1"), Self::U8),
+        ("uint16", Some("u2"), Self::U16),
+        ("uint32", Some("u4"), Self::U32),
+        ("uint64", Some("u8"), Self::U64),
+        ("float16", Some("f2"), Self::F16),
+        ("bfloat16", None, Self::BF16),
+        ("float32", Some("f4"), Self::F32),
+        ("float64", Some("f8"), Self::F64),
     ];
 
     /// The type that Zarr's metadata calls `name`; `None` if it is not supported.
     pub fn from_zarr_name(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, element)| *element)
+        Self::NAMES.iter().find(|(known, ..)| *known == name).map(|(_, _, element)| *element)
     }
 
     /// The name in Zarr's metadata, `float32` for example.
     pub fn zarr_name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, element)| *element == self).map_or("", |(name, _)| name)
+        Self::NAMES.iter().find(|(_, _, element)| *element == self).map_or("", |(name, ..)| name)
+    }
+
+    /// The type with this code in numpy, which has no order of bytes; `None` if there is none.
+    pub fn from_numpy_code(code: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(_, known, _)| *known == Some(code)).map(|(.., element)| *element)
+    }
+
+    /// The code in numpy, `f4` for example; `None` if numpy has no such type.
+    pub fn numpy_code(self) -> Option<&'static str> {
+        Self::NAMES.iter().find(|(.., element)| *element == self)?.1
     }
 
     /// Bytes of an element.

@@ -71,7 +71,10 @@ pub(crate) enum Unopened {
 impl From<Unopened> for Cause {
     fn from(unopened: Unopened) -> Self {
         match unopened {
-            Unopened::Missing => "there is no zarr.json and no .zarray".into(),
+            Unopened::Missing => {
+                let text = "there is no zarr.json and no .zarray";
+                io::Error::new(io::ErrorKind::NotFound, text).into()
+            }
             Unopened::IsGroup => "it is a group, not an array".into(),
             Unopened::Unread(cause) | Unopened::Unsupported(cause) => cause,
         }

@@ -71,24 +71,11 @@ fn of_metadata(metadata: &MetadataV3) -> Result<Codec, PluginCreateError> {
 /// The type that numpy calls `name`: `<i4`, `|u1`, `f8`.
 fn element_of_numpy(name: &str) -> Result<ElementType, PluginCreateError> {
     let short = name.trim_start_matches(['<', '>', '|', '=']);
-    let known =
-        ELEMENTS.iter().find(|(numpy, element)| *numpy == short || element.zarr_name() == short);
-    known.map(|(_, element)| *element).ok_or_else(|| format!("it is for elements {name}").into())
+    let known = ElementType::from_numpy_code(short).or_else(|| ElementType::from_zarr_name(short));
+    known
+        .filter(|element| !matches!(element, ElementType::Bool | ElementType::BF16))
+        .ok_or_else(|| format!("it is for elements {name}").into())
 }
-
-const ELEMENTS: [(&str, ElementType); 11] = [
-    ("i1", ElementType::I8),
-    ("i2", ElementType::I16),
-    ("i4", ElementType::I32),
-    ("i8", ElementType::I64),
-    ("u1", ElementType::U8),
-    ("u2", ElementType::U16),
-    ("u4", ElementType::U32),
-    ("u8", ElementType::U64),
-    ("f2", ElementType::F16),
-    ("f4", ElementType::F32),
-    ("f8", ElementType::F64),
-];
 
 fn unencoded() -> CodecError {
     CodecError::Other("it is decoded only".to_owned())
@@ -162,7 +149,7 @@ impl Checksum {
         matches!(self, Self::Fletcher32)
     }
 
-    fn of(self, bytes: &[u8]) -> u32 {
+    fn compute(self, bytes: &[u8]) -> u32 {
         match self {
             Self::Crc32 => crc32fast::hash(bytes),
             Self::Adler32 => adler32(bytes),
@@ -230,7 +217,7 @@ impl BytesCodec {
                     let split = encoded.split_first_chunk::<CHECKSUM_BYTES>();
                     split.map(|(checksum, bytes)| (bytes, checksum)).ok_or_else(short)?
                 };
-                if kind.of(bytes) != u32::from_le_bytes(*checksum) {
+                if kind.compute(bytes) != u32::from_le_bytes(*checksum) {
                     return Err(CodecError::InvalidChecksum);
                 }
                 Ok(bytes.to_vec())
@@ -421,17 +408,17 @@ fn running<T: Copy, const N: usize>(
 
 /// The integer in the bytes of an element, of which only the lowest 64 bits are kept.
 fn integer_of(element: ElementType, bytes: &[u8]) -> i64 {
-    fn of<T: bytemuck::AnyBitPattern + Into<i64>>(bytes: &[u8]) -> i64 {
+    fn read<T: bytemuck::AnyBitPattern + Into<i64>>(bytes: &[u8]) -> i64 {
         bytemuck::try_pod_read_unaligned::<T>(bytes).map_or(0, Into::into)
     }
     match element {
-        ElementType::I8 => of::<i8>(bytes),
-        ElementType::I16 => of::<i16>(bytes),
-        ElementType::I32 => of::<i32>(bytes),
-        ElementType::U8 => of::<u8>(bytes),
-        ElementType::U16 => of::<u16>(bytes),
-        ElementType::U32 => of::<u32>(bytes),
-        _ => of::<i64>(bytes),
+        ElementType::I8 => read::<i8>(bytes),
+        ElementType::I16 => read::<i16>(bytes),
+        ElementType::I32 => read::<i32>(bytes),
+        ElementType::U8 => read::<u8>(bytes),
+        ElementType::U16 => read::<u16>(bytes),
+        ElementType::U32 => read::<u32>(bytes),
+        _ => read::<i64>(bytes),
     }
 }
 
@@ -442,8 +429,8 @@ mod tests {
     #[test]
     fn checksums_are_those_of_their_makers() {
         // zlib.crc32, zlib.adler32 and numcodecs.Fletcher32 of Python.
-        assert_eq!(Checksum::Crc32.of(b"123456789"), 0xcbf4_3926);
-        assert_eq!(Checksum::Adler32.of(b"Wikipedia"), 0x11e6_0398);
+        assert_eq!(Checksum::Crc32.compute(b"123456789"), 0xcbf4_3926);
+        assert_eq!(Checksum::Adler32.compute(b"Wikipedia"), 0x11e6_0398);
         let odd = [0xff; 2001];
         assert_eq!([fletcher32(b"123456789"), fletcher32(&odd)], [0x09df_09d5, 0xff00_ff00]);
         assert_eq!(adler32(&[0xff; 10_000]), 0xb623_eb2b);

@@ -12,7 +12,7 @@ use crate::block::ArrayBlock;
 use crate::chunk_task::{Worker, tasks};
 use crate::chunks::Chunks;
 use crate::coordinate_arrays::CoordinateArrays;
-use crate::coordinates::SkippedCoordinates;
+use crate::coordinates::{Coordinates, SkippedCoordinates};
 use crate::element::ElementType;
 use crate::error::Error;
 use crate::read;
@@ -94,6 +94,18 @@ impl ArraySamples {
     /// variable of that name.
     pub fn sample_shape(&self, variable: &str) -> Option<Vec<usize>> {
         self.variables.iter().find(|of| of.name == variable).map(OpenVariable::sample_shape)
+    }
+
+    /// The names of the dimensions of [`sample_shape`](Self::sample_shape): `step` if there are
+    /// several, then those of the array; empty where the array has no names.
+    pub fn sample_dimensions(&self, variable: &str) -> Option<Vec<&str>> {
+        self.variables.iter().find(|of| of.name == variable).map(OpenVariable::sample_dimensions)
+    }
+
+    /// The coordinates of the selected indices of a variable's dimension, which is not the first.
+    /// `None` if there is no such variable or dimension, or it has no coordinates.
+    pub fn coordinates(&self, variable: &str, dimension: &str) -> Option<&Coordinates> {
+        self.variables.iter().find(|of| of.name == variable)?.coordinates_of(dimension)
     }
 
     /// The arrays that have a dimension's name and were not read as its coordinates: they are not
@@ -201,8 +213,8 @@ impl ArraySamples {
                 let start = idx * one_read * sample_bytes;
                 let places = &mut into[start..start + these.len() * sample_bytes];
                 let steps = these.iter().flat_map(|sample| self.window.steps_of(variable, *sample));
-                let of = (&variable.chunks, &variable.convert);
-                all.extend(tasks(of, &steps.collect::<Vec<u64>>(), places));
+                let source = (&variable.chunks, &variable.convert);
+                all.extend(tasks(source, &steps.collect::<Vec<u64>>(), places));
             }
             stats += read::run(&*self.storage, all, (&mut scratch.0, self.threads), stop)?;
         }

@@ -24,7 +24,7 @@ impl Store {
     /// The store whose root is the array at `path`. zarrs refuses names that begin with `__`, as
     /// groups of AnnData have, so no path of ours is one of its nodes.
     pub(crate) fn of_array(storage: &Arc<dyn Storage>, path: &str) -> Arc<Self> {
-        Arc::new(Self { storage: Subfolder::of(Arc::clone(storage), path) })
+        Arc::new(Self { storage: Subfolder::open(Arc::clone(storage), path) })
     }
 
     /// Reads a range of a file's bytes; `None` if the file does not exist.

@@ -75,10 +75,14 @@ impl OpenVariable {
             None => (None, [].as_slice()),
         };
         let lens = array.shape().iter().skip(1);
-        let cut = others.iter().zip(&selected).zip(lens).map(|((of, indices), len)| {
-            let of = of.as_ref()?;
+        let cut = others.iter().zip(&selected).zip(lens).map(|((found, indices), len)| {
+            let coordinates = found.as_ref()?;
             let is_whole = indices.len() == *len;
-            Some(if is_whole { Arc::clone(of) } else { Arc::new(of.pick(indices.iter())) })
+            Some(if is_whole {
+                Arc::clone(coordinates)
+            } else {
+                Arc::new(coordinates.pick(indices.iter()))
+            })
         });
         let coordinates = cut.collect();
         let packing = (!spec.as_stored).then(|| packing(&opened, &path)).transpose()?;
@@ -153,6 +157,21 @@ impl OpenVariable {
     pub(crate) fn sample_shape(&self) -> Vec<usize> {
         let steps = (self.steps.len() != 1).then_some(self.steps.len());
         steps.into_iter().chain(self.chunks.geometry.row_shape.iter().copied()).collect()
+    }
+
+    /// The names of the dimensions of [`sample_shape`](Self::sample_shape).
+    pub(crate) fn sample_dimensions(&self) -> Vec<&str> {
+        let steps = (self.steps.len() != 1).then_some("step");
+        let row = self.dimensions.iter().skip(1).map(String::as_str);
+        steps.into_iter().chain(row).collect()
+    }
+
+    /// The coordinates of the selected indices of a dimension that is not the first.
+    pub(crate) fn coordinates_of(&self, dimension: &str) -> Option<&Coordinates> {
+        let names = self.dimensions.iter().skip(1);
+        let mut pairs = names.zip(&self.coordinates);
+        let (_, coordinates) = pairs.find(|(name, _)| *name == dimension)?;
+        coordinates.as_deref()
     }
 
     /// Bytes of a sample.

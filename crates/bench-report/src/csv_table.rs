@@ -138,10 +138,10 @@ mod tests {
         let mut reader = csv::Reader::from_reader(bytes.as_slice());
         let header = reader.headers().unwrap().clone();
         let row = reader.records().next().unwrap().unwrap();
-        let of = |name: &str| &row[header.iter().position(|column| column == name).unwrap()];
-        assert_eq!(of("chunk_method"), "a,\"b\"\nc");
-        assert_eq!(of("obs_filter"), "tissue == \"lung\"");
-        assert_eq!(of("memory_limit"), "4096");
-        assert_eq!(of("samples_per_sec"), speed);
+        let cell = |name: &str| &row[header.iter().position(|column| column == name).unwrap()];
+        assert_eq!(cell("chunk_method"), "a,\"b\"\nc");
+        assert_eq!(cell("obs_filter"), "tissue == \"lung\"");
+        assert_eq!(cell("memory_limit"), "4096");
+        assert_eq!(cell("samples_per_sec"), speed);
     }
 }

@@ -82,13 +82,15 @@ pub struct LinkSummary {
 
 impl LinkSummary {
     /// Summarizes epochs; `None` if none was read over a link.
-    pub fn of(epochs: &[&EpochRecord]) -> Option<Self> {
+    pub fn from_epochs(epochs: &[&EpochRecord]) -> Option<Self> {
         epochs.iter().find(|epoch| epoch.measured.link_requests.is_some())?;
         let spread = |figure: fn(&EpochRecord) -> Option<f64>| {
-            Spread::of(epochs.iter().filter_map(|epoch| figure(epoch)))
+            Spread::from_values(epochs.iter().filter_map(|epoch| figure(epoch)))
         };
         let count = |figure: fn(&EpochRecord) -> Option<u64>| {
-            Spread::of(epochs.iter().filter_map(|epoch| figure(epoch)).map(|count| count as f64))
+            Spread::from_values(
+                epochs.iter().filter_map(|epoch| figure(epoch)).map(|count| count as f64),
+            )
         };
         Some(Self {
             requests: count(|epoch| epoch.measured.link_requests),

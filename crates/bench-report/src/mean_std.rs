@@ -11,7 +11,7 @@ pub struct MeanStd {
 
 impl MeanStd {
     /// Mean and standard deviation of `values`; `None` if there are none.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    pub fn from_values(values: &[f64]) -> Option<Self> {
         if values.is_empty() {
             return None;
         }
@@ -43,13 +43,13 @@ mod tests {
 
     #[test]
     fn one_repetition_has_no_deviation() {
-        assert_eq!(MeanStd::of(&[2.5]), Some(MeanStd { mean: 2.5, std: None }));
-        assert_eq!(MeanStd::of(&[2.5]).unwrap().format(1), "2.5");
-        assert_eq!(MeanStd::of(&[]), None);
-        let both = MeanStd::of(&[1.0, 3.0]).unwrap();
+        assert_eq!(MeanStd::from_values(&[2.5]), Some(MeanStd { mean: 2.5, std: None }));
+        assert_eq!(MeanStd::from_values(&[2.5]).unwrap().format(1), "2.5");
+        assert_eq!(MeanStd::from_values(&[]), None);
+        let both = MeanStd::from_values(&[1.0, 3.0]).unwrap();
         assert_eq!(both, MeanStd { mean: 2.0, std: Some(2.0_f64.sqrt()) });
         assert_eq!(both.scaled(2.0), MeanStd { mean: 4.0, std: Some(2.0 * 2.0_f64.sqrt()) });
-        let published = MeanStd::of(&[24.239, 24.357, 24.249]).unwrap();
+        let published = MeanStd::from_values(&[24.239, 24.357, 24.249]).unwrap();
         assert_eq!(published.format(3), "24.282 ± 0.065");
     }
 }

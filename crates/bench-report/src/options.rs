@@ -32,10 +32,10 @@ impl MarkedPoint {
     /// `None` if there are several loaders, folders or data sets, since the match would be
     /// ambiguous.
     pub(crate) fn find(&self, points: &[PointSummary]) -> Option<usize> {
-        let of = |point: &PointSummary| {
+        let data_of = |point: &PointSummary| {
             (loader(point).to_owned(), point.folder.clone(), point.data.uri.clone())
         };
-        if points.windows(2).any(|pair| of(&pair[0]) != of(&pair[1])) {
+        if points.windows(2).any(|pair| data_of(&pair[0]) != data_of(&pair[1])) {
             return None;
         }
         let fits = |summary: &PointSummary| {

@@ -103,17 +103,17 @@ impl OrderEntropy {
 mod tests {
     use super::*;
 
-    fn of(label: &str, mean: Option<f64>) -> OrderEntropy {
+    fn entropy(label: &str, mean: Option<f64>) -> OrderEntropy {
         OrderEntropy { label: label.to_owned(), mean, ..OrderEntropy::default() }
     }
 
     #[test]
     fn lists_of_any_length_come_back() {
         let lists = [
-            Some(vec![of("cell_type", Some(3.25)), of("tissue", None)]),
+            Some(vec![entropy("cell_type", Some(3.25)), entropy("tissue", None)]),
             Some(vec![]),
             None,
-            Some(vec![of("donor_id", Some(0.0))]),
+            Some(vec![entropy("donor_id", Some(0.0))]),
         ];
         let array = <Vec<OrderEntropy> as Scalar>::to_array(lists.iter().cloned());
         assert_eq!(array.data_type(), &<Vec<OrderEntropy> as Scalar>::data_type());
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn figures_are_named_by_the_label_where_it_is_not_the_first() {
-        let tissue = of("tissue", Some(1.5));
+        let tissue = entropy("tissue", Some(1.5));
         assert_eq!(tissue.figures(true), [("entropy".to_owned(), 1.5)]);
         assert_eq!(tissue.figures(false), [("entropy of tissue, bits".to_owned(), 1.5)]);
     }

@@ -37,7 +37,7 @@ pub(crate) fn render(
     points: &[PointSummary],
     options: &ReportOptions,
 ) -> Result<String, Error> {
-    let data = data::of(sources, points, options)?;
+    let data = data::page_data(sources, points, options)?;
     let json = serde_json::to_string(&data).map_err(|source| Error::PageData { source })?;
     let title = options.title.as_deref().unwrap_or(TITLE);
     Ok(fill(

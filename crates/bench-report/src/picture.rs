@@ -41,7 +41,14 @@ use crate::{
 /// Title of picture, page and README, unless the user gives one.
 pub(crate) const TITLE: &str = "Samples per second against peak memory";
 /// Width and height in picture units.
-pub(crate) const SIZE: (f64, f64) = (1000.0, 600.0);
+pub(crate) const SIZE: Size = Size { width: 1000.0, height: 600.0 };
+
+/// Width and height of a picture, or of a part of it, in units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Size {
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+}
 /// Left, top, right and bottom of the plot.
 const PLOT: [f64; 4] = [86.0, 92.0, 806.0, 536.0];
 
@@ -88,9 +95,9 @@ pub(crate) fn draw(
     options: &ReportOptions,
     convention: Convention,
 ) -> Result<String, Error> {
-    let series = SeriesNames::of(points);
+    let series = SeriesNames::from_points(points);
     let placed = place_all(points, &series, convention);
-    let encoding = Encoding::of(&series, &placed);
+    let encoding = Encoding::from_placed(&series, &placed);
     if series.named_by == NamedBy::Loader && !placed.is_empty() {
         let input = comparison::ComparisonInput { sources, points, options, convention };
         return comparison::draw(&input, &encoding, &placed);

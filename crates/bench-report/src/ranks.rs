@@ -60,8 +60,8 @@ struct Together<'a>(Vec<&'a EpochRecord>);
 
 impl Together<'_> {
     fn elapsed(&self) -> impl Iterator<Item = (u64, f64)> {
-        let of = |row: &&EpochRecord| Some((row.measured.rank?, row.measured.elapsed?));
-        self.0.iter().filter_map(of)
+        let rank_and_secs = |row: &&EpochRecord| Some((row.measured.rank?, row.measured.elapsed?));
+        self.0.iter().filter_map(rank_and_secs)
     }
 
     /// The slowest rank and its seconds.
@@ -104,12 +104,12 @@ fn together<'a>(epochs: &[&'a EpochRecord]) -> Vec<Together<'a>> {
 impl RanksSummary {
     /// Summarizes the successful epochs of a point; `None` if it has no epoch of ranks in which all
     /// of them are there.
-    pub fn of(epochs: &[&EpochRecord]) -> Option<Self> {
+    pub fn from_epochs(epochs: &[&EpochRecord]) -> Option<Self> {
         let together = together(epochs);
         let slowest = together.iter().filter_map(Together::slowest);
         let (slowest_rank, _) = slowest.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
         let spread = |figure: &dyn Fn(&Together<'_>) -> Option<f64>| {
-            Spread::of(together.iter().filter_map(figure))
+            Spread::from_values(together.iter().filter_map(figure))
         };
         let n = together.first().map_or(0, |rows| rows.0.len());
         Some(Self {
@@ -122,7 +122,7 @@ impl RanksSummary {
             slowest_secs: spread(&|rows| rows.slowest().map(|(_, secs)| secs)),
             fastest_secs: spread(&|rows| rows.elapsed().map(|(_, secs)| secs).reduce(f64::min)),
             slowest_rank,
-            ranks: (0..n).map(|rank| RankSummary::of(&together, rank)).collect(),
+            ranks: (0..n).map(|rank| RankSummary::from_rows(&together, rank)).collect(),
         })
     }
 
@@ -139,9 +139,9 @@ impl RanksSummary {
 }
 
 impl RankSummary {
-    fn of(together: &[Together<'_>], rank: usize) -> Self {
+    fn from_rows(together: &[Together<'_>], rank: usize) -> Self {
         let spread = |figure: fn(&EpochRecord) -> Option<f64>| {
-            Spread::of(together.iter().filter_map(|rows| figure(rows.0[rank])))
+            Spread::from_values(together.iter().filter_map(|rows| figure(rows.0[rank])))
         };
         let first = together.first().map(|rows| rows.0[rank].host.hostname.clone());
         Self {

@@ -64,12 +64,12 @@ fn row(summary: &PointSummary, ranks: &RanksSummary) -> [String; RANKS_HEADER.le
 
 /// One row per rank of each point with ranks under [`RANK_HEADER`], medians over its epochs.
 pub fn rank_rows(points: &[PointSummary]) -> Vec<[String; RANK_HEADER.len()]> {
-    let of = |summary: &PointSummary| -> Vec<[String; RANK_HEADER.len()]> {
+    let rank_rows = |summary: &PointSummary| -> Vec<[String; RANK_HEADER.len()]> {
         let world_size = summary.point.world_size.unwrap_or(1);
         let ranks = summary.ranks.iter().flat_map(|ranks| &ranks.ranks);
         ranks.map(|rank| rank_row(world_size, rank)).collect()
     };
-    points.iter().flat_map(of).collect()
+    points.iter().flat_map(rank_rows).collect()
 }
 
 fn rank_row(world_size: u64, rank: &RankSummary) -> [String; RANK_HEADER.len()] {

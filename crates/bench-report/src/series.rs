@@ -40,7 +40,7 @@ pub(crate) struct SeriesNames {
 }
 
 impl SeriesNames {
-    pub(crate) fn of(points: &[PointSummary]) -> Self {
+    pub(crate) fn from_points(points: &[PointSummary]) -> Self {
         let named_by = named_by(points);
         let data = data_names(points);
         // Words that distinguish points with the same name so far.

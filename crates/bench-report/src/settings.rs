@@ -63,12 +63,6 @@ impl Settings {
         }
     }
 
-    /// These settings and a number, unless it is the `usual` one, which rows leave out.
-    #[must_use]
-    pub fn with_unless(self, name: &str, value: u64, usual: u64) -> Self {
-        self.with_some(name, Some(value).filter(|value| *value != usual))
-    }
-
     /// These settings and a number of bytes, if there is one.
     #[must_use]
     pub fn with_bytes(self, name: &str, bytes: Option<u64>) -> Self {

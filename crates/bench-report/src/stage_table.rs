@@ -36,7 +36,7 @@ pub fn stage_rows(points: &[PointSummary]) -> Vec<[String; STAGE_HEADER.len()]> 
 
 fn row(summary: &PointSummary) -> [String; STAGE_HEADER.len()] {
     let point = &summary.point;
-    let of = |idx: usize| {
+    let cell = |idx: usize| {
         let stage = summary.stages.get(idx);
         let [wall, cpu] = [stage.and_then(|one| one.wall_secs), stage.and_then(|one| one.cpu_secs)];
         if wall.is_none() && cpu.is_none() {
@@ -48,12 +48,12 @@ fn row(summary: &PointSummary) -> [String; STAGE_HEADER.len()] {
     [
         point.chunk_method.clone(),
         format!("{} × {}", grouped(point.chunks_per_block), grouped(point.chunk_size)),
-        of(0),
-        of(1),
-        of(2),
-        of(3),
-        of(4),
-        of(5),
+        cell(0),
+        cell(1),
+        cell(2),
+        cell(3),
+        cell(4),
+        cell(5),
         seconds(summary.other_cpu_secs),
         median(summary.busy_share, 100.0, 0),
         format!("{}, {}", median(batches, 1.0, 1), median(blocks, 1.0, 1)),

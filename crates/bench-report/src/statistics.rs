@@ -19,7 +19,7 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of `values`; `None` if there are none. NaN is left out.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().filter(|value| !value.is_nan()).collect();
         sorted.sort_by(f64::total_cmp);
         let (&min, &max) = (sorted.first()?, sorted.last()?);
@@ -32,8 +32,13 @@ impl Spread {
 
     /// `4.00 (3.50 to 5.25)`: the median, and the range.
     pub fn format(&self, digits: usize) -> String {
-        let Self { median, min, max, .. } = self;
-        format!("{median:.digits$} ({min:.digits$} to {max:.digits$})")
+        self.format_by(|value| format!("{value:.digits$}"))
+    }
+
+    /// The same, with numbers as `number` writes them.
+    pub fn format_by(&self, number: impl Fn(f64) -> String) -> String {
+        let [median, min, max] = [self.median, self.min, self.max].map(number);
+        format!("{median} ({min} to {max})")
     }
 
     /// The same measurements multiplied by `factor`, which must not be negative.
@@ -102,8 +107,8 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_left_out() {
-        assert_eq!(Spread::of([f64::NAN]), None);
-        let spread = Spread::of([3.0, f64::NAN, 1.0, 10.0]).unwrap();
+        assert_eq!(Spread::from_values([f64::NAN]), None);
+        let spread = Spread::from_values([3.0, f64::NAN, 1.0, 10.0]).unwrap();
         let expected =
             Spread { median: 3.0, min: 1.0, max: 10.0, median_absolute_deviation: 2.0, n: 3 };
         assert_eq!(spread, expected);
@@ -113,7 +118,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_spread_equals_the_naive_one(values in prop::collection::vec(-1e6_f64..1e6, 1..40)) {
-            let spread = Spread::of(values.iter().copied()).unwrap();
+            let spread = Spread::from_values(values.iter().copied()).unwrap();
             let median = naive_median(&values);
             let distances: Vec<f64> = values.iter().map(|value| (value - median).abs()).collect();
             let close = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0);

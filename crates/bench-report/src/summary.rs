@@ -116,7 +116,7 @@ pub(crate) fn group(records: &[EpochRecord]) -> Vec<Vec<&EpochRecord>> {
     let hosts = hosts_of_ranks(records);
     let mut groups: Vec<(PointKey, Vec<&EpochRecord>)> = Vec::new();
     for record in records {
-        let key = PointKey::of(record, &hosts);
+        let key = PointKey::from_record(record, &hosts);
         match groups.iter_mut().find(|(known, _)| *known == key) {
             Some((_, epochs)) => epochs.push(record),
             None => groups.push((key, vec![record])),
@@ -152,7 +152,7 @@ struct PointKey {
 }
 
 impl PointKey {
-    fn of(record: &EpochRecord, hosts_of_ranks: &BTreeMap<&str, String>) -> Self {
+    fn from_record(record: &EpochRecord, hosts_of_ranks: &BTreeMap<&str, String>) -> Self {
         let of_ranks = hosts_of_ranks.get(record.run.run_id.as_str());
         let of_ranks = of_ranks.filter(|_| record.measured.rank.is_some());
         Self {
@@ -168,7 +168,7 @@ fn summarize_point(epochs: &[&EpochRecord]) -> PointSummary {
     let (ok, failed): (Vec<_>, Vec<_>) =
         epochs.iter().copied().partition(|epoch| epoch.measured.status == Status::Ok);
     let spread = |figure: fn(&EpochRecord) -> Option<f64>| {
-        Spread::of(ok.iter().filter_map(|epoch| figure(epoch)))
+        Spread::from_values(ok.iter().filter_map(|epoch| figure(epoch)))
     };
     let failure = failed.last().map(|epoch| {
         let status = epoch.measured.status.name();
@@ -204,8 +204,8 @@ fn summarize_point(epochs: &[&EpochRecord]) -> PointSummary {
         other_cpu_secs: spread(|epoch| {
             Some((epoch.measured.cpu_secs? - epoch.stages.known_cpu_secs()?).max(0.0))
         }),
-        link: LinkSummary::of(&ok),
-        ranks: RanksSummary::of(&ok),
+        link: LinkSummary::from_epochs(&ok),
+        ranks: RanksSummary::from_epochs(&ok),
         order_entropy: summarize_entropy(&ok),
     }
 }
@@ -217,15 +217,15 @@ fn hostnames(epochs: &[&EpochRecord]) -> String {
 }
 
 fn summarize_stages(epochs: &[&EpochRecord]) -> Vec<StageSummary> {
-    let of = |idx: usize, stage| {
+    let stage_summary = |idx: usize, stage| {
         let each = || epochs.iter().map(|epoch| epoch.stages.by_stage()[idx]);
         StageSummary {
             stage,
-            wall_secs: Spread::of(each().filter_map(|(wall, _)| wall)),
-            cpu_secs: Spread::of(each().filter_map(|(_, cpu)| cpu)),
+            wall_secs: Spread::from_values(each().filter_map(|(wall, _)| wall)),
+            cpu_secs: Spread::from_values(each().filter_map(|(_, cpu)| cpu)),
         }
     };
-    STAGES.into_iter().enumerate().map(|(idx, stage)| of(idx, stage)).collect()
+    STAGES.into_iter().enumerate().map(|(idx, stage)| stage_summary(idx, stage)).collect()
 }
 
 fn summarize_entropy(epochs: &[&EpochRecord]) -> Vec<EntropySummary> {
@@ -233,7 +233,7 @@ fn summarize_entropy(epochs: &[&EpochRecord]) -> Vec<EntropySummary> {
     let summary = |label: &String| {
         let spread = |figure: fn(&OrderEntropy) -> Option<f64>| {
             let all = epochs.iter().flat_map(|epoch| &epoch.measured.order_entropy);
-            Spread::of(all.filter(|one| one.label == *label).filter_map(figure))
+            Spread::from_values(all.filter(|one| one.label == *label).filter_map(figure))
         };
         EntropySummary {
             label: label.clone(),

@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_range_that_is_none_to_the_eye_is_left_out() {
-        let spread = |max| Spread::of([1.0, max]);
+        let spread = |max| Spread::from_values([1.0, max]);
         assert_eq!(figure(spread(1.001), 1.0, 2), "1.00");
         assert_eq!(figure(spread(1.5), 1.0, 1), "1.2 (1.0–1.5)");
         assert_eq!(figure(None, 1.0, 1), "–");

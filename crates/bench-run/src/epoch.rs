@@ -101,7 +101,7 @@ pub fn enter_engine(record: &mut EpochRecord, epochs: &[EpochStats]) {
 }
 
 /// Enters the times of reading, decoding and waiting.
-pub fn enter_stages(record: &mut StageTimes, engine: &pipeline::StageTimes) {
+fn enter_stages(record: &mut StageTimes, engine: &pipeline::StageTimes) {
     record.read_wall_secs = Some(engine.read.wall_secs);
     record.read_cpu_secs = engine.read.cpu_secs;
     record.decode_wall_secs = engine.decode.map(|decode| decode.wall_secs);

@@ -66,14 +66,11 @@ pub use data_files::{DataFile, data_files, folder_bytes};
 pub use digest::{digest, digest_of_program};
 pub use display::Display;
 pub use engine_point::{changed, delivered_rows, engine_point};
-pub use epoch::{
-    ConsumedBatch, ConsumedEpoch, EpochMeter, consume_epoch, enter_engine, enter_stages,
-};
+pub use epoch::{ConsumedBatch, ConsumedEpoch, EpochMeter, consume_epoch, enter_engine};
 pub use flags::{key_value, pairs};
 pub use interrupt::{EXIT_CODE as INTERRUPTED_EXIT_CODE, watch as watch_interrupts};
 pub use limits::{
-    BucketCount, Holder, IoLimit, KernelLimit, LimitBy, LimitMeter, MemoryLimit, Rate, Version,
-    format_rate,
+    Holder, IoLimit, KernelLimit, LimitBy, LimitMeter, MemoryLimit, Rate, Version, format_rate,
 };
 pub use link::LinkCounts;
 pub use made_data::{

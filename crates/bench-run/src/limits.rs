@@ -11,4 +11,4 @@ pub use io::{Holder, IoLimit, LimitBy, Rate, format_rate};
 pub use kernel_io::KernelLimit;
 pub(crate) use memory::LimitedProcess;
 pub use memory::MemoryLimit;
-pub use meter::{BucketCount, LimitMeter};
+pub use meter::LimitMeter;

@@ -29,7 +29,7 @@ impl<'a> Side<'a> {
         name: impl Into<String>,
         records: impl IntoIterator<Item = &'a EpochRecord>,
     ) -> Self {
-        Self { name: name.into(), rounds: Rounds::of(records) }
+        Self { name: name.into(), rounds: Rounds::from_records(records) }
     }
 
     /// Its name.

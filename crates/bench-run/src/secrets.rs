@@ -37,7 +37,7 @@ pub struct Secrets {
 impl Secrets {
     /// Collects the secrets in an address and in settings; `known` are secrets of the environment.
     /// Ids of keys and tokens count: a store's error messages repeat them.
-    pub fn of(address: &str, settings: &BTreeMap<String, String>, known: Vec<String>) -> Self {
+    pub fn in_task(address: &str, settings: &BTreeMap<String, String>, known: Vec<String>) -> Self {
         let settings = settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         Self::with([address], settings, known)
     }
@@ -62,10 +62,10 @@ impl Secrets {
         mut words: Vec<String>,
     ) -> Self {
         let mut possible = Vec::new();
-        let mut found: Vec<_> = addresses.into_iter().map(Credentials::of).collect();
+        let mut found: Vec<_> = addresses.into_iter().map(Credentials::find).collect();
         for (key, value) in settings {
             if settings::is_recorded(key) {
-                found.push(Credentials::of(value));
+                found.push(Credentials::find(value));
             } else if settings::looks_secret(key) {
                 words.push(value.to_owned());
             } else {
@@ -145,7 +145,7 @@ mod tests {
     fn no_message_has_a_secret_of_its_order() {
         let config = CONFIG.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
         let address = "s3://ada:pass%20word@bucket/x?X-Amz-Signature=00ff00ff00ff";
-        let secrets = Secrets::of(address, &config, Vec::new());
+        let secrets = Secrets::in_task(address, &config, Vec::new());
         for (message, expect) in [
             ("cannot decrypt by 0123456789abcdef", "cannot decrypt by ***"),
             ("x-tenant: tenant-of-lab is refused", "x-tenant: *** is refused"),

@@ -188,10 +188,10 @@ impl Launcher {
                 Err(_) => Err(ShardError::Variable { variable: name, value }),
             },
         };
-        let of = |name: Option<&'static str>| name.map_or(Ok(None), number);
+        let variable = |name: Option<&'static str>| name.map_or(Ok(None), number);
         let count = match count {
             Some(count) => count,
-            None => of(self.count)?.ok_or(ShardError::NoCount { variable: self.index })?,
+            None => variable(self.count)?.ok_or(ShardError::NoCount { variable: self.index })?,
         };
         let index = number(self.index)?.unwrap_or(0);
         Shard::new(index, count, Some(self.index)).map(Some)
@@ -229,7 +229,7 @@ mod tests {
 
     use super::*;
 
-    fn of(flag: Option<&str>, variables: &[(&str, &str)]) -> Result<String, String> {
+    fn resolved(flag: Option<&str>, variables: &[(&str, &str)]) -> Result<String, String> {
         let variables: BTreeMap<&str, &str> = variables.iter().copied().collect();
         let flag = flag.map(ShardFlag::from_str).transpose().map_err(|error| error.to_string())?;
         Shard::with_variables(flag, |name| variables.get(name).map(|value| (*value).to_owned()))
@@ -265,7 +265,7 @@ mod tests {
             (Some("1"), &[], "\"1\" is not a part of a grid"),
             (Some("-1/4"), &[], "\"-1/4\" is not a part of a grid"),
         ] {
-            let found = of(flag, variables).unwrap_or_else(|error| error);
+            let found = resolved(flag, variables).unwrap_or_else(|error| error);
             assert!(found.contains(expected), "{flag:?} {variables:?}: {found}");
         }
     }

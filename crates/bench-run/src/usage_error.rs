@@ -13,7 +13,7 @@ impl UsageError {
     }
 
     /// Makes a usage error from any error, with its causes.
-    pub fn of(error: &anyhow::Error) -> Self {
+    pub fn from_error(error: &anyhow::Error) -> Self {
         Self(format!("{error:#}"))
     }
 }

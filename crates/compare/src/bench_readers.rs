@@ -153,14 +153,7 @@ impl Compared {
                 0 => grouped(value.round() as u64),
                 _ => format!("{value:.digits$}"),
             };
-            Spread::of(values).map_or_else(String::new, |spread| {
-                format!(
-                    "{} ({} to {})",
-                    number(spread.median),
-                    number(spread.min),
-                    number(spread.max)
-                )
-            })
+            Spread::from_values(values).map_or_else(String::new, |spread| spread.format_by(number))
         };
         let megabytes = |bytes: u64| format!("{:.1}", bytes as f64 / 1e6);
         vec![

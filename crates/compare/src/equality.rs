@@ -138,13 +138,13 @@ mod tests {
 
     #[test]
     fn a_cell_without_values_counts() {
-        let of = |cell| {
+        let with_cell = |cell| {
             let mut tally = tally(&[(1, 2, 3.0)]);
             tally.add_cell(cell);
             tally
         };
-        same(("a", &of(5)), ("b", &of(5))).unwrap();
-        let error = same(("a", &of(5)), ("b", &of(6))).unwrap_err();
+        same(("a", &with_cell(5)), ("b", &with_cell(5))).unwrap();
+        let error = same(("a", &with_cell(5)), ("b", &with_cell(6))).unwrap_err();
         assert!(error.contains("other places"), "{error}");
     }
 

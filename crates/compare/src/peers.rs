@@ -271,7 +271,7 @@ fn jobs(
     session: &Session,
     servers: Option<&mut LinkServers>,
 ) -> anyhow::Result<Vec<WorkJob>> {
-    let mut all = args.data.data().map_err(|error| UsageError::of(&error))?;
+    let mut all = args.data.data().map_err(|error| UsageError::from_error(&error))?;
     if let Some(servers) = servers {
         all = all.over(servers)?;
     }

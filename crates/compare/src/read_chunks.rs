@@ -112,7 +112,7 @@ fn python(args: &ReadChunksArgs, ways: &[Way]) -> anyhow::Result<Option<(PathBuf
 }
 
 fn data(args: &ReadChunksArgs) -> anyhow::Result<Data> {
-    let mut data = args.data.data().map_err(|error| UsageError::of(&error))?;
+    let mut data = args.data.data().map_err(|error| UsageError::from_error(&error))?;
     let sizes = [
         ("soma.init_buffer_bytes", args.soma_buffer_size),
         ("py.init_buffer_bytes", args.py_buffer_size),

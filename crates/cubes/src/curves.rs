@@ -19,7 +19,7 @@ pub(crate) struct Curve {
 
 impl Curve {
     /// The curve of repetitions, each the samples of its epochs. `None` if there are no samples.
-    pub(crate) fn of(repetitions: &[Vec<&[f64]>]) -> Option<Self> {
+    pub(crate) fn from_repetitions(repetitions: &[Vec<&[f64]>]) -> Option<Self> {
         let of_repetition = |epochs: &Vec<&[f64]>| {
             let smooth = epochs.iter().map(|samples| moving_mean(samples, WINDOW)).collect();
             Some(columns(&stretched(smooth)?).map(|column| mean_of(&column)).collect())
@@ -100,7 +100,7 @@ mod tests {
             &[0.5, 0.5, 0.5, 1.0, 1.0, 0.5],
             &[0.0, 0.0, 1.0, 1.0, 1.0, 1.0],
         ];
-        let curve = Curve::of(&[epochs[..2].to_vec(), epochs[2..].to_vec()]).unwrap();
+        let curve = Curve::from_repetitions(&[epochs[..2].to_vec(), epochs[2..].to_vec()]).unwrap();
         assert!(close(&curve.mean, &[0.7, 0.8, 0.875]), "{curve:?}");
         assert!(close(&curve.std, &[0.05, 0.1, 0.125]), "{curve:?}");
     }
@@ -108,10 +108,14 @@ mod tests {
     #[test]
     fn epochs_without_samples_are_left_out() {
         let long: &[f64] = &[1.0; 9];
-        let curve = Curve::of(&[vec![&[1.0, 0.0][..], long], vec![&[][..]]]).unwrap();
+        let curve = Curve::from_repetitions(&[vec![&[1.0, 0.0][..], long], vec![&[][..]]]).unwrap();
         assert_eq!(curve, Curve { mean: vec![1.0; 5], std: vec![0.0; 5] });
-        assert_eq!(Curve::of(&[vec![&[1.0; 4][..]]]), None, "four samples have no mean of five");
-        assert_eq!(Curve::of(&[]), None);
+        assert_eq!(
+            Curve::from_repetitions(&[vec![&[1.0; 4][..]]]),
+            None,
+            "four samples have no mean of five"
+        );
+        assert_eq!(Curve::from_repetitions(&[]), None);
     }
 
     /// The value at `place` by its definition: the line between the two neighbors.

@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn errors_are_formatted() {
-        let precision = Precision::of(&[1.0, 3.0e-7], &[f16::ONE, f16::from_bits(5)]);
+        let precision = Precision::measure(&[1.0, 3.0e-7], &[f16::ONE, f16::from_bits(5)]);
         let text = format_precision(&precision);
         assert!(text.starts_with("error of f16: mean 9.8"), "{text}");
         assert!(text.contains("e-10, largest 1.98e-9, mean relative 3.2"), "{text}");

@@ -208,7 +208,7 @@ impl<'a> CubeWriter<'a> {
         }
         let mut halves = std::mem::take(&mut self.halves);
         reserved(&mut halves, cube.len(), "a cube of 16 bits")?.convert_from_f32_slice(cube);
-        let precision = Precision::of(cube, &halves);
+        let precision = Precision::measure(cube, &halves);
         if !precision.largest.is_finite() {
             return Err(Error::bad_file(image.path, "it has a value that exceeds 16 bits, 65,504"));
         }

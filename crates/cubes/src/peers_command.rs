@@ -159,8 +159,8 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         floors: Vec::new(),
         repetitions: args.repetitions,
     };
-    let of = (comparison.n_runs(), "runs");
-    let mut measuring = cubes.begin(&args.data, &[args.form], of, arguments)?;
+    let total = (comparison.n_runs(), "runs");
+    let mut measuring = cubes.begin(&args.data, &[args.form], total, arguments)?;
     comparison.run(&mut measuring)
 }
 

@@ -19,7 +19,7 @@ pub struct Precision {
 
 impl Precision {
     /// Compares values with what they became. Those that are not finite have no error.
-    pub(crate) fn of(values: &[f32], stored: &[f16]) -> Self {
+    pub(crate) fn measure(values: &[f32], stored: &[f16]) -> Self {
         let mut precision = Self::default();
         for (value, stored) in values.iter().zip(stored).filter(|(value, _)| value.is_finite()) {
             let error = f64::from((stored.to_f32() - value).abs());
@@ -70,12 +70,12 @@ mod tests {
     fn errors_of_two_parts_add_up() {
         let values = [0.0, 0.01, -3.000_1, 65_000.0];
         let stored = values.map(f16::from_f32);
-        let all = Precision::of(&values, &stored);
-        let mut parts = Precision::of(&values[..1], &stored[..1]);
-        parts.add(&Precision::of(&values[1..], &stored[1..]));
+        let all = Precision::measure(&values, &stored);
+        let mut parts = Precision::measure(&values[..1], &stored[..1]);
+        parts.add(&Precision::measure(&values[1..], &stored[1..]));
         assert_eq!(parts, all);
         assert_eq!(all.n_values, 4);
-        let infinite = Precision::of(&[f32::INFINITY, 70_000.0], &[f16::INFINITY; 2]);
+        let infinite = Precision::measure(&[f32::INFINITY, 70_000.0], &[f16::INFINITY; 2]);
         assert_eq!((infinite.n_values, infinite.largest), (1, f64::INFINITY));
         // 65,000 lies between 64,992 and 65,024.
         assert_eq!(all.largest, 8.0);

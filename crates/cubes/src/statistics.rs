@@ -17,7 +17,7 @@ mod tests {
     fn published_deviations_follow_from_the_published_repetitions() {
         for row in PUBLISHED {
             for (secs, std, repetitions) in row.durations() {
-                let found = MeanStd::of(&repetitions).unwrap();
+                let found = MeanStd::from_values(&repetitions).unwrap();
                 // Repetitions are published to three digits.
                 assert!((found.mean - secs).abs() < 0.0011, "{row:?}");
                 assert!((found.std.unwrap() - std).abs() < 0.0015, "{row:?}: {found:?}");

@@ -41,7 +41,7 @@ pub(crate) struct Summary<'a> {
 
 impl<'a> Summary<'a> {
     /// Summarizes the records of point `idx`, without the first `warmup` epochs of each repetition.
-    pub(crate) fn of(
+    pub(crate) fn from_records(
         (idx, point): (usize, &'a Point),
         records: &[MeasuredEpoch],
         warmup: u64,
@@ -53,7 +53,7 @@ impl<'a> Summary<'a> {
             .filter(|of| of.record.measured.status == Status::Ok)
             .filter(|of| of.record.measured.epoch.is_some_and(|epoch| warmup <= epoch))
             .collect();
-        let repetitions = Rounds::of(timed.iter().map(|of| &of.record));
+        let repetitions = Rounds::from_records(timed.iter().map(|of| &of.record));
         let over = |figure: &dyn Fn(&Measured) -> Option<f64>| {
             repetitions.mean_std(&|record| figure(&record.measured))
         };
@@ -80,7 +80,7 @@ impl<'a> Summary<'a> {
             pinned_bytes: over(&|of| of.pinned_bytes.map(|bytes| bytes as f64)),
             bytes_read: over(&|of| of.bytes_read.map(|bytes| bytes as f64)),
             n_cubes: over(&|of| of.n_rows.map(|n| n as f64)),
-            curve: Curve::of(&busy),
+            curve: Curve::from_repetitions(&busy),
             cache: caches.join(", "),
             failure: failed.map(|of| {
                 let Measured { status, message, .. } = &of.record.measured;
@@ -103,7 +103,11 @@ pub(crate) struct FloorSecs {
 
 impl FloorSecs {
     /// The floors of a point, from the floors' records and the point's own counts.
-    pub(crate) fn of(summary: &Summary<'_>, records: &[MeasuredEpoch], n_cores: usize) -> Self {
+    pub(crate) fn estimate(
+        summary: &Summary<'_>,
+        records: &[MeasuredEpoch],
+        n_cores: usize,
+    ) -> Self {
         let point = summary.point;
         let form = point.settings.form.name();
         let floor = |name: &str| {
@@ -191,8 +195,8 @@ mod tests {
                 .into();
         records.push(MeasuredEpoch { point: Some(2), ..epoch(0, 1, 1000.0) });
         let point = point_for_tests(Strategy::Fp16);
-        let summary = Summary::of((3, &point), &records, 1);
-        assert_eq!(summary.secs.unwrap(), MeanStd::of(&[3.0, 5.0]).unwrap());
+        let summary = Summary::from_records((3, &point), &records, 1);
+        assert_eq!(summary.secs.unwrap(), MeanStd::from_values(&[3.0, 5.0]).unwrap());
         assert_eq!(summary.cpu_secs_per_cube.unwrap().mean, 0.5);
         assert_eq!(summary.core_load.unwrap().mean, 0.75);
         assert_eq!(summary.curve.as_ref().unwrap().mean, [0.5, 0.5]);
@@ -205,7 +209,7 @@ mod tests {
         failed.record.measured = Measured::failed(Status::Oom, "killed");
         let point = point_for_tests(Strategy::Fp16);
         let records = [epoch(0, 0, 2.0), failed];
-        let summary = Summary::of((3, &point), &records, 0);
+        let summary = Summary::from_records((3, &point), &records, 0);
         assert_eq!(summary.secs.unwrap(), MeanStd { mean: 2.0, std: None });
         assert_eq!(summary.failure.as_deref(), Some("oom: killed"));
     }
@@ -222,18 +226,18 @@ mod tests {
             DeviceSpec { step_millis: 60.0, full_batch: 6, copy_rate: 1, copies_beside: false };
         let mut point = point_for_tests(Strategy::Fp16);
         point.consumer = Consumer::StandIn(device);
-        let of = |point: &Point, n_cores| {
-            FloorSecs::of(&Summary::of((3, point), &records, 0), &records, n_cores)
+        let floors = |point: &Point, n_cores| {
+            FloorSecs::estimate(&Summary::from_records((3, point), &records, 0), &records, n_cores)
         };
         // Six workers: on two cores, two threads of 3 cubes a second each.
-        let found = of(&point, 2);
+        let found = floors(&point, 2);
         assert_eq!((found.disk, found.decoder), (Some(0.5), Some(2.0)));
         assert!((found.device.unwrap() - 0.12).abs() < 1e-12);
-        assert_eq!(of(&point, 8).decoder, Some(12.0 / 3.0 / 6.0));
+        assert_eq!(floors(&point, 8).decoder, Some(12.0 / 3.0 / 6.0));
         let bytes_per_second = NonZeroU64::new(1_000_000).unwrap();
         point.io_limit = Some(IoLimit { bytes_per_second, by: Holder::Bucket });
-        assert_eq!(of(&point, 2).disk, Some(4.0));
+        assert_eq!(floors(&point, 2).disk, Some(4.0));
         point.settings.form = images::Form::Dat;
-        assert_eq!(of(&point, 2).decoder, None);
+        assert_eq!(floors(&point, 2).decoder, None);
     }
 }

@@ -112,7 +112,7 @@ type NamedSettings = (Strategy, String, Settings);
 impl Changes {
     /// All combinations of the changes, over the strategies. A setting with several values is part
     /// of the name.
-    fn of(&self, strategies: &[Strategy]) -> Vec<NamedSettings> {
+    fn named_settings(&self, strategies: &[Strategy]) -> Vec<NamedSettings> {
         let start = strategies.iter().map(|of| (*of, of.label(), of.settings())).collect();
         let named = varied(start, &self.form, "form", |of, value| of.form = value);
         let named = varied_named(named, &self.augment, "augment", |of, value| of.augment = value);
@@ -267,7 +267,7 @@ impl SweepArgs {
     /// All points, for these limits.
     fn points(&self, limits: &[Option<bench_run::IoLimit>]) -> Vec<Point> {
         let mut points = Vec::new();
-        for (strategy, label, settings) in self.changes.of(&self.strategies) {
+        for (strategy, label, settings) in self.changes.named_settings(&self.strategies) {
             for io_limit in limits {
                 points.push(Point {
                     strategy,
@@ -359,14 +359,14 @@ mod tests {
             mode: vec![Mode::Single, Mode::Collaborative],
             ..Changes::default()
         };
-        let all = changes.of(&[Strategy::RingBuffer, Strategy::EventRing]);
+        let all = changes.named_settings(&[Strategy::RingBuffer, Strategy::EventRing]);
         assert_eq!(all.len(), 8);
         assert!(all.iter().all(|of| of.2.form == Form::Zarr));
         let labels: Vec<&str> = all.iter().map(|of| of.1.as_str()).collect();
         assert_eq!(labels[0], "+ring-buffer, mode single, workers 1");
         assert_eq!(labels[7], "+event-ring, mode collaborative, workers 4");
         assert_eq!((all[7].2.mode, all[7].2.workers), (Mode::Collaborative, 4));
-        let plain = Changes::default().of(&Strategy::ALL);
+        let plain = Changes::default().named_settings(&Strategy::ALL);
         assert!(plain.iter().all(|(strategy, label, settings)| {
             *label == strategy.label() && *settings == strategy.settings()
         }));

@@ -59,8 +59,8 @@ impl<'a> Report<'a> {
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
         let records = &measuring.records;
         let row = |(idx, point)| {
-            let summary = Summary::of((idx, point), records, warmup);
-            let floors = FloorSecs::of(&summary, records, n_cores);
+            let summary = Summary::from_records((idx, point), records, warmup);
+            let floors = FloorSecs::estimate(&summary, records, n_cores);
             Row { summary, floors }
         };
         let rows = points.iter().enumerate().map(row).collect();
@@ -95,17 +95,17 @@ impl<'a> Report<'a> {
     fn factors_at(&self, rate: Option<u64>) -> Option<String> {
         let secs = |row: &Row<'_>| row.summary.secs.map(|secs| secs.mean);
         let at = || self.rows.iter().filter(|row| row.rate() == rate);
-        let of = |strategy: Strategy| {
+        let plain_row = |strategy: Strategy| {
             at().find(|row| row.summary.point.strategy == strategy && row.is_plain())
         };
-        let original = of(Strategy::Original).and_then(secs)?;
+        let original = plain_row(Strategy::Original).and_then(secs)?;
         let best = at().filter(|row| secs(row).is_some()).min_by(|one, other| {
             secs(one).unwrap_or(f64::INFINITY).total_cmp(&secs(other).unwrap_or(f64::INFINITY))
         })?;
         let limit = best
             .limit()
             .map_or_else(|| "without a limit".to_owned(), |limit| format!("at {limit}"));
-        let ring = of(Strategy::RingBuffer).and_then(secs);
+        let ring = plain_row(Strategy::RingBuffer).and_then(secs);
         let ring = ring.map_or_else(String::new, |ring| {
             format!("original / ring-buffer {:.2}, ", original / ring)
         });

@@ -63,7 +63,7 @@ impl AxisIndex {
     /// Makes an index of distinct joinids in any order; the position of each is its index in the
     /// list.
     pub fn list(axis: &'static str, joinids: &[u64]) -> Result<Self, Error> {
-        Self::of(axis, joinids, |idx| idx, joinids.len())
+        Self::build(axis, joinids, |idx| idx, joinids.len())
     }
 
     /// Makes an index of distinct joinids in any order, each with its position below `len`;
@@ -81,10 +81,10 @@ impl AxisIndex {
         if let Some(row_idx) = positions.iter().position(|position| *position as usize >= len) {
             return Err(Error::Column { row_idx, column: positions[row_idx], n_columns: len });
         }
-        Self::of(axis, joinids, |idx| positions[idx] as usize, len)
+        Self::build(axis, joinids, |idx| positions[idx] as usize, len)
     }
 
-    fn of(
+    fn build(
         axis: &'static str,
         joinids: &[u64],
         position_of: impl Fn(usize) -> usize,

@@ -46,7 +46,7 @@ impl Obsm {
         let (to, columns) = (writer.main_measurement(), self.columns());
         let n_written = to.n_obsm_written(name);
         progress(n_written)?;
-        self.matrix.copy((cells, n_written), &columns, memory_bytes, &mut |rows| {
+        self.matrix.copy(cells, n_written, &columns, memory_bytes, &mut |rows| {
             to.write_obsm(name, &rows.row_offsets, &rows.columns, &rows.values)?;
             progress(rows.n_rows() as u64)
         })
@@ -97,7 +97,7 @@ impl Other {
         for layer in &self.layers {
             let n_written = to.n_x_written(&layer.name);
             progress(n_written)?;
-            layer.copy((cells, n_written), &selection(&genes), memory_bytes, &mut |rows| {
+            layer.copy(cells, n_written, &selection(&genes), memory_bytes, &mut |rows| {
                 to.write_x(&layer.name, &rows.row_offsets, &rows.columns, &rows.values)?;
                 progress(rows.n_rows() as u64)
             })?;

@@ -207,15 +207,15 @@ pub(crate) fn texts(
     let failed =
         |source| Error::Arrow { uri: frame.uri().to_owned(), column: column.to_owned(), source };
     let array = batch.column(batch.schema_ref().index_of(column).map_err(failed)?);
-    let of = match array.data_type() {
+    let value_type = match array.data_type() {
         DataType::Dictionary(_, values) => values,
         other => other,
     };
-    if *of != DataType::LargeUtf8 {
+    if *value_type != DataType::LargeUtf8 {
         return Err(Error::NotTexts {
             uri: frame.uri().to_owned(),
             column: column.to_owned(),
-            data_type: of.clone(),
+            data_type: value_type.clone(),
         });
     }
     let texts = arrow_cast::cast(array, &DataType::LargeUtf8).map_err(failed)?;

@@ -63,13 +63,14 @@ impl Matrix {
     /// denser rows is read in smaller parts rather than rejected.
     pub(crate) fn copy(
         &self,
-        (cells, n_skipped): (&RowRanges, u64),
+        cells: &RowRanges,
+        n_skipped: u64,
         columns: &GeneSelection,
         memory_bytes: u64,
         each: &mut dyn FnMut(&CsrBuffers) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let copy = Copy { matrix: self, columns, memory_bytes };
-        copy.rows((cells, n_skipped), each)
+        copy.rows(cells, n_skipped, each)
     }
 
     /// Mean values per row of the chosen columns, if all columns had equally many. A dense matrix
@@ -109,7 +110,8 @@ struct Copy<'a> {
 impl Copy<'_> {
     fn rows(
         &self,
-        (cells, n_skipped): (&RowRanges, u64),
+        cells: &RowRanges,
+        n_skipped: u64,
         each: &mut dyn FnMut(&CsrBuffers) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mean = self.matrix.values_per_row(self.columns)?.max(1);

@@ -11,6 +11,13 @@ use crate::beside::{Obsm, Other};
 use crate::matrix::{FRAME_ROWS, LeastMemory, Matrix, Progress, selection};
 use crate::{Error, SliceSpec};
 
+/// The chosen rows of obs and of var.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    pub(crate) cells: &'a RowRanges,
+    pub(crate) genes: &'a RowRanges,
+}
+
 /// The tables and matrices to copy.
 pub(crate) struct Parts {
     measurement: Measurement,
@@ -51,7 +58,8 @@ impl Parts {
     pub(crate) fn check_memory(
         &self,
         memory_bytes: u64,
-        (n_cells, genes): (u64, &RowRanges),
+        n_cells: u64,
+        genes: &RowRanges,
     ) -> Result<(), Error> {
         let mut needs = Vec::new();
         let columns = selection(genes);
@@ -87,7 +95,8 @@ impl Parts {
     pub(crate) fn experiment(
         &self,
         spec: &SliceSpec,
-        (n_obs, genes): (u64, &RowRanges),
+        n_obs: u64,
+        genes: &RowRanges,
         fragment_values: Option<NonZeroU64>,
     ) -> Result<ExperimentSpec, Error> {
         let columns = selection(genes);
@@ -133,7 +142,7 @@ impl Parts {
     pub(crate) fn write_matrices(
         &self,
         writer: &mut ExperimentWriter,
-        (cells, genes): (&RowRanges, &RowRanges),
+        Rows { cells, genes }: Rows<'_>,
         spec: &SliceSpec,
         progress: &mut Progress<'_>,
     ) -> Result<u64, Error> {
@@ -142,7 +151,7 @@ impl Parts {
         for layer in &self.layers {
             let n_written = writer.main_measurement().n_x_written(&layer.name);
             progress(n_written)?;
-            layer.copy((cells, n_written), &columns, memory_bytes, &mut |rows: &CsrBuffers| {
+            layer.copy(cells, n_written, &columns, memory_bytes, &mut |rows: &CsrBuffers| {
                 writer.write_x(&layer.name, &rows.row_offsets, &rows.columns, &rows.values)?;
                 n_reads += 1;
                 progress(rows.n_rows() as u64)

@@ -12,7 +12,7 @@ use soma_io::{
 
 use crate::cells::{self, DatasetSlice, Wanted};
 use crate::matrix::FRAME_ROWS;
-use crate::parts::Parts;
+use crate::parts::{Parts, Rows};
 use crate::{Error, Genes};
 
 /// The part of an experiment to copy. The default is all of `RNA` with its layer `raw`.
@@ -220,10 +220,10 @@ pub fn slice(
     let n_rows = n_cells * (1 + parts.matrices().count() as u64);
     notify(SliceEvent::Chosen { n_cells, n_genes, reader, n_rows })?;
     // For all matrices, before the first is written.
-    parts.check_memory(spec.memory_bytes, (n_cells, &genes))?;
+    parts.check_memory(spec.memory_bytes, n_cells, &genes)?;
 
     let fragment_values = spec.resumable.filter(|_| task.is_some());
-    let experiment = parts.experiment(spec, (n_cells, &genes), fragment_values)?;
+    let experiment = parts.experiment(spec, n_cells, &genes, fragment_values)?;
     let mut writer = match &task {
         Some(_) if destination.is_local() => {
             ExperimentWriter::resume(destination.uri(), experiment)?
@@ -247,7 +247,8 @@ pub fn slice(
         n_rows += added;
         notify(SliceEvent::Written { n_rows })
     };
-    let n_reads = parts.write_matrices(&mut writer, (cells, &genes), spec, &mut progress)?;
+    let n_reads =
+        parts.write_matrices(&mut writer, Rows { cells, genes: &genes }, spec, &mut progress)?;
     let nnz = writer.main_measurement().nnz();
     writer.finish()?;
     let bytes_on_disk = destination.publish()?;

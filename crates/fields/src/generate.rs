@@ -92,7 +92,7 @@ pub fn generate(
     Ok(GenerateReport {
         n_bytes: spec.fields.n_samples
             * spec.fields.sample_len()
-            * ElementType::of(spec.layout.element).n_bytes,
+            * ElementType::for_element(spec.layout.element).n_bytes,
         bytes_on_disk,
         seconds: started.elapsed().as_secs_f64(),
         leftover,

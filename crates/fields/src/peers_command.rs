@@ -114,8 +114,8 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         floors: vec![own(Strategy::PlainRead.name(), floor)],
         repetitions: args.repetitions,
     };
-    let of = (comparison.n_runs(), "runs");
-    let mut measuring = args.data.begin(&fields, of, HostInfo::gather(), arguments)?;
+    let total = (comparison.n_runs(), "runs");
+    let mut measuring = args.data.begin(&fields, total, HostInfo::gather(), arguments)?;
     comparison.run(&mut measuring)
 }
 

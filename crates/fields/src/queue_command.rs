@@ -83,7 +83,7 @@ struct Drain {
 
 impl Drain {
     /// Reads a record; `predicted` follows when all are read.
-    fn of(record: &EpochRecord, consumer_secs: f64) -> Option<Self> {
+    fn from_record(record: &EpochRecord, consumer_secs: f64) -> Option<Self> {
         let Measured { elapsed, n_batches, batch_ready_blocks: ready, .. } = &record.measured;
         let workers = record.point.settings.number("read_threads").unwrap_or(1);
         let ahead = record.point.settings.number("prefetch_blocks").unwrap_or(0);
@@ -115,11 +115,12 @@ impl Drain {
 /// The drains of all records, with the predictions that follow from them together: the rate of one
 /// worker, and of each number of workers, where their queues were empty.
 fn drains(records: &[&EpochRecord], consumer_secs: f64) -> Vec<Drain> {
-    let all = records.iter().filter_map(|record| Drain::of(record, consumer_secs));
+    let all = records.iter().filter_map(|record| Drain::from_record(record, consumer_secs));
     let mut all: Vec<Drain> = all.collect();
     let rate_of = |all: &[Drain], workers: Option<u64>| {
         let these = all.iter().filter(|drain| workers.is_none_or(|n| drain.workers == n));
-        Spread::of(these.filter_map(|drain| drain.rate)).map(|rates| (rates.median, rates.max))
+        Spread::from_values(these.filter_map(|drain| drain.rate))
+            .map(|rates| (rates.median, rates.max))
     };
     let alone = rate_of(&all, Some(1));
     let most = rate_of(&all, None);
@@ -249,7 +250,7 @@ mod tests {
             ..GridPoint::default()
         };
         let record = EpochRecord { point, measured, ..EpochRecord::default() };
-        let drain = Drain::of(&record, 1.0).unwrap();
+        let drain = Drain::from_record(&record, 1.0).unwrap();
         assert_eq!((drain.workers, drain.queue, drain.measured), (2, 3, Some(7)));
         assert_eq!((drain.rate, drain.by_formula), (Some(0.5), Some(6.0)));
         let all = drains(&[&record], 1.0);

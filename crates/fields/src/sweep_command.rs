@@ -133,7 +133,7 @@ fn rows<'a>(records: &[&'a EpochRecord]) -> Vec<Row<'a>> {
         let same: Vec<&EpochRecord> =
             records.iter().copied().filter(|other| key(other) == of_record).collect();
         let spread = |of: &dyn Fn(&EpochRecord) -> Option<f64>| {
-            Spread::of(same.iter().filter_map(|record| of(record)))
+            Spread::from_values(same.iter().filter_map(|record| of(record)))
         };
         let median = |of: &dyn Fn(&EpochRecord) -> Option<f64>| spread(of).map(|of| of.median);
         rows.push(Row {
@@ -175,10 +175,7 @@ fn table(rows: &[Row<'_>]) -> String {
     };
     let body = rows.iter().map(|row| {
         let point = row.point;
-        let rate = row.rate.map_or_else(
-            || "failed".to_owned(),
-            |rate| format!("{} ({} to {})", whole(rate.median), whole(rate.min), whole(rate.max)),
-        );
+        let rate = row.rate.map_or_else(|| "failed".to_owned(), |rate| rate.format_by(whole));
         let mut cells = vec![
             point.batch_size.to_string(),
             point.settings.get(THREADS).unwrap_or("1").to_owned(),

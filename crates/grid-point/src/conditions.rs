@@ -48,7 +48,7 @@ impl Conditions {
     }
 
     /// Returns the digest of a point; `limit_by` is the way in which its memory is limited.
-    pub fn of(&self, point: &Point, limit_by: Option<&str>) -> anyhow::Result<String> {
+    pub fn digest(&self, point: &Point, limit_by: Option<&str>) -> anyhow::Result<String> {
         let point = Point { n_epochs: 0, ..point.clone() };
         digest(&(&self.shared, point, limit_by))
     }
@@ -80,16 +80,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a"), "1").unwrap();
         let point = point_for_tests();
-        let of = |conditions: &Conditions| conditions.of(&point, None).unwrap();
+        let digest_of = |conditions: &Conditions| conditions.digest(&point, None).unwrap();
         let same = conditions(folder.path(), |_, _, _| {});
-        assert_eq!(of(&same), of(&conditions(folder.path(), |_, _, _| {})));
+        assert_eq!(digest_of(&same), digest_of(&conditions(folder.path(), |_, _, _| {})));
         let held = |by: Holder| {
             let bytes_per_second = NonZeroU64::MIN;
             conditions(folder.path(), |data, _, _| {
                 data.io_limit = Some(IoLimit { bytes_per_second, by: by.clone() });
             })
         };
-        let [one, other] = ["/a", "/b"].map(|group| of(&held(Holder::Kernel(group.into()))));
+        let [one, other] = ["/a", "/b"].map(|group| digest_of(&held(Holder::Kernel(group.into()))));
         assert_eq!(one, other);
         let over = |link: &str, address: &str| {
             conditions(folder.path(), |data, _, _| {
@@ -100,42 +100,52 @@ mod tests {
                 });
             })
         };
-        assert_eq!(of(&over("30ms", "127.0.0.1:1")), of(&over("30ms", "127.0.0.1:2")));
+        assert_eq!(
+            digest_of(&over("30ms", "127.0.0.1:1")),
+            digest_of(&over("30ms", "127.0.0.1:2"))
+        );
         let with = |change: fn(&mut LoaderSpec)| {
             let mut point = point.clone();
             change(&mut point.spec);
-            same.of(&point, None).unwrap()
+            same.digest(&point, None).unwrap()
         };
         let mut all = vec![
-            of(&same),
+            digest_of(&same),
             one,
-            of(&held(Holder::Bucket)),
-            same.of(&point, Some("cgroup")).unwrap(),
+            digest_of(&held(Holder::Bucket)),
+            same.digest(&point, Some("cgroup")).unwrap(),
             with(|spec| spec.pipeline.seed = 3),
             with(|spec| spec.pipeline.prefetch_batches = 9),
             with(|spec| spec.block_form = BlockForm::Dense),
-            of(&conditions(folder.path(), |data, _, _| data.obs_filter = Some("nnz > 1".into()))),
-            of(&conditions(folder.path(), |data, _, _| data.obs_columns.push("assay".into()))),
-            of(&conditions(folder.path(), |data, _, _| {
+            digest_of(&conditions(folder.path(), |data, _, _| {
+                data.obs_filter = Some("nnz > 1".into());
+            })),
+            digest_of(&conditions(folder.path(), |data, _, _| {
+                data.obs_columns.push("assay".into());
+            })),
+            digest_of(&conditions(folder.path(), |data, _, _| {
                 drop(data.config.insert("a".into(), "1".into()));
             })),
-            of(&conditions(folder.path(), |_, opened, _| opened.total_nnz = 7)),
-            of(&over("30ms", "127.0.0.1:1")),
-            of(&over("31ms", "127.0.0.1:1")),
-            of(&conditions(folder.path(), |_, _, host| host.n_cores = 99)),
+            digest_of(&conditions(folder.path(), |_, opened, _| opened.total_nnz = 7)),
+            digest_of(&over("30ms", "127.0.0.1:1")),
+            digest_of(&over("31ms", "127.0.0.1:1")),
+            digest_of(&conditions(folder.path(), |_, _, host| host.n_cores = 99)),
         ];
         let by_key = |key: &str| {
             let set = |data: &mut Data| data.config.insert("rest.token".into(), key.into());
-            of(&conditions(folder.path(), |data, _, _| drop(set(data))))
+            digest_of(&conditions(folder.path(), |data, _, _| drop(set(data))))
         };
         assert_eq!(by_key("one"), by_key("another"), "who signs in is no condition");
         all.push(by_key("one"));
         std::fs::write(folder.path().join("a"), "22").unwrap();
-        all.push(of(&conditions(folder.path(), |_, _, _| {})));
+        all.push(digest_of(&conditions(folder.path(), |_, _, _| {})));
         let n_all = all.len();
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), n_all, "{all:?}");
-        assert_eq!(same.of(&Point { n_epochs: 5, ..point.clone() }, None).unwrap(), of(&same));
+        assert_eq!(
+            same.digest(&Point { n_epochs: 5, ..point.clone() }, None).unwrap(),
+            digest_of(&same)
+        );
     }
 }

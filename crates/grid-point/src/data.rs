@@ -21,7 +21,6 @@ use soma_io::{Experiment, OpenOptions};
 pub use example::{format_leftover, write_example};
 pub use flags::{DataFlags, FormFlag, ReaderFlag, SelectionFlags, names_anndata};
 pub use read_rate::{IoLimitInForce, decide as decide_io_limit};
-pub(crate) use read_rate::{bucket, count};
 
 /// The data to measure on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,7 +194,7 @@ impl Data {
 
     /// Returns the secrets in the address, the settings and the environment.
     pub fn secrets(&self) -> Secrets {
-        Secrets::of(self.uri.full(), &self.config, soma_io::environment_secrets())
+        Secrets::in_task(self.uri.full(), &self.config, soma_io::environment_secrets())
     }
 
     /// Returns the data without secrets, for records and digests. Another key does not make other

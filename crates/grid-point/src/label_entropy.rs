@@ -68,7 +68,7 @@ struct Label {
 impl Labels {
     /// Returns the labels in these obs columns, and the data set with the codes of `encoders` and
     /// of the labels that need an encoder. Fails if a column is missing or cannot be encoded.
-    pub(crate) fn of(
+    pub(crate) fn read(
         dataset: Dataset,
         columns: &[String],
         mut encoders: Vec<Arc<dyn Encoder>>,
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn a_column_says_the_same_whatever_its_type() {
         let columns = ["narrow", "wide", "text", "number"].map(str::to_owned);
-        let (labels, dataset) = Labels::of(dataset(), &columns, Vec::new()).unwrap();
+        let (labels, dataset) = Labels::read(dataset(), &columns, Vec::new()).unwrap();
         for order in [Order::Shuffled, Order::InOrder] {
             let found = labels.expected(&dataset, &spec(order), None).unwrap();
             let figures = |one: &OrderEntropy| (one.expected, one.perfect, one.data);
@@ -413,32 +413,33 @@ mod tests {
 
     #[test]
     fn in_order_what_comes_is_what_is_expected() {
-        let (labels, dataset) = Labels::of(dataset(), &["wide".to_owned()], Vec::new()).unwrap();
-        let of = |max_batches| {
+        let (labels, dataset) = Labels::read(dataset(), &["wide".to_owned()], Vec::new()).unwrap();
+        let first_expected = |max_batches| {
             let found = labels.expected(&dataset, &spec(Order::InOrder), max_batches).unwrap();
             found[0].expected.unwrap()
         };
         // The first eight rows are seven times a and once b.
         let first = -(7.0 / 8.0 * f64::log2(7.0 / 8.0) + 1.0 / 8.0 * f64::log2(1.0 / 8.0));
-        assert!((of(Some(1)) - first).abs() < 1e-12);
-        assert!(first < of(None));
+        assert!((first_expected(Some(1)) - first).abs() < 1e-12);
+        assert!(first < first_expected(None));
     }
 
     #[test]
     fn enough_chunks_need_no_simulation_and_too_few_rows_have_no_batch() {
-        let (labels, dataset) = Labels::of(dataset(), &["text".to_owned()], Vec::new()).unwrap();
-        let of = |spec: PipelineSpec| labels.expected(&dataset, &spec, None).unwrap().remove(0);
-        let all = of(PipelineSpec { chunks_per_block: 1 << 20, ..spec(Order::Shuffled) });
+        let (labels, dataset) = Labels::read(dataset(), &["text".to_owned()], Vec::new()).unwrap();
+        let expectation =
+            |spec: PipelineSpec| labels.expected(&dataset, &spec, None).unwrap().remove(0);
+        let all = expectation(PipelineSpec { chunks_per_block: 1 << 20, ..spec(Order::Shuffled) });
         assert_eq!(all.expected_by.as_deref(), Some("formula"));
         assert!((all.expected.unwrap() - all.perfect.unwrap()).abs() < 1e-9);
-        let none = of(PipelineSpec { batch_rows: 61, ..spec(Order::Shuffled) });
+        let none = expectation(PipelineSpec { batch_rows: 61, ..spec(Order::Shuffled) });
         assert_eq!((none.expected, none.perfect), (None, None));
         assert!(none.data.is_some());
     }
 
     #[test]
     fn what_is_no_label_is_named() {
-        let error = Labels::of(dataset(), &["nnz".to_owned()], Vec::new()).unwrap_err();
+        let error = Labels::read(dataset(), &["nnz".to_owned()], Vec::new()).unwrap_err();
         assert!(format!("{error:#}").contains("no entropy of nnz"), "{error:#}");
     }
 

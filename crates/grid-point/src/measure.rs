@@ -7,14 +7,14 @@ use anyhow::Context as _;
 use bench_report::{EpochRecord, Measured};
 use bench_run::{
     ConsumedBatch, ConsumedEpoch, EpochMeter, LimitMeter, LinkMeter, Order, Reporter,
-    consume_epoch, enter_stages,
+    consume_epoch, enter_engine,
 };
 use loader::{CellMemory, Dataset, EpochStats, World};
 use soma_io::{CacheUse, ReadLimit, RowCacheUse};
 
 use crate::cell_digest::CellDigest;
 use crate::consumer::Taker;
-use crate::data::{Data, Opened, count};
+use crate::data::{Data, Opened};
 use crate::feed::{self, PointBatch, PointEpoch, PointLoader};
 use crate::label_entropy::{Labels, Meters};
 use crate::open::{OpenData, point_loader};
@@ -136,8 +136,7 @@ impl Measuring<'_> {
             }
             let mut meters = labels.meters(&spec.pipeline)?;
             let limit = data.io_limit.as_ref();
-            let counts = bucket.as_deref().map(count);
-            let io = limit.map(|limit| LimitMeter::start(limit, counts)).transpose()?;
+            let io = limit.map(|limit| LimitMeter::start(limit, bucket.as_deref())).transpose()?;
             let start = || match &mut following {
                 Some(epochs) => {
                     epochs.next().context("there are no more epochs")?.map_err(Into::into)
@@ -185,10 +184,11 @@ impl Measuring<'_> {
         if let Some(cells) = delivered {
             reporter.answer(PointAnswer::Delivered { epoch, cells })?;
         }
+        enter_engine(&mut record, std::slice::from_ref(&stats.engine));
         let (measured, stages) = (&mut record.measured, &mut record.stages);
         measured.rank = self.point.rank().map(|world| world.rank);
         let dataset = feed::inner(self.loader).dataset();
-        enter_stats(measured, &stats, dataset.n_rows());
+        enter_stats(measured, &stats.engine, dataset.n_rows());
         if let (Some(link), Some(used)) = (&mut self.link, &used) {
             let share = self.data.share_needed(measured, &self.opened);
             link.enter(used, share, measured);
@@ -200,11 +200,10 @@ impl Measuring<'_> {
             *measured.cache_misses.get_or_insert(0) += cache.stats.misses;
         }
         let has_row_cache = self.row_caches.enter(dataset, measured);
-        enter_stages(stages, &stats.stages);
-        stages.shuffle_wall_secs = Some(stats.stages.shuffle.wall_secs);
-        stages.shuffle_cpu_secs = stats.stages.shuffle.cpu_secs;
-        stages.densify_wall_secs = Some(stats.stages.assemble.wall_secs);
-        stages.densify_cpu_secs = stats.stages.assemble.cpu_secs;
+        stages.shuffle_wall_secs = Some(stats.engine.stages.shuffle.wall_secs);
+        stages.shuffle_cpu_secs = stats.engine.stages.shuffle.cpu_secs;
+        stages.densify_wall_secs = Some(stats.engine.stages.assemble.wall_secs);
+        stages.densify_cpu_secs = stats.engine.stages.assemble.cpu_secs;
         if !has_row_cache {
             record.point.settings.remove(&[ROW_CACHE]);
         }
@@ -300,23 +299,21 @@ fn enter_memory(measured: &mut Measured, memory: &CellMemory) {
     measured.index_bytes = Some(memory.index);
 }
 
-/// Copies the loader's statistics into `measured`. The loader counts values by block, so their
+/// Copies what the engine counted of cells into `measured`. It counts values by block, so their
 /// number is recorded only if every row was delivered. Amplification compares decoded with needed
 /// bytes of the same blocks in any case.
-fn enter_stats(measured: &mut Measured, stats: &EpochStats, n_rows: u64) {
+fn enter_stats(measured: &mut Measured, stats: &pipeline::EpochStats, n_rows: u64) {
     measured.read_secs = Some(stats.read_secs);
     measured.densify_secs = Some(stats.convert_secs + stats.batch_secs);
-    measured.bytes_read = stats.bytes_read;
-    measured.bytes_decoded = stats.bytes_decoded;
-    measured.bytes_needed = stats.bytes_needed;
     measured.batch_ready_batches = stats.ready_batches.iter().copied().map(f64::from).collect();
-    measured.batch_ready_blocks = stats.ready_blocks.iter().copied().map(f64::from).collect();
-    measured.requests = stats.requests.filter(|requests| 0 < *requests);
-    measured.cells_decoded = stats.cells_decoded;
-    measured.nnz = Some(stats.nnz);
+    measured.requests = stats.read.requests.filter(|requests| 0 < *requests);
+    measured.cells_decoded = stats.read.values_decoded;
+    measured.nnz = Some(stats.read.values);
     measured.fill_rates();
     let whole = stats.n_rows == n_rows;
-    measured.nnz = whole.then_some(stats.nnz);
-    measured.nnz_per_sec =
-        measured.elapsed.filter(|secs| whole && 0.0 < *secs).map(|secs| stats.nnz as f64 / secs);
+    measured.nnz = whole.then_some(stats.read.values);
+    measured.nnz_per_sec = measured
+        .elapsed
+        .filter(|secs| whole && 0.0 < *secs)
+        .map(|secs| stats.read.values as f64 / secs);
 }

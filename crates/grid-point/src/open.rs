@@ -11,7 +11,7 @@ use loader::{AxisQuery, Dataset, DatasetSpec, Genes, Joinids, ValueFilter};
 use soma_io::{Experiment, OpenOptions, ReadLimit};
 
 use crate::consumer;
-use crate::data::{Data, DataSource, Opened, bucket};
+use crate::data::{Data, DataSource, Opened};
 use crate::feed::{self, PointLoader};
 use crate::label_entropy::{self, Labels};
 use crate::point::Point;
@@ -25,7 +25,7 @@ pub fn point_loader(
     used_bytes: u64,
 ) -> anyhow::Result<PointLoader> {
     match feed::loader(dataset, point.loader_spec(used_bytes)) {
-        Err(feed::Error::Loader(loader::Error::Pipeline(pipeline::Error::Memory {
+        Err(feed::Error::Loader(loader::LoaderError::Pipeline(pipeline::Error::Memory {
             least,
             ..
         }))) => bail!(
@@ -59,7 +59,7 @@ impl OpenData {
     /// consumer trains on. Fails if the data cannot be opened or the selection has no cells.
     pub fn open(data: &Data, learned: Option<&str>) -> anyhow::Result<Self> {
         data.io_limit.as_ref().map_or(Ok(()), IoLimit::enter)?;
-        let bucket = data.io_limit.as_ref().and_then(bucket);
+        let bucket = data.io_limit.as_ref().and_then(IoLimit::bucket);
         open(data, bucket, learned)
     }
 }
@@ -111,7 +111,7 @@ fn open(
     };
     let classes = learned.map(|column| classes(&dataset, column)).transpose()?;
     let n_classes = classes.as_ref().and_then(|classes| classes.n_classes()).unwrap_or(0);
-    let (labels, dataset) = Labels::of(dataset, &labels, classes.into_iter().collect())?;
+    let (labels, dataset) = Labels::read(dataset, &labels, classes.into_iter().collect())?;
     Ok(OpenData { dataset, labels, opened, n_classes, bucket })
 }
 

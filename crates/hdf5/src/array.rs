@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 use crate::attributes::{n_elements, parse_dataspace};
 use crate::chunks::{StoredChunk, product};
 use crate::datatype::{Datatype, Element};
-use crate::file::File;
-use crate::filters;
+use crate::file::{File, Widths};
+use crate::filters::{self, ChunkSize};
 use crate::header::{Header, invalid};
 use crate::layout::{Elements, Layout, Stored};
 use crate::strings::{self, ReadStrings, Strings};
@@ -68,7 +68,7 @@ struct Described {
 
 impl Described {
     fn read(file: &File, header: &Header) -> Result<Self, Error> {
-        let (offsets, lengths) = file.widths();
+        let Widths { offsets, lengths } = file.widths();
         let needed = |kind, what| header.first(file, kind)?.ok_or_else(|| invalid(what));
         let dataspace = needed(MSG_DATASPACE, "it has no dataspace")?;
         let datatype = needed(MSG_DATATYPE, "it has no datatype")?;
@@ -135,7 +135,7 @@ impl Described {
         }
         let fill = self.fill.as_deref().unwrap_or_default();
         let fill =
-            Strings::of(file).read(&self.datatype, fill)?.and_then(|all| all.into_iter().next());
+            Strings::new(file).read(&self.datatype, fill)?.and_then(|all| all.into_iter().next());
         Ok([json!("string"), json!([{ "name": "vlen-utf8" }]), json!(fill.unwrap_or_default())])
     }
 }
@@ -222,22 +222,24 @@ impl ArrayNode {
         mut stored: Vec<u8>,
         skipped: u32,
     ) -> Result<Vec<u8>, Error> {
-        let lens = (self.datatype.n_bytes, self.chunk_bytes as usize);
+        let n_bytes = self.chunk_bytes as usize;
+        let size = ChunkSize { element_bytes: self.datatype.n_bytes, n_bytes };
         if !self.is_indexed() {
-            stored.resize(lens.1, 0);
+            stored.resize(n_bytes, 0);
         }
         match &self.form {
-            Form::Same => filters::with_all(&self.filters, stored, skipped, lens),
+            Form::Same => filters::with_all(&self.filters, stored, skipped, size),
             Form::Numbers => {
-                let decoded = filters::decoded(&self.filters, stored, skipped, lens)?;
+                let decoded = filters::decoded(&self.filters, stored, skipped, size)?;
                 match &self.datatype.element {
                     Element::Number(number) if !number.is_plain() => Ok(number.convert(&decoded)),
                     _ => Ok(decoded),
                 }
             }
             Form::Strings(read) => {
-                let decoded = filters::decoded(&self.filters, stored, skipped, lens)?;
-                let strings = Strings::of(file).read(&self.datatype, &decoded)?.unwrap_or_default();
+                let decoded = filters::decoded(&self.filters, stored, skipped, size)?;
+                let strings =
+                    Strings::new(file).read(&self.datatype, &decoded)?.unwrap_or_default();
                 if let Element::Text = self.datatype.element {
                     let n_bytes = strings.iter().map(|text| text.len() as u64).sum();
                     read.count(file, place, n_bytes)?;

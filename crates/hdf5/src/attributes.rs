@@ -8,7 +8,7 @@ use hdf5_reader::messages::{MSG_ATTRIBUTE, MSG_ATTRIBUTE_INFO, MSG_DATASPACE, MS
 use serde_json::{Map, Value};
 
 use crate::datatype::{Datatype, Element};
-use crate::file::File;
+use crate::file::{File, Widths};
 use crate::header::{Header, invalid, shared_message};
 use crate::heap::indexed_objects;
 use crate::strings::Strings;
@@ -36,7 +36,7 @@ pub(crate) fn json(
     header: &Header,
     path_of: &dyn Fn(u64) -> Result<Option<String>, Error>,
 ) -> Result<Map<String, Value>, Error> {
-    let mut strings = Strings::of(file);
+    let mut strings = Strings::new(file);
     let mut json = Map::new();
     for message in messages(file, header)? {
         let attribute = readable(message.and_then(|bytes| Attribute::parse(file, &bytes)))?;
@@ -50,7 +50,7 @@ pub(crate) fn json(
 /// The messages of all attributes, wherever they are.
 fn messages(file: &File, header: &Header) -> Result<Vec<Result<Vec<u8>, Error>>, Error> {
     let mut messages: Vec<Result<Vec<u8>, Error>> = header.all(file, MSG_ATTRIBUTE).collect();
-    let (offsets, lengths) = file.widths();
+    let Widths { offsets, lengths } = file.widths();
     if let Some(bytes) = header.first(file, MSG_ATTRIBUTE_INFO)? {
         let info = attribute_info::parse(&mut Cursor::new(&bytes), offsets, lengths, bytes.len())?;
         if file.is_address(info.fractal_heap_address) {
@@ -114,7 +114,7 @@ impl Attribute {
         let values: Vec<Value> = match &self.datatype.element {
             Element::Number(number) => elements.map_while(|bytes| number.value(bytes)).collect(),
             Element::Reference if self.is_single => {
-                let address = Cursor::new(&self.bytes).read_offset(file.widths().0)?;
+                let address = Cursor::new(&self.bytes).read_offset(file.widths().offsets)?;
                 path_of(address)?.map(Value::from).into_iter().collect()
             }
             _ => match strings.read(&self.datatype, &self.bytes)? {
@@ -128,7 +128,7 @@ impl Attribute {
 
 /// Parses the message of a dataspace.
 pub(crate) fn parse_dataspace(file: &File, bytes: &[u8]) -> Result<DataspaceMessage, Error> {
-    let (offsets, lengths) = file.widths();
+    let Widths { offsets, lengths } = file.widths();
     dataspace::parse(&mut Cursor::new(bytes), offsets, lengths, bytes.len())
 }
 

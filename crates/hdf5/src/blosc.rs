@@ -23,7 +23,7 @@ struct Head {
 /// Decompresses a chunk; `None` if it is damaged, has more than `most` bytes, or is compressed by
 /// snappy or with shuffled bits.
 pub(crate) fn decoded(chunk: &[u8], most: usize) -> Option<Vec<u8>> {
-    let head = Head::of(chunk)?;
+    let head = Head::parse(chunk)?;
     if most < head.n_bytes || head.flags & BITS_SHUFFLED != 0 {
         return None;
     }
@@ -59,7 +59,7 @@ fn number(bytes: &[u8], place: usize) -> Option<usize> {
 }
 
 impl Head {
-    fn of(chunk: &[u8]) -> Option<Self> {
+    fn parse(chunk: &[u8]) -> Option<Self> {
         let (flags, element_bytes) = (*chunk.get(2)?, usize::from(*chunk.get(3)?).max(1));
         let (n_bytes, block_bytes) = (number(chunk, 4)?, number(chunk, 8)?);
         let block_bytes = Some(block_bytes).filter(|n_bytes| 0 < *n_bytes)?;

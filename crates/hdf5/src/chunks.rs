@@ -12,7 +12,7 @@ use hdf5_reader::extensible_array::collect_extensible_array_chunk_entries_storag
 use hdf5_reader::fixed_array::collect_fixed_array_chunk_entries_storage;
 use hdf5_reader::messages::layout::ChunkIndexing;
 
-use crate::file::File;
+use crate::file::{File, Widths};
 
 /// The bytes of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ fn entries(
     indexing: Option<&ChunkIndexing>,
 ) -> Result<Vec<ChunkEntry>, Error> {
     let Grid { shape, most, chunk, element_bytes, .. } = grid;
-    let (storage, (offsets, lengths)) = (file.storage(), file.widths());
+    let (storage, Widths { offsets, lengths }) = (file.storage(), file.widths());
     let n_dimensions = shape.len() as u32;
     // Chunks that an index has by their number are numbered in the largest grid.
     let is_bounded = |most: &&Vec<u64>| most.len() == shape.len() && !most.contains(&u64::MAX);

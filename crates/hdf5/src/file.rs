@@ -34,6 +34,15 @@ impl hdf5_reader::Storage for FileBytes {
     }
 }
 
+/// Bytes of the numbers in a file's headers.
+#[derive(Clone, Copy)]
+pub(crate) struct Widths {
+    /// Bytes of an address.
+    pub(crate) offsets: u8,
+    /// Bytes of a length.
+    pub(crate) lengths: u8,
+}
+
 /// An opened file, whose addresses begin behind a user block, if it has one.
 pub(crate) struct File {
     hdf5: Hdf5File,
@@ -67,10 +76,10 @@ impl File {
         self.hdf5.storage()
     }
 
-    /// Bytes of an address, and of a length.
-    pub(crate) fn widths(&self) -> (u8, u8) {
+    /// Bytes of the numbers in headers.
+    pub(crate) fn widths(&self) -> Widths {
         let superblock = self.hdf5.superblock();
-        (superblock.offset_size, superblock.length_size)
+        Widths { offsets: superblock.offset_size, lengths: superblock.length_size }
     }
 
     /// The address of the root group's header.
@@ -85,7 +94,7 @@ impl File {
 
     /// Whether something lies at an address, other than the one that stands where there is none.
     pub(crate) fn is_address(&self, address: u64) -> bool {
-        !Cursor::is_undefined_offset(address, self.widths().0)
+        !Cursor::is_undefined_offset(address, self.widths().offsets)
     }
 
     /// Reads bytes at an address.
@@ -107,7 +116,7 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    pub(crate) fn of(file: &File) -> Self {
+    pub(crate) fn for_file(file: &File) -> Self {
         Self { left: file.n_bytes() }
     }
 

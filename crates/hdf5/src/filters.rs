@@ -97,12 +97,20 @@ pub(crate) fn unreadable(filters: &[FilterDescription]) -> Option<Unreadable> {
     Some(Unreadable::new(&format!("filter {}{name}", filter.id), &what))
 }
 
-/// Undoes the filters of a chunk of `n_bytes`, but for those that were skipped, one bit each.
+/// The size of a decoded chunk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ChunkSize {
+    pub(crate) element_bytes: usize,
+    /// Bytes of all elements.
+    pub(crate) n_bytes: usize,
+}
+
+/// Undoes the filters of a chunk, but for those that were skipped, one bit each.
 pub(crate) fn decoded(
     filters: &[FilterDescription],
     stored: Vec<u8>,
     skipped: u32,
-    (element_bytes, n_bytes): (usize, usize),
+    ChunkSize { element_bytes, n_bytes }: ChunkSize,
 ) -> Result<Vec<u8>, Error> {
     // Filters make incompressible bytes a little longer.
     let most = n_bytes.saturating_add(n_bytes / 8).saturating_add(1 << 12);
@@ -123,9 +131,10 @@ pub(crate) fn with_all(
     filters: &[FilterDescription],
     stored: Vec<u8>,
     skipped: u32,
-    (element_bytes, n_bytes): (usize, usize),
+    size: ChunkSize,
 ) -> Result<Vec<u8>, Error> {
-    let mut bytes = decoded(filters, stored, skipped, (element_bytes, n_bytes))?;
+    let mut bytes = decoded(filters, stored, skipped, size)?;
+    let ChunkSize { element_bytes, n_bytes } = size;
     for filter in filters {
         bytes = match filter.id {
             SHUFFLE => shuffled(&bytes, element_bytes),

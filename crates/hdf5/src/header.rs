@@ -14,7 +14,7 @@ use hdf5_reader::messages::{
     MSG_FILL_VALUE_OLD, MSG_FILTER_PIPELINE, MSG_SHARED_TABLE,
 };
 
-use crate::file::File;
+use crate::file::{File, Widths};
 use crate::heap::Heap;
 
 /// Most bytes of a header, and blocks that it lies in.
@@ -100,7 +100,7 @@ impl Header {
 /// The bytes of a message that lies elsewhere: in the header of a committed datatype, or among the
 /// messages that a file shares. `bytes` say where.
 pub(crate) fn shared_message(file: &File, kind: u16, bytes: &[u8]) -> Result<Vec<u8>, Error> {
-    let (offsets, lengths) = file.widths();
+    let Widths { offsets, lengths } = file.widths();
     let place = shared::parse(&mut Cursor::new(bytes), kind, offsets, lengths, bytes.len())?;
     match place {
         SharedMessage::SharedInOhdr { address, .. } => {
@@ -120,7 +120,7 @@ fn in_shared_table(file: &File, kind: u16, heap_id: &[u8]) -> Result<Vec<u8>, Er
     let absent = || invalid("a message is not in the file's table of shared messages");
     let extension = Header::read(file, file.extension().ok_or_else(absent)?)?;
     let table = extension.messages.iter().find(|message| message.kind == MSG_SHARED_TABLE);
-    let offsets = file.widths().0;
+    let offsets = file.widths().offsets;
     let mut cursor = Cursor::new(&table.ok_or_else(absent)?.bytes);
     cursor.skip(1)?;
     let (address, n_indices) = (cursor.read_offset(offsets)?, cursor.read_u8()?);
@@ -214,7 +214,7 @@ fn checked(file: &File, address: u64, n_bytes: u64) -> Result<Vec<u8>, Error> {
 
 /// Where a header goes on, and for how many bytes.
 fn continuation(file: &File, bytes: &[u8]) -> Result<(u64, u64), Error> {
-    let (offsets, lengths) = file.widths();
+    let Widths { offsets, lengths } = file.widths();
     let mut cursor = Cursor::new(bytes);
     Ok((cursor.read_offset(offsets)?, cursor.read_length(lengths)?))
 }

@@ -6,7 +6,7 @@ use hdf5_reader::error::Error;
 use hdf5_reader::fractal_heap::{FractalHeap, FractalHeapDirectBlockCache};
 use hdf5_reader::io::Cursor;
 
-use crate::file::{Allowance, File};
+use crate::file::{Allowance, File, Widths};
 use crate::header::invalid;
 
 /// Most indirect blocks within each other. Each has fewer rows than the one around it.
@@ -21,13 +21,13 @@ pub(crate) struct Heap<'a> {
 
 /// Reads the objects of the heap at one address that the index at another lists, in its order.
 pub(crate) fn indexed_objects(file: &File, heap: u64, index: u64) -> Result<Vec<Vec<u8>>, Error> {
-    let (offsets, lengths) = file.widths();
+    let Widths { offsets, lengths } = file.widths();
     let storage = file.storage();
     let mut heap = Heap::open(file, heap)?;
     let header = BTreeV2Header::parse_at_storage(storage, index, offsets, lengths)?;
     let records =
         collect_btree_v2_records_storage(storage, &header, offsets, lengths, None, &[], None)?;
-    let mut allowance = Allowance::of(file);
+    let mut allowance = Allowance::for_file(file);
     let ids = records.iter().filter_map(heap_id);
     let object = |id| {
         let object = heap.object(id)?;
@@ -47,9 +47,18 @@ fn heap_id(record: &BTreeV2Record) -> Option<&[u8]> {
     }
 }
 
+/// An indirect block within another.
+struct IndirectBlock {
+    /// Its number among those.
+    index: u64,
+    /// Where it begins in the heap.
+    start: u64,
+    n_bytes: u64,
+}
+
 impl<'a> Heap<'a> {
     pub(crate) fn open(file: &'a File, address: u64) -> Result<Self, Error> {
-        let (offsets, lengths) = file.widths();
+        let Widths { offsets, lengths } = file.widths();
         let heap = FractalHeap::parse_at_storage(file.storage(), address, offsets, lengths)?;
         if heap.table_width == 0 || heap.starting_block_size == 0 {
             return Err(invalid("a heap has blocks of no size"));
@@ -59,7 +68,7 @@ impl<'a> Heap<'a> {
 
     /// Reads the object of an identifier.
     pub(crate) fn object(&mut self, id: &[u8]) -> Result<Vec<u8>, Error> {
-        let (offsets, lengths) = self.file.widths();
+        let Widths { offsets, lengths } = self.file.widths();
         let (part, id) = self.part_with(id)?;
         let (storage, blocks) = (self.file.storage(), &mut self.blocks);
         part.as_ref()
@@ -84,7 +93,7 @@ impl<'a> Heap<'a> {
         let mut part: Option<FractalHeap> = None;
         for _ in 0..MAX_LEVELS {
             let heap = part.as_ref().unwrap_or(&self.root);
-            let Some((index, start, n_bytes)) = self.indirect_entry(offset)? else {
+            let Some(IndirectBlock { index, start, n_bytes }) = self.indirect_entry(offset)? else {
                 let mut id = id.to_vec();
                 id[1..=width].copy_from_slice(&offset.to_le_bytes()[..width]);
                 return Ok((part, id));
@@ -102,9 +111,8 @@ impl<'a> Heap<'a> {
         Err(invalid("a heap has too many levels"))
     }
 
-    /// The indirect block within a block that has an offset: its number among those, where it
-    /// begins and how long it is; `None` if a direct block has the offset.
-    fn indirect_entry(&self, offset: u64) -> Result<Option<(u64, u64, u64)>, Error> {
+    /// The indirect block within a block that has an offset; `None` if a direct block has it.
+    fn indirect_entry(&self, offset: u64) -> Result<Option<IndirectBlock>, Error> {
         let too_far = || invalid("an object lies beyond its heap");
         let width = u64::from(self.root.table_width);
         let (mut start, mut n_indirect) = (0_u64, 0);
@@ -118,8 +126,8 @@ impl<'a> Heap<'a> {
             let end = end.ok_or_else(too_far)?;
             if offset < end {
                 let column = (offset - start) / n_bytes;
-                let begin = start + column * n_bytes;
-                return Ok((!is_direct).then_some((n_indirect + column, begin, n_bytes)));
+                let (index, start) = (n_indirect + column, start + column * n_bytes);
+                return Ok((!is_direct).then_some(IndirectBlock { index, start, n_bytes }));
             }
             start = end;
             n_indirect += if is_direct { 0 } else { width };
@@ -147,7 +155,7 @@ impl<'a> Heap<'a> {
 
     /// The address of an indirect block within the one at `address`.
     fn child(&self, address: u64, index: u64) -> Result<u64, Error> {
-        let (offsets, lengths) = self.file.widths();
+        let Widths { offsets, lengths } = self.file.widths();
         let (offsets, lengths) = (u64::from(offsets), u64::from(lengths));
         let head = 5 + offsets + u64::from(self.root.max_heap_size).div_ceil(8);
         let filtered = if self.root.io_filters_len == 0 { 0 } else { lengths + 4 };

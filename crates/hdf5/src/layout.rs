@@ -9,7 +9,7 @@ use hdf5_reader::messages::layout::{self, ChunkIndexing, DataLayout};
 use hdf5_reader::messages::{MSG_DATA_LAYOUT, MSG_EXTERNAL_FILES};
 
 use crate::chunks::{self, Grid, StoredChunk, product};
-use crate::file::File;
+use crate::file::{File, Widths};
 use crate::header::{Header, invalid};
 use crate::unreadable::Unreadable;
 
@@ -95,17 +95,17 @@ impl Layout {
             let what = "its chunks at the edge are not filtered (a chunk option)";
             return Ok(Err(Unreadable::new("chunk option", what)));
         }
-        let (offsets, lengths) = file.widths();
+        let Widths { offsets, lengths } = file.widths();
         let cursor = &mut Cursor::new(&message);
         let mut layout = layout::parse(cursor, offsets, lengths, message.len())?.layout;
         if let ([1 | 2, ..], DataLayout::Contiguous { size, .. }) = (&message[..], &mut layout) {
             // These versions do not say how many bytes there are.
             *size = product(elements.n_bytes as u64, elements.shape.iter().copied())?;
         }
-        Self::of(file, layout, elements).map(Ok)
+        Self::resolve(file, layout, elements).map(Ok)
     }
 
-    fn of(
+    fn resolve(
         file: &File,
         layout: DataLayout,
         elements: Elements<'_>,

@@ -8,7 +8,7 @@ use hdf5_reader::messages::link::{self, LinkTarget};
 use hdf5_reader::messages::{MSG_LINK, MSG_LINK_INFO, MSG_SYMBOL_TABLE, link_info};
 use hdf5_reader::symbol_table::{SymbolTableEntry, SymbolTableNode};
 
-use crate::file::{Allowance, File};
+use crate::file::{Allowance, File, Widths};
 use crate::header::{Header, invalid};
 use crate::heap::indexed_objects;
 
@@ -72,7 +72,7 @@ impl Links {
 
 /// Links as versions of HDF5 since 1.8 keep them: each in a message, or all in a heap.
 fn in_messages(file: &File, header: &Header) -> Result<Vec<Link>, Error> {
-    let (offsets, lengths) = file.widths();
+    let Widths { offsets, lengths } = file.widths();
     let parse = |bytes: &[u8]| {
         let message = link::parse(&mut Cursor::new(bytes), offsets, lengths, bytes.len())?;
         let target = match message.target {
@@ -99,7 +99,7 @@ fn in_messages(file: &File, header: &Header) -> Result<Vec<Link>, Error> {
 
 /// Links as all versions of HDF5 can keep them: in nodes of a tree, with the names in a heap.
 fn in_symbol_table(file: &File, message: &[u8]) -> Result<Vec<Link>, Error> {
-    let (offsets, lengths) = file.widths();
+    let Widths { offsets, lengths } = file.widths();
     let mut cursor = Cursor::new(message);
     let (tree, heap) = (cursor.read_offset(offsets)?, cursor.read_offset(offsets)?);
     let storage = file.storage();
@@ -109,7 +109,7 @@ fn in_symbol_table(file: &File, message: &[u8]) -> Result<Vec<Link>, Error> {
     }
     let heap = LocalHeap::parse_at_storage(storage, heap, offsets, lengths)?;
     let names = file.read(heap.data_segment_address, heap.data_segment_size)?;
-    let mut allowance = Allowance::of(file);
+    let mut allowance = Allowance::for_file(file);
     let mut links = Vec::new();
     for (_, address) in nodes {
         for entry in entries(file, address)? {
@@ -123,7 +123,7 @@ fn in_symbol_table(file: &File, message: &[u8]) -> Result<Vec<Link>, Error> {
 
 /// The entries in a node of a symbol table.
 fn entries(file: &File, address: u64) -> Result<Vec<SymbolTableEntry>, Error> {
-    let (offsets, lengths) = file.widths();
+    let Widths { offsets, lengths } = file.widths();
     let head = file.read(address, 8)?;
     let mut cursor = Cursor::new(&head);
     cursor.skip(6)?;

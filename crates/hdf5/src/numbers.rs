@@ -51,7 +51,7 @@ pub(crate) struct FloatFormat {
 }
 
 impl Bits {
-    fn of(self, bits: u128) -> u128 {
+    fn extract(self, bits: u128) -> u128 {
         (bits >> self.start) & ((1 << self.len) - 1)
     }
 }
@@ -89,7 +89,7 @@ impl FloatFormat {
 
     /// The number in `bits`, which `f64` has exactly if the format was checked.
     fn value(&self, bits: u128) -> f64 {
-        let (exponent, mantissa) = (self.exponent.of(bits), self.mantissa.of(bits));
+        let (exponent, mantissa) = (self.exponent.extract(bits), self.mantissa.extract(bits));
         let fraction_bits = self.n_fraction_bits();
         let fraction = mantissa & ((1 << fraction_bits) - 1);
         let magnitude = if exponent == (1 << self.exponent.len) - 1 {
@@ -125,7 +125,7 @@ impl Number {
                 (order.bits(bytes) as u64).to_le_bytes()
             }
             Stored::Integer { order, bits, is_signed } => {
-                let value = bits.of(order.bits(bytes)) as u64;
+                let value = bits.extract(order.bits(bytes)) as u64;
                 let unused = 64 - bits.len.min(64);
                 let signed = ((value << unused).cast_signed() >> unused).cast_unsigned();
                 let value = if is_signed { signed } else { value };

@@ -8,7 +8,7 @@ use hdf5_reader::global_heap::GlobalHeapCollection;
 use hdf5_reader::io::Cursor;
 
 use crate::datatype::{Datatype, Element, Padding};
-use crate::file::{Allowance, File};
+use crate::file::{Allowance, File, Widths};
 use crate::header::invalid;
 
 /// Bytes of heaps that are kept while strings are read.
@@ -42,8 +42,8 @@ pub(crate) struct Strings<'a> {
 }
 
 impl<'a> Strings<'a> {
-    pub(crate) fn of(file: &'a File) -> Self {
-        let (heaps, allowance) = (HashMap::new(), Allowance::of(file));
+    pub(crate) fn new(file: &'a File) -> Self {
+        let (heaps, allowance) = (HashMap::new(), Allowance::for_file(file));
         Self { file, heaps, kept_bytes: 0, allowance }
     }
 
@@ -70,7 +70,8 @@ impl<'a> Strings<'a> {
     fn in_heap(&mut self, element: &[u8]) -> Result<String, Error> {
         let mut cursor = Cursor::new(element);
         let n_bytes = cursor.read_u32_le()? as usize;
-        let (heap, number) = (cursor.read_offset(self.file.widths().0)?, cursor.read_u32_le()?);
+        let (heap, number) =
+            (cursor.read_offset(self.file.widths().offsets)?, cursor.read_u32_le()?);
         if n_bytes == 0 || heap == 0 || number == 0 || !self.file.is_address(heap) {
             return Ok(String::new());
         }
@@ -86,7 +87,7 @@ impl<'a> Strings<'a> {
 
     fn heap(&mut self, address: u64) -> Result<&GlobalHeapCollection, Error> {
         if !self.heaps.contains_key(&address) {
-            let (offsets, lengths) = self.file.widths();
+            let Widths { offsets, lengths } = self.file.widths();
             let storage = self.file.storage();
             let heap = GlobalHeapCollection::parse_at_storage(storage, address, offsets, lengths)?;
             let n_bytes = heap.objects.iter().map(|object| 64 + object.data.len()).sum::<usize>();
@@ -134,7 +135,7 @@ impl ReadStrings {
         let (chunks, total) = &mut *counted;
         let before = chunks.insert(chunk.to_vec(), n_bytes).unwrap_or(0);
         *total = (*total - before).saturating_add(n_bytes);
-        Allowance::of(file).take(usize::try_from(*total).unwrap_or(usize::MAX))
+        Allowance::for_file(file).take(usize::try_from(*total).unwrap_or(usize::MAX))
     }
 }
 

@@ -34,24 +34,29 @@ pub(crate) struct Failure {
 struct Queue<'a> {
     tasks: Mutex<std::vec::IntoIter<Task<'a>>>,
     failures: Mutex<Vec<Failure>>,
-    /// Whether the first failure ends the block.
-    stops_at_failure: bool,
-    reader: &'a ImageReader,
-    epoch: u64,
-    stop: &'a Stop,
+    reading: &'a Reading<'a>,
 }
 
-/// Runs `tasks` on up to `n_threads` threads, including the calling one. `workers` are used again.
-/// Returns what failed, in the order of the block: the first failure, or, if damaged images are to
-/// be skipped, all. Returns early, without a failure, once `stop` is set.
+/// How the images of a block are read.
+pub(crate) struct Reading<'a> {
+    pub(crate) reader: &'a ImageReader,
+    pub(crate) epoch: u64,
+    /// Most threads, including the calling one.
+    pub(crate) n_threads: usize,
+    /// Whether the first failure ends the block.
+    pub(crate) stops_at_failure: bool,
+    pub(crate) stop: &'a Stop,
+}
+
+/// Runs `tasks`. `workers` are used again. Returns what failed, in the order of the block: the
+/// first failure, or, if damaged images are to be skipped, all. Returns early, without a failure,
+/// once `stop` is set.
 pub(crate) fn run(
-    reader: &ImageReader,
-    epoch: u64,
+    reading: &Reading<'_>,
     tasks: Vec<Task<'_>>,
-    (workers, n_threads, stops_at_failure): (&mut Vec<Worker>, usize, bool),
-    stop: &Stop,
+    workers: &mut Vec<Worker>,
 ) -> Result<(ReadStats, Vec<Failure>), std::io::Error> {
-    let n_threads = n_threads.min(tasks.len()).max(1);
+    let n_threads = reading.n_threads.min(tasks.len()).max(1);
     if workers.len() < n_threads {
         workers.resize_with(n_threads, Worker::default);
     }
@@ -59,14 +64,7 @@ pub(crate) fn run(
     for worker in workers.iter_mut() {
         worker.stats = ReadStats::nothing();
     }
-    let queue = Queue {
-        tasks: Mutex::new(tasks.into_iter()),
-        failures: Mutex::default(),
-        stops_at_failure,
-        reader,
-        epoch,
-        stop,
-    };
+    let queue = Queue { tasks: Mutex::new(tasks.into_iter()), failures: Mutex::default(), reading };
     std::thread::scope(|scope| {
         let (mine, others) = workers.split_at_mut(1);
         for worker in others {
@@ -91,9 +89,9 @@ pub(crate) fn run(
 impl<'a> Queue<'a> {
     /// Reads images until none is left, one fails for good, or the block is no longer wanted.
     fn drain(&self, worker: &mut Worker) {
+        let Reading { reader, epoch, stop, .. } = *self.reading;
         while let Some(mut task) = self.next() {
-            let read =
-                worker.read(self.reader, (task.sample, self.epoch), &mut task.slices, self.stop);
+            let read = worker.read(reader, (task.sample, epoch), &mut task.slices, stop);
             if let Err(error) = read {
                 let failure = Failure { at: task.at, sample: task.sample, error };
                 self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
@@ -102,10 +100,10 @@ impl<'a> Queue<'a> {
     }
 
     fn next(&self) -> Option<Task<'a>> {
-        if self.stop.is_set() {
+        if self.reading.stop.is_set() {
             return None;
         }
-        if self.stops_at_failure
+        if self.reading.stops_at_failure
             && !self.failures.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
         {
             return None;

@@ -14,7 +14,7 @@ use crate::data_set::{DataSet, Form};
 use crate::error::Error;
 use crate::image_files::ImageFile;
 use crate::open_key::{OpenKey, open_keys};
-use crate::read::{Failure, Task, run};
+use crate::read::{Failure, Reading, Task, run};
 use crate::read_image::{ImageReader, Worker};
 use crate::spec::{BatchMemory, ImageSpec, Origin, WhenDamaged};
 use crate::zarr_arrays::ZarrArrays;
@@ -112,10 +112,15 @@ impl ImageSamples {
         let tasks = samples.iter().zip(memory).enumerate();
         let tasks = tasks.map(|(at, (sample, slices))| Task { at, sample: *sample, slices });
         let stops_at_failure = self.spec.when_damaged == WhenDamaged::Fail;
-        let with = (workers, self.spec.threads, stops_at_failure);
+        let reading = Reading {
+            reader: &self.reader,
+            epoch: rows.place.epoch,
+            n_threads: self.spec.threads,
+            stops_at_failure,
+            stop,
+        };
         let (stats, mut failures) =
-            run(&self.reader, rows.place.epoch, tasks.collect(), with, stop)
-                .map_err(|source| Error::Thread { source })?;
+            run(&reading, tasks.collect(), workers).map_err(|source| Error::Thread { source })?;
         if stops_at_failure && !failures.is_empty() {
             return Err(failures.swap_remove(0).error);
         }

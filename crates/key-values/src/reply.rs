@@ -23,7 +23,7 @@ pub(crate) enum Reply {
 
 impl Reply {
     /// The meaning of `value`, which `answered` sent.
-    pub(crate) fn of(value: Value, answered: &NodeAddress) -> Self {
+    pub(crate) fn classify(value: Value, answered: &NodeAddress) -> Self {
         let Value::ServerError(error) = value else { return Self::Done(value) };
         let detail = error.details().unwrap_or_default();
         let text = format!("{} {detail}", error.code());
@@ -56,7 +56,7 @@ mod tests {
     fn check(wire: &str, expect: &Reply) {
         let answered = NodeAddress { host: "here".into(), port: 1 };
         let value = redis::parse_redis_value(wire.as_bytes()).unwrap();
-        assert_eq!(Reply::of(value, &answered), *expect, "{wire}");
+        assert_eq!(Reply::classify(value, &answered), *expect, "{wire}");
     }
 
     #[test]

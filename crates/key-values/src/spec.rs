@@ -107,13 +107,13 @@ fn place_of(info: &ConnectionInfo) -> Option<NodeAddress> {
 }
 
 fn same_login(one: &ConnectionInfo, other: &ConnectionInfo) -> bool {
-    let of = |info: &ConnectionInfo| {
+    let login_of = |info: &ConnectionInfo| {
         let login = info.redis_settings();
         let text = |word: Option<&str>| word.map(str::to_owned);
         let has_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
         (text(login.username()), text(login.password()), login.db(), has_tls)
     };
-    of(one) == of(other)
+    login_of(one) == login_of(other)
 }
 
 impl fmt::Debug for ServerSpec {

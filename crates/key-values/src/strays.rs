@@ -79,7 +79,7 @@ pub(crate) fn judge(
     value: redis::Value,
     node: &NodeAddress,
 ) -> Result<Consequence, Error> {
-    let (next, problem) = match Reply::of(value, node) {
+    let (next, problem) = match Reply::classify(value, node) {
         Reply::Done(value) => return Ok(Consequence::Done(value)),
         Reply::Moved(to) => (Next::At(to.clone()), format!("the slot has moved to {to}")),
         Reply::Ask(to) => (Next::Ask(to.clone()), format!("the key may have moved to {to}")),

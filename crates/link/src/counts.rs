@@ -151,15 +151,15 @@ impl Counters {
 
     /// The counts so far.
     pub(crate) fn counts(&self) -> LinkCounts {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let cpu = clock_gettime(ClockId::ProcessCPUTime);
         LinkCounts {
-            requests: of(&self.requests),
-            bytes_sent: of(&self.bytes_sent),
-            connections: of(&self.connections),
-            most_under_way: of(&self.most_under_way),
-            rounds: of(&self.rounds),
-            faults: of(&self.faults),
+            requests: counted(&self.requests),
+            bytes_sent: counted(&self.bytes_sent),
+            connections: counted(&self.connections),
+            most_under_way: counted(&self.most_under_way),
+            rounds: counted(&self.rounds),
+            faults: counted(&self.faults),
             cpu_secs: cpu.tv_sec as f64 + cpu.tv_nsec as f64 * 1e-9,
         }
     }

@@ -153,7 +153,7 @@ impl Draws {
     }
 
     /// The fault of the request of this number for a part of a file.
-    pub(crate) fn of(&self, request: u64, path: &str, range: Option<&str>) -> Option<Fault> {
+    pub(crate) fn fault(&self, request: u64, path: &str, range: Option<&str>) -> Option<Fault> {
         let LinkFaults { slow, cut, storm, expired, .. } = &self.faults;
         if self.has_begun(*expired, request) {
             return Some(Fault::Expired);
@@ -286,7 +286,7 @@ mod tests {
             let draws = Draws::new(text.parse().unwrap());
             let sequence = |from: u64| -> Vec<_> {
                 let one = |request| {
-                    let fault = draws.of(request, "/link/a", Some("bytes=0-9"));
+                    let fault = draws.fault(request, "/link/a", Some("bytes=0-9"));
                     (fault, draws.replaces(request), draws.refuses(request))
                 };
                 (from..from + 12).map(one).collect()
@@ -301,33 +301,38 @@ mod tests {
     #[test]
     fn storms_come_after_every_n_requests() {
         let draws = Draws::new("storm=3:2".parse().unwrap());
-        let of = |request| draws.of(request, "/link/a", None) == Some(Fault::Unavailable);
-        assert_eq!((0..10).map(of).filter(|is_fault| *is_fault).count(), 4);
-        assert_eq!([0, 2, 3, 4, 5, 8, 9].map(of), [false, false, true, true, false, true, true]);
+        let is_unavailable =
+            |request| draws.fault(request, "/link/a", None) == Some(Fault::Unavailable);
+        assert_eq!((0..10).map(is_unavailable).filter(|is_fault| *is_fault).count(), 4);
+        assert_eq!(
+            [0, 2, 3, 4, 5, 8, 9].map(is_unavailable),
+            [false, false, true, true, false, true, true]
+        );
     }
 
     #[test]
     fn some_faults_begin_and_stay() {
         let draws = Draws::new("replaced=2,expired=4".parse().unwrap());
         assert_eq!([0, 1, 9].map(|request| draws.replaces(request)), [false, true, true]);
-        let of = |request| draws.of(request, "/link/a", None);
-        assert_eq!([2, 3, 9].map(of), [None, Some(Fault::Expired), Some(Fault::Expired)]);
+        let fault_at = |request| draws.fault(request, "/link/a", None);
+        assert_eq!([2, 3, 9].map(fault_at), [None, Some(Fault::Expired), Some(Fault::Expired)]);
     }
 
     #[test]
     fn draws_depend_on_the_part_and_not_on_the_order() {
         let faults: LinkFaults = "cut=1/4,slow=1/8:1ms,seed=5".parse().unwrap();
-        let of = |draws: &Draws, part: u64| draws.of(part, "/link/a", Some(&part.to_string()));
+        let fault_of =
+            |draws: &Draws, part: u64| draws.fault(part, "/link/a", Some(&part.to_string()));
         let (one, other) = (Draws::new(faults), Draws::new(faults));
-        let forwards: Vec<_> = (0..400).map(|part| of(&one, part)).collect();
-        let mut backwards: Vec<_> = (0..400).rev().map(|part| of(&other, part)).collect();
+        let forwards: Vec<_> = (0..400).map(|part| fault_of(&one, part)).collect();
+        let mut backwards: Vec<_> = (0..400).rev().map(|part| fault_of(&other, part)).collect();
         backwards.reverse();
         assert_eq!(forwards, backwards);
         let count = |fault| forwards.iter().filter(|one| **one == Some(fault)).count();
         let (n_cut, n_slow) = (count(Fault::Cut), count(Fault::Slow(Duration::from_millis(1))));
         assert!((50..150).contains(&n_cut) && (20..90).contains(&n_slow), "{n_cut} {n_slow}");
         // The same part again is drawn again: what is asked for often enough comes through.
-        let tries = (0..100).filter(|_| of(&one, 0) == Some(Fault::Cut)).count();
+        let tries = (0..100).filter(|_| fault_of(&one, 0) == Some(Fault::Cut)).count();
         assert!((1..100).contains(&tries), "{tries}");
         let refused: LinkFaults = "refused=1/2".parse().unwrap();
         let refuses = (0..100).filter(|n| Draws::new(refused).refuses(*n)).count();

@@ -39,7 +39,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn from_metadata(metadata: &Metadata) -> Self {
         let changed = metadata.modified().map_or(0, nanoseconds);
         Self { size: metadata.len(), identity: [metadata.dev(), metadata.ino()], changed }
     }
@@ -132,7 +132,7 @@ impl Folder {
         }
         let file = File::open(&path).map_err(|error| no_file(&error))?;
         let metadata = file.metadata().map_err(|error| no_file(&error))?;
-        Ok(OpenFile { file, facts: Facts::of(&metadata) })
+        Ok(OpenFile { file, facts: Facts::from_metadata(&metadata) })
     }
 }
 

@@ -109,7 +109,7 @@ fn collect(
             continue;
         };
         if metadata.is_file() && key.starts_with(&request.prefix) {
-            into.push(Listed { key, facts: Some(Facts::of(&metadata)) });
+            into.push(Listed { key, facts: Some(Facts::from_metadata(&metadata)) });
         } else if metadata.is_dir() {
             let key = format!("{key}/");
             let is_wanted = key.starts_with(&request.prefix);

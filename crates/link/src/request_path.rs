@@ -45,14 +45,14 @@ mod tests {
 
     #[test]
     fn paths_are_decoded() {
-        let of = |path| bucket_and_key(path);
+        let parsed = |path| bucket_and_key(path);
         let pair = |bucket: &str, key: &str| Some((bucket.to_owned(), key.to_owned()));
-        assert_eq!(of("/link/a/b%20c"), pair("link", "a/b c"));
-        assert_eq!(of("/link"), pair("link", ""));
-        assert_eq!(of("/link/"), pair("link", ""));
-        assert_eq!(of("/link/%2e%2E/x"), pair("link", "../x"));
-        assert_eq!(of("/link/%ff"), None);
-        assert_eq!(of("/link/%2"), None);
+        assert_eq!(parsed("/link/a/b%20c"), pair("link", "a/b c"));
+        assert_eq!(parsed("/link"), pair("link", ""));
+        assert_eq!(parsed("/link/"), pair("link", ""));
+        assert_eq!(parsed("/link/%2e%2E/x"), pair("link", "../x"));
+        assert_eq!(parsed("/link/%ff"), None);
+        assert_eq!(parsed("/link/%2"), None);
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl Service {
     /// Counts a request, and draws its fault.
     fn count<B>(&self, request: &Request<B>) -> Counted {
         let (number, under_way) = self.counters.begin();
-        let fault = self.draws.of(number, request.uri().path(), range_of(request));
+        let fault = self.draws.fault(number, request.uri().path(), range_of(request));
         if fault.is_some() {
             self.counters.failed();
         }

@@ -6,7 +6,7 @@ use arrow_array::{RecordBatch, UInt32Array};
 use soma_io::Experiment;
 
 use crate::dataset::Dataset;
-use crate::error::Error;
+use crate::error::{DatasetError, columns_error};
 use crate::selection::{DatasetSpec, SelectedGenes, project, select_genes, take_or_null, texts};
 
 /// The genes of a data set of several experiments.
@@ -46,7 +46,7 @@ impl Dataset {
         experiments: &[(&Experiment, DatasetSpec)],
         gene_column: &str,
         join: GeneJoin,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, DatasetError> {
         let of_each = experiments
             .iter()
             .map(|(experiment, spec)| ExperimentGenes::new(experiment, spec, gene_column))
@@ -54,7 +54,7 @@ impl Dataset {
         let lists: Vec<&[String]> = of_each.iter().map(|one| one.names.as_slice()).collect();
         let names = joined(&lists, join);
         if names.is_empty() && lists.iter().all(|names| !names.is_empty()) {
-            return Err(Error::NoCommonGenes { column: gene_column.to_owned() });
+            return Err(DatasetError::NoCommonGenes { column: gene_column.to_owned() });
         }
         let var = var_of(&names, &of_each)?;
         let datasets = experiments
@@ -68,12 +68,16 @@ impl Dataset {
                 Self::with_genes(experiment, spec, |_| Ok(SelectedGenes { genes, rows, warning }))
             })
             .collect::<Result<Vec<_>, _>>()?;
-        Self::concat(&datasets)
+        Ok(Self::concat(&datasets)?)
     }
 }
 
 impl ExperimentGenes {
-    fn new(experiment: &Experiment, spec: &DatasetSpec, gene_column: &str) -> Result<Self, Error> {
+    fn new(
+        experiment: &Experiment,
+        spec: &DatasetSpec,
+        gene_column: &str,
+    ) -> Result<Self, DatasetError> {
         let measurement = spec.open_measurement(experiment)?;
         let requested: Vec<&str> = spec.var_columns.iter().map(String::as_str).collect();
         let mut columns = requested.clone();
@@ -87,12 +91,11 @@ impl ExperimentGenes {
         for (row, (name, gene)) in (0..).zip(texts(&rows, gene_column)?.into_iter().zip(genes)) {
             let (Some(name), Some(joinid)) = (name, gene) else { continue };
             if places.insert(name.clone(), (joinid, row)).is_some() {
-                return Err(Error::GeneTwice { column: gene_column.to_owned(), name });
+                return Err(DatasetError::GeneTwice { column: gene_column.to_owned(), name });
             }
             names.push(name);
         }
-        let rows =
-            project(&rows, &requested).map_err(|source| Error::Columns { of: "var", source })?;
+        let rows = project(&rows, &requested).map_err(columns_error("var"))?;
         Ok(Self { places, names, rows, warning })
     }
 }
@@ -115,7 +118,7 @@ fn joined(of_each: &[&[String]], join: GeneJoin) -> Vec<String> {
 }
 
 /// The var rows of these genes, each from the first experiment that has the gene.
-fn var_of(names: &[String], of_each: &[ExperimentGenes]) -> Result<RecordBatch, Error> {
+fn var_of(names: &[String], of_each: &[ExperimentGenes]) -> Result<RecordBatch, DatasetError> {
     let parts: Vec<&RecordBatch> = of_each.iter().map(|one| &one.rows).collect();
     let rows = crate::obs::concat(&parts)?;
     let places = names.iter().map(|name| {
@@ -126,8 +129,7 @@ fn var_of(names: &[String], of_each: &[ExperimentGenes]) -> Result<RecordBatch, 
             place
         })
     });
-    take_or_null(&rows, &places.collect::<UInt32Array>())
-        .map_err(|source| Error::Columns { of: "var", source })
+    Ok(take_or_null(&rows, &places.collect::<UInt32Array>()).map_err(columns_error("var"))?)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::beside::{BesideKind, DatasetMatrix};
 use crate::block::Block;
 use crate::buffers::{BatchBuffer, BatchBuffers};
 use crate::dataset::Dataset;
-use crate::error::Error;
+use crate::error::LoaderError;
 use crate::spec::{LoaderSpec, Totals};
 use crate::tokens::TokenMaker;
 use crate::unfinished::{MatrixMaker, Rows, Unfinished};
@@ -40,14 +40,14 @@ pub(crate) struct Assembler<B: BatchBuffers> {
 impl<B: BatchBuffers> Assemble for Assembler<B> {
     type Block = Block;
     type Batch = Batch<B::Buffer>;
-    type Error = Error;
+    type Error = LoaderError;
 
-    fn begin(&mut self, n_rows: usize) -> Result<(), Error> {
+    fn begin(&mut self, n_rows: usize) -> Result<(), LoaderError> {
         self.filling = Some(self.filling(n_rows)?);
         Ok(())
     }
 
-    fn add(&mut self, block: &Block, part: BlockPart<'_>) -> Result<ThreadTime, Error> {
+    fn add(&mut self, block: &Block, part: BlockPart<'_>) -> Result<ThreadTime, LoaderError> {
         let mut filling = match self.filling.take() {
             Some(filling) => filling,
             None => self.filling(part.order.len())?,
@@ -57,7 +57,7 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         Ok(others + std::mem::take(&mut self.token_threads))
     }
 
-    fn finish(&mut self, place: BatchPlace) -> Result<Batch<B::Buffer>, Error> {
+    fn finish(&mut self, place: BatchPlace) -> Result<Batch<B::Buffer>, LoaderError> {
         let Filling { x, beside, rows } = match self.filling.take() {
             Some(filling) => filling,
             None => self.filling(0)?,
@@ -66,8 +66,9 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         let mut x = self.x.finish(&*self.buffers, x)?;
         let tokens = match &mut self.tokens {
             Some(maker) => {
-                let of = (epoch, rows.as_slice());
-                let (tokens, others) = maker.make(&self.dataset, &*self.buffers, of, &mut x)?;
+                let epoch_rows = (epoch, rows.as_slice());
+                let (tokens, others) =
+                    maker.make(&self.dataset, &*self.buffers, epoch_rows, &mut x)?;
                 self.token_threads += others;
                 Some(tokens)
             }
@@ -78,11 +79,11 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
             origins.map(|(experiment, joinid)| (experiment as u32, joinid as i64)).unzip();
         let rows = UInt64Array::from(rows);
         let gathered = |of: &RecordBatch| {
-            take_record_batch(of, &rows).map_err(|source| Error::Obs { batch_idx, source })
+            take_record_batch(of, &rows).map_err(|source| LoaderError::Obs { batch_idx, source })
         };
         let (obs, codes) = (gathered(self.dataset.obs())?, gathered(&self.dataset.codes)?);
-        let codes =
-            crate::encode::widened(&codes).map_err(|source| Error::Obs { batch_idx, source })?;
+        let codes = crate::encode::widened(&codes)
+            .map_err(|source| LoaderError::Obs { batch_idx, source })?;
         let (layers, obsm) = self.finish_beside(beside)?;
         Ok(Batch {
             batch_idx,
@@ -138,7 +139,7 @@ impl<B: BatchBuffers> Assembler<B> {
     }
 
     /// An empty batch with room for `n_rows` rows.
-    fn filling(&self, n_rows: usize) -> Result<Filling<B::Buffer>, Error> {
+    fn filling(&self, n_rows: usize) -> Result<Filling<B::Buffer>, LoaderError> {
         let begin = |maker: &MatrixMaker| maker.begin(&*self.buffers, n_rows);
         Ok(Filling {
             x: begin(&self.x)?,
@@ -152,7 +153,7 @@ impl<B: BatchBuffers> Assembler<B> {
     fn finish_beside(
         &mut self,
         full: Vec<Unfinished<B::Buffer>>,
-    ) -> Result<(Vec<NamedMatrix<B>>, Vec<NamedMatrix<B>>), Error> {
+    ) -> Result<(Vec<NamedMatrix<B>>, Vec<NamedMatrix<B>>), LoaderError> {
         let (mut layers, mut obsm) = (Vec::new(), Vec::new());
         for ((maker, full), of) in self.beside.iter_mut().zip(full).zip(&*self.dataset.beside) {
             let matrix = maker.finish(&*self.buffers, full)?;
@@ -182,7 +183,7 @@ impl<V: BatchBuffer> Filling<V> {
         assembler: &Assembler<B>,
         block: &Block,
         order: &[u32],
-    ) -> Result<ThreadTime, Error> {
+    ) -> Result<ThreadTime, LoaderError> {
         let first = self.rows.len();
         self.rows.extend(order.iter().map(|&row| block.selection_row(row)));
         let totals: Option<Vec<f64>> = match (assembler.totals, assembler.dataset.totals()) {
@@ -198,10 +199,10 @@ impl<V: BatchBuffer> Filling<V> {
         let rows = Rows { first, order, transforms, n_threads: assembler.n_threads };
         let added = self.x.add(&*assembler.buffers, &block.x, rows);
         let mut others = added.map_err(|error| match error {
-            Error::Densify { source: densify::Error::Total { row_idx, total }, .. } => {
+            LoaderError::Densify { source: densify::Error::Total { row_idx, total }, .. } => {
                 let (experiment, joinid) =
                     assembler.dataset.origin(block.selection_row(row_idx as u32));
-                Error::Total { experiment, joinid, total }
+                LoaderError::Total { experiment, joinid, total }
             }
             error => error,
         })?;

@@ -6,8 +6,7 @@ use arrow_array::RecordBatch;
 use half::f16;
 
 use crate::buffers::{HeapBuffer, ReadableBuffer};
-use crate::elements::Elements;
-use crate::error::Error;
+use crate::elements::{ElementTypeError, Elements};
 use crate::tokens::TokenBatch;
 
 /// Rows of the selection, in the epoch's order.
@@ -126,7 +125,7 @@ impl<B: ReadableBuffer> CsrBatch<B> {
     ///
     /// # Errors
     /// The buffer's elements are not u32, so no loader made the batch.
-    pub fn columns(&self) -> Result<&[u32], Error> {
+    pub fn columns(&self) -> Result<&[u32], ElementTypeError> {
         self.columns.elements().into_u32()
     }
 
@@ -134,7 +133,7 @@ impl<B: ReadableBuffer> CsrBatch<B> {
     ///
     /// # Errors
     /// The buffer's elements are not f32, so no loader made the batch.
-    pub fn values(&self) -> Result<&[f32], Error> {
+    pub fn values(&self) -> Result<&[f32], ElementTypeError> {
         self.values.elements().into_f32()
     }
 }
@@ -150,7 +149,7 @@ impl<B: ReadableBuffer> CooBatch<B> {
     ///
     /// # Errors
     /// The buffer's elements are not u32, so no loader made the batch.
-    pub fn rows(&self) -> Result<&[u32], Error> {
+    pub fn rows(&self) -> Result<&[u32], ElementTypeError> {
         self.rows.elements().into_u32()
     }
 
@@ -158,7 +157,7 @@ impl<B: ReadableBuffer> CooBatch<B> {
     ///
     /// # Errors
     /// The buffer's elements are not u32, so no loader made the batch.
-    pub fn columns(&self) -> Result<&[u32], Error> {
+    pub fn columns(&self) -> Result<&[u32], ElementTypeError> {
         self.columns.elements().into_u32()
     }
 
@@ -166,7 +165,7 @@ impl<B: ReadableBuffer> CooBatch<B> {
     ///
     /// # Errors
     /// The buffer's elements are not f32, so no loader made the batch.
-    pub fn values(&self) -> Result<&[f32], Error> {
+    pub fn values(&self) -> Result<&[f32], ElementTypeError> {
         self.values.elements().into_f32()
     }
 }

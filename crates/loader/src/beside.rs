@@ -10,7 +10,7 @@ use std::sync::Arc;
 use soma_io::{GeneSelection, ReadForm, XReader};
 
 use crate::dataset::Dataset;
-use crate::error::{Error, MatrixError};
+use crate::error::{ConcatError, MatrixError};
 use crate::selected::{ColumnPlaces, Selected, SelectedMatrix};
 use crate::spec::BatchForm;
 
@@ -63,9 +63,9 @@ impl DatasetMatrix<'_> {
 
     /// Bytes of memory that reading `nnz` values needs at most, over all experiments.
     pub(crate) fn working_bytes(&self, nnz: u64, form: ReadForm) -> u64 {
-        let of =
+        let bytes =
             |one: &&SelectedMatrix| one.reader.working_bytes(nnz, &one.columns.selection, form);
-        self.of_each.iter().map(of).max().unwrap_or(0)
+        self.of_each.iter().map(bytes).max().unwrap_or(0)
     }
 
     /// The form of this matrix in batches whose X has this form: arrays of obsm are always dense.
@@ -84,14 +84,14 @@ impl Dataset {
     /// # Errors
     /// The data set has several experiments, or this layer already; the layer has another number of
     /// columns than X, or too few rows for the selected cells.
-    pub fn with_layer(self, name: &str, reader: Arc<dyn XReader>) -> Result<Self, Error> {
+    pub fn with_layer(self, name: &str, reader: Arc<dyn XReader>) -> Result<Self, MatrixError> {
         let n_columns = self.n_columns;
         let layer = Beside { kind: BesideKind::Layer, name: name.to_owned(), n_columns };
         let x = &self.only_source(&layer)?.x;
         let (found, of_x) = (reader.n_columns(), x.reader.n_columns());
         if found != of_x {
             let layer = layer.to_string();
-            return Err(MatrixError::LayerColumns { layer, found, of_x }.into());
+            return Err(MatrixError::LayerColumns { layer, found, of_x });
         }
         let columns = x.columns.clone();
         self.with_matrix(layer, SelectedMatrix { reader, columns })
@@ -104,7 +104,7 @@ impl Dataset {
         name: &str,
         reader: Arc<dyn XReader>,
         genes: &[Option<u64>],
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, MatrixError> {
         let n_columns = self.n_columns;
         let layer = Beside { kind: BesideKind::Layer, name: name.to_owned(), n_columns };
         let columns = ColumnPlaces::aligned(genes, reader.n_columns())
@@ -118,7 +118,7 @@ impl Dataset {
     /// # Errors
     /// The data set has several experiments, or this array already; the array has too few rows for
     /// the selected cells, or more columns than 32 bits can count.
-    pub fn with_obsm(self, name: &str, reader: Arc<dyn XReader>) -> Result<Self, Error> {
+    pub fn with_obsm(self, name: &str, reader: Arc<dyn XReader>) -> Result<Self, MatrixError> {
         let all = reader.n_columns();
         self.with_obsm_columns(name, reader, all)
     }
@@ -129,7 +129,7 @@ impl Dataset {
         name: &str,
         reader: Arc<dyn XReader>,
         n_columns: u64,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, MatrixError> {
         let mut array = Beside { kind: BesideKind::Obsm, name: name.to_owned(), n_columns: 0 };
         let selection = if n_columns == reader.n_columns() {
             GeneSelection::All
@@ -143,16 +143,20 @@ impl Dataset {
     }
 
     /// Adds a matrix to a data set of one experiment.
-    pub(crate) fn with_matrix(self, new: Beside, matrix: SelectedMatrix) -> Result<Self, Error> {
+    pub(crate) fn with_matrix(
+        self,
+        new: Beside,
+        matrix: SelectedMatrix,
+    ) -> Result<Self, MatrixError> {
         let is_new = |old: &Beside| (old.kind, &old.name) != (new.kind, &new.name);
         if !self.beside.iter().all(is_new) {
-            return Err(MatrixError::Twice { matrix: new.to_string() }.into());
+            return Err(MatrixError::Twice { matrix: new.to_string() });
         }
         let mut source = self.only_source(&new)?.clone();
         let n_rows = matrix.reader.n_rows();
         if let Some(joinid) = source.cells.first_outside(n_rows) {
             let matrix = new.to_string();
-            return Err(MatrixError::CellOutside { matrix, joinid, n_rows }.into());
+            return Err(MatrixError::CellOutside { matrix, joinid, n_rows });
         }
         source.beside.push(matrix);
         let beside = self.beside.iter().cloned().chain([new]).collect();
@@ -205,7 +209,7 @@ impl Dataset {
     }
 
     /// Fails if another data set, the one at `idx`, has other matrices beside X than this one.
-    pub(crate) fn check_same_matrices(&self, idx: usize, other: &Self) -> Result<(), Error> {
+    pub(crate) fn check_same_matrices(&self, idx: usize, other: &Self) -> Result<(), ConcatError> {
         if self.beside == other.beside {
             return Ok(());
         }
@@ -216,14 +220,18 @@ impl Dataset {
                 list.collect::<Vec<_>>().join(", ")
             }
         };
-        Err(MatrixError::Concat { idx, found: list(other), first: list(self) }.into())
+        Err(ConcatError::Matrices { idx, found: list(other), first: list(self) })
     }
 }
 
 impl Beside {
     /// The error of columns that the matrix lacks.
-    pub(crate) fn columns_error(&self, reader: &dyn XReader, source: soma_io::Error) -> Error {
+    pub(crate) fn columns_error(
+        &self,
+        reader: &dyn XReader,
+        source: soma_io::Error,
+    ) -> MatrixError {
         let (matrix, n_columns) = (self.to_string(), reader.n_columns());
-        MatrixError::ColumnsOutside { matrix, n_columns, source: Box::new(source) }.into()
+        MatrixError::ColumnsOutside { matrix, n_columns, source: Box::new(source) }
     }
 }

@@ -11,7 +11,7 @@ use worktime::ThreadTime;
 
 use crate::element_type::ElementType;
 use crate::elements::{ElementsMut, wrong_type};
-use crate::error::Error;
+use crate::error::LoaderError;
 use crate::need::PACKED_CELL_BYTES;
 
 /// Number of dense values per thread: about a millisecond of work, while starting a thread takes
@@ -19,9 +19,9 @@ use crate::need::PACKED_CELL_BYTES;
 const THREAD_VALUES: usize = 1 << 22;
 
 /// The error of a kernel that ran on rows of this block.
-pub(crate) fn densify_error(place: BlockPlace, source: densify::Error) -> Error {
+pub(crate) fn densify_error(place: BlockPlace, source: densify::Error) -> LoaderError {
     let BlockPlace { epoch, block_idx } = place;
-    Error::Densify { epoch, block_idx, source }
+    LoaderError::Densify { epoch, block_idx, source }
 }
 
 /// Rows that were read together, of X and of the matrices beside it. Its memory is reused for later
@@ -114,7 +114,7 @@ impl BlockMatrix {
     }
 
     /// The number of values of a dense block, if memory can address it.
-    pub(crate) fn dense_len(n_rows: u64, n_columns: usize) -> Result<usize, Error> {
+    pub(crate) fn dense_len(n_rows: u64, n_columns: usize) -> Result<usize, LoaderError> {
         let bytes = u128::from(n_rows) * n_columns as u128 * size_of::<f32>() as u128;
         match isize::try_from(bytes) {
             Ok(bytes) => Ok(bytes as usize / size_of::<f32>()),
@@ -122,8 +122,8 @@ impl BlockMatrix {
         }
     }
 
-    fn too_large(n_rows: u64, n_columns: usize) -> Error {
-        Error::OutOfMemory {
+    fn too_large(n_rows: u64, n_columns: usize) -> LoaderError {
+        LoaderError::OutOfMemory {
             what: "a dense block",
             bytes: u128::from(n_rows) * n_columns as u128 * size_of::<f32>() as u128,
             n_rows,
@@ -134,7 +134,7 @@ impl BlockMatrix {
     }
 
     /// Makes the values dense and all zero, in the memory of the last block if that was dense.
-    pub(crate) fn zeroed_dense(&mut self) -> Result<&mut [f32], Error> {
+    pub(crate) fn zeroed_dense(&mut self) -> Result<&mut [f32], LoaderError> {
         let (n_rows, n_columns) = (self.n_rows as u64, self.n_columns);
         let n_values = Self::dense_len(n_rows, n_columns)?;
         if !matches!(self.values, Values::Dense(_)) {
@@ -175,7 +175,7 @@ impl BlockMatrix {
         rows: &[u32],
         transforms: Option<RowTransforms<'_>>,
         out: ElementsMut<'_>,
-    ) -> Result<ThreadTime, Error> {
+    ) -> Result<ThreadTime, LoaderError> {
         let n_threads = n_threads.min(rows.len() * self.n_columns / THREAD_VALUES).max(1);
         let part_rows = rows.len().div_ceil(n_threads).max(1);
         thread::scope(|scope| {
@@ -212,11 +212,11 @@ impl BlockMatrix {
         rows: &[u32],
         transforms: Option<RowTransforms<'_>>,
         out: ElementsMut<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LoaderError> {
         match out {
             ElementsMut::F32(out) => self.rows_to(rows, transforms, out),
             ElementsMut::F16(out) => self.rows_to(rows, transforms, out),
-            other => return Err(wrong_type(ElementType::F32, other.element_type())),
+            other => return Err(wrong_type(ElementType::F32, other.element_type()).into()),
         }
         .map_err(|source| densify_error(self.place, source))
     }
@@ -237,9 +237,9 @@ impl BlockMatrix {
     }
 
     /// Number of values of the rows at these positions. Fails for a dense block.
-    pub(crate) fn nnz_of(&self, rows: &[u32]) -> Result<usize, Error> {
+    pub(crate) fn nnz_of(&self, rows: &[u32]) -> Result<usize, LoaderError> {
         match &self.values {
-            Values::Dense(_) => return Err(Error::SparseFromDense),
+            Values::Dense(_) => return Err(LoaderError::SparseFromDense),
             Values::Csr(csr) => csr.view().nnz_of(rows),
             Values::Packed(csr) => csr.view().nnz_of(rows),
         }
@@ -254,9 +254,9 @@ impl BlockMatrix {
         transforms: Option<RowTransforms<'_>>,
         row_offsets: &mut Vec<usize>,
         out: (&mut [u32], &mut [f32]),
-    ) -> Result<(), Error> {
+    ) -> Result<(), LoaderError> {
         match &self.values {
-            Values::Dense(_) => return Err(Error::SparseFromDense),
+            Values::Dense(_) => return Err(LoaderError::SparseFromDense),
             Values::Csr(csr) => {
                 csr_gather_rows_into(csr.view(), rows, transforms, row_offsets, out)
             }

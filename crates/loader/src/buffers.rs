@@ -10,9 +10,19 @@ use half::f16;
 
 use crate::element_type::ElementType;
 #[cfg(feature = "sprs")]
-use crate::elements::wrong_type;
+use crate::elements::{ElementTypeError, wrong_type};
 use crate::elements::{Elements, ElementsMut};
-use crate::error::Error;
+
+/// The [`BatchBuffers`] in use could not provide a buffer.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot get a buffer of {n_values} values for a batch: make the batches smaller")]
+pub struct BufferError {
+    /// Number of values.
+    pub n_values: usize,
+    /// The reason.
+    #[source]
+    pub source: Box<dyn std::error::Error + Send + Sync>,
+}
 
 /// A pool of buffers for batches. Dropping a buffer returns its memory to the pool.
 pub trait BatchBuffers: Send + Sync + 'static {
@@ -23,8 +33,8 @@ pub trait BatchBuffers: Send + Sync + 'static {
     /// overwritten.
     ///
     /// # Errors
-    /// [`Error::Buffer`] or [`Error::OutOfMemory`] if there is no memory for it.
-    fn take(&self, n: usize, element_type: ElementType) -> Result<Self::Buffer, Error>;
+    /// There is no memory for it.
+    fn take(&self, n: usize, element_type: ElementType) -> Result<Self::Buffer, BufferError>;
 }
 
 /// The memory of a dense batch, or of a part of a sparse batch.
@@ -103,7 +113,7 @@ impl fmt::Debug for HeapBuffers {
 impl BatchBuffers for HeapBuffers {
     type Buffer = HeapBuffer;
 
-    fn take(&self, n: usize, element_type: ElementType) -> Result<HeapBuffer, Error> {
+    fn take(&self, n: usize, element_type: ElementType) -> Result<HeapBuffer, BufferError> {
         let memory = match self.reused(element_type, n) {
             Memory::F32(values) => Memory::F32(fitting(values, n)?),
             Memory::F16(values) => Memory::F16(fitting(values, n)?),
@@ -114,13 +124,13 @@ impl BatchBuffers for HeapBuffers {
 }
 
 /// Resizes a vector to `n` elements, in new memory if its own is too small.
-fn fitting<E: Copy + Default>(elements: Vec<E>, n: usize) -> Result<Vec<E>, Error> {
+fn fitting<E: Copy + Default>(elements: Vec<E>, n: usize) -> Result<Vec<E>, BufferError> {
     // Growing would copy elements that are overwritten anyway.
     let mut elements = if n <= elements.capacity() { elements } else { Vec::new() };
     let missing = n.saturating_sub(elements.len());
     elements
         .try_reserve_exact(missing)
-        .map_err(|source| Error::Buffer { n_values: n, source: Box::new(source) })?;
+        .map_err(|source| BufferError { n_values: n, source: Box::new(source) })?;
     elements.resize(n, E::default());
     Ok(elements)
 }
@@ -143,7 +153,7 @@ impl HeapBuffer {
     /// # Errors
     /// The elements have another type.
     #[cfg(feature = "sprs")]
-    pub(crate) fn into_f32(mut self) -> Result<Vec<f32>, Error> {
+    pub(crate) fn into_f32(mut self) -> Result<Vec<f32>, ElementTypeError> {
         match &mut self.memory {
             Memory::F32(values) => Ok(std::mem::take(values)),
             _ => Err(wrong_type(ElementType::F32, self.elements().element_type())),
@@ -155,7 +165,7 @@ impl HeapBuffer {
     /// # Errors
     /// The elements have another type.
     #[cfg(feature = "sprs")]
-    pub(crate) fn into_u32(mut self) -> Result<Vec<u32>, Error> {
+    pub(crate) fn into_u32(mut self) -> Result<Vec<u32>, ElementTypeError> {
         match &mut self.memory {
             Memory::U32(numbers) => Ok(std::mem::take(numbers)),
             _ => Err(wrong_type(ElementType::U32, self.elements().element_type())),

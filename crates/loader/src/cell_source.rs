@@ -10,7 +10,7 @@ use crate::beside::DatasetMatrix;
 use crate::block::Block;
 use crate::buffers::BatchBuffers;
 use crate::dataset::Dataset;
-use crate::error::Error;
+use crate::error::LoaderError;
 use crate::need;
 use crate::read::{BlockReader, Scratch};
 use crate::spec::LoaderSpec;
@@ -30,15 +30,15 @@ impl<B: BatchBuffers> CellSource<B> {
 
     /// Expected number of values in a row of each matrix's batches, if they are sparse; 0 if they
     /// are dense. Computed once, because the reader may have to read metadata.
-    fn row_nnz(&self) -> Result<&[f64], Error> {
+    fn row_nnz(&self) -> Result<&[f64], LoaderError> {
         if let Some(known) = self.row_nnz.get() {
             return Ok(known);
         }
-        let of = |matrix: DatasetMatrix<'_>| match matrix.batch_form(self.spec.batch_form) {
+        let mean_nnz = |matrix: DatasetMatrix<'_>| match matrix.batch_form(self.spec.batch_form) {
             form if form.dense_type().is_some() => Ok(0.0),
             _ => self.dataset.mean_row_nnz(&matrix),
         };
-        let found = self.dataset.matrices().map(of).collect::<Result<_, _>>()?;
+        let found = self.dataset.matrices().map(mean_nnz).collect::<Result<_, _>>()?;
         Ok(self.row_nnz.get_or_init(|| found))
     }
 }
@@ -46,7 +46,7 @@ impl<B: BatchBuffers> CellSource<B> {
 impl<B: BatchBuffers> Source for CellSource<B> {
     type Block = Block;
     type Batch = Batch<B::Buffer>;
-    type Error = Error;
+    type Error = LoaderError;
     type Scratch = Scratch;
     type Assembler = Assembler<B>;
 
@@ -58,8 +58,8 @@ impl<B: BatchBuffers> Source for CellSource<B> {
         self.dataset.fingerprint()
     }
 
-    fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, Error> {
-        need::of(&self.dataset, &self.spec, block_rows, batch_rows)
+    fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, LoaderError> {
+        need::memory_need(&self.dataset, &self.spec, block_rows, batch_rows)
     }
 
     fn block_bytes(&self, block: &Block) -> BlockBytes {
@@ -72,12 +72,12 @@ impl<B: BatchBuffers> Source for CellSource<B> {
         into: &mut Block,
         scratch: &mut Scratch,
         stop: &Stop,
-    ) -> Result<ReadStats, Error> {
+    ) -> Result<ReadStats, LoaderError> {
         let reader = BlockReader { dataset: &self.dataset, form: self.spec.block_form };
         reader.fill(rows, into, scratch, stop)
     }
 
-    fn assembler(&self, batch_rows: u64) -> Result<Assembler<B>, Error> {
+    fn assembler(&self, batch_rows: u64) -> Result<Assembler<B>, LoaderError> {
         let n_rows = batch_rows.min(self.n_rows()) as f64;
         let nnz = self.row_nnz()?.iter().map(|row_nnz| (row_nnz * n_rows) as usize);
         let Self { dataset, spec, buffers, .. } = self;

@@ -10,7 +10,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, RecordBatch};
 use shuffle::{RowSet, RowSetBuilder, stop};
 
-use crate::error::Error;
+use crate::error::DatasetError;
 
 pub(crate) const JOINID: &str = "soma_joinid";
 
@@ -103,8 +103,8 @@ impl Cells {
     ///
     /// # Errors
     /// A column that is missing, is not of type int64, has nulls or negative joinids.
-    pub fn from_obs(obs: &RecordBatch) -> Result<Self, Error> {
-        let problem = |problem: &str| Error::JoinidColumn { problem: problem.to_owned() };
+    pub fn from_obs(obs: &RecordBatch) -> Result<Self, DatasetError> {
+        let problem = |problem: &str| DatasetError::JoinidColumn { problem: problem.to_owned() };
         let column = obs.column_by_name(JOINID).ok_or_else(|| problem("it is missing"))?;
         let joinids = column
             .as_primitive_opt::<Int64Type>()
@@ -116,12 +116,12 @@ impl Cells {
         if let Some(id) = joinids.iter().find(|id| **id < 0) {
             return Err(problem(&format!("it has {id}, but joinids are not negative")));
         }
-        Ok(Self::of(joinids.iter().map(|id| *id as u64).collect()))
+        Ok(Self::from_joinids(joinids.iter().map(|id| *id as u64).collect()))
     }
 
     /// The cells with these joinids; a range if there are no gaps. What does not ascend stays a
     /// list, which the data set reports.
-    fn of(joinids: Vec<u64>) -> Self {
+    fn from_joinids(joinids: Vec<u64>) -> Self {
         match RowSet::from_ascending(joinids.iter().copied()) {
             Ok(set) => Self::of_set(set),
             Err(_) => Self::List(joinids.into()),
@@ -147,7 +147,7 @@ impl Cells {
             Self::Set(joinids) => joinids.at(rows).map(Self::of_set),
             Self::List(joinids) => {
                 let at = rows.iter().map_while(|row| joinids.get(row as usize).copied());
-                stop::collect(rows.len(), at).map(Self::of)
+                stop::collect(rows.len(), at).map(Self::from_joinids)
             }
         }
     }
@@ -158,10 +158,10 @@ impl Cells {
     }
 
     /// Fails unless the joinids ascend strictly.
-    pub(crate) fn check_ascending(&self) -> Result<(), Error> {
+    pub(crate) fn check_ascending(&self) -> Result<(), DatasetError> {
         let Self::List(joinids) = self else { return Ok(()) };
         match joinids.windows(2).position(|pair| pair[0] >= pair[1]) {
-            Some(idx) => Err(Error::CellsNotAscending {
+            Some(idx) => Err(DatasetError::CellsNotAscending {
                 row_idx: idx + 1,
                 joinid: joinids[idx + 1],
                 before: joinids[idx],
@@ -211,7 +211,7 @@ pub(crate) struct CollectedCells {
     n_rows: usize,
     last: u64,
     /// The first problem; what comes after it is not collected.
-    problem: Option<Error>,
+    problem: Option<DatasetError>,
 }
 
 impl CollectedCells {
@@ -223,7 +223,7 @@ impl CollectedCells {
             let n_rows = (run.end - run.start) as usize;
             if self.joinids.push_range(run.clone()).is_err() {
                 let (row_idx, joinid, before) = (self.n_rows, run.start, self.last);
-                self.problem = Some(Error::CellsNotAscending { row_idx, joinid, before });
+                self.problem = Some(DatasetError::CellsNotAscending { row_idx, joinid, before });
             }
             self.n_rows += n_rows;
             self.last = run.end.saturating_sub(1);
@@ -234,7 +234,7 @@ impl CollectedCells {
     ///
     /// # Errors
     /// The joinids do not ascend.
-    pub(crate) fn finish(self) -> Result<Cells, Error> {
+    pub(crate) fn finish(self) -> Result<Cells, DatasetError> {
         self.problem.map_or_else(|| Ok(Cells::of_set(self.joinids.finish())), Err)
     }
 }

@@ -13,7 +13,7 @@ use twox_hash::XxHash3_64;
 
 use crate::beside::Beside;
 use crate::cells::Cells;
-use crate::error::{Error, open_error};
+use crate::error::{ConcatError, DatasetError, columns_error, open_error};
 use crate::selected::{ColumnPlaces, Part, Selected, SelectedMatrix};
 
 /// Selected cells and genes of X, with the cells' obs columns in memory. Cheap to clone.
@@ -79,10 +79,14 @@ impl Dataset {
     /// # Errors
     /// Parts of `csr` that do not fit together; `obs` and `var` that do not have a row for each row
     /// and column of it.
-    pub fn in_memory(csr: CsrBuffers, obs: RecordBatch, var: RecordBatch) -> Result<Self, Error> {
+    pub fn in_memory(
+        csr: CsrBuffers,
+        obs: RecordBatch,
+        var: RecordBatch,
+    ) -> Result<Self, DatasetError> {
         let (n_rows, n_columns) = (csr.n_rows() as u64, csr.n_columns);
         if var.num_rows() != n_columns {
-            return Err(Error::VarLength { n_genes: n_columns, n_var: var.num_rows() });
+            return Err(DatasetError::VarLength { n_genes: n_columns, n_var: var.num_rows() });
         }
         let x = MemoryReader::new(csr).map_err(open_error("rows in memory".to_owned()))?;
         let genes = genes_of_x(GeneSelection::All, n_columns as u64)?;
@@ -101,7 +105,7 @@ impl Dataset {
         cells: Cells,
         obs: RecordBatch,
         genes: GeneSelection,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, DatasetError> {
         let genes = genes_of_x(genes, x.n_columns())?;
         let var = crate::obs::without_columns("var", genes.n_columns)?;
         Self::of_source(Selected::new(cells, x, genes), obs, var)
@@ -112,14 +116,14 @@ impl Dataset {
         source: Selected,
         obs: RecordBatch,
         var: RecordBatch,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, DatasetError> {
         let Selected { cells, x: SelectedMatrix { reader: x, columns }, .. } = &source;
         cells.check_ascending()?;
         if cells.n_rows() != obs.num_rows() as u64 {
-            return Err(Error::ObsLength { n_cells: cells.n_rows(), n_obs: obs.num_rows() });
+            return Err(DatasetError::ObsLength { n_cells: cells.n_rows(), n_obs: obs.num_rows() });
         }
         if let Some(joinid) = cells.first_outside(x.n_rows()) {
-            return Err(Error::CellOutsideX { joinid, x_rows: x.n_rows() });
+            return Err(DatasetError::CellOutsideX { joinid, x_rows: x.n_rows() });
         }
         let n_columns = columns.n_columns;
         let starts = Arc::new([0, cells.n_rows()]);
@@ -143,9 +147,9 @@ impl Dataset {
     ///
     /// # Errors
     /// The number of totals is not the number of cells.
-    pub fn with_totals(self, totals: Vec<f64>) -> Result<Self, Error> {
+    pub fn with_totals(self, totals: Vec<f64>) -> Result<Self, DatasetError> {
         if totals.len() as u64 != self.n_rows() {
-            return Err(Error::TotalsLength { found: totals.len(), n_cells: self.n_rows() });
+            return Err(DatasetError::TotalsLength { found: totals.len(), n_cells: self.n_rows() });
         }
         Ok(Self { totals: Some(totals.into()), ..self })
     }
@@ -161,11 +165,11 @@ impl Dataset {
     /// `datasets` is empty; gene counts differ; obs columns or codes differ in name or type; the
     /// layers or arrays of obsm beside X differ, in name, order or number of columns; only some
     /// have totals; no layer was named, and that of one has another name than that of another.
-    pub fn concat(datasets: &[Self]) -> Result<Self, Error> {
-        let [first, others @ ..] = datasets else { return Err(Error::NoDatasets) };
+    pub fn concat(datasets: &[Self]) -> Result<Self, ConcatError> {
+        let [first, others @ ..] = datasets else { return Err(ConcatError::NoDatasets) };
         for (idx, other) in (1..).zip(others) {
             if other.n_columns != first.n_columns {
-                return Err(Error::ConcatGenes {
+                return Err(ConcatError::Genes {
                     idx,
                     n_columns: other.n_columns,
                     first: first.n_columns,
@@ -177,7 +181,7 @@ impl Dataset {
         let parts = |of: fn(&Self) -> &RecordBatch| datasets.iter().map(of).collect::<Vec<_>>();
         let obs = crate::obs::concat(&parts(|dataset| &dataset.obs))?;
         let codes = crate::encode::unified(&parts(|dataset| &dataset.codes))
-            .map_err(|source| Error::Columns { of: "the codes", source })?;
+            .map_err(columns_error("the codes"))?;
         let codes = crate::obs::concat(&codes.iter().collect::<Vec<_>>())?;
         let sources: Arc<[Selected]> =
             datasets.iter().flat_map(|dataset| dataset.sources.iter().cloned()).collect();
@@ -187,7 +191,7 @@ impl Dataset {
                 datasets.iter().position(|one| one.totals.is_some() != first.totals.is_some())
         {
             let problem = "one has totals, the other has none".to_owned();
-            return Err(Error::ConcatObs { idx, problem });
+            return Err(ConcatError::Obs { idx, problem });
         }
         Ok(Self {
             starts: Self::starts_of(&sources),
@@ -301,13 +305,16 @@ impl Dataset {
 }
 
 /// The selected genes of an X with this number of columns.
-pub(crate) fn genes_of_x(genes: GeneSelection, x_columns: u64) -> Result<ColumnPlaces, Error> {
+pub(crate) fn genes_of_x(
+    genes: GeneSelection,
+    x_columns: u64,
+) -> Result<ColumnPlaces, DatasetError> {
     ColumnPlaces::new(genes, x_columns).map_err(genes_error(x_columns))
 }
 
 /// The error of genes that X lacks.
-pub(crate) fn genes_error(x_columns: u64) -> impl FnOnce(soma_io::Error) -> Error {
-    move |source| Error::GenesOutsideX { x_columns, source: Box::new(source) }
+pub(crate) fn genes_error(x_columns: u64) -> impl FnOnce(soma_io::Error) -> DatasetError {
+    move |source| DatasetError::GenesOutsideX { x_columns, source: Box::new(source) }
 }
 
 fn write_run(hash: &mut XxHash3_64, first: u64, n: u64) {
@@ -328,7 +335,7 @@ impl fmt::Debug for Dataset {
 
 /// Fails if layers that were taken because none was named have different names: raw counts and
 /// normalised values must not meet by chance. X of an AnnData stands for `raw`, as ever.
-fn check_unnamed_layers(datasets: &[Dataset]) -> Result<(), Error> {
+fn check_unnamed_layers(datasets: &[Dataset]) -> Result<(), ConcatError> {
     let mut unnamed = datasets
         .iter()
         .enumerate()
@@ -338,7 +345,7 @@ fn check_unnamed_layers(datasets: &[Dataset]) -> Result<(), Error> {
     let is_other = |layer: &str| layer != first && !(is_usual(layer) && is_usual(first));
     match unnamed.find(|(_, layer)| is_other(layer)) {
         Some((idx, layer)) => {
-            Err(Error::ConcatLayers { idx, layer: layer.to_owned(), first: first.to_owned() })
+            Err(ConcatError::Layers { idx, layer: layer.to_owned(), first: first.to_owned() })
         }
         None => Ok(()),
     }

@@ -6,7 +6,19 @@ use std::ops::Range;
 use half::f16;
 
 use crate::element_type::ElementType;
-use crate::error::Error;
+
+/// The elements of a buffer have another type than its use in a batch requires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a buffer has elements of type {found}, but {expected} is required: BatchBuffers::take must \
+     return buffers of the requested type"
+)]
+pub struct ElementTypeError {
+    /// The required type.
+    pub expected: ElementType,
+    /// The buffer's type.
+    pub found: ElementType,
+}
 
 /// The elements of a buffer, for reading.
 #[derive(Clone, Copy)]
@@ -48,7 +60,7 @@ impl<'a> Elements<'a> {
     ///
     /// # Errors
     /// They have another type.
-    pub fn into_f32(self) -> Result<&'a [f32], Error> {
+    pub fn into_f32(self) -> Result<&'a [f32], ElementTypeError> {
         match self {
             Self::F32(values) => Ok(values),
             other => Err(wrong_type(ElementType::F32, other.element_type())),
@@ -59,7 +71,7 @@ impl<'a> Elements<'a> {
     ///
     /// # Errors
     /// They have another type.
-    pub fn into_u32(self) -> Result<&'a [u32], Error> {
+    pub fn into_u32(self) -> Result<&'a [u32], ElementTypeError> {
         match self {
             Self::U32(numbers) => Ok(numbers),
             other => Err(wrong_type(ElementType::U32, other.element_type())),
@@ -138,7 +150,7 @@ impl<'a> ElementsMut<'a> {
     ///
     /// # Errors
     /// They have another type.
-    pub fn into_f32(self) -> Result<&'a mut [f32], Error> {
+    pub fn into_f32(self) -> Result<&'a mut [f32], ElementTypeError> {
         match self {
             Self::F32(values) => Ok(values),
             other => Err(wrong_type(ElementType::F32, other.element_type())),
@@ -149,7 +161,7 @@ impl<'a> ElementsMut<'a> {
     ///
     /// # Errors
     /// They have another type.
-    pub fn into_u32(self) -> Result<&'a mut [u32], Error> {
+    pub fn into_u32(self) -> Result<&'a mut [u32], ElementTypeError> {
         match self {
             Self::U32(numbers) => Ok(numbers),
             other => Err(wrong_type(ElementType::U32, other.element_type())),
@@ -164,6 +176,6 @@ impl fmt::Debug for ElementsMut<'_> {
 }
 
 /// The error of a buffer whose elements have another type than its use requires.
-pub(crate) fn wrong_type(expected: ElementType, found: ElementType) -> Error {
-    Error::ElementType { expected, found }
+pub(crate) fn wrong_type(expected: ElementType, found: ElementType) -> ElementTypeError {
+    ElementTypeError { expected, found }
 }

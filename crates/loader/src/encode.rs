@@ -56,9 +56,12 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use serde::{Deserialize, Serialize};
 
 pub use batch_key::BatchKeyEncoder;
-pub use error::Error;
+pub use error::{
+    DuplicateName, EncodeError, FitError, InverseError, KeyError, LabelsError, NoEncoder,
+    SavedError,
+};
 pub use label_encoder::LabelEncoder;
-pub(crate) use narrow::{code_at, unified, widened, windows};
+pub(crate) use narrow::{code_at, unified, widened};
 pub use set::Encoders;
 
 /// The code of a label that an encoder does not know, with [`Unseen::Code`].
@@ -67,13 +70,13 @@ pub const UNSEEN_CODE: i64 = -1;
 /// Turns obs columns into a code for each row, and codes back into labels.
 ///
 /// A row's code depends on its own labels only. An encoder of your own wraps its errors in
-/// [`Error::Custom`].
+/// [`EncodeError::Custom`] and [`InverseError::Custom`].
 ///
 /// ```
 /// use arrow_array::cast::AsArray;
 /// use arrow_array::types::Float64Type;
 /// use arrow_array::{ArrayRef, Int64Array, RecordBatch};
-/// use loader::encode::{Encoder, Error};
+/// use loader::encode::{EncodeError, Encoder, InverseError};
 ///
 /// /// 1 if a cell has many reads.
 /// #[derive(Debug)]
@@ -88,16 +91,18 @@ pub const UNSEEN_CODE: i64 = -1;
 ///     fn columns(&self) -> &[String] {
 ///         &self.columns
 ///     }
-///     fn encode(&self, obs: &RecordBatch) -> Result<Int64Array, Error> {
-///         let custom =
-///             |text: &str| Error::Custom { encoder: self.name().into(), source: text.into() };
+///     fn encode(&self, obs: &RecordBatch) -> Result<Int64Array, EncodeError> {
+///         let custom = |text: &str| EncodeError::Custom {
+///             encoder: self.name().into(),
+///             source: text.into(),
+///         };
 ///         let sums = obs
 ///             .column_by_name(&self.columns[0])
 ///             .and_then(|column| column.as_primitive_opt::<Float64Type>())
 ///             .ok_or_else(|| custom("obs has no float64 column raw_sum"))?;
 ///         Ok(sums.values().iter().map(|sum| i64::from(*sum > 5000.0)).collect::<Vec<_>>().into())
 ///     }
-///     fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, Error> {
+///     fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, InverseError> {
 ///         Ok(std::sync::Arc::new(codes.clone()))
 ///     }
 /// }
@@ -116,13 +121,13 @@ pub trait Encoder: Send + Sync + Debug {
     fn columns(&self) -> &[String];
 
     /// The code of each row of `obs`, which has at least the needed columns. No code may be null.
-    fn encode(&self, obs: &RecordBatch) -> Result<Int64Array, Error>;
+    fn encode(&self, obs: &RecordBatch) -> Result<Int64Array, EncodeError>;
 
     /// The label of each code, as an array of any type with the length of `codes`.
     ///
     /// # Errors
     /// A code has no label.
-    fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, Error>;
+    fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, InverseError>;
 
     /// Number of codes, if it is fixed: codes are then `0..n_classes`, and a model's output layer
     /// has this size.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::batch::Batch;
 use crate::buffers::{BatchBuffers, HeapBuffers};
 use crate::cell_source::CellSource;
-use crate::error::Error;
+use crate::error::LoaderError;
 use crate::spec::LoaderSpec;
 use crate::stats::EpochStats;
 use crate::{Dataset, LoaderState};
@@ -23,7 +23,7 @@ pub struct Epoch<B: BatchBuffers = HeapBuffers> {
 }
 
 impl<B: BatchBuffers> Epoch<B> {
-    pub(crate) fn of(
+    pub(crate) fn wrap(
         running: pipeline::Epoch<CellSource<B>>,
         dataset: &Dataset,
         spec: &LoaderSpec,
@@ -53,7 +53,7 @@ impl<B: BatchBuffers> Epoch<B> {
     pub fn next_within(
         &mut self,
         limit: Duration,
-    ) -> Poll<Option<Result<Batch<B::Buffer>, Error>>> {
+    ) -> Poll<Option<Result<Batch<B::Buffer>, LoaderError>>> {
         self.running.next_within(limit)
     }
 
@@ -63,7 +63,7 @@ impl<B: BatchBuffers> Epoch<B> {
     /// and [`state`](Self::state) is the place before that batch, so that a resumed epoch has it.
     pub fn next_made<T, E>(
         &mut self,
-        make: impl FnOnce(Result<Batch<B::Buffer>, Error>) -> Result<T, E>,
+        make: impl FnOnce(Result<Batch<B::Buffer>, LoaderError>) -> Result<T, E>,
     ) -> Option<Result<T, E>> {
         self.running.next_made(make)
     }
@@ -75,7 +75,7 @@ impl<B: BatchBuffers> Epoch<B> {
 }
 
 impl<B: BatchBuffers> Iterator for Epoch<B> {
-    type Item = Result<Batch<B::Buffer>, Error>;
+    type Item = Result<Batch<B::Buffer>, LoaderError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.running.next()
@@ -103,11 +103,11 @@ pub struct Epochs<'a, B: BatchBuffers = HeapBuffers> {
 }
 
 impl<B: BatchBuffers> Iterator for Epochs<'_, B> {
-    type Item = Result<Epoch<B>, Error>;
+    type Item = Result<Epoch<B>, LoaderError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let running = self.running.next()?;
-        Some(running.map(|running| Epoch::of(running, self.dataset, self.spec)))
+        Some(running.map(|running| Epoch::wrap(running, self.dataset, self.spec)))
     }
 }
 

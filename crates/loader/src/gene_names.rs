@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use arrow_schema::DataType;
 use soma_io::{AxisQuery, DataFrame};
 
-use crate::error::{Error, open_error};
+use crate::error::{DatasetError, open_error};
 use crate::selection::texts;
 
 /// Checks how many of the named genes are there, in a column with the names `existing`. Returns a
@@ -19,7 +19,7 @@ pub(crate) fn check(
     names: &[String],
     existing: &[Option<String>],
     n_known: usize,
-) -> Result<Option<String>, Error> {
+) -> Result<Option<String>, DatasetError> {
     let n_names = names.len();
     if n_known * 2 >= n_names {
         return Ok(None);
@@ -32,7 +32,7 @@ pub(crate) fn check(
     }
     let column = column.to_owned();
     if n_known == 0 {
-        return Err(Error::NoNamedGene { column, n_names, advice });
+        return Err(DatasetError::NoNamedGene { column, n_names, advice });
     }
     Ok(Some(format!(
         "only {n_known} of the {n_names} named genes are in var column {column:?}, the others are \
@@ -69,7 +69,7 @@ enum Look {
 impl Look {
     const ALL: [Self; 4] = [Self::Ensembl, Self::VersionedEnsembl, Self::Number, Self::Symbol];
 
-    fn of(name: &str) -> Self {
+    fn from_name(name: &str) -> Self {
         let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         if are_digits(name) {
             return Self::Number;
@@ -92,7 +92,7 @@ impl Look {
     fn of_most<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut counts = [0; Self::ALL.len()];
         for name in names {
-            counts[Self::of(name) as usize] += 1;
+            counts[Self::from_name(name) as usize] += 1;
         }
         Self::ALL.into_iter().max_by_key(|look| counts[*look as usize]).unwrap_or(Self::Symbol)
     }
@@ -114,8 +114,8 @@ fn most_matches(
     names: &[String],
     existing: &[&str],
     n_known: usize,
-) -> Result<Option<String>, Error> {
-    let unversioned = |name: &str| match Look::of(name) {
+) -> Result<Option<String>, DatasetError> {
+    let unversioned = |name: &str| match Look::from_name(name) {
         Look::VersionedEnsembl => name.split('.').next().unwrap_or(name).to_owned(),
         _ => name.to_owned(),
     };
@@ -180,7 +180,7 @@ mod tests {
             ("ENS\u{e9}0000000000", Look::Symbol),
             ("", Look::Symbol),
         ] {
-            assert_eq!(Look::of(name), look, "{name}");
+            assert_eq!(Look::from_name(name), look, "{name}");
         }
         let most = |names: &[&str]| Look::of_most(names.iter().copied());
         assert_eq!(most(&["TP53", "ENSG00000141510", "MT-ND1"]), Look::Symbol);

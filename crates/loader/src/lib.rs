@@ -51,20 +51,29 @@ mod unfinished;
 
 pub use alignment::GeneJoin;
 pub use batch::{Batch, CooBatch, CsrBatch, Matrix};
-pub use buffers::{BatchBuffer, BatchBuffers, HeapBuffer, HeapBuffers, ReadableBuffer};
+pub use buffers::{
+    BatchBuffer, BatchBuffers, BufferError, HeapBuffer, HeapBuffers, ReadableBuffer,
+};
 pub use cells::Cells;
 pub use dataset::Dataset;
 pub use densify::Transform;
 pub use element_type::ElementType;
-pub use elements::{Elements, ElementsMut};
+pub use elements::{ElementTypeError, Elements, ElementsMut};
 pub use epoch::{Epoch, Epochs};
-pub use error::{Error, MatrixError, TokenError};
+pub use error::{
+    ColumnsError, ConcatError, DatasetError, LoaderError, MatrixError, OpenError, ReaderError,
+    TokenError,
+};
 pub use loader::Loader;
 pub use memory::CellMemory;
 pub use pipeline::{Budget, LoaderState, PipelineSpec, StageTime, StageTimes, World};
 pub use selection::{DatasetSpec, Genes};
 pub use shuffle::{RowSet, RowSetBuilder, Stop, sample, split};
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};
-pub use spec::{BatchForm, BlockForm, LoaderSpec, Order, Remainder, Totals};
+pub use spec::{BatchForm, BlockForm, LoaderSpec, Order, Remainder, Totals, UnknownForm};
 pub use stats::EpochStats;
+pub use subset::{SubsetError, WeightError};
+pub use to_arrow::ToArrowError;
+#[cfg(feature = "sprs")]
+pub use to_sprs::ToSprsError;
 pub use tokens::{TokenBatch, TokenSpec};

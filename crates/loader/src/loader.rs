@@ -13,7 +13,7 @@ use crate::buffers::{BatchBuffers, HeapBuffers};
 use crate::cell_source::CellSource;
 use crate::dataset::Dataset;
 use crate::epoch::{Epoch, Epochs};
-use crate::error::Error;
+use crate::error::LoaderError;
 use crate::memory::CellMemory;
 use crate::spec::{BlockForm, LoaderSpec, Totals};
 
@@ -32,7 +32,7 @@ impl Loader<HeapBuffers> {
     ///   knows, or by rank of transformed values.
     /// - The sampling is of another number of rows.
     /// - A dense block is larger than memory can address, or the budget is too small for a block.
-    pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, Error> {
+    pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, LoaderError> {
         // Batches in use at once: those that are ready, one in the making, one with the consumer. A
         // COO matrix has two buffers of one type.
         let of_batch = 2 * (1 + dataset.beside.len());
@@ -51,13 +51,13 @@ impl<B: BatchBuffers> Loader<B> {
         dataset: Dataset,
         spec: LoaderSpec,
         buffers: Arc<B>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, LoaderError> {
         spec.check()?;
         if spec.transform.target_sum.is_some()
             && spec.totals == Totals::Obs
             && dataset.totals().is_none()
         {
-            return Err(Error::NoTotals);
+            return Err(LoaderError::NoTotals);
         }
         if let Some(tokens) = &spec.tokens {
             tokens.check(&spec, &dataset)?;
@@ -123,7 +123,7 @@ impl<B: BatchBuffers> Loader<B> {
     /// # Errors
     /// A thread cannot be started; a shared budget has too little left, or there is no memory for a
     /// sample; X's number of values cannot be read.
-    pub fn epoch(&self, epoch: u64) -> Result<Epoch<B>, Error> {
+    pub fn epoch(&self, epoch: u64) -> Result<Epoch<B>, LoaderError> {
         Ok(self.running(self.pipeline.epoch(epoch)?))
     }
 
@@ -163,7 +163,7 @@ impl<B: BatchBuffers> Loader<B> {
     /// # Errors
     /// The state is of other cells, another order or another global batch size; epochs of this
     /// loader have already started with other lanes.
-    pub fn resume(&self, state: &LoaderState) -> Result<Epoch<B>, Error> {
+    pub fn resume(&self, state: &LoaderState) -> Result<Epoch<B>, LoaderError> {
         check_dense(self.dataset(), self.spec(), state.lanes())?;
         Ok(self.running(self.pipeline.resume(state)?))
     }
@@ -173,13 +173,17 @@ impl<B: BatchBuffers> Loader<B> {
     ///
     /// # Errors
     /// Like [`resume`](Self::resume).
-    pub fn resume_epochs(&self, state: &LoaderState, end: u64) -> Result<Epochs<'_, B>, Error> {
+    pub fn resume_epochs(
+        &self,
+        state: &LoaderState,
+        end: u64,
+    ) -> Result<Epochs<'_, B>, LoaderError> {
         check_dense(self.dataset(), self.spec(), state.lanes())?;
         Ok(self.running_on(self.pipeline.resume_epochs(state, end)?))
     }
 
     fn running(&self, running: pipeline::Epoch<CellSource<B>>) -> Epoch<B> {
-        Epoch::of(running, self.dataset(), self.spec())
+        Epoch::wrap(running, self.dataset(), self.spec())
     }
 
     fn running_on<'a>(&'a self, running: pipeline::Epochs<'a, CellSource<B>>) -> Epochs<'a, B> {
@@ -188,7 +192,7 @@ impl<B: BatchBuffers> Loader<B> {
 }
 
 /// Fails if a dense block is larger than memory can address, given the number of lanes.
-fn check_dense(dataset: &Dataset, spec: &LoaderSpec, lanes: u64) -> Result<(), Error> {
+fn check_dense(dataset: &Dataset, spec: &LoaderSpec, lanes: u64) -> Result<(), LoaderError> {
     if spec.block_form != BlockForm::Dense {
         return Ok(());
     }

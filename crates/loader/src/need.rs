@@ -8,7 +8,7 @@ use soma_io::ReadForm;
 
 use crate::beside::DatasetMatrix;
 use crate::dataset::Dataset;
-use crate::error::Error;
+use crate::error::LoaderError;
 use crate::spec::{BatchForm, BlockForm, LoaderSpec};
 
 /// Bytes of a value in CSR: its column and the value.
@@ -26,18 +26,18 @@ const OFFSET_BYTES: u64 = 8;
 
 /// Estimates the memory that blocks of `block_rows` rows and batches of `batch_rows` rows need, of
 /// X and the matrices beside it.
-pub(crate) fn of(
+pub(crate) fn memory_need(
     dataset: &Dataset,
     spec: &LoaderSpec,
     block_rows: u64,
     batch_rows: u64,
-) -> Result<Need, Error> {
+) -> Result<Need, LoaderError> {
     let indices = block_rows * ROW_INDEX_BYTES;
     let mut need = Need { block: indices, largest: indices, ..Need::default() };
     let (mut collected, mut working) = (0, 0);
     for matrix in dataset.matrices() {
         let row_nnz = dataset.mean_row_nnz(&matrix)?;
-        let of_matrix = MatrixNeed::of(&matrix, row_nnz, spec, (block_rows, batch_rows));
+        let of_matrix = MatrixNeed::estimate(&matrix, row_nnz, spec, block_rows, batch_rows);
         need.block += of_matrix.block;
         need.largest += of_matrix.largest;
         need.batch += of_matrix.batch;
@@ -70,11 +70,12 @@ struct MatrixNeed {
 
 impl MatrixNeed {
     /// `row_nnz` is the mean number of values in a row.
-    fn of(
+    fn estimate(
         matrix: &DatasetMatrix<'_>,
         row_nnz: f64,
         spec: &LoaderSpec,
-        (block_rows, batch_rows): (u64, u64),
+        block_rows: u64,
+        batch_rows: u64,
     ) -> Self {
         let n_columns = matrix.n_columns as u64;
         let nnz_of = |n_rows: u64| {

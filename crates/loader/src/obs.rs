@@ -10,14 +10,14 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
-use crate::error::Error;
+use crate::error::{ColumnsError, ConcatError, columns_error};
 
 /// Concatenates the rows of all `parts`, which must have the same column names in the same order.
 ///
 /// A column of texts may be plain in some parts and a dictionary in others: it becomes a dictionary
 /// with 32-bit keys, whose categories have no order. Any other column must have one type.
-pub(crate) fn concat(parts: &[&RecordBatch]) -> Result<RecordBatch, Error> {
-    let Some(first) = parts.first() else { return Err(Error::NoDatasets) };
+pub(crate) fn concat(parts: &[&RecordBatch]) -> Result<RecordBatch, ConcatError> {
+    let Some(first) = parts.first() else { return Err(ConcatError::NoDatasets) };
     let names = |part: &RecordBatch| -> Vec<String> {
         part.schema_ref().fields().iter().map(|field| field.name().clone()).collect()
     };
@@ -25,7 +25,7 @@ pub(crate) fn concat(parts: &[&RecordBatch]) -> Result<RecordBatch, Error> {
     for (idx, part) in parts.iter().enumerate() {
         let found = names(part);
         if found != first_names {
-            return Err(Error::ConcatObs {
+            return Err(ConcatError::Obs {
                 idx,
                 problem: format!(
                     "its columns are {}, the first has {}",
@@ -40,26 +40,25 @@ pub(crate) fn concat(parts: &[&RecordBatch]) -> Result<RecordBatch, Error> {
     for (position, name) in first_names.iter().enumerate() {
         let of_parts: Vec<&ArrayRef> = parts.iter().map(|part| part.column(position)).collect();
         let data_type = common_type(name, &of_parts)?;
-        let column = concat_columns(&of_parts, &data_type).map_err(columns_error)?;
+        let column = concat_columns(&of_parts, &data_type).map_err(columns_error("obs"))?;
         let nullable = parts.iter().any(|part| part.schema_ref().field(position).is_nullable());
         fields.push(Field::new(name, data_type, nullable));
         columns.push(column);
     }
     let n_rows = parts.iter().map(|part| part.num_rows()).sum();
     let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
-    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
-        .map_err(columns_error)
+    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+        .map_err(columns_error("obs"))?)
 }
 
 /// A record batch without columns.
-pub(crate) fn without_columns(of: &'static str, n_rows: usize) -> Result<RecordBatch, Error> {
+pub(crate) fn without_columns(
+    of: &'static str,
+    n_rows: usize,
+) -> Result<RecordBatch, ColumnsError> {
     let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
     RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)
-        .map_err(|source| Error::Columns { of, source })
-}
-
-fn columns_error(source: ArrowError) -> Error {
-    Error::Columns { of: "obs", source }
+        .map_err(columns_error(of))
 }
 
 fn is_text(data_type: &DataType) -> bool {
@@ -71,7 +70,7 @@ fn is_text(data_type: &DataType) -> bool {
 }
 
 /// The type of a concatenated column.
-fn common_type(name: &str, columns: &[&ArrayRef]) -> Result<DataType, Error> {
+fn common_type(name: &str, columns: &[&ArrayRef]) -> Result<DataType, ConcatError> {
     let first = columns[0].data_type();
     let of_categories = |column: &&ArrayRef| matches!(column.data_type(), DataType::Dictionary(..));
     let other = columns.iter().position(|column| column.data_type() != first);
@@ -85,7 +84,7 @@ fn common_type(name: &str, columns: &[&ArrayRef]) -> Result<DataType, Error> {
     }
     match other {
         None => Ok(first.clone()),
-        Some(idx) => Err(Error::ConcatObs {
+        Some(idx) => Err(ConcatError::Obs {
             idx,
             problem: format!(
                 "column {name} has type {}, in the first data set {first}",

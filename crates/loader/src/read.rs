@@ -12,7 +12,7 @@ use worktime::ThreadTime;
 use crate::beside::DatasetMatrix;
 use crate::block::{Block, BlockMatrix, densify_error};
 use crate::dataset::Dataset;
-use crate::error::Error;
+use crate::error::LoaderError;
 use crate::selected::{Part, SelectedMatrix};
 use crate::spec::BlockForm;
 
@@ -51,7 +51,7 @@ impl BlockReader<'_> {
         block: &mut Block,
         scratch: &mut Scratch,
         stop: &Stop,
-    ) -> Result<ReadStats, Error> {
+    ) -> Result<ReadStats, LoaderError> {
         let (rows, place) = (wanted.ranges, wanted.place);
         let parts = self.dataset.parts(rows);
         self.announce(wanted.next);
@@ -108,7 +108,7 @@ type Job<'a> =
 fn read_at_once<'a>(
     form: BlockForm,
     jobs: impl Iterator<Item = Job<'a>>,
-) -> Result<Vec<Result<ReadStats, Error>>, Error> {
+) -> Result<Vec<Result<ReadStats, LoaderError>>, LoaderError> {
     let read = move |((reader, into, columns), buffers): Job<'a>| {
         reader.read(form, into, columns, buffers)
     };
@@ -145,7 +145,7 @@ impl MatrixReader<'_> {
         into: &mut BlockMatrix,
         columns: &mut [Option<AxisIndex>],
         buffers: &mut Buffers,
-    ) -> Result<ReadStats, Error> {
+    ) -> Result<ReadStats, LoaderError> {
         if let Some(part) = self.parts.first()
             && self.stop.is_set()
         {
@@ -162,15 +162,15 @@ impl MatrixReader<'_> {
     }
 
     /// The matrix in the experiment of a part.
-    fn of(&self, part: &Part) -> &SelectedMatrix {
+    fn selected(&self, part: &Part) -> &SelectedMatrix {
         self.matrix.of_each[part.source]
     }
 
     /// Reads packed CSR straight into the block.
-    fn read_packed(&self, into: &mut BlockMatrix, part: &Part) -> Result<ReadStats, Error> {
+    fn read_packed(&self, into: &mut BlockMatrix, part: &Part) -> Result<ReadStats, LoaderError> {
         let mut all = ReadStats::nothing();
         let csr = into.packed_mut();
-        let matrix = self.of(part);
+        let matrix = self.selected(part);
         let failed = |error| part.read_error(self.place, error);
         let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
         let selection = &matrix.columns.selection;
@@ -184,7 +184,7 @@ impl MatrixReader<'_> {
         &self,
         into: &mut BlockMatrix,
         further: &mut CsrBuffers,
-    ) -> Result<ReadStats, Error> {
+    ) -> Result<ReadStats, LoaderError> {
         let mut all = ReadStats::nothing();
         let (block_idx, n_columns) = (self.place.block_idx, into.n_columns);
         let csr = into.csr_mut();
@@ -193,7 +193,7 @@ impl MatrixReader<'_> {
             csr.n_columns = n_columns;
         }
         for (part_idx, part) in self.parts.iter().enumerate() {
-            let matrix = self.of(part);
+            let matrix = self.selected(part);
             let failed = |error| part.read_error(self.place, error);
             let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
             let out = if part_idx == 0 { &mut *csr } else { &mut *further };
@@ -221,7 +221,7 @@ impl MatrixReader<'_> {
         &self,
         into: &mut BlockMatrix,
         columns: &mut [Option<AxisIndex>],
-    ) -> Result<ReadStats, Error> {
+    ) -> Result<ReadStats, LoaderError> {
         let start = worktime::now();
         let n_columns = into.n_columns;
         let values = into.zeroed_dense()?;
@@ -241,7 +241,7 @@ impl MatrixReader<'_> {
         into: &mut BlockMatrix,
         columns: &mut [Option<AxisIndex>],
         to_csr: &mut CooToCsr,
-    ) -> Result<ReadStats, Error> {
+    ) -> Result<ReadStats, LoaderError> {
         to_csr.clear();
         let mut each = |piece: CooView<'_>, rows: &AxisIndex, columns: &AxisIndex| {
             to_csr.add(piece, rows, columns)
@@ -261,7 +261,7 @@ impl MatrixReader<'_> {
         &self,
         indices: &mut [Option<AxisIndex>],
         convert: &mut dyn FnMut(CooView<'_>, &AxisIndex, &AxisIndex) -> Result<(), densify::Error>,
-    ) -> Result<ReadStats, Error> {
+    ) -> Result<ReadStats, LoaderError> {
         let mut all = ReadStats::nothing();
         let mut first_row = 0;
         let failed = |source| densify_error(self.place, source);
@@ -272,11 +272,11 @@ impl MatrixReader<'_> {
             let place = &mut indices[part.source];
             let columns = match place.take() {
                 Some(columns) => columns,
-                None => self.of(part).columns.index().map_err(failed)?,
+                None => self.selected(part).columns.index().map_err(failed)?,
             };
             let columns = place.insert(columns);
             let result = self.each_piece(part, |piece| convert(piece, &rows, columns));
-            all += result.map_err(|failure| failure.of(self.place, part))?;
+            all += result.map_err(|failure| failure.into_error(self.place, part))?;
             first_row += part.n_rows;
         }
         Ok(all)
@@ -290,7 +290,7 @@ impl MatrixReader<'_> {
     ) -> Result<ReadStats, Failure> {
         let mut convert_time = ThreadTime::default();
         let mut broken = None;
-        let SelectedMatrix { reader, columns } = self.of(part);
+        let SelectedMatrix { reader, columns } = self.selected(part);
         let rows = RowRanges::new(part.joinids.clone()).map_err(Failure::Read)?;
         let read = reader.read_coo(&rows, &columns.selection, &mut |piece| {
             if self.stop.is_set() {
@@ -322,7 +322,7 @@ enum Failure {
 }
 
 impl Failure {
-    fn of(self, block: BlockPlace, part: &Part) -> Error {
+    fn into_error(self, block: BlockPlace, part: &Part) -> LoaderError {
         match self {
             Self::Read(source) => part.read_error(block, source),
             Self::Convert(source) => densify_error(block, source),

@@ -10,7 +10,7 @@ use pipeline::BlockPlace;
 use soma_io::{CsrBuffers, GeneSelection, XReader};
 
 use crate::cells::Cells;
-use crate::error::{Error, open_error};
+use crate::error::{LoaderError, OpenError, open_error};
 
 /// The selected cells of one experiment, with X and the matrices beside it.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl Selected {
 impl SelectedMatrix {
     /// Estimated mean number of values that are read of a row: the mean over all rows, times the
     /// share of the columns. 0 if the reader does not know its number of values.
-    pub(crate) fn mean_row_nnz(&self) -> Result<f64, Error> {
+    pub(crate) fn mean_row_nnz(&self) -> Result<f64, OpenError> {
         let (n_rows, n_columns) = (self.reader.n_rows().max(1), self.reader.n_columns().max(1));
         let nnz = self.reader.most_nnz().map_err(open_error("the number of values".to_owned()))?;
         let of_row = nnz.unwrap_or(0) as f64 / n_rows as f64;
@@ -170,11 +170,11 @@ impl Part {
         matrix: &SelectedMatrix,
         (found_rows, found_columns): (usize, usize),
         block_idx: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LoaderError> {
         if (found_rows, found_columns) == (self.n_rows, matrix.columns.n_read) {
             return Ok(());
         }
-        Err(Error::BlockShape {
+        Err(LoaderError::BlockShape {
             reader: matrix.reader.name(),
             block_idx,
             found_rows,
@@ -190,8 +190,8 @@ impl Part {
         matrix: &SelectedMatrix,
         column: u32,
         block_idx: u64,
-    ) -> Error {
-        Error::BlockShape {
+    ) -> LoaderError {
+        LoaderError::BlockShape {
             reader: matrix.reader.name(),
             block_idx,
             found_rows: self.n_rows,
@@ -206,10 +206,10 @@ impl Part {
         &self,
         BlockPlace { epoch, block_idx }: BlockPlace,
         error: soma_io::Error,
-    ) -> Error {
+    ) -> LoaderError {
         let first = self.joinids.first().map_or(0, |first| first.start);
         let end = self.joinids.last().map_or(0, |last| last.end);
-        Error::Read {
+        LoaderError::Read {
             epoch,
             block_idx,
             experiment: self.source,

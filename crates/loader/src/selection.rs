@@ -12,7 +12,7 @@ use soma_io::{AxisQuery, DataFrame, Experiment, Joinids, Measurement, ReaderChoi
 
 use crate::cells::{CollectedCells, JOINID};
 use crate::dataset::{Dataset, genes_error};
-use crate::error::{Error, open_error};
+use crate::error::{ColumnsError, DatasetError, OpenError, columns_error, open_error};
 use crate::gene_names;
 use crate::selected::{ColumnPlaces, Selected};
 
@@ -67,7 +67,10 @@ impl Default for DatasetSpec {
 
 impl DatasetSpec {
     /// Opens the measurement.
-    pub(crate) fn open_measurement(&self, experiment: &Experiment) -> Result<Measurement, Error> {
+    pub(crate) fn open_measurement(
+        &self,
+        experiment: &Experiment,
+    ) -> Result<Measurement, OpenError> {
         let name = self.measurement.clone().map_or_else(|| experiment.default_measurement(), Ok);
         let name = name.map_err(open_error("the measurement".to_owned()))?;
         experiment.measurement(&name).map_err(open_error(format!("measurement {name:?}")))
@@ -105,7 +108,10 @@ impl Dataset {
     /// A measurement, layer, array of obsm or column does not exist; a filter does not fit the
     /// columns; cells or genes are outside X or a matrix beside it; a matrix is listed twice; a
     /// gene's name is listed twice, or is twice in var; none of the named genes is there.
-    pub fn from_experiment(experiment: &Experiment, spec: &DatasetSpec) -> Result<Self, Error> {
+    pub fn from_experiment(
+        experiment: &Experiment,
+        spec: &DatasetSpec,
+    ) -> Result<Self, DatasetError> {
         let columns: Vec<&str> = spec.var_columns.iter().map(String::as_str).collect();
         Self::with_genes(experiment, spec, |measurement| {
             select_genes(measurement, &spec.genes, &columns)
@@ -116,8 +122,8 @@ impl Dataset {
     pub(crate) fn with_genes(
         experiment: &Experiment,
         spec: &DatasetSpec,
-        choose: impl FnOnce(&Measurement) -> Result<SelectedGenes, Error>,
-    ) -> Result<Self, Error> {
+        choose: impl FnOnce(&Measurement) -> Result<SelectedGenes, DatasetError>,
+    ) -> Result<Self, DatasetError> {
         let measurement = spec.open_measurement(experiment)?;
         let main = spec.layer.clone().map_or_else(|| measurement.default_layer(), Ok);
         let main = main.map_err(open_error("the layer of X".to_owned()))?;
@@ -138,8 +144,7 @@ impl Dataset {
             )))?;
         let cells = cells.finish()?;
         let totals = spec.totals.as_deref().map(|column| numbers(&obs, column)).transpose()?;
-        let obs =
-            project(&obs, &requested).map_err(|source| Error::Columns { of: "obs", source })?;
+        let obs = project(&obs, &requested).map_err(columns_error("obs"))?;
 
         let SelectedGenes { genes, rows: var, warning } = choose(&measurement)?;
         let columns = ColumnPlaces::aligned(&genes, x.n_columns());
@@ -175,7 +180,7 @@ fn open_layer(
     measurement: &Measurement,
     layer: &str,
     reader: ReaderChoice,
-) -> Result<Arc<dyn XReader>, Error> {
+) -> Result<Arc<dyn XReader>, OpenError> {
     let x = measurement.x(layer).map_err(open_error(format!("layer {layer:?} of X")))?;
     x.reader(reader).map_err(open_error(format!("a reader of layer {layer:?}")))
 }
@@ -203,7 +208,7 @@ pub(crate) fn select_genes(
     measurement: &Measurement,
     genes: &Genes,
     columns: &[&str],
-) -> Result<SelectedGenes, Error> {
+) -> Result<SelectedGenes, DatasetError> {
     let var = measurement.var().map_err(open_error("var".to_owned()))?;
     match genes {
         Genes::Query(query) => genes_of_query(&var, query, columns),
@@ -216,15 +221,15 @@ fn genes_of_query(
     var: &DataFrame,
     query: &AxisQuery,
     columns: &[&str],
-) -> Result<SelectedGenes, Error> {
+) -> Result<SelectedGenes, DatasetError> {
     let mut rows = var
         .query(Some(&with_joinid(columns)), query)
         .map_err(open_error("the selected genes".to_owned()))?;
     if let Joinids::List(list) = &query.joinids {
-        rows = in_order_of(list, &rows).map_err(|source| Error::Columns { of: "var", source })?;
+        rows = in_order_of(list, &rows).map_err(columns_error("var"))?;
     }
     let genes = joinids(&rows)?.iter().map(|joinid| Some(*joinid as u64)).collect();
-    let rows = project(&rows, columns).map_err(|source| Error::Columns { of: "var", source })?;
+    let rows = project(&rows, columns).map_err(columns_error("var"))?;
     Ok(SelectedGenes { genes, rows, warning: None })
 }
 
@@ -234,7 +239,7 @@ fn genes_by_name(
     column: &str,
     names: &[String],
     columns: &[&str],
-) -> Result<SelectedGenes, Error> {
+) -> Result<SelectedGenes, DatasetError> {
     let mut needed = with_joinid(columns);
     needed.push(column);
     let rows = var
@@ -252,7 +257,7 @@ fn genes_by_name(
     for name in names {
         let gene = row_of.get(name.as_str());
         if gene.is_some_and(|(_, twice)| *twice) || !seen.insert(name) {
-            return Err(Error::GeneTwice { column: column.to_owned(), name: name.clone() });
+            return Err(DatasetError::GeneTwice { column: column.to_owned(), name: name.clone() });
         }
         gene_rows.push(gene.map(|(row, _)| *row));
     }
@@ -262,21 +267,21 @@ fn genes_by_name(
     let genes = gene_rows.iter().map(|row| row.map(|row| joinids[row as usize] as u64)).collect();
     let rows = project(&rows, columns)
         .and_then(|rows| take_or_null(&rows, &UInt32Array::from(gene_rows)))
-        .map_err(|source| Error::Columns { of: "var", source })?;
+        .map_err(columns_error("var"))?;
     Ok(SelectedGenes { genes, rows, warning })
 }
 
 /// The texts of a column, plain or a dictionary.
-pub(crate) fn texts(rows: &RecordBatch, name: &str) -> Result<Vec<Option<String>>, Error> {
-    let broken = |source| Error::Columns { of: "var", source };
+pub(crate) fn texts(rows: &RecordBatch, name: &str) -> Result<Vec<Option<String>>, ColumnsError> {
+    let broken = columns_error("var");
     let column = rows.column(rows.schema_ref().index_of(name).map_err(broken)?);
     let texts = arrow_cast::cast(column, &DataType::LargeUtf8).map_err(broken)?;
     Ok(texts.as_string::<i64>().iter().map(|text| text.map(str::to_owned)).collect())
 }
 
 /// The numbers of a column; NaN for null.
-fn numbers(rows: &RecordBatch, name: &str) -> Result<Vec<f64>, Error> {
-    let broken = |source| Error::Columns { of: "obs", source };
+fn numbers(rows: &RecordBatch, name: &str) -> Result<Vec<f64>, ColumnsError> {
+    let broken = columns_error("obs");
     let column = rows.column(rows.schema_ref().index_of(name).map_err(broken)?);
     if !column.data_type().is_numeric() {
         let problem =
@@ -287,12 +292,12 @@ fn numbers(rows: &RecordBatch, name: &str) -> Result<Vec<f64>, Error> {
     Ok(numbers.as_primitive::<Float64Type>().iter().map(|n| n.unwrap_or(f64::NAN)).collect())
 }
 
-fn joinids(rows: &RecordBatch) -> Result<&[i64], Error> {
+fn joinids(rows: &RecordBatch) -> Result<&[i64], DatasetError> {
     rows.column_by_name(JOINID)
         .and_then(|column| column.as_primitive_opt::<Int64Type>())
         .filter(|joinids| joinids.null_count() == 0 && joinids.values().iter().all(|id| *id >= 0))
         .map(|joinids| joinids.values().as_ref())
-        .ok_or_else(|| Error::JoinidColumn {
+        .ok_or_else(|| DatasetError::JoinidColumn {
             problem: "var has no int64 column of joinids from 0 on".to_owned(),
         })
 }

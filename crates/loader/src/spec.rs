@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize, Serializer};
 pub use shuffle::{Order, Remainder};
 
 use crate::element_type::ElementType;
-use crate::error::Error;
+use crate::error::LoaderError;
 use crate::tokens::TokenSpec;
 
 /// The form in which a block of X is in memory until its rows are copied into batches.
@@ -58,15 +58,31 @@ impl fmt::Display for BlockForm {
     }
 }
 
+/// No form of blocks or batches has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no form of {of} is called {name:?}: take {known}")]
+pub struct UnknownForm {
+    /// Blocks or batches.
+    pub of: &'static str,
+    /// The unknown name.
+    pub name: String,
+    /// The forms that there are.
+    pub known: &'static str,
+}
+
 /// Takes [`BlockForm::NATIVE`], too.
 impl FromStr for BlockForm {
-    type Err = Error;
+    type Err = UnknownForm;
 
-    fn from_str(name: &str) -> Result<Self, Error> {
+    fn from_str(name: &str) -> Result<Self, UnknownForm> {
         Self::ALL
             .into_iter()
             .find(|form| form.name() == name || (*form == Self::Csr && name == Self::NATIVE))
-            .ok_or_else(|| Error::UnknownBlockForm { name: name.to_owned() })
+            .ok_or_else(|| UnknownForm {
+                of: "blocks",
+                name: name.to_owned(),
+                known: "np.array, scipy.csr or csr",
+            })
     }
 }
 
@@ -117,13 +133,14 @@ impl fmt::Display for BatchForm {
 }
 
 impl FromStr for BatchForm {
-    type Err = Error;
+    type Err = UnknownForm;
 
-    fn from_str(name: &str) -> Result<Self, Error> {
-        Self::ALL
-            .into_iter()
-            .find(|form| form.name() == name)
-            .ok_or_else(|| Error::UnknownBatchForm { name: name.to_owned() })
+    fn from_str(name: &str) -> Result<Self, UnknownForm> {
+        Self::ALL.into_iter().find(|form| form.name() == name).ok_or_else(|| UnknownForm {
+            of: "batches",
+            name: name.to_owned(),
+            known: "dense, f16, csr or coo",
+        })
     }
 }
 
@@ -208,11 +225,11 @@ impl LoaderSpec {
     /// # Errors
     /// A size is zero; rank, lanes and remainder do not fit together; batches are sparse and blocks
     /// are dense; the transform would change zeros.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), LoaderError> {
         self.pipeline.check()?;
         if self.block_form == BlockForm::Dense && self.batch_form.dense_type().is_none() {
-            return Err(Error::SparseFromDense);
+            return Err(LoaderError::SparseFromDense);
         }
-        self.transform.check().map_err(|source| Error::Transform { source })
+        self.transform.check().map_err(|source| LoaderError::Transform { source })
     }
 }

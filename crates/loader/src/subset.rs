@@ -14,22 +14,54 @@ use shuffle::stop::{self, Steps};
 use shuffle::{RowOrderError, RowSet, RowSetBuilder};
 
 use crate::dataset::Dataset;
-use crate::encode::{BatchKeyEncoder, Encoder as _, Encoders, Nulls, Rules};
-use crate::error::Error;
+use crate::encode::{self, BatchKeyEncoder, EncodeError, Encoders, FitError};
+use crate::error::{ColumnsError, columns_error};
 use crate::selected::Selected;
+
+/// A part of a data set that cannot be taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubsetError {
+    /// A list of rows does not ascend, or goes beyond the data set.
+    #[error("row {row} {problem}: list rows of the data set in ascending order, each once")]
+    Rows {
+        /// The row.
+        row: u64,
+        /// The problem.
+        problem: String,
+    },
+
+    /// Columns could not be selected.
+    #[error(transparent)]
+    Columns(#[from] ColumnsError),
+
+    /// The [`Stop`](crate::Stop) of the thread was set.
+    #[error(transparent)]
+    Stopped(#[from] shuffle::Stopped),
+}
+
+/// An obs column cannot be used as weights.
+#[derive(Debug, thiserror::Error)]
+#[error("obs column {column:?} cannot be used as weights of cells: {problem}")]
+pub struct WeightError {
+    /// The column.
+    pub column: String,
+    /// The reason.
+    pub problem: String,
+}
 
 impl Dataset {
     /// A data set of only these rows, in ascending order.
     ///
     /// # Errors
     /// The rows do not ascend, or go beyond the data set.
-    pub fn rows(&self, rows: &[u64]) -> Result<Self, Error> {
+    pub fn rows(&self, rows: &[u64]) -> Result<Self, SubsetError> {
         self.check_last(rows.last().copied())?;
         let mut set = RowSetBuilder::default();
         stop::each(rows.iter(), |row| {
             set.push(*row).map_err(|RowOrderError { row, least }| {
                 let problem = format!("stands after {}", least.saturating_sub(1));
-                Error::Rows { row, problem }
+                SubsetError::Rows { row, problem }
             })
         })?;
         self.part(&set.finish())
@@ -60,7 +92,7 @@ impl Dataset {
     ///
     /// # Errors
     /// The rows go beyond the data set.
-    pub fn part(&self, rows: &RowSet) -> Result<Self, Error> {
+    pub fn part(&self, rows: &RowSet) -> Result<Self, SubsetError> {
         self.check_last(rows.last())?;
         let mut sources = Vec::with_capacity(self.sources.len());
         for (source, bounds) in self.sources.iter().zip(self.starts.windows(2)) {
@@ -83,11 +115,11 @@ impl Dataset {
     }
 
     /// Fails if the last of some rows is outside the data set.
-    fn check_last(&self, last: Option<u64>) -> Result<(), Error> {
+    fn check_last(&self, last: Option<u64>) -> Result<(), SubsetError> {
         match last.filter(|row| *row >= self.n_rows()) {
             Some(row) => {
                 let problem = format!("is outside the data set of {} rows", self.n_rows());
-                Err(Error::Rows { row, problem })
+                Err(SubsetError::Rows { row, problem })
             }
             None => Ok(()),
         }
@@ -101,15 +133,8 @@ impl Dataset {
     /// # Errors
     /// `columns` is empty; the data set lacks a column; a column has values other than texts,
     /// booleans or integers.
-    pub fn groups(&self, columns: &[&str]) -> Result<Vec<u32>, Error> {
-        let rules = Rules { nulls: Nulls::Class, ..Rules::default() };
-        let encoder = BatchKeyEncoder::fit("groups", columns, &self.obs, rules)?;
-        let mut groups = Vec::with_capacity(self.obs.num_rows());
-        for (_, obs) in crate::encode::windows(&self.obs) {
-            // Every group has a row, and `fit` fails from 2^32 rows on.
-            groups.extend(encoder.encode(&obs)?.values().iter().map(|code| *code as u32));
-        }
-        Ok(groups)
+    pub fn groups(&self, columns: &[&str]) -> Result<Vec<u32>, FitError> {
+        BatchKeyEncoder::groups(columns, &self.obs)
     }
 
     /// The weight of each row, from an obs column of numbers or booleans, plain or a dictionary,
@@ -119,8 +144,8 @@ impl Dataset {
     ///
     /// # Errors
     /// The data set lacks the column; the column is not numeric, or has nulls.
-    pub fn weights(&self, column: &str) -> Result<Vec<f64>, Error> {
-        let wrong = |problem: String| Error::WeightColumn { column: column.to_owned(), problem };
+    pub fn weights(&self, column: &str) -> Result<Vec<f64>, WeightError> {
+        let wrong = |problem: String| WeightError { column: column.to_owned(), problem };
         let array = self.obs.column_by_name(column).ok_or_else(|| {
             wrong("the data set lacks it: request it in DatasetSpec::obs_columns".to_owned())
         })?;
@@ -145,7 +170,7 @@ impl Dataset {
     ///
     /// # Errors
     /// The data set lacks a column; an encoder has no code for a label.
-    pub fn with_encoders(self, encoders: &Encoders) -> Result<Self, Error> {
+    pub fn with_encoders(self, encoders: &Encoders) -> Result<Self, EncodeError> {
         Ok(Self { codes: encoders.encode_narrow(&self.obs)?, ..self })
     }
 
@@ -154,9 +179,9 @@ impl Dataset {
     ///
     /// # Errors
     /// Arrow cannot make the columns.
-    pub fn codes(&self) -> Result<RecordBatch, Error> {
-        let widened = crate::encode::widened(&self.codes);
-        widened.map_err(|source| Error::Columns { of: "the codes", source })
+    pub fn codes(&self) -> Result<RecordBatch, ColumnsError> {
+        let widened = encode::widened(&self.codes);
+        widened.map_err(columns_error("the codes"))
     }
 
     /// The names of the encoders, in the order of the codes' columns.
@@ -167,7 +192,7 @@ impl Dataset {
     /// The code of each selected cell by one encoder; `None` if there is no encoder of this name.
     pub fn codes_of(&self, encoder: &str) -> Option<impl ExactSizeIterator<Item = i64>> {
         let codes = self.codes.column_by_name(encoder)?;
-        Some((0..codes.len()).map(move |row| crate::encode::code_at(codes, row)))
+        Some((0..codes.len()).map(move |row| encode::code_at(codes, row)))
     }
 
     /// The first row of each source, then the number of rows.
@@ -213,13 +238,13 @@ fn filtered(
     of: &'static str,
     batch: &RecordBatch,
     filters: &[PieceFilter],
-) -> Result<RecordBatch, Error> {
+) -> Result<RecordBatch, SubsetError> {
     let n_rows = filters.iter().map(|(_, filter)| filter.count()).sum();
     if n_rows == 0 {
         // Arrow's filter would lose the categories of an empty column.
         return Ok(batch.slice(0, 0));
     }
-    let failed = |source| Error::Columns { of, source };
+    let failed = columns_error(of);
     let column = |column: &ArrayRef| {
         let mut pieces: Vec<ArrayRef> = Vec::with_capacity(filters.len());
         for (rows, filter) in filters {
@@ -227,10 +252,10 @@ fn filtered(
             pieces.push(filter.filter(&column.slice(rows.start, rows.len())).map_err(failed)?);
         }
         let pieces: Vec<&dyn Array> = pieces.iter().map(|piece| &**piece).collect();
-        concat(&pieces).map_err(failed)
+        Ok(concat(&pieces).map_err(failed)?)
     };
     let columns: Vec<ArrayRef> =
-        batch.columns().iter().map(column).collect::<Result<_, Error>>()?;
+        batch.columns().iter().map(column).collect::<Result<_, SubsetError>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(n_rows));
-    RecordBatch::try_new_with_options(batch.schema(), columns, &options).map_err(failed)
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &options).map_err(failed)?)
 }

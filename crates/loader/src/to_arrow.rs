@@ -14,8 +14,18 @@ use crate::batch::{Batch, Matrix};
 use crate::buffers::ReadableBuffer;
 use crate::cells::JOINID;
 use crate::element_type::ElementType;
-use crate::elements::{Elements, wrong_type};
-use crate::error::Error;
+use crate::elements::{ElementTypeError, Elements, wrong_type};
+
+/// A batch could not be converted to an Arrow record batch.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot convert batch {batch_idx} to an Arrow record batch")]
+pub struct ToArrowError {
+    /// The batch's index in the epoch, from 0.
+    pub batch_idx: u64,
+    /// The reason.
+    #[source]
+    pub source: ArrowError,
+}
 
 impl<B: ReadableBuffer> Batch<B> {
     /// Copies the batch into one Arrow record batch with a row per cell.
@@ -30,8 +40,8 @@ impl<B: ReadableBuffer> Batch<B> {
     /// # Errors
     /// Two columns have one name; there are more genes, or more values in the
     /// batch, than Arrow's 32-bit sizes can count.
-    pub fn to_arrow(&self) -> Result<RecordBatch, Error> {
-        self.arrow().map_err(|source| Error::ToArrow { batch_idx: self.batch_idx, source })
+    pub fn to_arrow(&self) -> Result<RecordBatch, ToArrowError> {
+        self.arrow().map_err(|source| ToArrowError { batch_idx: self.batch_idx, source })
     }
 
     fn arrow(&self) -> Result<RecordBatch, ArrowError> {
@@ -97,7 +107,7 @@ fn matrix_columns<B: ReadableBuffer>(
     Ok(vec![("genes", genes), ("values", values)])
 }
 
-fn external(error: Error) -> ArrowError {
+fn external(error: ElementTypeError) -> ArrowError {
     ArrowError::ExternalError(Box::new(error))
 }
 

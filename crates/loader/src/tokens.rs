@@ -10,8 +10,8 @@ use crate::batch::{CsrBatch, Matrix};
 use crate::buffers::{BatchBuffer, BatchBuffers, HeapBuffer, ReadableBuffer};
 use crate::dataset::Dataset;
 use crate::element_type::ElementType;
-use crate::elements::ElementsMut;
-use crate::error::{Error, TokenError};
+use crate::elements::{ElementTypeError, ElementsMut};
+use crate::error::{LoaderError, TokenError};
 use crate::spec::{BatchForm, LoaderSpec, Totals};
 use crate::unfinished::take;
 
@@ -41,7 +41,7 @@ impl<B: ReadableBuffer> TokenBatch<B> {
     ///
     /// # Errors
     /// The buffer's elements are not u32, so no loader made the batch.
-    pub fn tokens(&self) -> Result<&[u32], Error> {
+    pub fn tokens(&self) -> Result<&[u32], ElementTypeError> {
         self.tokens.elements().into_u32()
     }
 
@@ -49,7 +49,7 @@ impl<B: ReadableBuffer> TokenBatch<B> {
     ///
     /// # Errors
     /// The buffer's elements are not f32, so no loader made the batch.
-    pub fn values(&self) -> Result<&[f32], Error> {
+    pub fn values(&self) -> Result<&[f32], ElementTypeError> {
         self.values.as_ref().map_or(Ok(&[]), |values| values.elements().into_f32())
     }
 }
@@ -63,7 +63,7 @@ impl<B> fmt::Debug for TokenBatch<B> {
 
 impl TokenSpec {
     /// Fails if batches of these settings and this data cannot have tokens.
-    pub(crate) fn check(&self, spec: &LoaderSpec, dataset: &Dataset) -> Result<(), Error> {
+    pub(crate) fn check(&self, spec: &LoaderSpec, dataset: &Dataset) -> Result<(), LoaderError> {
         if spec.batch_form != BatchForm::Csr {
             return Err(TokenError::Form { form: spec.batch_form }.into());
         }
@@ -75,7 +75,7 @@ impl TokenSpec {
             return Err(TokenError::Transform { transform: spec.transform.to_string() }.into());
         }
         if self.uses_totals() && spec.totals == Totals::Obs && dataset.totals().is_none() {
-            return Err(Error::NoTotals);
+            return Err(LoaderError::NoTotals);
         }
         Ok(())
     }
@@ -120,7 +120,7 @@ impl TokenMaker {
         buffers: &B,
         (epoch, rows): (u64, &[u64]),
         x: &mut Matrix<B::Buffer>,
-    ) -> Result<(TokenBatch<B::Buffer>, ThreadTime), Error> {
+    ) -> Result<(TokenBatch<B::Buffer>, ThreadTime), LoaderError> {
         let Matrix::Csr(CsrBatch { row_offsets, columns, values, n_columns }) = x else {
             return Err(TokenError::Form { form: BatchForm::Coo }.into());
         };
@@ -171,7 +171,7 @@ fn number((experiment, joinid): (usize, u64)) -> u64 {
 }
 
 /// An error of tokens that names the cell instead of its row in the batch.
-fn located(dataset: &Dataset, rows: &[u64], source: tokens::Error) -> Error {
+fn located(dataset: &Dataset, rows: &[u64], source: tokens::Error) -> LoaderError {
     use tokens::Error as E;
     let row_idx = match source {
         E::Value { row_idx, .. } | E::Column { row_idx, .. } | E::Total { row_idx, .. } => row_idx,
@@ -180,7 +180,9 @@ fn located(dataset: &Dataset, rows: &[u64], source: tokens::Error) -> Error {
     let Some(&row) = rows.get(row_idx) else { return TokenError::Batch { source }.into() };
     let (experiment, joinid) = dataset.origin(row);
     match source {
-        E::Total { total, .. } => Error::Total { experiment, joinid, total: total.to_string() },
+        E::Total { total, .. } => {
+            LoaderError::Total { experiment, joinid, total: total.to_string() }
+        }
         source => TokenError::Cell { experiment, joinid, source }.into(),
     }
 }

@@ -8,7 +8,7 @@ use crate::block::BlockMatrix;
 use crate::buffers::{BatchBuffer, BatchBuffers};
 use crate::element_type::ElementType;
 use crate::elements::wrong_type;
-use crate::error::Error;
+use crate::error::LoaderError;
 use crate::spec::BatchForm;
 
 /// Makes one matrix of each batch.
@@ -43,7 +43,7 @@ impl MatrixMaker {
         &self,
         buffers: &B,
         n_rows: usize,
-    ) -> Result<Unfinished<B::Buffer>, Error> {
+    ) -> Result<Unfinished<B::Buffer>, LoaderError> {
         let n_columns = self.n_columns;
         let Some(element_type) = self.form.dense_type() else {
             // An eighth more than the largest batch so far, so that most batches fit.
@@ -55,7 +55,7 @@ impl MatrixMaker {
                 n_columns,
             }));
         };
-        let n_values = n_rows.checked_mul(n_columns).ok_or_else(|| Error::OutOfMemory {
+        let n_values = n_rows.checked_mul(n_columns).ok_or_else(|| LoaderError::OutOfMemory {
             what: "a batch",
             bytes: n_rows as u128 * n_columns as u128 * element_type.bytes() as u128,
             n_rows: n_rows as u64,
@@ -71,7 +71,7 @@ impl MatrixMaker {
         &mut self,
         buffers: &B,
         full: Unfinished<B::Buffer>,
-    ) -> Result<Matrix<B::Buffer>, Error> {
+    ) -> Result<Matrix<B::Buffer>, LoaderError> {
         let mut csr = match full {
             Unfinished::Dense { values, n_rows, n_columns } => {
                 return Ok(Matrix::Dense { values, n_rows, n_columns });
@@ -100,7 +100,7 @@ impl<V: BatchBuffer> Unfinished<V> {
         buffers: &B,
         block: &BlockMatrix,
         rows: Rows<'_>,
-    ) -> Result<ThreadTime, Error> {
+    ) -> Result<ThreadTime, LoaderError> {
         let Rows { first, order, transforms, n_threads } = rows;
         match self {
             Self::Dense { values, n_columns, .. } => {
@@ -126,10 +126,10 @@ pub(crate) fn take<B: BatchBuffers>(
     buffers: &B,
     n: usize,
     element_type: ElementType,
-) -> Result<B::Buffer, Error> {
+) -> Result<B::Buffer, LoaderError> {
     let mut buffer = buffers.take(n, element_type)?;
     let found = buffer.elements_mut().element_type();
-    if found == element_type { Ok(buffer) } else { Err(wrong_type(element_type, found)) }
+    if found == element_type { Ok(buffer) } else { Err(wrong_type(element_type, found).into()) }
 }
 
 /// Makes room for `added` more values, in larger buffers if necessary.
@@ -137,7 +137,7 @@ fn make_room<B: BatchBuffers>(
     buffers: &B,
     csr: &mut CsrBatch<B::Buffer>,
     added: usize,
-) -> Result<(), Error> {
+) -> Result<(), LoaderError> {
     let (nnz, needed) = (csr.nnz(), csr.nnz() + added);
     if csr.values.elements_mut().into_f32()?.len() >= needed {
         return Ok(());

@@ -33,7 +33,7 @@ use crate::read::{EpochStart, Reading};
 use crate::source::Source;
 use crate::spec::PipelineSpec;
 use crate::state::LoaderState;
-use crate::stats::EpochStats;
+use crate::stats::{EpochStats, Ready};
 
 /// Thread names, shown in errors and by the system.
 const READ: &str = "somafeed-read";
@@ -232,14 +232,13 @@ pub struct Epoch<S: Source> {
 /// The wait for a batch so far.
 #[derive(Clone, Copy)]
 struct Waited {
-    /// Batches and blocks that were ready when the consumer first asked.
-    ready: (u32, u32),
+    ready: Ready,
     time: ThreadTime,
 }
 
 impl<S: Source> Epoch<S> {
     /// Begins the run's next epoch, which the consumer asked for at `asked`.
-    pub(crate) fn of(
+    pub(crate) fn from_run(
         mut run: Run<S>,
         idle: Weak<Idle<S>>,
         n_rows_of: fn(&S::Batch) -> usize,
@@ -333,7 +332,10 @@ impl<S: Source> Epoch<S> {
         let Some(mut run) = self.run.take() else { return Poll::Ready(None) };
         let (n_ready, is_made_here) = (run.n_ready() as u32, run.is_made_here());
         let (ready_blocks, made_before) = counters.asked();
-        let first = Waited { ready: (n_ready, ready_blocks), time: ThreadTime::default() };
+        let first = Waited {
+            ready: Ready { batches: n_ready, blocks: ready_blocks },
+            time: ThreadTime::default(),
+        };
         let mut waited = self.waited.take().unwrap_or(first);
         let asked = worktime::now();
         let made = run.next_batch(wait);

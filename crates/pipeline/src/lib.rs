@@ -20,6 +20,7 @@ pub mod fuzz;
 mod memory;
 mod pipeline;
 mod read;
+mod selected;
 mod source;
 mod spec;
 mod stages;
@@ -31,6 +32,7 @@ pub use budget::{Budget, Lease};
 pub use epoch::Epoch;
 pub use error::Error;
 pub use pipeline::{Epochs, Pipeline};
+pub use selected::Selected;
 pub use shuffle::Stop;
 pub use source::{
     Assemble, BatchPlace, BlockBytes, BlockPart, BlockPlace, BlockRows, Need, Source,

@@ -127,11 +127,11 @@ impl LargestBlock {
     }
 
     /// Bytes of a block of `n_rows` rows at that size, now and at most.
-    fn block_bytes(&self, n_rows: u64) -> (u64, u64) {
-        let of = |row_bytes: &AtomicU64| {
+    fn block_bytes(&self, n_rows: u64) -> BlockBytes {
+        let bytes = |row_bytes: &AtomicU64| {
             with_spare(row_bytes.load(Ordering::Relaxed).saturating_mul(n_rows))
         };
-        (of(&self.row_bytes), of(&self.most_row_bytes))
+        BlockBytes { now: bytes(&self.row_bytes), most: bytes(&self.most_row_bytes) }
     }
 }
 
@@ -198,10 +198,12 @@ impl BlocksMade {
     }
 
     /// Expected bytes of a block, and the most that any block may occupy.
-    fn block_bytes(&self) -> (u64, u64) {
+    fn block_bytes(&self) -> BlockBytes {
         match self.seen.block_bytes(self.block_rows) {
-            (0, _) => (self.expected_bytes, self.largest_bytes),
-            (block_bytes, largest_bytes) => (block_bytes, largest_bytes.max(block_bytes)),
+            BlockBytes { now: 0, .. } => {
+                BlockBytes { now: self.expected_bytes, most: self.largest_bytes }
+            }
+            BlockBytes { now, most } => BlockBytes { now, most: most.max(now) },
         }
     }
 
@@ -213,12 +215,12 @@ impl BlocksMade {
     /// Leases memory for all allowed blocks, or as much of it as is available. Reserves room for
     /// one block of the largest form.
     fn lease_blocks(&mut self) {
-        let (block_bytes, largest_bytes) = self.block_bytes();
+        let BlockBytes { now, most } = self.block_bytes();
         let (mut wanted, mut reserve) = (self.counted_bytes, 0);
         if self.is_limited {
             let limit = self.limit();
-            reserve = (largest_bytes - block_bytes).min(limit.saturating_sub(self.counted_bytes));
-            let all = block_bytes.saturating_mul(self.most as u64);
+            reserve = (most - now).min(limit.saturating_sub(self.counted_bytes));
+            let all = now.saturating_mul(self.most as u64);
             wanted = all.min(limit - reserve).max(self.counted_bytes).min(limit);
         }
         // Another loader may have taken some in between; the next block asks again.
@@ -228,7 +230,7 @@ impl BlocksMade {
     /// Makes another block, if one is allowed.
     pub(crate) fn make<B: Default>(&mut self) -> Option<Carried<B>> {
         // The first block is read alone: blocks read at once are measured too late to learn from.
-        let is_measured = self.seen.block_bytes(self.block_rows).0 > 0 || !self.is_limited;
+        let is_measured = self.seen.block_bytes(self.block_rows).now > 0 || !self.is_limited;
         let may_be = self.n_made < self.most && is_measured && self.fits(0);
         if self.n_made > 0 && !may_be {
             return None;
@@ -253,7 +255,7 @@ impl BlocksMade {
 
     /// Counts a block that will be read at the expected size.
     fn expect<B>(&mut self, block: &mut Carried<B>) {
-        let expected = if self.is_limited { self.block_bytes().0 } else { 0 };
+        let expected = if self.is_limited { self.block_bytes().now } else { 0 };
         self.count(block, expected.max(block.taken_bytes));
         self.lease_blocks();
     }
@@ -265,9 +267,8 @@ impl BlocksMade {
 
     /// Whether a block counted with `counted_bytes` can take any of the coming blocks.
     fn fits(&self, counted_bytes: u64) -> bool {
-        let (_, largest) = self.block_bytes();
         let others = self.counted_bytes - counted_bytes;
-        let needed = largest.max(counted_bytes);
+        let needed = self.block_bytes().most.max(counted_bytes);
         !self.is_limited || others.saturating_add(needed) <= self.limit()
     }
 

@@ -183,7 +183,7 @@ impl<S: Source> Pipeline<S> {
     fn start(&self, from: LoaderState) -> Result<Epoch<S>, S::Error> {
         let asked = worktime::now();
         let end = from.epoch().saturating_add(1);
-        Epoch::of(self.run(from, end)?, Weak::new(), self.n_rows_of, asked)
+        Epoch::from_run(self.run(from, end)?, Weak::new(), self.n_rows_of, asked)
     }
 
     /// Starts the threads, which read from `from` up to but not including epoch `end`.
@@ -284,7 +284,7 @@ impl<S: Source> Iterator for Epochs<'_, S> {
             None => self.pipeline.run(from, self.end),
         };
         let (idle, n_rows_of) = (Arc::downgrade(&self.idle), self.pipeline.n_rows_of);
-        Some(run.and_then(|run| Epoch::of(run, idle, n_rows_of, asked)))
+        Some(run.and_then(|run| Epoch::from_run(run, idle, n_rows_of, asked)))
     }
 }
 

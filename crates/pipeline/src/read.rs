@@ -313,7 +313,7 @@ impl<S: Source> Reading<S> {
         }
         let read = read?;
         let n_rows = plan.chunks.iter().map(|rows| (rows.end - rows.start) as usize).sum();
-        counters.block_read((n_rows, *is_piece), &read, spent - read.convert);
+        counters.block_read(n_rows, *is_piece, &read, spent - read.convert);
         let bytes = self.source.block_bytes(&memory.block);
         lock(&self.blocks).filled(memory, bytes)?;
         Ok(Some(()))

@@ -49,6 +49,13 @@ pub struct EpochStats {
     pub elapsed_secs: f64,
 }
 
+/// Batches and blocks that were ready when the consumer first asked for a batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ready {
+    pub(crate) batches: u32,
+    pub(crate) blocks: u32,
+}
+
 /// The counts of an epoch, shared by its threads and its consumer. Locked once per block or batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Counters {
@@ -104,7 +111,8 @@ impl Counters {
     /// without conversions.
     pub(crate) fn block_read(
         &self,
-        (n_rows, is_piece): (usize, bool),
+        n_rows: usize,
+        is_piece: bool,
         read: &ReadStats,
         read_time: ThreadTime,
     ) {
@@ -152,9 +160,8 @@ impl Counters {
         (counted.ready_blocks, counted.sums.cut)
     }
 
-    /// Counts a batch of `n_rows` rows that the consumer got after `wait`; `ready` counts the
-    /// batches and blocks that were there when it asked.
-    pub(crate) fn batch_taken(&self, n_rows: usize, wait: ThreadTime, ready: (u32, u32)) {
+    /// Counts a batch of `n_rows` rows that the consumer got after `wait`.
+    pub(crate) fn batch_taken(&self, n_rows: usize, wait: ThreadTime, ready: Ready) {
         let mut counted = self.lock();
         let elapsed_secs = counted.elapsed_secs();
         let stats = &mut counted.stats;
@@ -162,8 +169,8 @@ impl Counters {
         stats.max_batch_rows = stats.max_batch_rows.max(n_rows);
         stats.n_rows += n_rows as u64;
         stats.wait_secs.push(wait.wall.as_secs_f64());
-        stats.ready_batches.push(ready.0);
-        stats.ready_blocks.push(ready.1);
+        stats.ready_batches.push(ready.batches);
+        stats.ready_blocks.push(ready.blocks);
         stats.first_batch_secs.get_or_insert(elapsed_secs);
         stats.elapsed_secs = elapsed_secs;
     }

@@ -15,7 +15,7 @@ use crate::codec::{Codec, Codecs, GENE_CODECS, MeasuredCodecs, VALUE_CODECS, fir
 use crate::layout;
 use crate::order::Order;
 use crate::source::Source;
-use crate::speed::random_reads;
+use crate::speed::{Pass, random_reads};
 use crate::{Error, RelayoutSpec};
 
 /// Values of the sample, memory permitting: about 2,500 cells of the Census.
@@ -136,7 +136,9 @@ impl Sample<'_> {
     /// least.
     fn measure(&self, codecs: &[Codecs]) -> Result<Vec<MeasuredCodecs>, Error> {
         let n_rows = self.rows.n_rows() as u64;
-        let reads = random_reads(n_rows, (self.spec.chunk_rows, CHUNKS_PER_READ, n_rows))?;
+        let chunk_rows = self.spec.chunk_rows;
+        let reads =
+            random_reads(n_rows, Pass { chunk_rows, chunks_per_read: CHUNKS_PER_READ, n_rows })?;
         let mut candidates =
             codecs.iter().map(|codecs| self.write(*codecs)).collect::<Result<Vec<_>, _>>()?;
         let mut out = CsrBuffers::default();

@@ -37,19 +37,26 @@ impl ReadSpeed {
         n_rows: u64,
         chunk_rows: u64,
     ) -> Result<Self, Error> {
-        let chunks =
-            rows_per_second(reader, n_rows, (chunk_rows, CHUNKS_PER_READ, CHUNK_PASS_ROWS))?;
-        let single = rows_per_second(reader, n_rows, (1, ROWS_PER_READ, ROW_PASS_ROWS))?;
+        let chunks = Pass { chunk_rows, chunks_per_read: CHUNKS_PER_READ, n_rows: CHUNK_PASS_ROWS };
+        let single = Pass { chunk_rows: 1, chunks_per_read: ROWS_PER_READ, n_rows: ROW_PASS_ROWS };
+        let chunks = rows_per_second(reader, n_rows, chunks)?;
+        let single = rows_per_second(reader, n_rows, single)?;
         Ok(Self { chunk_rows_per_second: chunks, single_rows_per_second: single })
     }
 }
 
-/// Plans reads of `chunks_per_read` random chunks of `chunk_rows` rows each, `pass_rows` rows in
-/// all.
-pub(crate) fn random_reads(
-    n_rows: u64,
-    (chunk_rows, chunks_per_read, pass_rows): (u64, u64, u64),
-) -> Result<Vec<RowRanges>, Error> {
+/// Reads of random chunks that are measured together.
+#[derive(Clone, Copy)]
+pub(crate) struct Pass {
+    pub(crate) chunk_rows: u64,
+    pub(crate) chunks_per_read: u64,
+    /// Rows of all reads.
+    pub(crate) n_rows: u64,
+}
+
+/// Plans the reads of a pass over `n_rows` rows.
+pub(crate) fn random_reads(n_rows: u64, pass: Pass) -> Result<Vec<RowRanges>, Error> {
+    let Pass { chunk_rows, chunks_per_read, n_rows: pass_rows } = pass;
     let chunks_per_block = chunks_per_read.min(n_rows.div_ceil(chunk_rows));
     let spec = PlanSpec { n_rows, chunk_rows, chunks_per_block, ..PlanSpec::default() };
     let n_reads = (pass_rows / (chunk_rows * chunks_per_block)).max(1);
@@ -58,25 +65,21 @@ pub(crate) fn random_reads(
 }
 
 /// The speed of the median pass over the same reads, after one pass that is not counted.
-fn rows_per_second(
-    reader: &dyn XReader,
-    n_rows: u64,
-    sizes: (u64, u64, u64),
-) -> Result<f64, Error> {
-    let reads = random_reads(n_rows, sizes)?;
+fn rows_per_second(reader: &dyn XReader, n_rows: u64, pass: Pass) -> Result<f64, Error> {
+    let reads = random_reads(n_rows, pass)?;
     let n_read: u64 = reads.iter().map(RowRanges::n_rows).sum();
     let mut out = CsrBuffers::default();
-    let mut pass = || {
+    let mut read_all = || {
         let started = Instant::now();
         for rows in &reads {
             reader.read_csr(rows, &GeneSelection::All, &mut out)?;
         }
         Ok::<_, Error>(started.elapsed())
     };
-    pass()?;
-    let mut passes = vec![pass()?];
+    read_all()?;
+    let mut passes = vec![read_all()?];
     while passes.iter().sum::<Duration>() < LONG_ENOUGH && passes.len() < MOST_PASSES {
-        passes.push(pass()?);
+        passes.push(read_all()?);
     }
     passes.sort_unstable();
     let median = passes[passes.len() / 2].as_secs_f64();

@@ -77,7 +77,11 @@ impl<'a> Report<'a> {
                 let Measured { status, message, .. } = &record.measured;
                 format!("{}: {}", status.name(), message.as_deref().unwrap_or_default())
             });
-            Row { point, rounds: Rounds::of(all.into_iter().filter(|of| is_timed(of))), failure }
+            Row {
+                point,
+                rounds: Rounds::from_records(all.into_iter().filter(|of| is_timed(of))),
+                failure,
+            }
         };
         let rows = points.iter().enumerate().map(row).collect();
         Self { measuring, stores, rows, has_published }

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &WordsArgs) -> anyhow::Result<ExitCode> {
     let words = args.words.words().count(&*store, threads)?;
     let seconds = started.elapsed().as_secs_f64().max(f64::MIN_POSITIVE);
     let n_letters = store.summary().n_letters;
-    print_line!("{}", format_report(&words, (n_letters, seconds, threads)));
+    print_line!("{}", format_report(&words, n_letters, seconds, threads));
     if let Some(path) = &args.write {
         write(path, &words).with_context(|| format!("cannot write {}", path.display()))?;
     }
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &WordsArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Formats the numbers of words, and the rates.
-fn format_report(words: &Vocabulary, (n_letters, seconds, threads): (u64, f64, usize)) -> String {
+fn format_report(words: &Vocabulary, n_letters: u64, seconds: f64, threads: usize) -> String {
     let n_counted: u64 = words.counts().iter().sum();
     format!(
         "{} words of {} letters of {}: {} that occur, {} more with padding or for unknown letters\n\

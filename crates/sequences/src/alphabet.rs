@@ -29,19 +29,19 @@ pub struct Alphabet {
 
 impl Alphabet {
     /// The four bases of DNA.
-    pub const DNA: Self = Self::of(b"ACGT");
+    pub const DNA: Self = Self::from_letters(b"ACGT");
     /// The four bases of RNA.
-    pub const RNA: Self = Self::of(b"ACGU");
+    pub const RNA: Self = Self::from_letters(b"ACGU");
     /// The bases of DNA and RNA.
-    pub const NUCLEIC: Self = Self::of(b"ACGTU");
+    pub const NUCLEIC: Self = Self::from_letters(b"ACGTU");
     /// The twenty amino acids of proteins.
-    pub const PROTEIN: Self = Self::of(b"ACDEFGHIKLMNPQRSTVWY");
+    pub const PROTEIN: Self = Self::from_letters(b"ACDEFGHIKLMNPQRSTVWY");
 
     /// The largest number of letters.
     pub const MAX_LETTERS: usize = 64;
 
     /// `letters` must be different, and at most [`MAX_LETTERS`](Self::MAX_LETTERS).
-    const fn of(letters: &[u8]) -> Self {
+    const fn from_letters(letters: &[u8]) -> Self {
         let mut codes = [NO_CODE; 256];
         let mut list = [0; Self::MAX_LETTERS];
         let mut code = 0;
@@ -69,7 +69,7 @@ impl Alphabet {
         if let Some(letter) = letters.iter().find(|letter| !letter.is_ascii_graphic()) {
             return Err(refused(&format!("{:?} is not a letter", char::from(*letter))));
         }
-        let alphabet = Self::of(letters);
+        let alphabet = Self::from_letters(letters);
         let is_twice =
             |(code, letter): (usize, &u8)| alphabet.code(*letter) != u8::try_from(code).ok();
         match letters.iter().enumerate().find(|letter| is_twice(*letter)) {

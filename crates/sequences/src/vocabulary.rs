@@ -270,8 +270,8 @@ fn padding_words(alphabet: &Alphabet, k: usize, first: usize) -> Result<Vec<Rang
     for n in 0..k as u32 {
         let end = start + n_letters.checked_pow(n).ok_or_else(too_many)?;
         // Words are numbers that torch has, too: 32 bits with a sign, for both sides.
-        let of = |word: u64| u32::try_from(word).ok().filter(|_| word < i32::MAX as u64 / 2);
-        let (from, to) = of(start).zip(of(end)).ok_or_else(too_many)?;
+        let number = |word: u64| u32::try_from(word).ok().filter(|_| word < i32::MAX as u64 / 2);
+        let (from, to) = number(start).zip(number(end)).ok_or_else(too_many)?;
         ranges.push(from..to);
         start = end;
     }

@@ -13,7 +13,7 @@ pub(crate) struct LabelNumbers {
 }
 
 impl LabelNumbers {
-    pub(crate) fn of(labels: &[u32]) -> Result<Self, Stopped> {
+    pub(crate) fn assign(labels: &[u32]) -> Result<Self, Stopped> {
         let mut most = 0;
         for piece in pieces(labels) {
             most = piece?.iter().copied().fold(most, u32::max);

@@ -82,9 +82,19 @@ pub(crate) fn split_generator(seed: u64, decision: SplitDecision) -> ChaCha8Rng 
     RandomKey { domain: SPLIT_DOMAIN, seed, number: 0 }.stream(decision as u64)
 }
 
-/// The generator for the sample of an epoch.
-pub(crate) fn sample_generator(seed: u64, epoch: u64, decision: SampleDecision) -> ChaCha8Rng {
-    RandomKey { domain: SAMPLE_DOMAIN, seed, number: epoch }.stream(decision as u64)
+/// What the sample of an epoch is drawn by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SampleSeed {
+    pub(crate) seed: u64,
+    pub(crate) epoch: u64,
+}
+
+impl SampleSeed {
+    /// The generator for one decision.
+    pub(crate) fn generator(self, decision: SampleDecision) -> ChaCha8Rng {
+        let key = RandomKey { domain: SAMPLE_DOMAIN, seed: self.seed, number: self.epoch };
+        key.stream(decision as u64)
+    }
 }
 
 /// The generator for the order in which rows are stored; it has no epoch.

@@ -54,7 +54,7 @@ pub use group_batches::{Controls, GroupBatches, Rest};
 use hierarchical::Hierarchy;
 pub use hierarchical::{ClassDraw, Hierarchical};
 
-use crate::random::{SampleDecision, below, sample_generator};
+use crate::random::{SampleDecision, SampleSeed, below};
 use crate::stop;
 
 /// Whether a row can be drawn more than once.
@@ -244,18 +244,18 @@ impl Sampling {
     /// They do not fit into memory.
     pub fn rows(&self, seed: u64, epoch: u64) -> Result<Arc<[u32]>, Error> {
         let too_large = || Error::TooLarge { n_samples: self.n_samples, n_rows: self.n_rows };
-        let n_samples = self.n_samples as usize;
+        let (n_samples, drawn_by) = (self.n_samples as usize, SampleSeed { seed, epoch });
         let rows = match &self.draw {
             Draw::Weighted(weights, Replacement::With) => {
-                weighted::with_replacement(weights, n_samples, (seed, epoch))
+                weighted::with_replacement(weights, n_samples, drawn_by)
             }
             Draw::Weighted(weights, Replacement::Without) => {
-                weighted::without_replacement(weights, n_samples, (seed, epoch))
+                weighted::without_replacement(weights, n_samples, drawn_by)
             }
-            Draw::OfClasses(classes) => classes.draw((seed, epoch)),
-            Draw::Uniform => uniform(self.n_rows, n_samples, (seed, epoch)),
-            Draw::Batches(hierarchy) => hierarchy.draw((seed, epoch)),
-            Draw::Groups(batches) => batches.draw((seed, epoch)),
+            Draw::OfClasses(classes) => classes.draw(drawn_by),
+            Draw::Uniform => uniform(self.n_rows, n_samples, drawn_by),
+            Draw::Batches(hierarchy) => hierarchy.draw(drawn_by),
+            Draw::Groups(batches) => batches.draw(drawn_by),
             Draw::Listed(rows) => return Ok(Arc::clone(rows)),
         };
         match rows {
@@ -321,8 +321,8 @@ impl fmt::Debug for Sampling {
 }
 
 /// Draws any rows with replacement; the rows ascend.
-fn uniform(n_rows: u64, n_samples: usize, (seed, epoch): (u64, u64)) -> Result<Vec<u32>, Error> {
-    let mut generator = sample_generator(seed, epoch, SampleDecision::Uniform);
+fn uniform(n_rows: u64, n_samples: usize, seed: SampleSeed) -> Result<Vec<u32>, Error> {
+    let mut generator = seed.generator(SampleDecision::Uniform);
     let mut rows = reserved(n_samples)?;
     for places in stop::ranges(n_samples as u64) {
         rows.extend(places?.map(|_| below(&mut generator, n_rows) as u32));

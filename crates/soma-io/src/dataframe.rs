@@ -86,7 +86,7 @@ impl DataFrame {
                 let ordered = field.dict_is_ordered().unwrap_or(false);
                 Ok(ColumnKind::Dictionary { codes: codes.as_ref().clone(), values, ordered })
             }
-            (data_type, _) => ColumnKind::of(data_type)
+            (data_type, _) => ColumnKind::for_data_type(data_type)
                 .ok_or_else(|| failed(format!("values of type {data_type} have no kind here"))),
         }
     }

@@ -221,32 +221,20 @@ pub(crate) fn spec(place: &Place) -> Result<Option<RowCacheSpec>, Error> {
 
 #[deny(clippy::missing_trait_methods)]
 impl XReader for RowCacheReader {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    fn why_not_native(&self) -> Option<&str> {
-        self.inner.why_not_native()
-    }
-
-    fn n_rows(&self) -> u64 {
-        self.inner.n_rows()
-    }
-
-    fn n_columns(&self) -> u64 {
-        self.inner.n_columns()
-    }
-
-    fn data_type(&self) -> &DataType {
-        self.inner.data_type()
-    }
-
-    fn nnz(&self) -> Result<Option<u64>, Error> {
-        self.inner.nnz()
-    }
-
-    fn most_nnz(&self) -> Result<Option<u64>, Error> {
-        self.inner.most_nnz()
+    storage::forward! { inner:
+        fn name() -> &'static str;
+        fn why_not_native() -> Option<&str>;
+        fn n_rows() -> u64;
+        fn n_columns() -> u64;
+        fn data_type() -> &DataType;
+        fn nnz() -> Result<Option<u64>, Error>;
+        fn most_nnz() -> Result<Option<u64>, Error>;
+        fn is_remote() -> bool;
+        fn cache() -> Option<CacheUse>;
+        fn keep_decoded(holder: u64, limit_bytes: u64);
+        fn decoded_bytes() -> u64;
+        fn index_bytes() -> u64;
+        fn packs(genes: &GeneSelection) -> bool;
     }
 
     fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
@@ -260,28 +248,8 @@ impl XReader for RowCacheReader {
         of_inner.saturating_add(of_pages).saturating_add(coo::working_bytes(nnz, form))
     }
 
-    fn is_remote(&self) -> bool {
-        self.inner.is_remote()
-    }
-
-    fn cache(&self) -> Option<CacheUse> {
-        self.inner.cache()
-    }
-
     fn row_cache(&self) -> Option<RowCacheUse> {
         Some(self.cache.usage())
-    }
-
-    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
-        self.inner.keep_decoded(holder, limit_bytes);
-    }
-
-    fn decoded_bytes(&self) -> u64 {
-        self.inner.decoded_bytes()
-    }
-
-    fn index_bytes(&self) -> u64 {
-        self.inner.index_bytes()
     }
 
     /// Names the rows that are not in the cache. If the reader behind is near, none: finding them
@@ -317,10 +285,6 @@ impl XReader for RowCacheReader {
         out.n_columns = selected.n_columns;
         let stats = self.read(rows, genes, selected, Output::Csr(out))?;
         Ok(ReadStats { values: out.nnz() as u64, ..stats })
-    }
-
-    fn packs(&self, genes: &GeneSelection) -> bool {
-        self.inner.packs(genes)
     }
 
     fn read_packed(

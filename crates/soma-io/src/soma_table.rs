@@ -85,7 +85,7 @@ impl SomaTable {
             found.extend(joinids.map_or(&[][..], |joinids| joinids.values()));
             Ok(())
         })?;
-        let order = JoinidOrder::of(&found);
+        let order = JoinidOrder::sort(&found);
         let order = order.map_err(|problem| Error::broken_column(&self.uri, JOINID, problem))?;
         // Two threads may both have found it; either result serves.
         Ok(self.order.get_or_init(|| order))
@@ -232,7 +232,7 @@ impl Table for SomaTable {
 impl JoinidOrder {
     /// The order of rows with these joinids. Fails with the problem if two have the same, or one
     /// has none.
-    fn of(joinids: &[i64]) -> Result<Self, String> {
+    fn sort(joinids: &[i64]) -> Result<Self, String> {
         let n_rows = u32::try_from(joinids.len())
             .map_err(|_| format!("{} rows are too many to be sorted", joinids.len()))?;
         let mut places: Vec<u32> = (0..n_rows).collect();
@@ -287,13 +287,13 @@ mod tests {
 
     #[test]
     fn rows_are_found_by_their_joinids() {
-        let order = JoinidOrder::of(&[7, 2, 40, 3]).unwrap();
+        let order = JoinidOrder::sort(&[7, 2, 40, 3]).unwrap();
         let within = |ranges: &[(i64, i64)]| order.within(ranges).collect::<Vec<_>>().concat();
         assert_eq!(within(&[]), [1, 3, 0, 2]);
         assert_eq!(within(&[(0, 2), (4, 39)]), [1, 0]);
         assert_eq!(within(&[(50, 60)]), [0; 0]);
-        assert_eq!(JoinidOrder::of(&[5, 1, 5]).unwrap_err(), "several rows have the joinid 5");
-        assert_eq!(JoinidOrder::of(&[5, -1]).unwrap_err(), "-1 is below 0");
-        assert!(JoinidOrder::of(&[]).unwrap().joinids.is_empty());
+        assert_eq!(JoinidOrder::sort(&[5, 1, 5]).unwrap_err(), "several rows have the joinid 5");
+        assert_eq!(JoinidOrder::sort(&[5, -1]).unwrap_err(), "-1 is below 0");
+        assert!(JoinidOrder::sort(&[]).unwrap().joinids.is_empty());
     }
 }

@@ -54,10 +54,10 @@ pub use {arrow_array, arrow_schema};
 pub use {images, slots};
 
 pub use loader::{
-    AxisQuery, Batch, BatchForm, BlockForm, Budget, CellMemory, Cells, Dataset, DatasetSpec, Epoch,
-    EpochStats, Epochs, Error, GeneJoin, GeneSelection, Genes, Joinids, Loader, LoaderSpec,
-    LoaderState, Matrix, Order, PipelineSpec, ReaderChoice, Remainder, RowSet, TokenBatch,
-    TokenSpec, Totals, Transform, ValueFilter, World, encode, sample, split,
+    AxisQuery, Batch, BatchForm, BlockForm, Budget, CellMemory, Cells, Dataset, DatasetError,
+    DatasetSpec, Epoch, EpochStats, Epochs, GeneJoin, GeneSelection, Genes, Joinids, Loader,
+    LoaderError, LoaderSpec, LoaderState, Matrix, Order, PipelineSpec, ReaderChoice, Remainder,
+    RowSet, TokenBatch, TokenSpec, Totals, Transform, ValueFilter, World, encode, sample, split,
 };
 pub use pipeline;
 #[cfg(feature = "sequences")]

@@ -359,20 +359,14 @@ impl CachedStorage {
 
 #[deny(clippy::missing_trait_methods)]
 impl Storage for CachedStorage {
-    fn place(&self) -> String {
-        self.inner.place()
-    }
-
-    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
-        self.inner.list(folder)
-    }
-
-    fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
-        self.inner.list_each(folders)
-    }
-
-    fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
-        self.inner.list_all(most)
+    crate::forward! { inner:
+        fn place() -> String;
+        fn list(folder: &str) -> io::Result<Vec<Entry>>;
+        fn list_each(folders: &[&str]) -> Vec<io::Result<Vec<Entry>>>;
+        fn list_all(most: usize) -> io::Result<Option<Vec<ListedFile>>>;
+        fn coalesce() -> Coalesce;
+        fn keeps_versions() -> bool;
+        fn request_counts() -> Option<RequestCounts>;
     }
 
     fn size(&self, file: &str) -> io::Result<u64> {
@@ -462,17 +456,5 @@ impl Storage for CachedStorage {
         if !missing.is_empty() || read == Expected::Now {
             self.inner.prefetch(&missing, read);
         }
-    }
-
-    fn coalesce(&self) -> Coalesce {
-        self.inner.coalesce()
-    }
-
-    fn keeps_versions(&self) -> bool {
-        self.inner.keeps_versions()
-    }
-
-    fn request_counts(&self) -> Option<RequestCounts> {
-        self.inner.request_counts()
     }
 }

@@ -96,7 +96,7 @@ impl Client {
         let whole = never_changes.map(|_| (|_: &str| true) as NeverChanges);
         let opened = self.outside("", read_limit, whole)?;
         let files = Arc::new(ZipStorage::new(opened.storage, Arc::clone(archive)));
-        Ok(OpenedStorage { storage: Subfolder::of(files, folder), ..opened })
+        Ok(OpenedStorage { storage: Subfolder::open(files, folder), ..opened })
     }
 
     /// The files below `folder`, outside of archives.

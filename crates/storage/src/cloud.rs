@@ -99,10 +99,10 @@ fn limits(kind: Kind, settings: &Settings<'_>) -> Result<Limits, Error> {
         Kind::Gcs => gcs::limits(settings),
         #[cfg(feature = "azure")]
         Kind::Azure => azure::limits(settings),
-        Kind::Web => Limits::of(settings),
+        Kind::Web => Limits::from_settings(settings),
         // Such a store has no client.
         #[cfg(not(all(feature = "s3", feature = "gcs", feature = "azure")))]
-        _ => Limits::of(settings),
+        _ => Limits::from_settings(settings),
     }
 }
 

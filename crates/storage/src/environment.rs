@@ -33,7 +33,7 @@ impl Environment {
     }
 
     #[cfg(test)]
-    pub(crate) fn of(variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn from_variables(variables: &[(&str, &str)]) -> Self {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Self { variables: variables.iter().map(owned).collect() }
     }
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn secrets_are_known_by_name() {
-        let environment = Environment::of(&[
+        let environment = Environment::from_variables(&[
             ("AWS_ACCESS_KEY_ID", "aws id"),
             ("AWS_SECRET_ACCESS_KEY", "aws secret"),
             ("AWS_SESSION_TOKEN", "aws token"),

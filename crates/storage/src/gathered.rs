@@ -187,8 +187,12 @@ impl GatheredStorage {
 
 #[deny(clippy::missing_trait_methods)]
 impl Storage for GatheredStorage {
-    fn place(&self) -> String {
-        self.inner.place()
+    crate::forward! { inner:
+        fn place() -> String;
+        fn prefetch(pieces: &[Piece<'_>], read: Expected);
+        fn coalesce() -> Coalesce;
+        fn keeps_versions() -> bool;
+        fn request_counts() -> Option<RequestCounts>;
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
@@ -277,22 +281,6 @@ impl Storage for GatheredStorage {
         };
         let whole = whole(&self.known());
         filled(files, whole, |missing| each_gone(self.inner.read_files(missing)))
-    }
-
-    fn prefetch(&self, pieces: &[Piece<'_>], read: Expected) {
-        self.inner.prefetch(pieces, read);
-    }
-
-    fn coalesce(&self) -> Coalesce {
-        self.inner.coalesce()
-    }
-
-    fn keeps_versions(&self) -> bool {
-        self.inner.keeps_versions()
-    }
-
-    fn request_counts(&self) -> Option<RequestCounts> {
-        self.inner.request_counts()
     }
 }
 

@@ -97,6 +97,7 @@ mod destination;
 mod environment;
 mod error;
 mod files;
+mod forward;
 #[cfg(any(test, somafeed_fuzz))]
 pub mod fuzz;
 mod gathered;

@@ -165,32 +165,16 @@ impl LimitedStorage {
 
 #[deny(clippy::missing_trait_methods)]
 impl Storage for LimitedStorage {
-    fn place(&self) -> String {
-        self.inner.place()
-    }
-
-    fn list(&self, folder: &str) -> io::Result<Vec<Entry>> {
-        self.inner.list(folder)
-    }
-
-    fn list_each(&self, folders: &[&str]) -> Vec<io::Result<Vec<Entry>>> {
-        self.inner.list_each(folders)
-    }
-
-    fn list_all(&self, most: usize) -> io::Result<Option<Vec<ListedFile>>> {
-        self.inner.list_all(most)
-    }
-
-    fn size(&self, file: &str) -> io::Result<u64> {
-        self.inner.size(file)
-    }
-
-    fn sizes(&self, files: &[&str]) -> Vec<io::Result<u64>> {
-        self.inner.sizes(files)
-    }
-
-    fn versions(&self, files: &[&str]) -> Vec<io::Result<FileVersion>> {
-        self.inner.versions(files)
+    crate::forward! { inner:
+        fn place() -> String;
+        fn list(folder: &str) -> io::Result<Vec<Entry>>;
+        fn list_each(folders: &[&str]) -> Vec<io::Result<Vec<Entry>>>;
+        fn list_all(most: usize) -> io::Result<Option<Vec<ListedFile>>>;
+        fn size(file: &str) -> io::Result<u64>;
+        fn sizes(files: &[&str]) -> Vec<io::Result<u64>>;
+        fn versions(files: &[&str]) -> Vec<io::Result<FileVersion>>;
+        fn keeps_versions() -> bool;
+        fn request_counts() -> Option<RequestCounts>;
     }
 
     fn read(&self, pieces: &[Piece<'_>], into: &mut [u8]) -> io::Result<()> {
@@ -220,14 +204,6 @@ impl Storage for LimitedStorage {
 
     fn coalesce(&self) -> Coalesce {
         Coalesce { prefetch_bytes: 0, ..self.inner.coalesce() }
-    }
-
-    fn keeps_versions(&self) -> bool {
-        self.inner.keeps_versions()
-    }
-
-    fn request_counts(&self) -> Option<RequestCounts> {
-        self.inner.request_counts()
     }
 }
 

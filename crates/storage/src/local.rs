@@ -80,7 +80,7 @@ impl LocalStorage {
     fn version(&self, name: &str) -> io::Result<FileVersion> {
         names::check(name)?;
         let found = fs::metadata(self.root.join(name)).map_err(as_missing)?;
-        let identity = Identity::of(&found);
+        let identity = Identity::from_metadata(&found);
         // Who knows that there is a new file may read it.
         self.files.forget_other(name, identity);
         Ok(FileVersion { size: found.len(), tag: Some(identity.tag()) })
@@ -132,7 +132,7 @@ impl Storage for LocalStorage {
             // A pipe, for instance, has a size once it is open, if at all.
             return Ok(self.file(file)?.file.metadata()?.len());
         }
-        self.files.note(file, Identity::of(&found))?;
+        self.files.note(file, Identity::from_metadata(&found))?;
         Ok(found.len())
     }
 

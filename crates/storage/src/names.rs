@@ -49,7 +49,7 @@ mod tests {
         vec![
             zip.storage("", None, None).unwrap().storage,
             zip.storage("folder", None, None).unwrap().storage,
-            Subfolder::of(Arc::new(LocalStorage::new(root)), "inside"),
+            Subfolder::open(Arc::new(LocalStorage::new(root)), "inside"),
             Arc::new(GatheredStorage::new(Arc::clone(&local))),
             Arc::new(LimitedStorage::new(Arc::clone(&local), Arc::new(limit))),
             Arc::new(objects.unwrap()),

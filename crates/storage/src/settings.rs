@@ -43,7 +43,7 @@ impl Default for Limits {
 
 impl Limits {
     /// The defaults, changed by the parameters that all stores share.
-    pub(crate) fn of(settings: &Settings<'_>) -> Result<Self, Error> {
+    pub(crate) fn from_settings(settings: &Settings<'_>) -> Result<Self, Error> {
         let mut limits = Self::default();
         settings.put(&mut limits.retry_limit, RETRY_LIMIT)?;
         settings.put(&mut limits.request, REQUEST_LIMIT)?;
@@ -159,7 +159,7 @@ mod tests {
             );
             assert!(!error.contains("often"), "{error}");
         }
-        let limits = Limits::of(&settings).unwrap();
+        let limits = Limits::from_settings(&settings).unwrap();
         assert_eq!(limits.retry_limit, Duration::from_millis(250));
         assert_eq!(
             Limits { retry_limit: Limits::default().retry_limit, ..limits },

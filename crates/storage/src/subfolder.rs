@@ -20,7 +20,7 @@ pub struct Subfolder {
 
 impl Subfolder {
     /// The files below `folder` of `storage`; all of them if `folder` is empty.
-    pub fn of(storage: Arc<dyn Storage>, folder: &str) -> Arc<dyn Storage> {
+    pub fn open(storage: Arc<dyn Storage>, folder: &str) -> Arc<dyn Storage> {
         let folder = folder.trim_matches('/');
         if folder.is_empty() {
             return storage;
@@ -69,6 +69,12 @@ fn moved<'a>(pieces: &[Piece<'_>], paths: &'a [String]) -> Vec<Piece<'a>> {
 }
 
 impl Storage for Subfolder {
+    crate::forward! { storage:
+        fn coalesce() -> Coalesce;
+        fn keeps_versions() -> bool;
+        fn request_counts() -> Option<RequestCounts>;
+    }
+
     fn place(&self) -> String {
         format!("{}/{}", self.storage.place().trim_end_matches('/'), self.folder)
     }
@@ -107,18 +113,6 @@ impl Storage for Subfolder {
         let paths: Vec<String> = pieces.iter().map(|piece| self.path(piece.file)).collect();
         self.storage.prefetch(&moved(pieces, &paths), read);
     }
-
-    fn coalesce(&self) -> Coalesce {
-        self.storage.coalesce()
-    }
-
-    fn keeps_versions(&self) -> bool {
-        self.storage.keeps_versions()
-    }
-
-    fn request_counts(&self) -> Option<RequestCounts> {
-        self.storage.request_counts()
-    }
 }
 
 #[cfg(test)]
@@ -132,9 +126,9 @@ mod tests {
         std::fs::create_dir_all(folder.path().join("ms/RNA/__schema")).unwrap();
         std::fs::write(folder.path().join("ms/RNA/a0.tdb"), b"0123456789").unwrap();
         let root: Arc<dyn Storage> = Arc::new(LocalStorage::new(folder.path()));
-        let whole = Subfolder::of(Arc::clone(&root), "/");
+        let whole = Subfolder::open(Arc::clone(&root), "/");
         assert_eq!(whole.place(), root.place());
-        let inner = Subfolder::of(root, "ms/RNA/");
+        let inner = Subfolder::open(root, "ms/RNA/");
         assert_eq!(inner.place(), format!("{}/ms/RNA", folder.path().display()));
         let mut names: Vec<_> =
             inner.list("").unwrap().into_iter().map(|entry| entry.name).collect();

@@ -306,6 +306,12 @@ impl ZipStorage {
 }
 
 impl Storage for ZipStorage {
+    crate::forward! { storage:
+        fn coalesce() -> Coalesce;
+        fn keeps_versions() -> bool;
+        fn request_counts() -> Option<RequestCounts>;
+    }
+
     fn place(&self) -> String {
         format!("{}/{}", self.storage.place().trim_end_matches('/'), self.archive.name)
     }
@@ -425,17 +431,5 @@ impl Storage for ZipStorage {
         });
         let ranges = ranges.flat_map(|(header, data)| header.into_iter().chain([data]));
         self.storage.prefetch(&self.pieces(ranges), read);
-    }
-
-    fn coalesce(&self) -> Coalesce {
-        self.storage.coalesce()
-    }
-
-    fn keeps_versions(&self) -> bool {
-        self.storage.keeps_versions()
-    }
-
-    fn request_counts(&self) -> Option<RequestCounts> {
-        self.storage.request_counts()
     }
 }

@@ -103,7 +103,8 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
 /// Removes the points of other parts from the configuration, if there are parts, and prints the
 /// number that is left.
 fn take_part(args: &SweepArgs, config: &mut Config) -> anyhow::Result<Option<Shard>> {
-    let shard = Shard::of_process(args.shard).map_err(|error| UsageError::of(&error.into()))?;
+    let shard =
+        Shard::of_process(args.shard).map_err(|error| UsageError::from_error(&error.into()))?;
     if let Some(shard) = shard {
         let n_all = config.points.len();
         let points = std::mem::take(&mut config.points);
@@ -134,7 +135,7 @@ fn with_digests(
     let conditions = Conditions::new(program, &config.data, opened, host, &versions())?;
     let by = limit.map(MemoryLimit::by);
     let points = config.points.iter();
-    points.map(|point| Ok((point.clone(), conditions.of(point, by)?))).collect()
+    points.map(|point| Ok((point.clone(), conditions.digest(point, by)?))).collect()
 }
 
 /// Warms the page cache unless points want it cold, prints the plan, and returns the cache state.

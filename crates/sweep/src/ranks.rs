@@ -37,11 +37,11 @@ use together::Ended;
 /// Fails if a setting is invalid, a rank fails or does not come, or the ranks do not deliver each
 /// cell once. Rows that were written before stay.
 pub(crate) fn run(args: &RanksArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let world = World::from_environment().map_err(|error| UsageError::of(&error.into()))?;
+    let world = World::from_environment().map_err(|error| UsageError::from_error(&error.into()))?;
     let ranks = args.which(world)?;
     let (mut data, point) = args.resolve()?;
     let metadata =
-        pairs("-M/--metadata", &args.metadata).map_err(|error| UsageError::of(&error))?;
+        pairs("-M/--metadata", &args.metadata).map_err(|error| UsageError::from_error(&error))?;
     if let Ranks::Launched(world) = ranks
         && world.rank != 0
     {

@@ -125,7 +125,7 @@ impl Between {
     }
 
     /// The fault for a request with this path and query, if there is one.
-    pub(crate) fn of(&self, target: &str) -> Option<What> {
+    pub(crate) fn draw(&self, target: &str) -> Option<What> {
         if let Some(trouble) = &mut *self.trouble.lock().unwrap() {
             trouble.n_requests += 1;
             let drawn = mix(trouble.seed, trouble.n_requests);

@@ -256,7 +256,7 @@ impl Handler {
             target,
             n_bytes: 0,
         };
-        let what = self.between.of(&seen.target);
+        let what = self.between.draw(&seen.target);
         if let Some(what @ (What::Status(_) | What::HangUp | What::Silence)) = &what {
             self.between.note(seen);
             return in_place(what).await.ok_or_else(|| io::Error::other("hung up"));

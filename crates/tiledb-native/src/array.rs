@@ -364,7 +364,7 @@ fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>, De
     let directory = Directory::load(files, timestamp)?;
     let mut schemas = Schemas::new(files, &directory.schemas);
     let latest = schemas.get(directory.latest_schema)?;
-    let layout = Arc::new(Layout::of(&latest, latest.version, None).map_err(unsupported)?);
+    let layout = Arc::new(Layout::from_schema(&latest, latest.version, None).map_err(unsupported)?);
     if let Some(reason) = directory.obstacle {
         return Err(unsupported(reason));
     }
@@ -382,7 +382,7 @@ fn load(files: &Files, timestamp: u64) -> Result<(Arc<Layout>, Vec<Fragment>, De
         let of_fragment = if let Some(layout) = known {
             layout
         } else {
-            let found = Layout::of(&schema, raw.version, Some(&layout.attribute.0))
+            let found = Layout::from_schema(&schema, raw.version, Some(&layout.attribute.0))
                 .map_err(|reason| unsupported(evolved(&folder.name, &schema, &layout, reason)))?;
             let found = Arc::new(found);
             layouts.push((key, Arc::clone(&found)));

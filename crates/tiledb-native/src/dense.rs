@@ -79,7 +79,7 @@ impl DenseArray {
         let directory = Directory::load_for(&files, timestamp, CellTimes::None)?;
         let mut schemas = Schemas::new(&files, &directory.schemas);
         let latest = schemas.get(directory.latest_schema)?;
-        let layout = DenseLayout::of(&latest).map_err(unsupported)?;
+        let layout = DenseLayout::from_schema(&latest).map_err(unsupported)?;
         if let Some(reason) = directory.obstacle {
             return Err(unsupported(reason));
         }

@@ -36,11 +36,11 @@ impl ArrayDescription {
         let timestamp = timestamp.unwrap_or(u64::MAX);
         let (paths, latest) = directory::schemas(&files, timestamp)?;
         let stored = Arc::new(Schema::load(&files, &paths[latest])?);
-        Self::of(files, timestamp, stored, &paths[latest])
+        Self::read(files, timestamp, stored, &paths[latest])
     }
 
     /// The description of an array whose schema `stored` was read from `schema_file`.
-    pub(crate) fn of(
+    pub(crate) fn read(
         files: Files,
         timestamp: u64,
         stored: Arc<Schema>,

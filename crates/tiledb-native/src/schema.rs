@@ -2,7 +2,7 @@
 //!
 //! Specification: `format_spec/array_schema.md`; `array_format_history.md` lists the changes by
 //! format version. All of a schema is parsed, so that later fields are found in their place;
-//! [`Layout::of`] decides whether this crate can read the array.
+//! [`Layout::from_schema`] decides whether this crate can read the array.
 
 mod description;
 mod layout;

@@ -113,7 +113,7 @@ impl RankValues {
             columns.iter().zip(values).zip(scaled.iter_mut()).enumerate()
         {
             let median = self.medians[column as usize];
-            *result = per_total.of(value) / median;
+            *result = per_total.get(value) / median;
             // Rounding to f32 keeps the order, except that unequal numbers may become equal.
             entries[n_detected] = entry(!(*result as f32).to_bits(), at);
             n_detected += usize::from(median != UNKNOWN) & usize::from(value != 0.0);
@@ -161,7 +161,7 @@ impl PerTotal {
     }
 
     #[inline]
-    fn of(&self, value: f32) -> f64 {
+    fn get(&self, value: f32) -> f64 {
         let bits = value.to_bits();
         let idx = (bits >> COUNT_SHIFT).wrapping_sub(FIRST_COUNT);
         match self.of_counts.get(idx as usize) {

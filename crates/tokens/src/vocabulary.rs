@@ -82,15 +82,15 @@ impl Vocabulary {
                 }
             };
         }
-        let of = |role: &'static str, name: &str| {
+        let special_id = |role: &'static str, name: &str| {
             let id = ids.get(name).copied();
             id.ok_or_else(|| Error::NoSpecial { role, name: name.to_owned() })
         };
         let SpecialNames { pad, cls, eos } = special;
         let tokens = SpecialTokens {
-            pad: of("padding", pad)?,
-            cls: cls.map(|name| of("first", name)).transpose()?,
-            eos: eos.map(|name| of("last", name)).transpose()?,
+            pad: special_id("padding", pad)?,
+            cls: cls.map(|name| special_id("first", name)).transpose()?,
+            eos: eos.map(|name| special_id("last", name)).transpose()?,
         };
         let special_names = [Some(pad), cls, eos].into_iter().flatten().map(str::to_owned);
         Ok(Self { ids, special: tokens, special_names: special_names.collect() })

@@ -203,8 +203,8 @@ fn measure(
         wait_for(device);
         n_epochs += 1;
         let stats = epoch.stats();
-        wait_secs += stats.wait_secs.iter().sum::<f64>();
-        first_batch_secs = first_batch_secs.or(stats.first_batch_secs);
+        wait_secs += stats.engine.wait_secs.iter().sum::<f64>();
+        first_batch_secs = first_batch_secs.or(stats.engine.first_batch_secs);
         if begin.elapsed().as_secs_f64() >= seconds {
             break;
         }

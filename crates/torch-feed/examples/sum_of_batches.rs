@@ -44,10 +44,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{n_stored} values that are not zero, summing to {sum}");
     println!(
         "{} batches in {:.2} s: {:.0} cells/s, the first after {:.2} s",
-        stats.n_batches,
-        stats.elapsed_secs,
-        stats.n_rows as f64 / stats.elapsed_secs,
-        stats.first_batch_secs.unwrap_or(0.0)
+        stats.engine.n_batches,
+        stats.engine.elapsed_secs,
+        stats.engine.n_rows as f64 / stats.engine.elapsed_secs,
+        stats.engine.first_batch_secs.unwrap_or(0.0)
     );
     Ok(())
 }

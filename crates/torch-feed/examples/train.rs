@@ -79,8 +79,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             "epoch {epoch}: batches {begin} to {}, last loss {:.3}; {:.0} cells/s, waited {:.0} % of the time",
             batches.state().batches_delivered(),
             loss.f_double_value(&[])?,
-            stats.n_rows as f64 / stats.elapsed_secs,
-            100.0 * stats.wait_secs.iter().sum::<f64>() / stats.elapsed_secs,
+            stats.engine.n_rows as f64 / stats.engine.elapsed_secs,
+            100.0 * stats.engine.wait_secs.iter().sum::<f64>() / stats.engine.elapsed_secs,
         );
     }
     Ok(())

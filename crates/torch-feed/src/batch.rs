@@ -117,7 +117,7 @@ impl TensorBatch {
 
     /// The nonzero values of `x` by row, to compare the batches of two loaders.
     pub fn row_values(&self) -> Result<RowValues, Error> {
-        RowValues::of(&self.x)
+        RowValues::from_tensor(&self.x)
     }
 
     /// Copies the tensors to `device`; no copy if they are on the CPU already.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use loader::{BatchBuffer, BatchBuffers, ElementType, ElementsMut};
+use loader::{BatchBuffer, BatchBuffers, BufferError, ElementType, ElementsMut};
 use tch::Tensor;
 
 use crate::device::{CopyDevice, Ticket, TorchDevice};
@@ -50,9 +50,9 @@ impl BatchBuffers for TensorBuffers {
         &self,
         n_values: usize,
         element_type: ElementType,
-    ) -> Result<TensorBuffer, loader::Error> {
-        let failed = |source| loader::Error::Buffer { n_values, source };
-        let value_type = ValueType::of(element_type)
+    ) -> Result<TensorBuffer, BufferError> {
+        let failed = |source| BufferError { n_values, source };
+        let value_type = ValueType::for_element(element_type)
             .ok_or_else(|| failed(format!("no tensors have elements of {element_type}").into()))?;
         let memory =
             self.pool.take(n_values, value_type).map_err(|source| failed(Box::new(source)))?;

@@ -6,7 +6,11 @@
 pub enum Error {
     /// The loader could not be made, or failed.
     #[error(transparent)]
-    Loader(#[from] loader::Error),
+    Loader(#[from] loader::LoaderError),
+
+    /// A batch's buffer has elements of another type than its form says.
+    #[error(transparent)]
+    ElementType(#[from] loader::ElementTypeError),
 
     /// The arrays could not be opened or read.
     #[cfg(feature = "arrays")]

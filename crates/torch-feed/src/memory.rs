@@ -107,7 +107,7 @@ impl ValueType {
 
 impl ValueType {
     /// The type for a batch's elements; `None` if this crate does not know theirs.
-    pub(crate) fn of(element_type: ElementType) -> Option<Self> {
+    pub(crate) fn for_element(element_type: ElementType) -> Option<Self> {
         match element_type {
             ElementType::F32 => Some(Self::F32),
             ElementType::F16 => Some(Self::F16),

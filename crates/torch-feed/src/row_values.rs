@@ -24,7 +24,7 @@ impl Default for RowValues {
 
 impl RowValues {
     /// The values of `x`: cells x genes, strided, sparse CSR or COO.
-    pub(crate) fn of(x: &Tensor) -> Result<Self, Error> {
+    pub(crate) fn from_tensor(x: &Tensor) -> Result<Self, Error> {
         let doing = || Error::torch("the values of a batch's rows");
         let shape = x.size();
         let [n_rows, _] = <[i64; 2]>::try_from(shape.as_slice())
@@ -129,12 +129,12 @@ mod tests {
     fn a_row_without_values_is_a_row() {
         let x = dense(&[0, 2, 3, 0, 0, 0], 3);
         for form in [x.shallow_clone(), x.to_sparse_csr(None), x.to_sparse_sparse_dim(2)] {
-            let values = RowValues::of(&form).unwrap();
+            let values = RowValues::from_tensor(&form).unwrap();
             assert_eq!(values.row(0), (&[1, 2][..], &[2.0, 3.0][..]));
             assert_eq!((values.n_rows(), values.row(1)), (2, (&[][..], &[][..])));
             assert_eq!(values.row(2), (&[][..], &[][..]));
         }
-        assert_eq!(RowValues::of(&dense(&[], 3)).unwrap(), RowValues::default());
+        assert_eq!(RowValues::from_tensor(&dense(&[], 3)).unwrap(), RowValues::default());
     }
 
     #[test]
@@ -146,12 +146,12 @@ mod tests {
             [1, 2],
             (Kind::Float, tch::Device::Cpu),
         );
-        assert_eq!(RowValues::of(&csr).unwrap().row(0), (&[1][..], &[5.0][..]));
+        assert_eq!(RowValues::from_tensor(&csr).unwrap().row(0), (&[1][..], &[5.0][..]));
     }
 
     #[test]
     fn what_is_no_matrix_is_refused() {
-        let error = RowValues::of(&Tensor::from_slice(&[1.0_f32])).unwrap_err();
+        let error = RowValues::from_tensor(&Tensor::from_slice(&[1.0_f32])).unwrap_err();
         assert!(error.to_string().contains("the values of a batch's rows"), "{error}");
     }
 
@@ -172,7 +172,7 @@ mod tests {
             }
             let x = dense(&values, n_columns);
             for form in [x.shallow_clone(), x.to_sparse_csr(None), x.to_sparse_sparse_dim(2)] {
-                prop_assert_eq!(&RowValues::of(&form).unwrap(), &expect);
+                prop_assert_eq!(&RowValues::from_tensor(&form).unwrap(), &expect);
             }
         }
     }

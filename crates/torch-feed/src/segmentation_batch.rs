@@ -29,14 +29,14 @@ impl SegmentationBatch {
         let (labels, valid) = (tensors.tensor("labels")?, tensors.tensor("valid_pixels")?);
         let failed = Error::torch("a batch for segmentation");
         let Some(maps) = maps else {
-            return Self::of(features, labels, valid).map_err(failed);
+            return Self::from_tensors(features, labels, valid).map_err(failed);
         };
         let features = maps.warp_images(features, Kind::Float)?;
         let (labels, valid) = (maps.warp_masks(labels)?, maps.warp_masks(valid)?);
-        Self::of(&features, &labels, &valid).map_err(failed)
+        Self::from_tensors(&features, &labels, &valid).map_err(failed)
     }
 
-    fn of(features: &Tensor, labels: &Tensor, valid: &Tensor) -> Result<Self, TchError> {
+    fn from_tensors(features: &Tensor, labels: &Tensor, valid: &Tensor) -> Result<Self, TchError> {
         let cubes = features.f_to_kind(Kind::Float)?.f_permute([0, 3, 1, 2])?;
         let labels = labels.f_to_kind(Kind::Int64)?;
         let labels = labels.f_masked_fill(&valid.f_logical_not()?, Self::IGNORED)?;

@@ -194,9 +194,8 @@ fn dataset_with_repeats(n_repeats: u64) -> Dataset {
     let obs = RecordBatch::try_from_iter([("kind", kinds)]).unwrap();
     let encoder = LabelEncoder::fit("kind", obs.column(0), Rules::default()).unwrap();
     let reader = Arc::new(MemoryReader::new(csr).unwrap());
-    Dataset::new(reader, Cells::Range(0..N_ROWS), obs, GeneSelection::All)
-        .and_then(|dataset| dataset.with_encoders(&Encoders::new(vec![Arc::new(encoder)])?))
-        .unwrap()
+    let dataset = Dataset::new(reader, Cells::Range(0..N_ROWS), obs, GeneSelection::All).unwrap();
+    dataset.with_encoders(&Encoders::new(vec![Arc::new(encoder)]).unwrap()).unwrap()
 }
 
 fn spec(batch_form: BatchForm) -> LoaderSpec {
@@ -341,7 +340,7 @@ fn only_dense_batches_are_made_dense_on_the_device() {
     }
     let blockwise = LoaderSpec { block_form: BlockForm::Dense, ..spec(BatchForm::Dense) };
     let refused = TensorLoader::new(dataset(), blockwise).unwrap().densify_on_device();
-    assert!(matches!(refused, Err(Error::Loader(loader::Error::SparseFromDense))));
+    assert!(matches!(refused, Err(Error::Loader(loader::LoaderError::SparseFromDense))));
 }
 
 #[test]

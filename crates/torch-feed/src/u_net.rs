@@ -27,7 +27,7 @@ impl ChannelScale {
     ///
     /// # Errors
     /// There is no batch, or their sizes differ; torch's errors.
-    pub fn of(batches: &[&SegmentationBatch]) -> Result<Self, Error> {
+    pub fn measure(batches: &[&SegmentationBatch]) -> Result<Self, Error> {
         let measure = || {
             let cubes: Vec<&Tensor> = batches.iter().map(|batch| &batch.cubes).collect();
             let cubes = match cubes[..] {
@@ -227,16 +227,17 @@ mod tests {
 
     #[test]
     fn the_scale_is_that_of_all_batches() {
-        let of = |value: f64| {
+        let batch = |value: f64| {
             let cubes = Tensor::full([1, 2, 3, 4], value, (Kind::Float, Device::Cpu));
             // The second channel is constant.
             drop(cubes.select(1, 1).fill_(7.0));
             let labels = Tensor::zeros([1, 3, 4], (Kind::Int64, Device::Cpu));
             SegmentationBatch { cubes, labels }
         };
-        let ChannelScale { mean, deviation } = ChannelScale::of(&[&of(1.0), &of(3.0)]).unwrap();
+        let ChannelScale { mean, deviation } =
+            ChannelScale::measure(&[&batch(1.0), &batch(3.0)]).unwrap();
         assert_eq!((mean.size(), deviation.size()), (vec![2, 1, 1], vec![2, 1, 1]));
-        let values = |of: &Tensor| Vec::<f32>::try_from(of.flatten(0, -1)).unwrap();
+        let values = |tensor: &Tensor| Vec::<f32>::try_from(tensor.flatten(0, -1)).unwrap();
         assert_eq!(values(&mean), [2.0, 7.0]);
         assert_eq!(values(&deviation), [1.0, 1e-12]);
     }

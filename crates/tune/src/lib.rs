@@ -48,7 +48,7 @@ const VERIFY_SECS: f64 = 120.0;
 /// Returns a failing exit code after Ctrl-C, and with `--strict` if the run differs from the
 /// prediction.
 pub fn run(args: &TuneArgs, arguments: &[OsString]) -> anyhow::Result<ExitCode> {
-    let data = data(args).map_err(|error| UsageError::of(&error))?;
+    let data = data(args).map_err(|error| UsageError::from_error(&error))?;
     let (mut runs, surveyed) = match Runs::begin(args, arguments, data) {
         Err(error) if error.is::<Interrupted>() => {
             print_message!("interrupted: nothing was measured");

@@ -274,7 +274,7 @@ pub(super) fn verified(found: &Verification, memory_bytes: f64) -> String {
         line("entropy, bits", entropy, &bits, format!("{ENTROPY_WITHIN} bit"));
     }
     let table = text_table(TableStyle::Terminal, &header, &header[..1], rows);
-    let of = match (found.is_whole, found.n_runs) {
+    let measured = match (found.is_whole, found.n_runs) {
         (true, 1) => "an epoch".to_owned(),
         (true, runs) => format!("{runs} epochs, their medians"),
         (false, 1) => "the beginning of an epoch".to_owned(),
@@ -287,7 +287,7 @@ pub(super) fn verified(found: &Verification, memory_bytes: f64) -> String {
         }
         (false, false) => format!("it needs MORE than {}: give --memory less", size(memory_bytes)),
     };
-    format!("Verified by {of}, {} rows: {verdict}\n{table}", grouped(found.n_rows))
+    format!("Verified by {measured}, {} rows: {verdict}\n{table}", grouped(found.n_rows))
 }
 
 /// Returns the verification as a JSON object.

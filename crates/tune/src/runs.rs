@@ -121,7 +121,7 @@ impl Runs {
     ) -> anyhow::Result<EpochRecord> {
         let (program, host) = (self.session.program(), &self.rows.host);
         let conditions = Conditions::new(program, data, &self.opened, host, &record.versions)?;
-        record.measured.conditions = Some(conditions.of(point, None)?);
+        record.measured.conditions = Some(conditions.digest(point, None)?);
         record.measured.repeat = Some(0);
         record.run.metadata.insert("tune".to_owned(), purpose.to_owned());
         record.data = self.data.info(&self.opened);

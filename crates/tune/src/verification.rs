@@ -58,12 +58,12 @@ impl Figures {
 
     /// Returns the median of each figure over several runs.
     fn typical(runs: &[Self]) -> Self {
-        let of =
+        let median_of =
             |figure: fn(&Self) -> Option<f64>| median(runs.iter().filter_map(figure).collect());
         Self {
-            samples_per_sec: of(|run| Some(run.samples_per_sec)).unwrap_or(0.0),
-            peak_bytes: of(|run| Some(run.peak_bytes)).unwrap_or(0.0),
-            entropy_bits: of(|run| run.entropy_bits),
+            samples_per_sec: median_of(|run| Some(run.samples_per_sec)).unwrap_or(0.0),
+            peak_bytes: median_of(|run| Some(run.peak_bytes)).unwrap_or(0.0),
+            entropy_bits: median_of(|run| run.entropy_bits),
         }
     }
 }
@@ -157,8 +157,8 @@ mod tests {
             peak_bytes: 100.0 * factor,
             entropy_bits: Some(3.0),
         });
-        let of = |memory| Verification::new(&PREDICTED, &runs, (10, true), memory);
-        assert!(of(111.0).holds() && !of(109.0).holds(), "{:?}", of(109.0));
-        assert_eq!((of(111.0).n_runs, of(111.0).peak_bytes.measured), (3, 100.0));
+        let verified = |memory| Verification::new(&PREDICTED, &runs, (10, true), memory);
+        assert!(verified(111.0).holds() && !verified(109.0).holds(), "{:?}", verified(109.0));
+        assert_eq!((verified(111.0).n_runs, verified(111.0).peak_bytes.measured), (3, 100.0));
     }
 }

@@ -217,7 +217,7 @@ mod tests {
     fn a_named_libtorch_wins_if_it_fits() {
         let folder = tempfile::tempdir().unwrap();
         fake_libtorch(folder.path(), "2.11.0+cu130\n");
-        let other = Record::of(&[(LIBTORCH, "/other".into())]);
+        let other = Record::new(&[(LIBTORCH, "/other".into())]);
         let chosen = libtorch(&named(folder.path()), &other, Path::new(CACHE)).unwrap();
         assert_eq!(chosen, Libtorch::Folder(folder.path().to_owned()));
     }
@@ -259,7 +259,7 @@ mod tests {
         let file = folder.path().join("libtiledb.so");
         fs::write(&file, "").unwrap();
         fake_libtorch(folder.path(), "2.11.0");
-        let recorded = Record::of(&[(LIBTORCH, folder.path().into()), (LIBTILEDB, file.clone())]);
+        let recorded = Record::new(&[(LIBTORCH, folder.path().into()), (LIBTILEDB, file.clone())]);
         let variables = Variables::default();
         let elsewhere = Path::new(CACHE);
         assert_eq!(

@@ -20,7 +20,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn of(set: &[(&'static str, PathBuf)]) -> Self {
+    pub(super) fn new(set: &[(&'static str, PathBuf)]) -> Self {
         Self {
             entries: set.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
         }
@@ -105,7 +105,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("native.toml");
         assert_eq!(Record::read(&file).unwrap(), Record::default());
-        let record = Record::of(&[
+        let record = Record::new(&[
             ("LIBTORCH", "/a b/\"c\"\\d".into()),
             ("SOMAFEED_LIBTILEDB", "/é/x.so".into()),
         ]);
@@ -120,7 +120,7 @@ mod tests {
     fn an_unchanged_file_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("native.toml");
-        let record = Record::of(&[("LIBTORCH", "/x".into())]);
+        let record = Record::new(&[("LIBTORCH", "/x".into())]);
         record.write(&file).unwrap();
         let before = fs::metadata(&file).unwrap().modified().unwrap();
         record.write(&file).unwrap();
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn paths_that_toml_cannot_hold_are_refused() {
-        let error = Record::of(&[("LIBTORCH", "/a\nb".into())]).to_toml().unwrap_err().to_string();
+        let error = Record::new(&[("LIBTORCH", "/a\nb".into())]).to_toml().unwrap_err().to_string();
         assert!(error.contains("must be UTF-8 on one line"), "{error}");
     }
 }

@@ -73,6 +73,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 23] = [
     (
         "somafeed-python",
         &[
+            "arrays",
             "bench-run",
             "example-data",
             "loader",

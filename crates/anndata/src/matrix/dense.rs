@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use arrays::{ElementType, StoredArray};
+use arrays::StoredArray;
 use csr::{CsrBuffers, Narrowing};
 use worktime::ReadStats;
 
-use super::exact;
+use super::{OpenPart, exact};
 use crate::elements::Elements;
 use crate::error::Error;
 use crate::parts::{of_parts, starts};
@@ -64,10 +64,7 @@ impl Dense {
 
 impl DensePart {
     /// Opens an array of two dimensions.
-    pub(super) fn open(
-        elements: &Elements,
-        path: &str,
-    ) -> Result<(Self, (u64, u64), ElementType), Error> {
+    pub(super) fn open(elements: &Elements, path: &str) -> Result<OpenPart<Self>, Error> {
         let array = elements.array(path)?;
         let [n_rows, n_columns] = *array.shape() else {
             return Err(elements.unsupported(path, "it has one dimension, a matrix has two"));
@@ -78,7 +75,8 @@ impl DensePart {
         };
         let too_large = |_| elements.damaged(path, format!("it has {n_columns} columns"));
         let width = usize::try_from(n_columns).map_err(too_large)?;
-        Ok((Self { array, n_columns: width }, (n_rows, n_columns), element))
+        let part = Self { array, n_columns: width };
+        Ok(OpenPart { part, n_rows, n_columns, element })
     }
 
     /// Bytes of the dense rows that are in memory at once.

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use serde_json::Value;
 use worktime::ReadStats;
 
-use super::exact;
+use super::{OpenPart, exact};
 use crate::elements::{Elements, Node};
 use crate::error::Error;
 use crate::parts::{of_parts, starts};
@@ -44,7 +44,7 @@ impl SparsePart {
         elements: &Elements,
         path: &str,
         node: &Node,
-    ) -> Result<(Self, (u64, u64), ElementType), Error> {
+    ) -> Result<OpenPart<Self>, Error> {
         let shape = node.attributes.get("shape").and_then(Value::as_array);
         let lens: Option<Vec<u64>> =
             shape.and_then(|lens| lens.iter().map(Value::as_u64).collect());
@@ -83,8 +83,8 @@ impl SparsePart {
         if let Err(what) = check_indptr(&indptr, nnz, n_columns) {
             return Err(elements.damaged(starts.path(), what));
         }
-        let path = path.to_owned();
-        Ok((Self { path, indptr, indices, data }, (n_rows, n_columns), element))
+        let part = Self { path: path.to_owned(), indptr, indices, data };
+        Ok(OpenPart { part, n_rows, n_columns, element })
     }
 
     /// The lengths of rows; of those that do not exist none.

@@ -22,7 +22,7 @@ fn batches(samples: ArraySamples) -> Vec<ArrayBatch> {
 }
 
 /// The batches of a variable named `x`.
-fn of(folder: &Path, variable: Variable) -> Vec<ArrayBatch> {
+fn batches_of(folder: &Path, variable: Variable) -> Vec<ArrayBatch> {
     batches(open_with(folder, &SampleSpec::new([variable.named("x")])).unwrap())
 }
 
@@ -37,7 +37,7 @@ fn integers(coordinates: &Coordinates) -> &[i64] {
 #[test]
 fn batches_have_the_coordinates_that_xarray_wrote() {
     for store in ["xarray-v2", "xarray-v3"] {
-        let found = of(&data(store), Variable::new("t").steps([0, 2]));
+        let found = batches_of(&data(store), Variable::new("t").steps([0, 2]));
         let lat = coordinates(&found[0], "lat");
         assert_eq!(lat.floats().unwrap(), [-60.0, -20.0, 20.0, 60.0], "{store}");
         assert_eq!((lat.len(), lat.dimension(), lat.is_empty()), (4, "lat", false));
@@ -49,7 +49,7 @@ fn batches_have_the_coordinates_that_xarray_wrote() {
         // Six steps make four samples, in batches of three.
         let times: Vec<Coordinates> = found
             .iter()
-            .map(|of| of.variable("x").unwrap().sample_coordinates().unwrap())
+            .map(|batch| batch.variable("x").unwrap().sample_coordinates().unwrap())
             .collect();
         assert_eq!(integers(&times[0]), [0, 12, 6, 18, 12, 24], "{store}");
         assert_eq!(integers(&times[1]), [18, 30], "{store}");
@@ -81,7 +81,7 @@ fn strings_and_packed_numbers_are_coordinates_and_can_be_selected() {
     for store in ["labels-v2", "labels-v3"] {
         let folder = data(store);
         assert_eq!(open_labels(&folder).unwrap().skipped_coordinates(), [], "{store}");
-        let found = of(&folder, Variable::new("weather/t"));
+        let found = batches_of(&folder, Variable::new("weather/t"));
         let channels = coordinates(&found[0], "channel");
         assert_eq!(channels.strings().unwrap(), ["t2m", "u10", "v10", "précipitation"], "{store}");
         assert_eq!(channels.attribute("long_name"), Some("name of the channel"));
@@ -95,7 +95,7 @@ fn strings_and_packed_numbers_are_coordinates_and_can_be_selected() {
             .select("channel", ["u10", "précipitation"])
             .select("level", Selection::labels([850.0]))
             .select("member", Indices::Range(1..2));
-        let found = of(&folder, variable);
+        let found = batches_of(&folder, variable);
         let values = found[0].variable("x").unwrap();
         assert_eq!(values.shape(), [3, 2, 1, 1]);
         assert_eq!(values.values::<f64>().unwrap()[..4], [9.0, 21.0, 33.0, 45.0], "{store}");
@@ -130,7 +130,7 @@ fn labels_that_cannot_be_selected_are_named() {
 fn a_store_without_coordinates_has_none() {
     for store in ["v2-blosc", "v3-zstd"] {
         let folder = data("");
-        let found = of(&folder, Variable::new(store));
+        let found = batches_of(&folder, Variable::new(store));
         let values = found[0].variable("x").unwrap();
         assert!(values.coordinates("").is_none() && values.sample_coordinates().is_none());
     }

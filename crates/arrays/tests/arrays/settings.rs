@@ -22,25 +22,28 @@ fn settings_that_do_not_fit_are_named() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "a", &plain(vec![5, 3]));
     write(folder.path(), "b", &plain(vec![6, 3]));
-    let of = |variable: Variable| SampleSpec::new([variable]);
+    let spec_of = |variable: Variable| SampleSpec::new([variable]);
     let refused = |spec: &SampleSpec, words: &[&str]| refused(folder.path(), spec, words);
     let a = || Variable::new("a");
 
     refused(&SampleSpec::new([]), &["needs a variable"]);
     refused(&SampleSpec::new([a(), a()]), &["two variables have the name a"]);
     refused(&SampleSpec::new([a(), Variable::new("b")]), &["a has 5 steps and b has 6"]);
-    refused(&of(a().steps([])), &["a has no steps"]);
-    refused(&SampleSpec { stride: 0, ..of(a()) }, &["stride"]);
-    refused(&SampleSpec { start: Some(1), ..of(a().steps([-2])) }, &["step 1", "2 steps back"]);
-    refused(&SampleSpec { start: Some(5), ..of(a()) }, &["no sample", "5 steps"]);
-    refused(&SampleSpec { end: Some(0), ..of(a()) }, &["no sample", "before step 0"]);
-    refused(&SampleSpec { end: Some(6), ..of(a()) }, &["before step 6", "5 steps"]);
-    refused(&of(a().steps([-3, 3])), &["no sample", "from -3 to 3"]);
-    refused(&of(a().select(1, Indices::Range(0..4))), &["dimension 1", "index 3"]);
-    refused(&of(a().select(1, Indices::List(vec![2, 1]))), &["dimension 1", "ascend"]);
-    refused(&of(a().select(2, Indices::Range(0..1))), &["dimension 2", "2 dimensions"]);
-    refused(&of(a().select("lat", Indices::Range(0..1))), &["dimension lat", "without names"]);
-    refused(&of(a().select(0, Indices::Range(0..1))), &["stride"]);
+    refused(&spec_of(a().steps([])), &["a has no steps"]);
+    refused(&SampleSpec { stride: 0, ..spec_of(a()) }, &["stride"]);
+    refused(
+        &SampleSpec { start: Some(1), ..spec_of(a().steps([-2])) },
+        &["step 1", "2 steps back"],
+    );
+    refused(&SampleSpec { start: Some(5), ..spec_of(a()) }, &["no sample", "5 steps"]);
+    refused(&SampleSpec { end: Some(0), ..spec_of(a()) }, &["no sample", "before step 0"]);
+    refused(&SampleSpec { end: Some(6), ..spec_of(a()) }, &["before step 6", "5 steps"]);
+    refused(&spec_of(a().steps([-3, 3])), &["no sample", "from -3 to 3"]);
+    refused(&spec_of(a().select(1, Indices::Range(0..4))), &["dimension 1", "index 3"]);
+    refused(&spec_of(a().select(1, Indices::List(vec![2, 1]))), &["dimension 1", "ascend"]);
+    refused(&spec_of(a().select(2, Indices::Range(0..1))), &["dimension 2", "2 dimensions"]);
+    refused(&spec_of(a().select("lat", Indices::Range(0..1))), &["dimension lat", "without names"]);
+    refused(&spec_of(a().select(0, Indices::Range(0..1))), &["stride"]);
 }
 
 #[test]

@@ -95,7 +95,7 @@ struct Busy {
 }
 
 impl Busy {
-    fn of(curve: &BusyCurve) -> Self {
+    fn from_curve(curve: &BusyCurve) -> Self {
         // Three digits are finer than a pixel.
         let short = |shares: &[f64]| shares.iter().map(|&share| rounded(share, 3)).collect();
         let one = curve.n == 1;
@@ -109,7 +109,7 @@ impl Busy {
 }
 
 /// Builds the page's data for `points`, which summarize the epochs of `sources` in their order.
-pub(super) fn of(
+pub(super) fn page_data(
     sources: &[Source],
     points: &[PointSummary],
     options: &ReportOptions,
@@ -131,7 +131,7 @@ pub(super) fn of(
         .map(|((summary, epochs), spreads)| page_point(summary, epochs, spreads, &names))
         .collect();
     let mut page_points = page_points.map_err(|source| Error::PageData { source })?;
-    let series = SeriesNames::of(points);
+    let series = SeriesNames::from_points(points);
     // Methods and folders are settings, which the page distinguishes itself.
     let has_series = matches!(series.named_by, NamedBy::Loader | NamedBy::Data);
     if has_series {
@@ -189,7 +189,7 @@ fn page_point(
         figures: names.iter().map(|name| spreads.get(name).map_or(Value::Null, short)).collect(),
         epochs: epochs.iter().map(cells).collect(),
         waits: waits.map(|waits| waits.into_iter().map(|secs| rounded(secs, 4)).collect()),
-        busy: curves::busy(epochs).as_ref().map(Busy::of),
+        busy: curves::busy(epochs).as_ref().map(Busy::from_curve),
     })
 }
 
@@ -237,7 +237,7 @@ fn figures(epochs: &[&EpochRecord]) -> Result<BTreeMap<String, Spread>, serde_js
         }
     }
     let spreads = columns.into_iter();
-    Ok(spreads.filter_map(|(name, values)| Some((name, Spread::of(values)?))).collect())
+    Ok(spreads.filter_map(|(name, values)| Some((name, Spread::from_values(values)?))).collect())
 }
 
 /// An epoch's columns and stages, and the figures derived from them.

@@ -12,6 +12,7 @@ use plotters::{
     },
 };
 
+use super::Size;
 use crate::Error;
 
 /// Backend pixels per picture unit; enough for small triangles to look even.
@@ -74,10 +75,10 @@ pub(super) struct Canvas<'a> {
 
 /// Draws an SVG file of `size` units on white.
 pub(super) fn svg(
-    size: (f64, f64),
+    size: Size,
     paint: impl FnOnce(&Canvas<'_>) -> Result<(), Error>,
 ) -> Result<String, Error> {
-    let [width, height] = [size.0, size.1].map(|length| (length * FINE) as u32);
+    let [width, height] = [size.width, size.height].map(|length| (length * FINE) as u32);
     let mut text = String::new();
     let canvas =
         Canvas { area: SVGBackend::with_string(&mut text, (width, height)).into_drawing_area() };
@@ -87,7 +88,7 @@ pub(super) fn svg(
     drop(canvas);
     // Shown in units, with a view box in pixels.
     let in_pixels = format!("<svg width=\"{width}\" height=\"{height}\"");
-    let in_units = format!("<svg width=\"{}\" height=\"{}\"", size.0, size.1);
+    let in_units = format!("<svg width=\"{}\" height=\"{}\"", size.width, size.height);
     Ok(text.replacen(&in_pixels, &in_units, 1))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Convention, PLOT, TITLE,
+    Convention, PLOT, Size, TITLE,
     canvas::{Align, Canvas, Ink, text_width},
     mark::Mark,
 };
@@ -140,7 +140,7 @@ pub(super) fn draw_arrow(
         format!("{speed}/s at {} GB", decimal(mark.point.gigabytes.median, 2)),
     ];
     let width = lines.iter().map(|line| text_width(line, ARROW_TEXT)).fold(0.0, f64::max);
-    let label = (width + 10.0, 2.0 * ARROW_TEXT + 10.0);
+    let label = Size { width: width + 10.0, height: 2.0 * ARROW_TEXT + 10.0 };
     let Some(middle) = best_place(mark, label, marks) else {
         return Ok(());
     };
@@ -148,12 +148,9 @@ pub(super) fn draw_arrow(
 }
 
 /// The center for a label of this size that is farthest from the marks, inside the plot.
-fn best_place(
-    mark: &Mark<'_>,
-    (width, height): (f64, f64),
-    marks: &[Mark<'_>],
-) -> Option<(f64, f64)> {
+fn best_place(mark: &Mark<'_>, label: Size, marks: &[Mark<'_>]) -> Option<(f64, f64)> {
     let [left, upper, right, lower] = PLOT;
+    let Size { width, height } = label;
     let places = (0..24).flat_map(|idx| {
         let angle = std::f64::consts::TAU * f64::from(idx) / 24.0;
         [60.0, 85.0, 115.0, 150.0].map(|distance| {
@@ -172,7 +169,7 @@ fn best_place(
     });
     let room = |&(x, y, distance): &(f64, f64, f64)| {
         let clear = |other: &Mark<'_>| {
-            let to_label = box_distance(other.at, (x, y), (width, height)) - other.radius;
+            let to_label = box_distance(other.at, (x, y), label) - other.radius;
             let to_line = if other.at == mark.at {
                 f64::MAX
             } else {
@@ -190,10 +187,10 @@ fn draw_label(
     canvas: &Canvas<'_>,
     mark: &Mark<'_>,
     (x, y): (f64, f64),
-    (width, height): (f64, f64),
+    label: Size,
     lines: &[String; 2],
 ) -> Result<(), Error> {
-    let (half_width, half_height) = (width / 2.0, height / 2.0);
+    let (half_width, half_height) = (label.width / 2.0, label.height / 2.0);
     // From the nearest edge of the label to just outside the mark.
     let start = (
         mark.at.0.clamp(x - half_width, x + half_width),
@@ -218,9 +215,10 @@ fn draw_label(
 }
 
 /// Distance from a point to a box around `middle`.
-fn box_distance(point: (f64, f64), middle: (f64, f64), (width, height): (f64, f64)) -> f64 {
+fn box_distance(point: (f64, f64), middle: (f64, f64), size: Size) -> f64 {
     let outside = |along: f64, half: f64| (along.abs() - half).max(0.0);
-    outside(point.0 - middle.0, width / 2.0).hypot(outside(point.1 - middle.1, height / 2.0))
+    outside(point.0 - middle.0, size.width / 2.0)
+        .hypot(outside(point.1 - middle.1, size.height / 2.0))
 }
 
 /// Distance from a point to the segment between two others.

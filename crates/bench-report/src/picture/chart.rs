@@ -2,7 +2,7 @@
 //! beside the plot.
 
 use super::{
-    PLOT, SIZE,
+    PLOT, SIZE, Size,
     axes::{draw_axes, draw_titles},
     canvas::{self, Align, Canvas, Ink, WIDER_FONT, text_width, wrap},
     caption::draw_lines,
@@ -113,12 +113,13 @@ fn entry_height(lines: &[String]) -> f64 {
 }
 
 /// The size of a picture with room for the legend.
-pub(super) fn size(entries: &[Vec<String>]) -> (f64, f64) {
+pub(super) fn size(entries: &[Vec<String>]) -> Size {
     let lines = entries.iter().flatten();
     let widest = lines.map(|line| text_width(line, LEGEND_TEXT)).fold(0.0, f64::max);
     let height: f64 = entries.iter().map(|lines| entry_height(lines)).sum();
     let right = LEGEND_LEFT + 18.0 + widest * WIDER_FONT + 14.0;
-    (right.max(SIZE.0), (PLOT[1] + height + 2.0 * LEGEND_STEP).max(SIZE.1))
+    let height = (PLOT[1] + height + 2.0 * LEGEND_STEP).max(SIZE.height);
+    Size { width: right.max(SIZE.width), height }
 }
 
 fn draw_lines_of_x(canvas: &Canvas<'_>, chart: &Chart<'_>, x: &Scale) -> Result<(), Error> {

@@ -6,7 +6,7 @@
 //! could not be distinguished from 0 or each other.
 
 use super::{
-    Convention, PLOT, Placed, SIZE,
+    Convention, PLOT, Placed, SIZE, Size,
     canvas::{self, Align, Ink},
     caption,
     key::Key,
@@ -48,7 +48,7 @@ pub(super) fn draw(
 ) -> Result<String, Error> {
     let groups = groups(placed);
     let n = groups.len() as f64;
-    let width = (PLOT[0] + n * NARROWEST + (n - 1.0) * GAP + RIGHT_MARGIN).max(SIZE.0);
+    let width = (PLOT[0] + n * NARROWEST + (n - 1.0) * GAP + RIGHT_MARGIN).max(SIZE.width);
     let key = Key::new(encoding, placed, PLOT[0]..width - RIGHT_MARGIN, PLOT[3] + 66.0);
     let upper = if groups.len() > 1 { PLOT[1] + 22.0 } else { PLOT[1] };
     let each = (width - PLOT[0] - RIGHT_MARGIN - (n - 1.0) * GAP) / n;
@@ -70,7 +70,7 @@ pub(super) fn draw(
             labels_y: idx == 0,
         }
     };
-    canvas::svg((width, key.bottom() + 14.0), |canvas| {
+    canvas::svg(Size { width, height: key.bottom() + 14.0 }, |canvas| {
         caption::draw(canvas, input.sources, input.points, input.options, input.convention)?;
         for (idx, group) in groups.iter().enumerate() {
             let panel = panel(idx);

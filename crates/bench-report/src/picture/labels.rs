@@ -187,8 +187,8 @@ mod tests {
                     prop_assert!(!around.overlaps(&label.frame), "{label:?} {mark:?}");
                 }
                 let away = |mine: bool| {
-                    let of = marks.iter().filter(|mark| (mark.text == label.text) == mine);
-                    of.map(|mark| label.frame.distance(mark)).fold(f64::INFINITY, f64::min)
+                    let chosen = marks.iter().filter(|mark| (mark.text == label.text) == mine);
+                    chosen.map(|mark| label.frame.distance(mark)).fold(f64::INFINITY, f64::min)
                 };
                 prop_assert!(away(true) < away(false), "{label:?} stands beside another");
             }

@@ -1,7 +1,7 @@
 //! The legend beside the plot.
 
 use super::{
-    Placed, SIZE,
+    Placed, SIZE, Size,
     canvas::{self, Align, Canvas, Ink, WIDER_FONT, text_width, wrap},
     mark::{Encoding, draw_hole, viridis},
     shape::draw_shape,
@@ -23,7 +23,7 @@ const LINE: f64 = 16.0;
 const MARGIN: f64 = 18.0;
 
 /// The size of a picture with room for the legend.
-pub(super) fn size(encoding: &Encoding, placed: &[Placed<'_>]) -> Result<(f64, f64), Error> {
+pub(super) fn size(encoding: &Encoding, placed: &[Placed<'_>]) -> Result<Size, Error> {
     let mut bottom = 0.0;
     canvas::svg(SIZE, |canvas| {
         bottom = draw(canvas, encoding, placed)?;
@@ -32,7 +32,8 @@ pub(super) fn size(encoding: &Encoding, placed: &[Placed<'_>]) -> Result<(f64, f
     let names = shown(encoding, placed).into_iter();
     let lines = names.flat_map(|(_, name)| wrap(name, 13.0, WIDEST));
     let widest = lines.map(|line| text_width(&line, 13.0)).fold(0.0, f64::max);
-    Ok(((TEXT_X + widest * WIDER_FONT + MARGIN).max(SIZE.0), (bottom + MARGIN).max(SIZE.1)))
+    let width = (TEXT_X + widest * WIDER_FONT + MARGIN).max(SIZE.width);
+    Ok(Size { width, height: (bottom + MARGIN).max(SIZE.height) })
 }
 
 /// The series that have a mark.

@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn few_values_have_ticks_of_their_own() {
-        let of = |values: &[f64]| LogAxis::of_values(values, 0.0..100.0, 4).ticks().to_vec();
-        assert_eq!(of(&[1e5, 1e6, 3e5, 1e5]), [1e5, 3e5, 1e6]);
-        assert_eq!(of(&[1e5, 1.1e5, 1e6]), [1e5, 2e5, 5e5, 1e6]);
-        assert_eq!(of(&[]), [1.0]);
+        let ticks_of = |values: &[f64]| LogAxis::of_values(values, 0.0..100.0, 4).ticks().to_vec();
+        assert_eq!(ticks_of(&[1e5, 1e6, 3e5, 1e5]), [1e5, 3e5, 1e6]);
+        assert_eq!(ticks_of(&[1e5, 1.1e5, 1e6]), [1e5, 2e5, 5e5, 1e6]);
+        assert_eq!(ticks_of(&[]), [1.0]);
     }
 
     proptest! {

@@ -76,7 +76,7 @@ pub(super) struct Mark<'a> {
 }
 
 impl Encoding {
-    pub(crate) fn of(series: &SeriesNames, placed: &[Placed<'_>]) -> Self {
+    pub(crate) fn from_placed(series: &SeriesNames, placed: &[Placed<'_>]) -> Self {
         let points = placed.iter().map(|placed| &placed.summary.point);
         let mut block_rows: Vec<u64> = points.clone().map(|point| point.block_size).collect();
         let mut chunks: Vec<u64> = points.clone().map(|point| point.chunks_per_block).collect();

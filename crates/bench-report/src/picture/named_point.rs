@@ -44,7 +44,7 @@ pub(super) fn name_points<'a>(
     points: &'a [PointSummary],
 ) -> Vec<NamedPoint<'a>> {
     let groups = sources.iter().flat_map(|source| group(&source.records));
-    let series = SeriesNames::of(points);
+    let series = SeriesNames::from_points(points);
     let shapes = shapes(&series);
     let further = further_settings(points);
     let settings: Vec<Vec<(String, String)>> =
@@ -56,8 +56,9 @@ pub(super) fn name_points<'a>(
         different.len() > 1
     };
     let named = |(idx, (summary, epochs)): (usize, (&'a PointSummary, Vec<&'a EpochRecord>))| {
-        let of = series.position(idx);
-        let differing = settings[idx].iter().enumerate().filter(|(one, _)| varies(of, *one));
+        let series_idx = series.position(idx);
+        let differing =
+            settings[idx].iter().enumerate().filter(|(one, _)| varies(series_idx, *one));
         let shown = differing.filter(|(_, (_, value))| !value.is_empty());
         let shown: Vec<&(String, String)> = shown.map(|(_, setting)| setting).collect();
         let name = |first: &str, leaves_out: &str| {
@@ -73,7 +74,7 @@ pub(super) fn name_points<'a>(
             kind: name(series.name(idx), ""),
             kind_without_data: name(series.without_data(idx), DATA),
             kind_without_ranks: name(series.name(idx), RANKS),
-            shape: shapes[of],
+            shape: shapes[series_idx],
         }
     };
     points.iter().zip(groups).enumerate().map(named).collect()

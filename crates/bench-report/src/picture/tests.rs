@@ -61,10 +61,10 @@ fn long_words_are_cut_to_the_picture() {
 fn marks_and_their_bars_stay_in_the_plot() {
     let records = fixture::grid();
     let points = summarize(&records);
-    let series = SeriesNames::of(&points);
+    let series = SeriesNames::from_points(&points);
     let placed = place_all(&points, &series, Convention::FirstBatchCounted);
     assert_eq!(placed.len(), points.len() - 1);
-    let encoding = Encoding::of(&series, &placed);
+    let encoding = Encoding::from_placed(&series, &placed);
     let radii: Vec<f64> = [1024, 4096, 16_384].map(|rows| encoding.radius(rows)).to_vec();
     assert!(radii.is_sorted() && radii[0] > 3.0, "{radii:?}");
     // Area is proportional to rows: a quarter of the rows, half the radius.

@@ -236,12 +236,12 @@ fn against_entropy(points: &[NamedPoint<'_>]) -> Vec<Series> {
 
 /// The entropy of a perfect shuffle and of all cells, each the median over all points.
 fn entropy_bounds(points: &[NamedPoint<'_>]) -> Vec<(f64, &'static str)> {
-    let of = |bound: fn(&EntropySummary) -> Option<Spread>| {
+    let spread = |bound: fn(&EntropySummary) -> Option<Spread>| {
         let labels = points.iter().filter_map(|one| one.summary.order_entropy.first());
-        Spread::of(labels.filter_map(|label| Some(bound(label)?.median)))
+        Spread::from_values(labels.filter_map(|label| Some(bound(label)?.median)))
     };
-    let perfect = of(|label| label.perfect).map(|bits| (bits.median, "perfect shuffle"));
-    let all = of(|label| label.data).map(|bits| (bits.median, "all cells"));
+    let perfect = spread(|label| label.perfect).map(|bits| (bits.median, "perfect shuffle"));
+    let all = spread(|label| label.data).map(|bits| (bits.median, "all cells"));
     perfect.into_iter().chain(all).collect()
 }
 
@@ -308,7 +308,7 @@ fn slowest(points: &[NamedPoint<'_>]) -> Vec<Series> {
             .epochs
             .iter()
             .filter_map(|epoch| curves::slowest_tenth_share(&epoch.measured.batch_wait_secs));
-        let share = Spread::of(shares)?.scaled(100.0);
+        let share = Spread::from_values(shares)?.scaled(100.0);
         Some((one.kind.clone(), one, place(one.summary.samples_per_sec?.median, share)))
     }))
 }

@@ -5,7 +5,7 @@ use crate::{EpochRecord, Source, fixture, source::summarize_all, summarize};
 
 #[track_caller]
 fn check(records: &[EpochRecord], named_by: NamedBy, names: &[&str]) -> SeriesNames {
-    let series = SeriesNames::of(&summarize(records));
+    let series = SeriesNames::from_points(&summarize(records));
     assert_eq!((series.named_by, series.names.as_slice()), (named_by, &to_strings(names)[..]));
     series
 }
@@ -85,9 +85,9 @@ fn folders_are_told_where_a_series_is_in_several() {
     let own = fixture::epoch_of(("somafeed", "native"), "csr", 16, (1.0, 1.0));
     let other = fixture::epoch_of(("other", "other"), "csr", 16, (1.0, 1.0));
     let both = [source("one", vec![own.clone(), other]), source("two", vec![own])];
-    let names = SeriesNames::of(&summarize_all(&both)).names;
+    let names = SeriesNames::from_points(&summarize_all(&both)).names;
     assert_eq!(names, ["somafeed, one", "somafeed, two", "other"]);
     let grids = [source("z", fixture::grid()), source("a", fixture::grid())];
-    let series = SeriesNames::of(&summarize_all(&grids));
+    let series = SeriesNames::from_points(&summarize_all(&grids));
     assert_eq!((series.named_by, series.names), (NamedBy::Folder, to_strings(&["z", "a"])));
 }

@@ -108,7 +108,7 @@ fn pictures_of_series_are_what_they_were() {
     let sources = Source::read_all(&folders(root.path())[..1]).unwrap();
     let points = summarize_all(&sources);
     let pictures = picture::draw_views(&sources, &points).unwrap();
-    let of = |view: &str| &pictures.iter().find(|picture| picture.view == view).unwrap().svg;
-    insta::assert_snapshot!("chunk_size", of("speed-by-chunk-size"));
-    insta::assert_snapshot!("stages", of("stages"));
+    let svg_of = |view: &str| &pictures.iter().find(|picture| picture.view == view).unwrap().svg;
+    insta::assert_snapshot!("chunk_size", svg_of("speed-by-chunk-size"));
+    insta::assert_snapshot!("stages", svg_of("stages"));
 }

@@ -66,21 +66,20 @@ impl Place {
 
     /// Prefers version 1 if it has the controller: a controller cannot be in both versions.
     fn find(controller: Controller, cgroup: &str, mountinfo: &str) -> Result<Vec<Self>, String> {
-        let of = |version| Self::of(controller, version, cgroup, mountinfo);
-        of(Version::One).or_else(|| of(Version::Two)).ok_or_else(|| {
+        let place = |version| Self::in_hierarchy(controller, version, cgroup, mountinfo);
+        place(Version::One).or_else(|| place(Version::Two)).ok_or_else(|| {
             format!("no control groups with {} are mounted", controller.name(Version::Two))
         })
     }
 
-    fn of(
+    fn in_hierarchy(
         controller: Controller,
         version: Version,
         cgroup: &str,
         mountinfo: &str,
     ) -> Option<Vec<Self>> {
         let name = controller.name(version);
-        let (mounted_root, mounted_at) =
-            mountinfo.lines().find_map(|line| mount(line, version, name))?;
+        let mount = mountinfo.lines().find_map(|line| mount(line, version, name))?;
         let path = cgroup.lines().find_map(|line| {
             let mut fields = line.splitn(3, ':').skip(1);
             let (controllers, path) = (fields.next()?, fields.next()?);
@@ -91,11 +90,11 @@ impl Place {
             is_wanted.then(|| PathBuf::from(path))
         })?;
         // In a container, possibly only its own part is mounted; then the mount is its group.
-        let below = path.strip_prefix(&mounted_root).unwrap_or_else(|_| Path::new(""));
-        let own: PathBuf = mounted_at.join(below).components().collect();
-        let beside = own.parent().filter(|folder| folder.starts_with(&mounted_at));
+        let below = path.strip_prefix(&mount.root).unwrap_or_else(|_| Path::new(""));
+        let own: PathBuf = mount.place.join(below).components().collect();
+        let beside = own.parent().filter(|folder| folder.starts_with(&mount.place));
         let mut folders = vec![own.clone()];
-        for folder in beside.into_iter().chain([mounted_at.as_path()]) {
+        for folder in beside.into_iter().chain([mount.place.as_path()]) {
             if !folders.iter().any(|one| one == folder) {
                 folders.push(folder.to_owned());
             }
@@ -127,9 +126,15 @@ impl Place {
     }
 }
 
-/// Returns the root and the mount point from a line of `mountinfo`, if the line is of a hierarchy
-/// with the controller.
-fn mount(line: &str, version: Version, controller: &str) -> Option<(PathBuf, PathBuf)> {
+/// Where a hierarchy is mounted.
+struct Mount {
+    /// The group that is mounted.
+    root: PathBuf,
+    place: PathBuf,
+}
+
+/// The mount of a line of `mountinfo`, if the line is of a hierarchy with the controller.
+fn mount(line: &str, version: Version, controller: &str) -> Option<Mount> {
     let (before, after) = line.split_once(" - ")?;
     let mut fields = before.split(' ').skip(3);
     let (root, place) = (fields.next()?, fields.next()?);
@@ -141,7 +146,7 @@ fn mount(line: &str, version: Version, controller: &str) -> Option<(PathBuf, Pat
         }
         Version::Two => file_system == "cgroup2",
     };
-    fits.then(|| (PathBuf::from(root), PathBuf::from(place)))
+    fits.then(|| Mount { root: root.into(), place: place.into() })
 }
 
 /// A group that we made. It is removed on drop, which needs an empty group.

@@ -10,12 +10,14 @@ use std::fs;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use bench_report::kernel_entry;
 use bytesize::ByteSize;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+use storage::ReadLimit;
 
 use super::control_group;
 
@@ -90,6 +92,11 @@ impl Holder {
 }
 
 impl IoLimit {
+    /// Makes the token bucket, if that enforces the limit.
+    pub fn bucket(&self) -> Option<Arc<ReadLimit>> {
+        (self.by == Holder::Bucket).then(|| Arc::new(ReadLimit::new(self.bytes_per_second)))
+    }
+
     /// Moves this process into the control group, if the kernel enforces the limit. Processes that
     /// it starts inherit the group. Fails if the group cannot be joined.
     pub fn enter(&self) -> anyhow::Result<()> {

@@ -14,7 +14,7 @@ fn process(command: Command) -> ProcessSpec<'static> {
 }
 
 fn secrets() -> Secrets {
-    Secrets::of("s3://ada:hunter22@b/x", &BTreeMap::new(), Vec::new())
+    Secrets::in_task("s3://ada:hunter22@b/x", &BTreeMap::new(), Vec::new())
 }
 
 fn shell(script: &str) -> Command {

@@ -101,11 +101,11 @@ pub fn gather_ranks<Answer>(
 
 /// The first rank that is not ready, and a message about all of them.
 fn late(states: &[State], within: Duration) -> (u64, String) {
-    let of = |wanted: State| -> Vec<u64> {
+    let ranks_in = |wanted: State| -> Vec<u64> {
         let numbered = states.iter().zip(0..);
         numbered.filter(|(state, _)| **state == wanted).map(|(_, rank)| rank).collect()
     };
-    let (absent, preparing) = (of(State::Absent), of(State::Preparing));
+    let (absent, preparing) = (ranks_in(State::Absent), ranks_in(State::Preparing));
     let list = |ranks: &[u64]| ranks.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     let words = [(&absent, "never came"), (&preparing, "were not ready to begin")];
     let words = words.into_iter().filter(|(ranks, _)| !ranks.is_empty());

@@ -61,7 +61,7 @@ pub enum RankEvent<Answer> {
 
 impl<Answer> RankEvent<Answer> {
     /// The event of a rank's process; `None` for those that its end repeats.
-    pub(super) fn of(event: Event<Answer>) -> Option<Self> {
+    pub(super) fn from_event(event: Event<Answer>) -> Option<Self> {
         match event {
             Event::Ready => Some(Self::Ready),
             Event::Progress { n_rows, of_rows } => Some(Self::Progress { n_rows, of_rows }),

@@ -31,7 +31,7 @@ impl RankProcess {
         let stop_thread = Arc::clone(&stop);
         let follow = move || {
             let ended = process.run(&stop_thread, &mut |event| {
-                let heard = RankEvent::of(event).is_none_or(&send);
+                let heard = RankEvent::from_event(event).is_none_or(&send);
                 ensure!(heard, "the command has ended");
                 Ok(())
             });

@@ -80,7 +80,7 @@ const BUCKET_SCHEMES: [&str; 4] = ["s3", "gs", "gcs", "azure"];
 
 impl Parts {
     /// The parts of the address that `scheme` and `://` begin; more may stand before the scheme.
-    fn of(scheme: &str, rest: &str) -> Self {
+    fn split(scheme: &str, rest: &str) -> Self {
         let end = rest.find(['?', '#']).unwrap_or(rest.len());
         let host_end = rest[..end].find('/').unwrap_or(end);
         let (host, path) = (&rest[..host_end], &rest[host_end..end]);
@@ -118,7 +118,7 @@ pub(super) fn one_without_credentials(text: &str) -> String {
     while let Some(start) = left.find("://") {
         let (before, rest) = left.split_at(start + 3);
         kept.push_str(before);
-        left = &rest[Parts::of(&before[..start], rest).plain];
+        left = &rest[Parts::split(&before[..start], rest).plain];
     }
     kept.push_str(left);
     kept
@@ -134,7 +134,7 @@ pub fn without_credentials(text: &str) -> String {
         // Punctuation at the end belongs to the message, not to the address.
         let address = rest[..end].trim_end_matches([':', ',', ';', '.', ')', ']', '}']);
         kept.push_str(before);
-        kept.push_str(&address[Parts::of(&before[..start], address).plain]);
+        kept.push_str(&address[Parts::split(&before[..start], address).plain]);
         left = &rest[address.len()..];
     }
     kept.push_str(left);
@@ -155,11 +155,11 @@ pub(super) struct Credentials {
 
 impl Credentials {
     /// Finds the credentials in the address `text`; none if it is not a URI.
-    pub(super) fn of(text: &str) -> Self {
+    pub(super) fn find(text: &str) -> Self {
         let (mut users, mut queries) = (Vec::new(), Vec::new());
         let mut left = text;
         while let Some((scheme, rest)) = left.split_once("://") {
-            let parts = Parts::of(scheme, rest);
+            let parts = Parts::split(scheme, rest);
             if let Some(user) = parts.user {
                 let user = &rest[user];
                 users.push(user);
@@ -271,18 +271,19 @@ mod tests {
 
     #[test]
     fn credentials_are_found_whole_in_parts_and_decoded() {
-        let Credentials { users, queries } = Credentials::of("s3://ada:p%40w@b/x?sig=a%2Fb&ttl=1");
+        let Credentials { users, queries } =
+            Credentials::find("s3://ada:p%40w@b/x?sig=a%2Fb&ttl=1");
         for expect in ["ada:p%40w", "ada", "p%40w", "p@w"] {
             assert!(users.iter().any(|word| word == expect), "{expect}: {users:?}");
         }
         for expect in ["sig=a%2Fb&ttl=1", "a%2Fb", "a/b"] {
             assert!(queries.iter().any(|word| word == expect), "{expect}: {queries:?}");
         }
-        let two = Credentials::of("http://x/y and s3://ada:p'w@b/c?sig='d e");
+        let two = Credentials::find("http://x/y and s3://ada:p'w@b/c?sig='d e");
         assert!(two.users.iter().any(|word| word == "p'w"), "{two:?}");
         assert!(two.queries.iter().any(|word| word == "'d e"), "{two:?}");
         for nothing in ["a?b", "s3://b/x"] {
-            assert_eq!(Credentials::of(nothing), Credentials::default());
+            assert_eq!(Credentials::find(nothing), Credentials::default());
         }
         assert_eq!(decoded("%4"), "%4");
         assert_eq!(decoded("%é%"), "%é%");

@@ -42,7 +42,7 @@ fn legend<'a>(records: impl Iterator<Item = &'a EpochRecord>) -> String {
 /// The row of a loader's epochs of a work; `None` if they were not read over a link.
 fn row(work: &str, loader: &str, records: &[&EpochRecord]) -> Option<[String; 9]> {
     let well = records.iter().copied().filter(|record| record.measured.status == Status::Ok);
-    let cells = LinkSummary::of(&well.collect::<Vec<_>>())?.cells();
+    let cells = LinkSummary::from_epochs(&well.collect::<Vec<_>>())?.cells();
     let mut row = [work, loader].map(str::to_owned).into_iter().chain(cells);
     Some(std::array::from_fn(|_| row.next().unwrap_or_default()))
 }

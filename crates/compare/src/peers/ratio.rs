@@ -13,7 +13,7 @@ pub(crate) struct Ratio {
 
 impl Ratio {
     /// Divides our figures by theirs. Returns `None` if a figure is missing or there is no pair.
-    pub(crate) fn of(
+    pub(crate) fn from_epochs(
         ours: &[&EpochRecord],
         theirs: &[&EpochRecord],
         figure: impl Fn(&EpochRecord) -> Option<f64>,
@@ -27,7 +27,8 @@ impl Ratio {
             Some(figure(one)? / figure(beside)?)
         });
         let of_medians = median(ours)? / median(theirs)?;
-        Some(Self { of_medians, pairs: Spread::of(pairs)? }).filter(|_| of_medians.is_finite())
+        Some(Self { of_medians, pairs: Spread::from_values(pairs)? })
+            .filter(|_| of_medians.is_finite())
     }
 }
 
@@ -37,7 +38,7 @@ pub(crate) fn spread(
     figure: impl Fn(&EpochRecord) -> Option<f64>,
 ) -> Option<Spread> {
     let ok = records.iter().filter(|record| record.measured.status == Status::Ok);
-    Spread::of(ok.filter_map(|record| figure(record)))
+    Spread::from_values(ok.filter_map(|record| figure(record)))
 }
 
 #[cfg(test)]
@@ -61,7 +62,7 @@ mod tests {
 
     fn ratio(ours: &[EpochRecord], theirs: &[EpochRecord]) -> Option<Ratio> {
         let (ours, theirs): (Vec<_>, Vec<_>) = (ours.iter().collect(), theirs.iter().collect());
-        Ratio::of(&ours, &theirs, |record| record.measured.samples_per_sec)
+        Ratio::from_epochs(&ours, &theirs, |record| record.measured.samples_per_sec)
     }
 
     #[test]

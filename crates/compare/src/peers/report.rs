@@ -192,7 +192,7 @@ fn is_own(loader: &str) -> bool {
 }
 
 fn figures(group: &Group<'_>) -> [String; 10] {
-    let of = |figure: fn(&EpochRecord) -> Option<f64>, digits| {
+    let figure_text = |figure: fn(&EpochRecord) -> Option<f64>, digits| {
         format_spread(spread(&group.records, figure), digits)
     };
     let failed = group.records.iter().rfind(|record| record.measured.status != Status::Ok);
@@ -202,7 +202,7 @@ fn figures(group: &Group<'_>) -> [String; 10] {
             record.measured.status.name(),
             record.measured.message.as_deref().unwrap_or_default()
         ),
-        _ => of(speed, 0),
+        _ => figure_text(speed, 0),
     };
     let millis = |figure: fn(&EpochRecord) -> Option<f64>| {
         spread(&group.records, figure)
@@ -215,22 +215,22 @@ fn figures(group: &Group<'_>) -> [String; 10] {
             format!("{} x {}", record.point.chunks_per_block, record.point.chunk_size)
         }),
         rate,
-        of(speed_after_first, 0),
-        of(|record| record.measured.time_to_first_batch_secs, 2),
+        figure_text(speed_after_first, 0),
+        figure_text(|record| record.measured.time_to_first_batch_secs, 2),
         format!(
             "{} / {}",
             millis(|record| record.measured.wait_p50_after_first_secs),
             millis(|record| record.measured.wait_p99_after_first_secs)
         ),
-        of(|record| record.measured.cpu_secs, 1),
+        figure_text(|record| record.measured.cpu_secs, 1),
         format_spread(spread(&group.records, memory).map(|spread| spread.scaled(1e-9)), 2),
-        of(|record| record.measured.open_secs, 2),
+        figure_text(|record| record.measured.open_secs, 2),
     ]
 }
 
 fn ratios(ours: &Group<'_>, theirs: &Group<'_>) -> [String; 7] {
-    let of = |figure: fn(&EpochRecord) -> Option<f64>| {
-        Ratio::of(&ours.records, &theirs.records, figure).map_or_else(
+    let ratio_text = |figure: fn(&EpochRecord) -> Option<f64>| {
+        Ratio::from_epochs(&ours.records, &theirs.records, figure).map_or_else(
             || "–".to_owned(),
             |Ratio { of_medians, pairs }| {
                 format!("{of_medians:.2} ({:.2} to {:.2})", pairs.min, pairs.max)
@@ -241,10 +241,10 @@ fn ratios(ours: &Group<'_>, theirs: &Group<'_>) -> [String; 7] {
         theirs.work.clone(),
         ours.loader.to_owned(),
         theirs.loader.to_owned(),
-        of(speed),
-        of(speed_after_first),
-        of(memory),
-        of(|record| record.measured.cpu_secs),
+        ratio_text(speed),
+        ratio_text(speed_after_first),
+        ratio_text(memory),
+        ratio_text(|record| record.measured.cpu_secs),
     ]
 }
 
@@ -268,9 +268,7 @@ fn format_spread(spread: Option<Spread>, digits: usize) -> String {
     match spread {
         None => "–".to_owned(),
         Some(spread) if spread.n == 1 => number(spread.median),
-        Some(spread) => {
-            format!("{} ({} to {})", number(spread.median), number(spread.min), number(spread.max))
-        }
+        Some(spread) => spread.format_by(number),
     }
 }
 

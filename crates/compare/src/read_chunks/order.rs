@@ -195,16 +195,16 @@ mod tests {
     #[test]
     fn shuffles_shuffle_and_can_be_repeated() {
         let joinids: Vec<i64> = (0..1_000).collect();
-        let of = |shuffle, seed| chunks(&joinids, 100, shuffle, seed);
+        let chunks_of = |shuffle, seed| chunks(&joinids, 100, shuffle, seed);
         for shuffle in [Shuffle::WithinChunks, Shuffle::Global] {
-            assert_eq!(of(shuffle, 3), of(shuffle, 3));
-            assert_ne!(of(shuffle, 3), of(shuffle, 4));
-            assert_ne!(of(shuffle, 3), of(Shuffle::None, 3));
+            assert_eq!(chunks_of(shuffle, 3), chunks_of(shuffle, 3));
+            assert_ne!(chunks_of(shuffle, 3), chunks_of(shuffle, 4));
+            assert_ne!(chunks_of(shuffle, 3), chunks_of(Shuffle::None, 3));
         }
         // Each chunk is shuffled differently, and a global shuffle mixes chunks.
-        let within = of(Shuffle::WithinChunks, 3);
+        let within = chunks_of(Shuffle::WithinChunks, 3);
         assert_ne!(within[0], within[1].iter().map(|joinid| joinid - 100).collect::<Vec<_>>());
-        let first = &of(Shuffle::Global, 3)[0];
+        let first = &chunks_of(Shuffle::Global, 3)[0];
         assert!(first.iter().any(|joinid| 900 <= *joinid));
     }
 }

@@ -100,10 +100,13 @@ Peak: the most memory of the process in all its life, interpreter and libraries 
 
 fn row(way: Way, n_cells: u64, reads: &[&ChunksRead]) -> Vec<String> {
     let format = |figure: &dyn Fn(&ChunksRead) -> f64, number: &dyn Fn(f64) -> String| {
-        Spread::of(reads.iter().map(|read| figure(read))).map_or_else(String::new, |spread| {
-            let [median, min, max] = [spread.median, spread.min, spread.max].map(number);
-            if min == max { median } else { format!("{median} ({min} to {max})") }
-        })
+        Spread::from_values(reads.iter().map(|read| figure(read))).map_or_else(
+            String::new,
+            |spread| {
+                let [median, min, max] = [spread.median, spread.min, spread.max].map(number);
+                if min == max { median } else { format!("{median} ({min} to {max})") }
+            },
+        )
     };
     let digits = |digits: usize| move |value: f64| format!("{value:.digits$}");
     vec![

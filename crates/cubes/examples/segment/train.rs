@@ -37,7 +37,7 @@ pub(crate) fn train(
     let batches = data.training.epoch(0)?.take(N_SCALE_BATCHES);
     let batches = batches.map(|tensors| SegmentationBatch::new(&tensors?, None));
     let batches = batches.collect::<Result<Vec<SegmentationBatch>, Error>>()?;
-    let scale = ChannelScale::of(&batches.iter().collect::<Vec<_>>())?;
+    let scale = ChannelScale::measure(&batches.iter().collect::<Vec<_>>())?;
     let (learning_rate, seed) = (arguments.learning_rate, arguments.seed);
     let spec = UNetSpec { width: WIDTH, n_classes: data.n_classes(), learning_rate, seed };
     let mut model = UNet::new(scale, &spec)?;

@@ -15,7 +15,6 @@ use storage::ReadLimit;
 
 use super::core_loads::CoreLoads;
 use super::point::Point;
-use super::read_limit::count;
 use super::settings::Release;
 use super::task::{CubeAnswer, CubeData};
 use crate::device::{Clock, Device, Mark};
@@ -117,8 +116,7 @@ impl Epochs<'_> {
     ) -> anyhow::Result<Taken> {
         let bucket = self.bucket.clone();
         let limit = self.point.io_limit.as_ref();
-        let counts = bucket.as_deref().map(count);
-        let limit = limit.map(|limit| LimitMeter::start(limit, counts)).transpose()?;
+        let limit = limit.map(|limit| LimitMeter::start(limit, bucket.as_deref())).transpose()?;
         let meter = EpochMeter::start()?;
         let asked = self.clock.now();
         let mut batches = epoch()?;

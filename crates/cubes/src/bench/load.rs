@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use bench_run::{Order, Reporter};
+use bench_run::{IoLimit, Order, Reporter};
 
 use super::core_loads::CoreLoads;
 use super::epochs::Epochs;
 use super::floors;
 use super::open::{pipeline, plain_memory};
 use super::point::{Consumer, Point};
-use super::read_limit::bucket;
 use super::task::{CubeAnswer, CubeData, CubeTask, CubeWork};
 use crate::device::{Clock, Device, StandIn, SystemClock, torch};
 
@@ -38,7 +37,7 @@ fn load(
         limit.enter()?;
     }
     let opening = clock.now();
-    let bucket = bucket(point.io_limit.as_ref());
+    let bucket = point.io_limit.as_ref().and_then(IoLimit::bucket);
     let device = match point.consumer {
         Consumer::None => None,
         Consumer::StandIn(spec) => {

@@ -4,13 +4,9 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::Arc;
 
-use bench_run::{
-    BucketCount, Holder, IoLimit, KernelLimit, LimitBy, Rate, UsageError, format_rate,
-};
+use bench_run::{Holder, IoLimit, KernelLimit, LimitBy, Rate, UsageError, format_rate};
 use clap::Args;
-use storage::ReadLimit;
 
 /// A limit as typed: a rate, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,26 +87,8 @@ impl LimitFlags {
     }
 }
 
-/// The token bucket of a limit, if that enforces it.
-pub(crate) fn bucket(limit: Option<&IoLimit>) -> Option<Arc<ReadLimit>> {
-    let limit = limit.filter(|limit| limit.by == Holder::Bucket)?;
-    Some(Arc::new(ReadLimit::new(limit.bytes_per_second)))
-}
-
-/// The count of a bucket.
-pub(crate) fn count(bucket: &ReadLimit) -> BucketCount<'_> {
-    let used = move || {
-        let used = bucket.used();
-        (used.bytes, used.reading)
-    };
-    BucketCount { used: Box::new(used), burst_bytes: bucket.burst_bytes() }
-}
-
 #[cfg(test)]
 mod tests {
-    use bench_report::{Measured, Status};
-    use bench_run::LimitMeter;
-
     use super::*;
 
     fn flags(limits: &[&str], io_limit_by: LimitBy) -> LimitFlags {
@@ -135,18 +113,5 @@ mod tests {
         let error = flags(&["1MB/s"], LimitBy::Kernel).enforce(Path::new("/absent")).unwrap_err();
         assert!(error.to_string().contains("/absent"), "{error}");
         assert!(flags(&["none"], LimitBy::Kernel).enforce(Path::new("/absent")).is_ok());
-    }
-
-    #[test]
-    fn a_row_has_what_was_read() {
-        let limits = flags(&["1MB/s"], LimitBy::Bucket).enforce(Path::new("x")).unwrap().limits;
-        let limit = limits[0].as_ref().unwrap();
-        let of_limit = bucket(Some(limit)).unwrap();
-        let mut measured = Measured { status: Status::Ok, ..Measured::default() };
-        let meter = LimitMeter::start(limit, Some(count(&of_limit))).unwrap();
-        meter.finish(&mut measured, 1.0).unwrap();
-        assert_eq!((measured.io_bytes, measured.io_bytes_per_sec), (Some(0), None));
-        assert_eq!(measured.status, Status::Ok);
-        assert!(bucket(None).is_none());
     }
 }

@@ -251,13 +251,13 @@ mod tests {
     fn modes_share_the_workers() {
         let single = Strategy::RingBuffer.settings();
         let both = Settings { mode: Mode::Collaborative, ..single };
-        let of = |settings: &Settings| {
+        let derived = |settings: &Settings| {
             (settings.batches_at_once(), settings.threads_of_batch(), settings.batches_ahead())
         };
-        assert_eq!(of(&single), (2, 1, 4));
-        assert_eq!(of(&both), (1, 2, 2));
-        assert_eq!(of(&Settings { threads: 3, ..single }), (2, 3, 4));
+        assert_eq!(derived(&single), (2, 1, 4));
+        assert_eq!(derived(&both), (1, 2, 2));
+        assert_eq!(derived(&Settings { threads: 3, ..single }), (2, 3, 4));
         // The consumer loads each batch itself.
-        assert_eq!(of(&Settings { workers: 0, ..both }), (0, 1, 0));
+        assert_eq!(derived(&Settings { workers: 0, ..both }), (0, 1, 0));
     }
 }

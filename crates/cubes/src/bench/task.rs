@@ -52,7 +52,7 @@ impl CubeData {
     }
 
     pub(crate) fn secrets(&self) -> Secrets {
-        Secrets::of(
+        Secrets::in_task(
             &self.folder.to_string_lossy(),
             &BTreeMap::new(),
             storage::environment_secrets(),

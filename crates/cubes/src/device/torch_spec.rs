@@ -66,14 +66,14 @@ mod tests {
 
     #[test]
     fn rows_say_what_trained_and_who_measured() {
-        let of = |processor| TorchSpec { processor, width: 16 }.to_string();
+        let printed = |processor| TorchSpec { processor, width: 16 }.to_string();
         assert_eq!(
-            of(TorchProcessor::Cpu),
+            printed(TorchProcessor::Cpu),
             "cpu: U-Net of width 16 trained on the processor, copies in order, utilisation the \
              share of time in steps"
         );
         assert_eq!(
-            of(TorchProcessor::Cuda(1)),
+            printed(TorchProcessor::Cuda(1)),
             "cuda:1: U-Net of width 16 trained, copies in order, utilisation by NVML"
         );
     }

@@ -6,7 +6,7 @@
 //! definition than the programs word2vec and gensim.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Write};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -21,22 +21,9 @@ impl NamedVectors {
     /// - [`Error::Name`]: a name is empty or has white space.
     /// - [`Error::Write`]: the file cannot be written.
     pub fn write_word2vec_text(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let path = path.as_ref();
-        check_word2vec_names(&self.names)?;
-        write_whole(path, |writer| {
-            let mut write = || {
-                writeln!(writer, "{} {}", self.len(), self.dimension)?;
-                for (name, vector) in self.names.iter().zip(self.vectors()) {
-                    writer.write_all(name.as_bytes())?;
-                    for value in vector {
-                        // `Debug` writes tiny numbers with an exponent.
-                        write!(writer, " {value:?}")?;
-                    }
-                    writer.write_all(b"\n")?;
-                }
-                Ok(())
-            };
-            write().map_err(Error::write(path))
+        self.write_word2vec(path.as_ref(), |writer, vector| {
+            // `Debug` writes tiny numbers with an exponent.
+            vector.iter().try_for_each(|value| write!(writer, " {value:?}"))
         })
     }
 
@@ -45,17 +32,24 @@ impl NamedVectors {
     /// # Errors
     /// Those of [`write_word2vec_text`](Self::write_word2vec_text).
     pub fn write_word2vec_binary(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let path = path.as_ref();
+        self.write_word2vec(path.as_ref(), |writer, vector| {
+            writer.write_all(b" ")?;
+            vector.iter().try_for_each(|value| writer.write_all(&value.to_le_bytes()))
+        })
+    }
+
+    fn write_word2vec(
+        &self,
+        path: &Path,
+        write_vector: impl Fn(&mut dyn Write, &[f32]) -> io::Result<()>,
+    ) -> Result<(), Error> {
         check_word2vec_names(&self.names)?;
         write_whole(path, |writer| {
             let mut write = || {
                 writeln!(writer, "{} {}", self.len(), self.dimension)?;
                 for (name, vector) in self.names.iter().zip(self.vectors()) {
                     writer.write_all(name.as_bytes())?;
-                    writer.write_all(b" ")?;
-                    for value in vector {
-                        writer.write_all(&value.to_le_bytes())?;
-                    }
+                    write_vector(writer, vector)?;
                     writer.write_all(b"\n")?;
                 }
                 Ok(())
@@ -79,7 +73,7 @@ impl NamedVectors {
             place: format!("line {line}"),
             problem,
         };
-        let (n_vectors, dimension) =
+        let Header { n_vectors, dimension } =
             parse_header(header.as_bytes()).map_err(|problem| wrong(1, problem))?;
         let (mut names, mut values) = (Vec::new(), Vec::new());
         for (idx, line) in lines.enumerate() {
@@ -115,7 +109,7 @@ impl NamedVectors {
         };
         let (header, mut rest) = split_at(&bytes, b'\n')
             .ok_or_else(|| wrong("line 1".to_owned(), "it does not end".to_owned()))?;
-        let (n_vectors, dimension) =
+        let Header { n_vectors, dimension } =
             parse_header(header).map_err(|problem| wrong("line 1".to_owned(), problem))?;
         let (mut names, mut values) = (Vec::new(), Vec::new());
         for row in 0..n_vectors {
@@ -149,13 +143,18 @@ pub fn check_word2vec_names(names: &[String]) -> Result<(), Error> {
     }
 }
 
-/// Number of vectors and dimension of the first line.
-fn parse_header(line: &[u8]) -> Result<(usize, usize), String> {
+/// The first line.
+struct Header {
+    n_vectors: usize,
+    dimension: usize,
+}
+
+fn parse_header(line: &[u8]) -> Result<Header, String> {
     let text = String::from_utf8_lossy(line);
     let mut numbers = text.split_ascii_whitespace().map(usize::from_str);
     match (numbers.next(), numbers.next(), numbers.next()) {
         (Some(Ok(n_vectors)), Some(Ok(dimension)), None) if 0 < dimension => {
-            Ok((n_vectors, dimension))
+            Ok(Header { n_vectors, dimension })
         }
         _ => Err(format!("{text:?} is not a number of vectors and their dimension")),
     }

@@ -44,7 +44,7 @@ fn logistic(score: f64) -> f64 {
 }
 
 impl Oracle {
-    fn of(trainer: &Trainer) -> Self {
+    fn new(trainer: &Trainer) -> Self {
         let dimension = trainer.spec().dimension;
         let inputs = match trainer.spec().model {
             Model::BagOfWords => Vec::new(),
@@ -202,7 +202,7 @@ proptest! {
             ..TrainSpec::new(model, planned_words)
         };
         let mut trainer = Trainer::new(&spec, N_DOCUMENTS, &COUNTS).unwrap();
-        let mut oracle = Oracle::of(&trainer);
+        let mut oracle = Oracle::new(&trainer);
         let mut n_targets = 0;
         for batch in &batches {
             let progress = trainer.train_batch(&batch.frames()).unwrap();
@@ -214,7 +214,7 @@ proptest! {
             prop_assert_eq!(progress.rate, spec.rate_after(n_targets));
         }
         prop_assert_eq!(trainer.n_targets(), n_targets);
-        oracle.assert_near(&Oracle::of(&trainer), 2e-4);
+        oracle.assert_near(&Oracle::new(&trainer), 2e-4);
     }
 
     #[test]
@@ -242,7 +242,7 @@ proptest! {
 }
                 trainer.train_batch(&batch.frames()).unwrap();
             }
-            Oracle::of(&trainer)
+            Oracle::new(&trainer)
         };
         prop_assert_eq!(train(1), train(4));
     }
@@ -271,12 +271,12 @@ fn a_step_follows_the_gradient() {
         for _ in 0..3 {
             trainer.train_batch(&warm.frames()).unwrap();
         }
-        let before = Oracle::of(&trainer);
+        let before = Oracle::new(&trainer);
         // One target, word 2, with two words of context on each side.
         let mut one = Batch::new(2);
         one.push(1, &[[0, 3, 2, 4, 1]]);
         trainer.train_batch(&one.frames()).unwrap();
-        let after = Oracle::of(&trainer);
+        let after = Oracle::new(&trainer);
 
         let (example, _) = example(&spec, 1, &one.tokens, 2);
         let loss = |at: &Oracle| at.loss(&example, combine, 1);

@@ -5,6 +5,7 @@ use std::ops::Range;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng as _;
 
+use super::datasets::TypeAndDonor;
 use super::{Dataset, MAX_NNZ, MEDIAN_NNZ, MIN_NNZ, Model};
 use crate::random::{Decision, generator, near_normal};
 
@@ -64,7 +65,7 @@ impl Model {
     fn add_cell(&self, joinid: u64, dataset_idx: usize, chosen: &mut [u64], piece: &mut Piece) {
         let dataset = &self.datasets[dataset_idx];
         let mut draws = generator(self.seed, Decision::Cell(joinid));
-        let (cell_type, donor) = dataset.type_and_donor(joinid, draws.next_u32());
+        let TypeAndDonor { cell_type, donor } = dataset.type_and_donor(joinid, draws.next_u32());
         let nnz = self.draw_nnz(&mut draws, dataset);
         let table = &self.tables[cell_type];
         let mut n_chosen = 0;

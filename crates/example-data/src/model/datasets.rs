@@ -59,17 +59,26 @@ pub(crate) struct Dataset {
     pub(crate) n_measured: u64,
 }
 
+/// What a cell is, and who it is of.
+pub(crate) struct TypeAndDonor {
+    pub(crate) cell_type: usize,
+    /// Within the dataset.
+    pub(crate) donor: usize,
+}
+
 impl Dataset {
-    /// The cell type and the donor (within the dataset) of a cell; `bits` decide the mixed
-    /// property.
-    pub(crate) fn type_and_donor(&self, joinid: u64, bits: u32) -> (usize, usize) {
+    /// The cell type and the donor of a cell; `bits` decide the mixed property.
+    pub(crate) fn type_and_donor(&self, joinid: u64, bits: u32) -> TypeAndDonor {
         let part = |ends: &[u64], at: u64| ends.partition_point(|end| *end <= at);
         let (position, bits) = (joinid - self.cells.start, u64::from(bits));
         let (cell_type, donor) = match self.sorted_by {
             SortedBy::CellType => (position, bits),
             SortedBy::Donor => (bits, position),
         };
-        (self.cell_types[part(&self.cell_type_ends, cell_type)], part(&self.donor_ends, donor))
+        TypeAndDonor {
+            cell_type: self.cell_types[part(&self.cell_type_ends, cell_type)],
+            donor: part(&self.donor_ends, donor),
+        }
     }
 
     pub(crate) fn measures(&self, gene: usize) -> bool {
@@ -81,7 +90,7 @@ impl Dataset {
         let n_cells = cells.end - cells.start;
         let id = uuid(&mut draws);
         let sorted_by = if happens(&mut draws, 90) { SortedBy::CellType } else { SortedBy::Donor };
-        let of = |what: SortedBy| if what == sorted_by { n_cells } else { WHOLE };
+        let run_of = |what: SortedBy| if what == sorted_by { n_cells } else { WHOLE };
         let n_types = 3 + below(&mut draws, 23);
         let mut cell_types: Vec<usize> = (0..CELL_TYPES.len()).collect();
         for place in 0..n_types {
@@ -89,9 +98,9 @@ impl Dataset {
             cell_types.swap(place, other);
         }
         cell_types.truncate(n_types);
-        let cell_type_ends = split(of(SortedBy::CellType), &weights(&mut draws, n_types, 1.3));
+        let cell_type_ends = split(run_of(SortedBy::CellType), &weights(&mut draws, n_types, 1.3));
         let n_donors = 1 + below(&mut draws, 12);
-        let donor_ends = split(of(SortedBy::Donor), &weights(&mut draws, n_donors, 0.5));
+        let donor_ends = split(run_of(SortedBy::Donor), &weights(&mut draws, n_donors, 0.5));
         let donors = draw_donors(&mut draws, donor_ends.len());
         let measured = draw_measured(&mut draws, genes);
         Self {
@@ -248,7 +257,7 @@ mod tests {
                 prop_assert!((1..=10).contains(&dataset.n_measured));
                 for joinid in [dataset.cells.start, dataset.cells.end - 1] {
                     for bits in [0, bits, u32::MAX] {
-                        let (cell_type, donor) = dataset.type_and_donor(joinid, bits);
+                        let TypeAndDonor { cell_type, donor } = dataset.type_and_donor(joinid, bits);
                         prop_assert!(cell_type < CELL_TYPES.len() && donor < dataset.donors.len());
                     }
                 }
@@ -274,8 +283,11 @@ mod tests {
         let sorted = datasets.iter().filter(|dataset| dataset.sorted_by == SortedBy::CellType);
         let mut n_checked = 0;
         for dataset in sorted {
-            let mut runs: Vec<usize> =
-                dataset.cells.clone().map(|joinid| dataset.type_and_donor(joinid, 0).0).collect();
+            let mut runs: Vec<usize> = dataset
+                .cells
+                .clone()
+                .map(|joinid| dataset.type_and_donor(joinid, 0).cell_type)
+                .collect();
             runs.dedup();
             let n_runs = runs.len();
             runs.sort_unstable();

@@ -77,8 +77,9 @@ fn load(
         reporter.answer(Box::new(record))?;
         if let (Some(validation), Some(mut batches)) = (&validation, waiting) {
             let of_validation = batches.by_ref().map(|batch| batch.map_err(anyhow::Error::from));
-            let of = (validation, &mut reading);
-            let mut record = measure(of_validation, of, point, (recorded(), span.start), reporter)?;
+            let validating = (validation, &mut reading);
+            let mut record =
+                measure(of_validation, validating, point, (recorded(), span.start), reporter)?;
             record.point.settings.set(PART, VALIDATION);
             enter_engine(&mut record, &[batches.stats()]);
             reporter.answer(Box::new(record))?;
@@ -204,7 +205,7 @@ struct Reading<'a> {
 impl Reading<'_> {
     fn begin_epoch(&mut self) -> anyhow::Result<StorageCounts> {
         self.link.as_mut().map_or(Ok(()), LinkMeter::begin_epoch)?;
-        Ok(StorageCounts::of(self.opened))
+        Ok(StorageCounts::read(self.opened))
     }
 
     /// Enters what has come since the epoch began.
@@ -225,7 +226,7 @@ struct StorageCounts {
 }
 
 impl StorageCounts {
-    fn of(opened: &OpenedStorage) -> Self {
+    fn read(opened: &OpenedStorage) -> Self {
         let stats = opened.cache.as_ref().map(|cache| cache.stats());
         let cache = stats.map(|stats| (stats.hits, stats.misses));
         let requests = opened.storage.request_counts().map(|counts| counts.sent);
@@ -234,7 +235,7 @@ impl StorageCounts {
 
     /// Enters what has come since.
     fn enter_since(&self, opened: &OpenedStorage, measured: &mut Measured) {
-        let now = Self::of(opened);
+        let now = Self::read(opened);
         measured.requests = now.requests.zip(self.requests).map(|(now, before)| now - before);
         if let Some(((hits, misses), (hits_before, misses_before))) = now.cache.zip(self.cache) {
             measured.cache_hits = Some(hits - hits_before);

@@ -101,7 +101,7 @@ impl FieldData {
 
     /// The secrets in the address.
     pub(crate) fn secrets(&self) -> Secrets {
-        Secrets::of(&self.uri, &BTreeMap::new(), storage::environment_secrets())
+        Secrets::in_task(&self.uri, &BTreeMap::new(), storage::environment_secrets())
     }
 
     /// The folder of the data; `None` if it is not on this machine.

@@ -18,7 +18,7 @@ pub(crate) struct Packing {
 
 impl Packing {
     /// The packing for an array of the first channels; `None` for floating point.
-    pub(crate) fn of(element: StoredElement, n_channels: usize) -> Option<Self> {
+    pub(crate) fn for_element(element: StoredElement, n_channels: usize) -> Option<Self> {
         (element == StoredElement::I16).then(|| {
             let (low, high) = bounds(n_channels);
             let (offset, reach) = (f64::midpoint(low, high), (high - low) / 2.0);
@@ -63,12 +63,12 @@ mod tests {
 
     #[test]
     fn integers_are_rounded_and_stay_in_range() {
-        let packing = Packing::of(StoredElement::I16, 100).unwrap();
+        let packing = Packing::for_element(StoredElement::I16, 100).unwrap();
         let (low, high) = bounds(100);
         let values = [low, packing.offset, packing.offset + 2.4 * packing.scale, high];
         let mut stored = [0_i16; 4];
         i16::store(&values.map(|value| value as f32), Some(packing), &mut stored);
         assert_eq!(stored, [-32_700, 0, 2, 32_700]);
-        assert_eq!(Packing::of(StoredElement::F16, 100), None);
+        assert_eq!(Packing::for_element(StoredElement::F16, 100), None);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) const STRING: ElementType = ElementType { v2: "|O", v3: "string", n_b
 
 impl ElementType {
     /// The type of the values of inputs and targets.
-    pub(crate) fn of(element: StoredElement) -> Self {
+    pub(crate) fn for_element(element: StoredElement) -> Self {
         match element {
             StoredElement::F32 => Self { v2: "<f4", v3: "float32", n_bytes: 4 },
             StoredElement::F16 => Self { v2: "<f2", v3: "float16", n_bytes: 2 },

@@ -129,7 +129,7 @@ impl Store {
             name,
             folder,
             array,
-            packing: Packing::of(spec.layout.element, n_channels as usize),
+            packing: Packing::for_element(spec.layout.element, n_channels as usize),
             n_channels: n_channels as usize,
             file_channels: variable.file_shape().last().map_or(1, |n| *n as usize),
             later: kind.later(),
@@ -205,7 +205,7 @@ impl Kind {
         let chunk_channels = layout.chunk_channels.unwrap_or(n_channels).min(n_channels);
         let shape = |n_samples, n_channels| vec![n_samples, fields.n_lat, fields.n_lon, n_channels];
         let mut attributes = Map::new();
-        if let Some(packing) = Packing::of(layout.element, n_channels as usize) {
+        if let Some(packing) = Packing::for_element(layout.element, n_channels as usize) {
             attributes.insert("scale_factor".to_owned(), json!(packing.scale));
             attributes.insert("add_offset".to_owned(), json!(packing.offset));
         }
@@ -217,7 +217,7 @@ impl Kind {
             shard: layout.shard_samples.map(|shard_samples| {
                 shape(shard_samples, n_channels.next_multiple_of(chunk_channels))
             }),
-            element: ElementType::of(layout.element),
+            element: ElementType::for_element(layout.element),
             codec: layout.codec,
             attributes,
         }

@@ -129,8 +129,8 @@ impl Moment<'_> {
         let moved = &self.moved[group_idx];
         let points = lat * n_lon..(lat + 1) * n_lon;
         let positions = points.clone().map(|point| (point as u32).wrapping_mul(GROUP as u32));
-        let tropical = moved.tropical.of(&tropical[points.clone()]);
-        let temperate = moved.temperate.of(&temperate[points]);
+        let tropical = moved.tropical.applied(&tropical[points.clone()]);
+        let temperate = moved.temperate.applied(&temperate[points]);
         tropical.zip(temperate).zip(positions).map(move |((tropical, temperate), position)| {
             array::from_fn(|lane| {
                 let noise = moved.noise.at(position.wrapping_add(lane as u32)) as f32 * SCALE;
@@ -161,7 +161,7 @@ impl Shift {
     }
 
     /// The values of a circle after it has moved: interpolated between two longitudes.
-    fn of(self, circle: &[Lanes]) -> impl Iterator<Item = Lanes> {
+    fn applied(self, circle: &[Lanes]) -> impl Iterator<Item = Lanes> {
         let n_lon = circle.len();
         let start = n_lon - self.whole;
         let here = rotated(circle, start % n_lon);
@@ -224,7 +224,7 @@ mod tests {
     fn a_pattern_moves_to_the_east() {
         let circle: Vec<Lanes> = (0..8_u8).map(|lon| [f32::from(lon); GROUP]).collect();
         let moved = |speed, time| -> Vec<f32> {
-            Shift::new(speed, time, 8).of(&circle).map(|point| point[0]).collect()
+            Shift::new(speed, time, 8).applied(&circle).map(|point| point[0]).collect()
         };
         assert_eq!(moved(0.25, 0), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
         assert_eq!(moved(0.25, 1), [6.0, 7.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);

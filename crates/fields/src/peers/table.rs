@@ -65,8 +65,7 @@ fn secs_per_batch(record: &EpochRecord) -> Option<f64> {
 }
 
 fn rates(spread: Spread) -> String {
-    let whole = |number: f64| grouped(number.round() as u64);
-    format!("{} ({} to {})", whole(spread.median), whole(spread.min), whole(spread.max))
+    spread.format_by(|number| grouped(number.round() as u64))
 }
 
 #[cfg(test)]

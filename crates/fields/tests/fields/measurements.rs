@@ -114,14 +114,14 @@ fn epochs_and_a_validation_loader_are_measured_one_by_one() {
     let (code, table, messages) = run(folder.path(), arguments);
     assert_eq!(code, Some(0), "{messages}");
     let rows = read(&folder.path().join("results")).unwrap();
-    let of = |part: Option<&'static str>| {
+    let part_rows = |part: Option<&'static str>| {
         let these = rows.iter().filter(move |row| row.point.settings.get("part") == part);
         these.map(|row| (row.measured.epoch, row.measured.n_rows)).collect::<Vec<_>>()
     };
-    assert_eq!(of(Some("training")), [(Some(0), Some(16)), (Some(1), Some(16))]);
-    assert_eq!(of(Some("validation")), [(Some(0), Some(8)), (Some(1), Some(8))]);
+    assert_eq!(part_rows(Some("training")), [(Some(0), Some(16)), (Some(1), Some(16))]);
+    assert_eq!(part_rows(Some("validation")), [(Some(0), Some(8)), (Some(1), Some(8))]);
     // The floor reads all.
-    assert_eq!(of(None), [(Some(0), Some(24)), (Some(1), Some(24))]);
+    assert_eq!(part_rows(None), [(Some(0), Some(24)), (Some(1), Some(24))]);
     assert!(table.contains("| stacked | validation | 1 |"), "{table}");
     let picture = std::fs::read_to_string(folder.path().join("results/rates.svg")).unwrap();
     assert!(picture.contains("stacked, training") && picture.contains("published"), "{picture}");

@@ -1,17 +1,8 @@
 //! Applies `--io-limit` to a reader: chooses the native reader's token bucket or the kernel's
 //! limit, and measures the read rate.
 
-use std::sync::Arc;
-
-use bench_run::{
-    Address, BucketCount, Holder, IoLimit, KernelLimit, LimitBy, Rate, UsageError, Version,
-};
-use soma_io::{ReadLimit, ReaderChoice};
-
-/// Makes the token bucket of the native reader, if that enforces the limit.
-pub(crate) fn bucket(limit: &IoLimit) -> Option<Arc<ReadLimit>> {
-    (limit.by == Holder::Bucket).then(|| Arc::new(ReadLimit::new(limit.bytes_per_second)))
-}
+use bench_run::{Address, Holder, IoLimit, KernelLimit, LimitBy, Rate, UsageError, Version};
+use soma_io::ReaderChoice;
 
 /// A limit that is in force until this is dropped.
 #[derive(Debug)]
@@ -72,15 +63,6 @@ pub fn decide(
     }
 }
 
-/// The count of a bucket.
-pub(crate) fn count(bucket: &ReadLimit) -> BucketCount<'_> {
-    let used = move || {
-        let used = bucket.used();
-        (used.bytes, used.reading)
-    };
-    BucketCount { used: Box::new(used), burst_bytes: bucket.burst_bytes() }
-}
-
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU64;
@@ -109,9 +91,9 @@ mod tests {
     fn a_row_has_what_was_read() {
         let bytes_per_second = NonZeroU64::new(1_000_000).unwrap();
         let limit = IoLimit { bytes_per_second, by: Holder::Bucket };
-        let bucket = bucket(&limit).unwrap();
+        let bucket = limit.bucket().unwrap();
         let mut measured = Measured::from_batches(&[], 0.0);
-        let meter = LimitMeter::start(&limit, Some(count(&bucket))).unwrap();
+        let meter = LimitMeter::start(&limit, Some(&bucket)).unwrap();
         meter.finish(&mut measured, 0.0).unwrap();
         assert_eq!((measured.io_bytes, measured.io_bytes_per_sec), (Some(0), None));
         assert_eq!((measured.status, measured.message), (Status::Ok, None));

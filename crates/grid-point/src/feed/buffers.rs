@@ -20,7 +20,7 @@ pub(crate) const TCH_VERSION: Option<&str> = None;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(transparent)]
-    Loader(#[from] loader::Error),
+    Loader(#[from] loader::LoaderError),
 }
 
 pub(crate) fn loader(dataset: Dataset, spec: LoaderSpec) -> Result<PointLoader, Error> {

@@ -19,7 +19,7 @@ use std::collections::HashSet;
 
 use super::{DecodeScratch, FileError, StoredArray};
 use buffer::Buffer;
-use header::{Description, Header};
+use header::{Description, Header, Named};
 
 /// A compressed array over borrowed bytes.
 #[derive(Debug)]
@@ -33,17 +33,19 @@ pub(super) struct Stored<'a> {
 pub(super) fn parse(bytes: &[u8]) -> Result<(Vec<StoredArray>, Vec<Stored<'_>>), FileError> {
     let (header, mut at) = header::parse(bytes)?;
     let described = match header {
-        Header::One(array) => vec![("", array, bytes.len() - at)],
+        Header::One(description) => {
+            vec![Named { name: "", description, n_bytes: bytes.len() - at }]
+        }
         Header::Several(arrays) => arrays,
     };
     let mut names = HashSet::new();
     let mut arrays = Vec::with_capacity(described.len());
     let mut stored = Vec::with_capacity(described.len());
-    for (name, description, size) in described {
+    for Named { name, description, n_bytes } in described {
         if !names.insert(name) {
             return Err(FileError::damaged(0, format!("two arrays are called `{name}`")));
         }
-        let end = at.saturating_add(size);
+        let end = at.saturating_add(n_bytes);
         let Some(buffer) = bytes.get(at..end) else {
             let part = "a compressed array";
             return Err(FileError::Truncated { part, length: bytes.len(), end });

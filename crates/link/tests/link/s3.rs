@@ -83,8 +83,8 @@ fn a_client_lists_folders_of_any_size() {
         entries.sort();
         entries
     };
-    let of = |name: &str, is_folder| (name.to_owned(), is_folder);
-    assert_eq!(listed(""), [of("b c", true), of("c", true), of("zarr.json", false)]);
+    let entry = |name: &str, is_folder| (name.to_owned(), is_folder);
+    assert_eq!(listed(""), [entry("b c", true), entry("c", true), entry("zarr.json", false)]);
     assert_eq!(listed("c").len(), 2300);
     assert_eq!(listed("absent"), []);
 }

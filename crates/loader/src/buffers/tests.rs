@@ -6,7 +6,8 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use soma_io::CsrBuffers;
 
 use super::*;
-use crate::{BatchForm, Dataset, Loader, LoaderSpec};
+use crate::elements::ElementTypeError;
+use crate::{BatchForm, Dataset, DatasetError, Loader, LoaderError, LoaderSpec};
 
 /// Gives buffers of one type, whatever is asked for.
 struct Only(ElementType, HeapBuffers);
@@ -14,7 +15,7 @@ struct Only(ElementType, HeapBuffers);
 impl BatchBuffers for Only {
     type Buffer = HeapBuffer;
 
-    fn take(&self, n: usize, _: ElementType) -> Result<HeapBuffer, Error> {
+    fn take(&self, n: usize, _: ElementType) -> Result<HeapBuffer, BufferError> {
         self.1.take(n, self.0)
     }
 }
@@ -46,7 +47,10 @@ fn a_buffer_of_another_type_is_an_error_and_no_empty_batch() {
         let loader = Loader::with_buffers(dataset(), spec, buffers).unwrap();
         let found: Result<Vec<_>, _> = loader.epoch(0).unwrap().collect();
         let error = found.unwrap_err();
-        assert!(matches!(error, Error::ElementType { found, .. } if found == given), "{error}");
+        assert!(
+            matches!(error, LoaderError::ElementType(ElementTypeError { found, .. }) if found == given),
+            "{error}"
+        );
     }
 }
 
@@ -55,12 +59,12 @@ fn obs_and_var_must_have_a_row_for_each_row_and_column() {
     let (obs, var) = (dataset().obs().clone(), dataset().var().clone());
     let csr = |n_columns| CsrBuffers { n_columns, row_offsets: vec![0, 0, 0], ..CsrBuffers::new() };
     let error = Dataset::in_memory(csr(3), obs.clone(), var.clone()).unwrap_err();
-    assert!(matches!(error, Error::VarLength { n_genes: 3, n_var: 2 }), "{error}");
+    assert!(matches!(error, DatasetError::VarLength { n_genes: 3, n_var: 2 }), "{error}");
     let error = Dataset::in_memory(csr(2), obs.slice(0, 1), var.clone()).unwrap_err();
-    assert!(matches!(error, Error::ObsLength { n_cells: 2, n_obs: 1 }), "{error}");
+    assert!(matches!(error, DatasetError::ObsLength { n_cells: 2, n_obs: 1 }), "{error}");
     let broken = CsrBuffers { row_offsets: vec![0, 7], ..csr(2) };
     let error = Dataset::in_memory(broken, obs, var).unwrap_err();
-    assert!(matches!(error, Error::Open { .. }), "{error}");
+    assert!(matches!(error, DatasetError::Open(_)), "{error}");
 }
 
 #[test]

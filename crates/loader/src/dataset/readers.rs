@@ -7,7 +7,7 @@ use soma_io::{XReader, is_within_f32};
 
 use crate::beside::DatasetMatrix;
 use crate::dataset::Dataset;
-use crate::error::{Error, open_error};
+use crate::error::{OpenError, ReaderError, open_error};
 use crate::selected::{Selected, SelectedMatrix};
 
 impl Dataset {
@@ -29,10 +29,10 @@ impl Dataset {
     ///
     /// # Errors
     /// The number of readers, or the shape of a matrix, differs.
-    pub fn with_readers(&self, readers: Vec<Vec<Arc<dyn XReader>>>) -> Result<Self, Error> {
+    pub fn with_readers(&self, readers: Vec<Vec<Arc<dyn XReader>>>) -> Result<Self, ReaderError> {
         if readers.len() != self.n_experiments() {
             let (found, expected) = (readers.len(), self.n_experiments());
-            return Err(Error::ReaderCount { found, expected });
+            return Err(ReaderError::Count { found, expected });
         }
         let replaced = self.sources.iter().zip(readers).enumerate();
         let replaced = replaced.map(|(idx, (source, readers))| replace(source, idx, readers));
@@ -44,7 +44,7 @@ impl Dataset {
     ///
     /// # Errors
     /// A reader cannot be opened again, or it rounds values and cannot do otherwise.
-    pub fn exact(&self) -> Result<Self, Error> {
+    pub fn exact(&self) -> Result<Self, OpenError> {
         // Parts of one experiment share a reader, and its memory.
         let mut known: Vec<[Arc<dyn XReader>; 2]> = Vec::new();
         let mut sources = self.sources.to_vec();
@@ -104,7 +104,7 @@ impl Dataset {
     /// Estimated mean number of values of a matrix in a selected row: the mean over all its rows,
     /// times the share of the columns that are read. 0 if the reader does not know the number of
     /// values.
-    pub(crate) fn mean_row_nnz(&self, matrix: &DatasetMatrix<'_>) -> Result<f64, Error> {
+    pub(crate) fn mean_row_nnz(&self, matrix: &DatasetMatrix<'_>) -> Result<f64, OpenError> {
         let mut mean = 0.0;
         for (source, matrix) in self.sources.iter().zip(&matrix.of_each) {
             let share = source.cells.n_rows() as f64 / self.n_rows().max(1) as f64;
@@ -167,16 +167,16 @@ fn replace(
     source: &Selected,
     idx: usize,
     readers: Vec<Arc<dyn XReader>>,
-) -> Result<Selected, Error> {
+) -> Result<Selected, ReaderError> {
     let (found, expected) = (readers.len(), source.matrices().count());
     if found != expected {
-        return Err(Error::ReaderCount { found, expected });
+        return Err(ReaderError::Count { found, expected });
     }
     let matrices = source.matrices().zip(readers).map(|(matrix, reader)| {
         let shape = |reader: &Arc<dyn XReader>| (reader.n_rows(), reader.n_columns());
         let (found, expected) = (shape(&reader), shape(&matrix.reader));
         if found != expected {
-            return Err(Error::ReaderShape { idx, found, expected });
+            return Err(ReaderError::Shape { idx, found, expected });
         }
         Ok(SelectedMatrix { reader, columns: matrix.columns.clone() })
     });

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StructArray};
 use arrow_schema::{Field, Fields};
 
-use super::error::Error;
+use super::error::{EncodeError, FitError, InverseError, SavedError};
 use super::label::Label;
 use super::mapping::{Mapping, columns_of};
+use super::narrow::windows;
 use super::saved::{self, SavedAs};
-use super::{Encoder, Rules, Unseen};
+use super::{Encoder, Nulls, Rules, Unseen};
 
 /// Encodes the tuple of labels in several columns, for example scVI's batch from dataset, assay and
 /// donor.
@@ -48,11 +49,24 @@ impl BatchKeyEncoder {
         columns: &[&str],
         obs: &RecordBatch,
         rules: Rules,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, FitError> {
         let columns: Vec<String> = columns.iter().map(|column| (*column).to_owned()).collect();
         saved::check_columns(name, &columns)?;
         let arrays = columns_of(name, &columns, obs)?;
         Ok(Self { mapping: Mapping::fit(name.to_owned(), columns, &arrays, rules)? })
+    }
+
+    /// The number of each row's key among the sorted keys, with null as a label.
+    pub(crate) fn groups(columns: &[&str], obs: &RecordBatch) -> Result<Vec<u32>, FitError> {
+        let rules = Rules { nulls: Nulls::Class, ..Rules::default() };
+        let mapping = Self::fit("groups", columns, obs, rules)?.mapping;
+        let mut groups = Vec::with_capacity(obs.num_rows());
+        for (_, obs) in windows(obs) {
+            let (keys, codes) = mapping.codes(&mapping.columns_of(&obs)?)?;
+            // Every key has a row, and `fit` fails from 2^32 rows on.
+            groups.extend(keys.rows.iter().map(|key| codes[*key as usize] as u32));
+        }
+        Ok(groups)
     }
 
     /// Renames the encoder, and with it the column of codes.
@@ -73,7 +87,7 @@ impl BatchKeyEncoder {
     ///
     /// # Errors
     /// obs lacks a column; a column has labels of another kind than the encoder was fitted on.
-    pub fn extend(&self, obs: &RecordBatch) -> Result<Self, Error> {
+    pub fn extend(&self, obs: &RecordBatch) -> Result<Self, FitError> {
         Ok(Self { mapping: self.mapping.extend(&self.mapping.columns_of(obs)?)? })
     }
 
@@ -105,7 +119,7 @@ impl BatchKeyEncoder {
     }
 
     /// The encoder as JSON, for [`from_json`](Self::from_json).
-    pub fn to_json(&self) -> Result<String, Error> {
+    pub fn to_json(&self) -> Result<String, SavedError> {
         saved::to_json(SavedAs::BatchKey, &self.mapping)
     }
 
@@ -114,12 +128,12 @@ impl BatchKeyEncoder {
     /// # Errors
     /// The text is not the JSON of a batch key encoder, or of a newer version; a key comes twice,
     /// or does not have one label of each column's kind.
-    pub fn from_json(text: &str) -> Result<Self, Error> {
+    pub fn from_json(text: &str) -> Result<Self, SavedError> {
         Ok(Self { mapping: saved::from_json(SavedAs::BatchKey, text)? })
     }
 
     /// Writes the JSON to a file, replacing it atomically.
-    pub fn save(&self, path: &Path) -> Result<(), Error> {
+    pub fn save(&self, path: &Path) -> Result<(), SavedError> {
         saved::write(path, &self.to_json()?)
     }
 
@@ -127,7 +141,7 @@ impl BatchKeyEncoder {
     ///
     /// # Errors
     /// Like [`from_json`](Self::from_json), or the file cannot be read.
-    pub fn restore(path: &Path) -> Result<Self, Error> {
+    pub fn restore(path: &Path) -> Result<Self, SavedError> {
         Self::from_json(&saved::read(path)?)
     }
 
@@ -148,16 +162,16 @@ impl Encoder for BatchKeyEncoder {
         &self.mapping.columns
     }
 
-    fn encode(&self, obs: &RecordBatch) -> Result<Int64Array, Error> {
+    fn encode(&self, obs: &RecordBatch) -> Result<Int64Array, EncodeError> {
         self.mapping.encode(&self.mapping.columns_of(obs)?)
     }
 
     /// The keys of the codes, as a struct array with one field per column. For a null code, and for
     /// [`UNSEEN_CODE`](super::UNSEEN_CODE) with [`Unseen::Code`], all fields are null.
-    fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, Error> {
+    fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, InverseError> {
         let columns = self.mapping.inverse(codes)?;
         let keys = StructArray::try_new(self.fields(), columns, None).map_err(|source| {
-            Error::Arrow { encoder: self.mapping.name.clone(), what: "the keys", source }
+            InverseError::Arrow { encoder: self.mapping.name.clone(), what: "the keys", source }
         })?;
         Ok(Arc::new(keys))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, LargeStringArray};
 use arrow_schema::DataType;
 
-use super::error::Error;
+use super::error::KeyError;
 use super::label::{Kind, Label, format_key};
 
 /// One label per column.
@@ -23,11 +23,11 @@ pub(super) struct Classes {
 impl Classes {
     /// Makes classes of keys in the order of their codes. Fails if a key comes twice; the error
     /// names `encoder`.
-    pub(super) fn new(encoder: &str, kinds: Vec<Kind>, keys: Vec<Key>) -> Result<Self, Error> {
+    pub(super) fn new(encoder: &str, kinds: Vec<Kind>, keys: Vec<Key>) -> Result<Self, KeyError> {
         let classes = Self { kinds, sorted: sorted(&keys), keys };
         let keys = &classes.keys;
         match classes.sorted.windows(2).find(|pair| keys[pair[0]] == keys[pair[1]]) {
-            Some(pair) => Err(Error::DuplicateLabel {
+            Some(pair) => Err(KeyError::Twice {
                 encoder: encoder.to_owned(),
                 label: format_key(keys[pair[0]].iter().map(Label::borrowed)),
                 first: pair[0],

@@ -1,13 +1,14 @@
-//! Errors between obs columns and codes.
+//! Errors between obs columns and codes. Their messages name the encoder, the column and row, and
+//! what to do.
 
 use std::path::PathBuf;
 
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType};
 
-/// An error of an encoder. Its message names the encoder, the column and row, and what to do.
+/// Columns whose labels cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum LabelsError {
     /// obs lacks a column.
     #[error(
         "encoder {encoder:?} needs obs column {column:?}, which is missing: there are {}",
@@ -20,25 +21,6 @@ pub enum Error {
         column: String,
         /// The existing columns.
         existing: Vec<String>,
-    },
-
-    /// Two encoders have the same name.
-    #[error("two encoders are called {name:?}: give each a name of its own, with with_name")]
-    DuplicateName {
-        /// The name.
-        name: String,
-    },
-
-    /// A key has no columns, or repeats a column.
-    #[error(
-        "encoder {encoder:?} is for the columns {}: give at least one, and each once",
-        listed(columns)
-    )]
-    KeyColumns {
-        /// The encoder's name.
-        encoder: String,
-        /// The columns.
-        columns: Vec<String>,
     },
 
     /// A column's type has no labels.
@@ -88,6 +70,56 @@ pub enum Error {
         n_rows: usize,
     },
 
+    /// The [`Stop`](crate::Stop) of the thread was set.
+    #[error(transparent)]
+    Stopped(#[from] shuffle::Stopped),
+}
+
+/// Columns or labels that are no keys.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// A key has no columns, or repeats a column.
+    #[error(
+        "encoder {encoder:?} is for the columns {}: give at least one, and each once",
+        listed(columns)
+    )]
+    Columns {
+        /// The encoder's name.
+        encoder: String,
+        /// The columns.
+        columns: Vec<String>,
+    },
+
+    /// A label has two codes.
+    #[error(
+        "encoder {encoder:?} has {label} twice, as code {first} and code {second}: each label has \
+         one code"
+    )]
+    Twice {
+        /// The encoder's name.
+        encoder: String,
+        /// The label, or tuple of labels.
+        label: String,
+        /// The lower code.
+        first: usize,
+        /// The higher code.
+        second: usize,
+    },
+}
+
+/// An encoder that cannot be fitted or extended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// The labels of columns cannot be read.
+    #[error(transparent)]
+    Labels(#[from] LabelsError),
+
+    /// A key does not fit.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+
     /// A column is not an enumeration, which Arrow stores as a dictionary.
     #[error(
         "column {column:?} has type {found}, not a dictionary, so it has no enumeration: fit its \
@@ -111,22 +143,15 @@ pub enum Error {
         /// The value's code.
         code: usize,
     },
+}
 
-    /// A label has two codes.
-    #[error(
-        "encoder {encoder:?} has {label} twice, as code {first} and code {second}: each label has \
-         one code"
-    )]
-    DuplicateLabel {
-        /// The encoder's name.
-        encoder: String,
-        /// The label, or tuple of labels.
-        label: String,
-        /// The lower code.
-        first: usize,
-        /// The higher code.
-        second: usize,
-    },
+/// Rows that cannot be encoded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// The labels of columns cannot be read.
+    #[error(transparent)]
+    Labels(#[from] LabelsError),
 
     /// A row has a label that the encoder does not know.
     #[error(
@@ -146,31 +171,6 @@ pub enum Error {
         n_known: usize,
         /// The first known labels in parentheses, after a space, and what to do, after a colon.
         advice: String,
-    },
-
-    /// A code has no label.
-    #[error(
-        "encoder {encoder:?} has no label for code {code} at row {row_idx}: its codes are \
-         0..{n_classes}"
-    )]
-    CodeOutOfRange {
-        /// The encoder's name.
-        encoder: String,
-        /// The code.
-        code: i64,
-        /// The first row with the code.
-        row_idx: usize,
-        /// Number of codes.
-        n_classes: usize,
-    },
-
-    /// No encoder has this name.
-    #[error("no encoder is called {name:?}: there are {}", listed(existing))]
-    NoEncoder {
-        /// The requested name.
-        name: String,
-        /// The existing names.
-        existing: Vec<String>,
     },
 
     /// An encoder returned a null, or another number of codes than rows.
@@ -198,9 +198,75 @@ pub enum Error {
         what: &'static str,
         /// The reason.
         #[source]
-        source: arrow_schema::ArrowError,
+        source: ArrowError,
     },
 
+    /// An encoder from outside this crate failed.
+    #[error("encoder {encoder:?} failed")]
+    Custom {
+        /// The encoder's name.
+        encoder: String,
+        /// The reason.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Codes whose labels cannot be returned.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InverseError {
+    /// A code has no label.
+    #[error(
+        "encoder {encoder:?} has no label for code {code} at row {row_idx}: its codes are \
+         0..{n_classes}"
+    )]
+    CodeOutOfRange {
+        /// The encoder's name.
+        encoder: String,
+        /// The code.
+        code: i64,
+        /// The first row with the code.
+        row_idx: usize,
+        /// Number of codes.
+        n_classes: usize,
+    },
+
+    /// No encoder has the requested name.
+    #[error(transparent)]
+    NoEncoder(#[from] NoEncoder),
+
+    /// Arrow could not build an array.
+    #[error("cannot build {what} of encoder {encoder:?}")]
+    Arrow {
+        /// The encoder's name.
+        encoder: String,
+        /// The array: codes, labels or keys.
+        what: &'static str,
+        /// The reason.
+        #[source]
+        source: ArrowError,
+    },
+
+    /// The [`Stop`](crate::Stop) of the thread was set.
+    #[error(transparent)]
+    Stopped(#[from] shuffle::Stopped),
+
+    /// An encoder from outside this crate failed.
+    #[error("encoder {encoder:?} failed")]
+    Custom {
+        /// The encoder's name.
+        encoder: String,
+        /// The reason.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// An encoder that cannot be saved or restored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SavedError {
     /// A text is not the JSON of an encoder.
     #[error("cannot read an encoder from this JSON")]
     Json {
@@ -211,7 +277,7 @@ pub enum Error {
 
     /// The JSON is of something else.
     #[error("this JSON is {found}, not {expected}: restore it as the encoder that was saved")]
-    SavedAsOther {
+    Other {
         /// The expected kind of encoder.
         expected: &'static str,
         /// The JSON's own kind.
@@ -235,7 +301,7 @@ pub enum Error {
         "class {code} of saved encoder {encoder:?} is {label}, but its columns have {expected}: \
          the file was changed; fit again"
     )]
-    SavedClass {
+    Class {
         /// The encoder's name.
         encoder: String,
         /// Index of the class.
@@ -245,6 +311,10 @@ pub enum Error {
         /// The kinds of the columns.
         expected: String,
     },
+
+    /// A key does not fit.
+    #[error(transparent)]
+    Key(#[from] KeyError),
 
     /// A file could not be written or read.
     #[error("cannot {what} encoder file {}", path.display())]
@@ -257,23 +327,27 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-
-    /// The [`Stop`](crate::Stop) of the thread was set.
-    #[error(transparent)]
-    Stopped(#[from] shuffle::Stopped),
-
-    /// An encoder from outside this crate failed.
-    #[error("encoder {encoder:?} failed")]
-    Custom {
-        /// The encoder's name.
-        encoder: String,
-        /// The reason.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
 }
 
-impl Error {
+/// Two encoders have the same name.
+#[derive(Debug, thiserror::Error)]
+#[error("two encoders are called {name:?}: give each a name of its own, with with_name")]
+pub struct DuplicateName {
+    /// The name.
+    pub name: String,
+}
+
+/// No encoder has this name.
+#[derive(Debug, thiserror::Error)]
+#[error("no encoder is called {name:?}: there are {}", listed(existing))]
+pub struct NoEncoder {
+    /// The requested name.
+    pub name: String,
+    /// The existing names.
+    pub existing: Vec<String>,
+}
+
+impl EncodeError {
     /// The error of rows that begin at `first` of all rows, with the row counted from the first.
     pub(super) fn in_window(mut self, first: usize) -> Self {
         if let Self::UnseenLabel { row_idx, .. } = &mut self {

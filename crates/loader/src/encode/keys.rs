@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef, downcast_integer_array};
 use arrow_schema::DataType;
 use shuffle::stop;
 
-use super::error::Error;
+use super::error::LabelsError;
 use super::label::{Kind, Label};
 
 /// Largest number of possible pairs that are numbered in a table; more are numbered by hash.
@@ -27,10 +27,13 @@ pub(super) struct Keys<'a> {
 
 impl<'a> Keys<'a> {
     /// The keys of columns that all have `n_rows` rows.
-    pub(super) fn new(columns: &[(&str, &'a ArrayRef)], n_rows: usize) -> Result<Self, Error> {
+    pub(super) fn new(
+        columns: &[(&str, &'a ArrayRef)],
+        n_rows: usize,
+    ) -> Result<Self, LabelsError> {
         // Indices of distinct keys have 32 bits.
         if u32::try_from(n_rows).is_err() {
-            return Err(Error::TooManyRows { n_rows });
+            return Err(LabelsError::TooManyRows { n_rows });
         }
         let mut kinds = Vec::with_capacity(columns.len());
         let mut distinct = vec![Vec::new()];
@@ -58,7 +61,7 @@ fn pair(
     rows: &mut [u32],
     others: &[u32],
     (n_rows, n_others): (usize, usize),
-) -> Result<Vec<(u32, u32)>, Error> {
+) -> Result<Vec<(u32, u32)>, LabelsError> {
     const NONE: u32 = u32::MAX;
     let n_tabled = n_rows.checked_mul(n_others).filter(|n| *n <= MAX_TABLE_LEN);
     let mut table = vec![NONE; n_tabled.unwrap_or(0)];
@@ -76,7 +79,7 @@ fn pair(
         } else {
             hashed.number(found)
         };
-        Ok::<_, Error>(())
+        Ok::<_, LabelsError>(())
     })?;
     Ok(if n_tabled.is_some() { pairs } else { hashed.values })
 }
@@ -90,8 +93,8 @@ struct Column<'a> {
 }
 
 impl<'a> Column<'a> {
-    fn new(name: &str, array: &'a dyn Array) -> Result<Self, Error> {
-        let kind = Kind::of(array.data_type()).ok_or_else(|| Error::Type {
+    fn new(name: &str, array: &'a dyn Array) -> Result<Self, LabelsError> {
+        let kind = Kind::for_data_type(array.data_type()).ok_or_else(|| LabelsError::Type {
             column: name.to_owned(),
             found: array.data_type().clone(),
         })?;
@@ -151,7 +154,7 @@ fn each_label<'a>(
     name: &str,
     array: &'a dyn Array,
     mut each: impl FnMut(Label<&'a str>),
-) -> Result<(), Error> {
+) -> Result<(), LabelsError> {
     let text = |value: Option<&'a str>| value.map_or(Label::Null, Label::Text);
     let mut handle = |label| {
         each(label);
@@ -174,13 +177,13 @@ fn each_label<'a>(
                     None => Label::Null,
                     Some(Ok(value)) => Label::Integer(value),
                     // Only an unsigned 64-bit integer does not fit.
-                    Some(Err(_)) => return Err(Error::LargeInteger {
+                    Some(Err(_)) => return Err(LabelsError::LargeInteger {
                         column: name.to_owned(),
                         value: array.value(row_idx).to_string(),
                     }),
                 })
             }),
-            other => Err(Error::Type { column: name.to_owned(), found: other.clone() })
+            other => Err(LabelsError::Type { column: name.to_owned(), found: other.clone() })
         ),
     }
 }

@@ -90,13 +90,13 @@ pub(super) enum Kind {
 impl Kind {
     /// The kind of labels in a column of this type, or in a dictionary of such values; `None` if it
     /// has no labels.
-    pub(super) fn of(data_type: &DataType) -> Option<Self> {
+    pub(super) fn for_data_type(data_type: &DataType) -> Option<Self> {
         match data_type {
             DataType::Boolean => Some(Self::Boolean),
             integer if integer.is_integer() => Some(Self::Integer),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(Self::Text),
             DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(..)) => {
-                Self::of(values)
+                Self::for_data_type(values)
             }
             _ => None,
         }

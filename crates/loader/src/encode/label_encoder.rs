@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 
 use super::classes::Classes;
-use super::error::Error;
+use super::error::{EncodeError, FitError, InverseError, SavedError};
 use super::keys::Keys;
 use super::label::Label;
 use super::mapping::Mapping;
@@ -27,7 +27,7 @@ use super::{Encoder, Nulls, Rules, Unseen};
 /// let codes = encoder.encode_labels(&labels)?;
 /// assert_eq!(codes, Int64Array::from(vec![1, 0, 1]));
 /// assert_eq!(encoder.inverse(&codes)?.as_string::<i64>().value(0), "T cell");
-/// # Ok::<(), loader::encode::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelEncoder {
@@ -42,7 +42,7 @@ impl LabelEncoder {
     ///
     /// # Errors
     /// The array's type has no labels; an integer does not fit into a signed 64-bit integer.
-    pub fn fit(column: &str, labels: &ArrayRef, rules: Rules) -> Result<Self, Error> {
+    pub fn fit(column: &str, labels: &ArrayRef, rules: Rules) -> Result<Self, FitError> {
         let mapping = Mapping::fit(column.to_owned(), vec![column.to_owned()], &[labels], rules)?;
         Ok(Self { mapping })
     }
@@ -68,11 +68,15 @@ impl LabelEncoder {
     /// let labels: ArrayRef = Arc::new(labels);
     /// let encoder = LabelEncoder::from_enumeration("cell_type", &labels, Rules::default())?;
     /// assert_eq!(encoder.encode_labels(&labels)?, Int64Array::from(vec![0, 1, 0]));
-    /// # Ok::<(), loader::encode::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn from_enumeration(column: &str, labels: &ArrayRef, rules: Rules) -> Result<Self, Error> {
+    pub fn from_enumeration(
+        column: &str,
+        labels: &ArrayRef,
+        rules: Rules,
+    ) -> Result<Self, FitError> {
         let Some(dictionary) = labels.as_any_dictionary_opt() else {
-            return Err(Error::NoEnumeration {
+            return Err(FitError::NoEnumeration {
                 column: column.to_owned(),
                 found: labels.data_type().clone(),
             });
@@ -83,7 +87,7 @@ impl LabelEncoder {
         let mut keys: Vec<Vec<Label<String>>> =
             keys.map(|key| key.into_iter().map(Label::owned).collect()).collect();
         if let Some(code) = keys.iter().position(|key| key.contains(&Label::Null)) {
-            return Err(Error::NullInEnumeration { column: column.to_owned(), code });
+            return Err(FitError::NullInEnumeration { column: column.to_owned(), code });
         }
         if rules.nulls == Nulls::Class && labels.null_count() > 0 {
             keys.push(vec![Label::Null]);
@@ -111,7 +115,7 @@ impl LabelEncoder {
     ///
     /// # Errors
     /// The labels have another kind than the encoder was fitted on.
-    pub fn extend(&self, labels: &ArrayRef) -> Result<Self, Error> {
+    pub fn extend(&self, labels: &ArrayRef) -> Result<Self, FitError> {
         Ok(Self { mapping: self.mapping.extend(&[labels])? })
     }
 
@@ -120,7 +124,7 @@ impl LabelEncoder {
     /// # Errors
     /// A label is unknown, with [`Unseen::Error`]; the labels have another kind than the encoder
     /// was fitted on.
-    pub fn encode_labels(&self, labels: &ArrayRef) -> Result<Int64Array, Error> {
+    pub fn encode_labels(&self, labels: &ArrayRef) -> Result<Int64Array, EncodeError> {
         self.mapping.encode(&[labels])
     }
 
@@ -136,7 +140,7 @@ impl LabelEncoder {
     }
 
     /// The encoder as JSON, for [`from_json`](Self::from_json).
-    pub fn to_json(&self) -> Result<String, Error> {
+    pub fn to_json(&self) -> Result<String, SavedError> {
         saved::to_json(SavedAs::Label, &self.mapping)
     }
 
@@ -145,12 +149,12 @@ impl LabelEncoder {
     /// # Errors
     /// The text is not the JSON of a label encoder, or of a newer version; a label comes twice, or
     /// has another kind than the column.
-    pub fn from_json(text: &str) -> Result<Self, Error> {
+    pub fn from_json(text: &str) -> Result<Self, SavedError> {
         Ok(Self { mapping: saved::from_json(SavedAs::Label, text)? })
     }
 
     /// Writes the JSON to a file, replacing it atomically.
-    pub fn save(&self, path: &Path) -> Result<(), Error> {
+    pub fn save(&self, path: &Path) -> Result<(), SavedError> {
         saved::write(path, &self.to_json()?)
     }
 
@@ -158,7 +162,7 @@ impl LabelEncoder {
     ///
     /// # Errors
     /// Like [`from_json`](Self::from_json), or the file cannot be read.
-    pub fn restore(path: &Path) -> Result<Self, Error> {
+    pub fn restore(path: &Path) -> Result<Self, SavedError> {
         Self::from_json(&saved::read(path)?)
     }
 }
@@ -172,13 +176,13 @@ impl Encoder for LabelEncoder {
         &self.mapping.columns
     }
 
-    fn encode(&self, obs: &RecordBatch) -> Result<Int64Array, Error> {
+    fn encode(&self, obs: &RecordBatch) -> Result<Int64Array, EncodeError> {
         self.mapping.encode(&self.mapping.columns_of(obs)?)
     }
 
     /// The labels of the codes, with the type of [`classes`](Self::classes). The label of a null
     /// code, and of [`UNSEEN_CODE`](super::UNSEEN_CODE) with [`Unseen::Code`], is null.
-    fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, Error> {
+    fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, InverseError> {
         Ok(self.mapping.inverse(codes)?.remove(0))
     }
 

@@ -8,7 +8,7 @@ use arrow_select::take::take;
 use shuffle::stop;
 
 use super::classes::Classes;
-use super::error::{Error, unseen_advice};
+use super::error::{EncodeError, FitError, InverseError, LabelsError, unseen_advice};
 use super::keys::Keys;
 use super::label::{Kind, Label, format_key};
 use super::narrow;
@@ -33,13 +33,13 @@ impl Mapping {
         columns: Vec<String>,
         arrays: &[&ArrayRef],
         rules: Rules,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, FitError> {
         let classes = sorted_classes(&name, &columns, arrays, rules)?;
         Ok(Self { name, columns, rules, classes })
     }
 
     /// Adds new keys after the existing ones.
-    pub(super) fn extend(&self, arrays: &[&ArrayRef]) -> Result<Self, Error> {
+    pub(super) fn extend(&self, arrays: &[&ArrayRef]) -> Result<Self, FitError> {
         let found = sorted_classes(&self.name, &self.columns, arrays, self.rules)?;
         self.check_kinds(found.kinds(), arrays)?;
         let found: Vec<Vec<Label<&str>>> =
@@ -48,32 +48,43 @@ impl Mapping {
     }
 
     /// The code of each row.
-    pub(super) fn encode(&self, arrays: &[&ArrayRef]) -> Result<Int64Array, Error> {
+    pub(super) fn encode(&self, arrays: &[&ArrayRef]) -> Result<Int64Array, EncodeError> {
+        let (keys, codes) = self.codes(arrays)?;
+        let unseen = |key: &u32| codes[*key as usize] == UNSEEN_CODE;
+        if self.rules.unseen == Unseen::Error
+            && let Some(row_idx) =
+                stop::position(keys.rows.iter(), unseen).map_err(LabelsError::from)?
+        {
+            let key = &keys.distinct[keys.rows[row_idx] as usize];
+            return Err(self.unseen_label(key, row_idx));
+        }
+        let codes = stop::map(&keys.rows, |key| codes[*key as usize]).map_err(LabelsError::from)?;
+        Ok(codes.into())
+    }
+
+    /// The keys of the rows, and the code of each distinct one: [`UNSEEN_CODE`] if it has none.
+    pub(super) fn codes<'a>(
+        &self,
+        arrays: &[&'a ArrayRef],
+    ) -> Result<(Keys<'a>, Vec<i64>), LabelsError> {
         let keys = keys(&self.columns, arrays)?;
         self.check_kinds(&keys.kinds, arrays)?;
         let code = |key: &Vec<Label<&str>>| {
             self.classes.code_of(key).map_or(UNSEEN_CODE, |code| code as i64)
         };
-        let codes: Vec<i64> = keys.distinct.iter().map(code).collect();
-        if self.rules.unseen == Unseen::Error
-            && let Some(row_idx) =
-                stop::position(keys.rows.iter(), |key| codes[*key as usize] == UNSEEN_CODE)?
-        {
-            let key = &keys.distinct[keys.rows[row_idx] as usize];
-            return Err(self.unseen_label(key, row_idx));
-        }
-        Ok(stop::map(&keys.rows, |key| codes[*key as usize])?.into())
+        let codes = keys.distinct.iter().map(code).collect();
+        Ok((keys, codes))
     }
 
     /// The labels of codes, one array per column of the mapping.
-    pub(super) fn inverse(&self, codes: &Int64Array) -> Result<Vec<ArrayRef>, Error> {
+    pub(super) fn inverse(&self, codes: &Int64Array) -> Result<Vec<ArrayRef>, InverseError> {
         let class = |(row_idx, code): (usize, Option<i64>)| match code {
             None => Ok(None),
             Some(UNSEEN_CODE) if self.rules.unseen == Unseen::Code => Ok(None),
             Some(code) if usize::try_from(code).is_ok_and(|code| code < self.classes.len()) => {
                 Ok(Some(code as u64))
             }
-            Some(code) => Err(Error::CodeOutOfRange {
+            Some(code) => Err(InverseError::CodeOutOfRange {
                 encoder: self.name.clone(),
                 code,
                 row_idx,
@@ -83,27 +94,30 @@ impl Mapping {
         let mut classes = UInt64Builder::with_capacity(codes.len());
         stop::each(codes.iter().enumerate(), |row| {
             classes.append_option(class(row)?);
-            Ok::<_, Error>(())
+            Ok::<_, InverseError>(())
         })?;
         let classes = classes.finish();
         (0..self.columns.len())
             .map(|column_idx| {
                 take(&self.classes.labels(column_idx), &classes, None).map_err(|source| {
-                    Error::Arrow { encoder: self.name.clone(), what: "the labels", source }
+                    InverseError::Arrow { encoder: self.name.clone(), what: "the labels", source }
                 })
             })
             .collect()
     }
 
     /// The mapping's columns of obs.
-    pub(super) fn columns_of<'a>(&self, obs: &'a RecordBatch) -> Result<Vec<&'a ArrayRef>, Error> {
+    pub(super) fn columns_of<'a>(
+        &self,
+        obs: &'a RecordBatch,
+    ) -> Result<Vec<&'a ArrayRef>, LabelsError> {
         columns_of(&self.name, &self.columns, obs)
     }
 
-    fn check_kinds(&self, found: &[Kind], arrays: &[&ArrayRef]) -> Result<(), Error> {
+    fn check_kinds(&self, found: &[Kind], arrays: &[&ArrayRef]) -> Result<(), LabelsError> {
         let fitted = self.classes.kinds();
         match fitted.iter().zip(found).position(|(fitted, found)| fitted != found) {
-            Some(idx) => Err(Error::KindChanged {
+            Some(idx) => Err(LabelsError::KindChanged {
                 encoder: self.name.clone(),
                 column: self.columns[idx].clone(),
                 fitted: fitted[idx].name(),
@@ -113,7 +127,7 @@ impl Mapping {
         }
     }
 
-    fn unseen_label(&self, key: &[Label<&str>], row_idx: usize) -> Error {
+    fn unseen_label(&self, key: &[Label<&str>], row_idx: usize) -> EncodeError {
         let known: Vec<String> = self
             .classes
             .first_sorted(N_LISTED)
@@ -124,7 +138,7 @@ impl Mapping {
             (false, true) => format!(" ({}, ...)", known.join(", ")),
             (false, false) => format!(" ({})", known.join(", ")),
         };
-        Error::UnseenLabel {
+        EncodeError::UnseenLabel {
             encoder: self.name.clone(),
             label: format_key(key.iter().copied()),
             columns: self.columns.join(", "),
@@ -140,9 +154,9 @@ pub(super) fn columns_of<'a>(
     encoder: &str,
     columns: &[String],
     obs: &'a RecordBatch,
-) -> Result<Vec<&'a ArrayRef>, Error> {
+) -> Result<Vec<&'a ArrayRef>, LabelsError> {
     let column = |name: &String| {
-        obs.column_by_name(name).ok_or_else(|| Error::MissingColumn {
+        obs.column_by_name(name).ok_or_else(|| LabelsError::MissingColumn {
             encoder: encoder.to_owned(),
             column: name.clone(),
             existing: obs.schema().fields().iter().map(|field| field.name().clone()).collect(),
@@ -157,11 +171,11 @@ fn sorted_classes(
     columns: &[String],
     arrays: &[&ArrayRef],
     rules: Rules,
-) -> Result<Classes, Error> {
+) -> Result<Classes, FitError> {
     let n_rows = arrays.first().map_or(0, Array::len);
     // Codes of groups have 32 bits, and each group has a row.
     if u32::try_from(n_rows).is_err() {
-        return Err(Error::TooManyRows { n_rows });
+        return Err(LabelsError::TooManyRows { n_rows }.into());
     }
     let mut classes: Option<Classes> = None;
     for (first, n_rows) in narrow::bounds(n_rows) {
@@ -178,10 +192,10 @@ fn sorted_classes(
     }
     let found = classes.map_or_else(|| Classes::new(name, Vec::new(), Vec::new()), Ok)?;
     let sorted = found.first_sorted(found.len()).cloned().collect();
-    Classes::new(name, found.kinds().to_vec(), sorted)
+    Ok(Classes::new(name, found.kinds().to_vec(), sorted)?)
 }
 
-fn keys<'a>(columns: &[String], arrays: &[&'a ArrayRef]) -> Result<Keys<'a>, Error> {
+fn keys<'a>(columns: &[String], arrays: &[&'a ArrayRef]) -> Result<Keys<'a>, LabelsError> {
     let named: Vec<(&str, &ArrayRef)> =
         columns.iter().map(String::as_str).zip(arrays.iter().copied()).collect();
     Keys::new(&named, arrays.first().map_or(0, Array::len))

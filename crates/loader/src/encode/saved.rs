@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::classes::{Classes, Key};
-use super::error::Error;
+use super::error::{KeyError, SavedError};
 use super::label::{Kind, Label, format_key};
 use super::mapping::Mapping;
 use super::{Nulls, Rules, Unseen};
@@ -64,7 +64,7 @@ struct SavedColumn {
     labels: Kind,
 }
 
-pub(super) fn to_json(encoder: SavedAs, mapping: &Mapping) -> Result<String, Error> {
+pub(super) fn to_json(encoder: SavedAs, mapping: &Mapping) -> Result<String, SavedError> {
     let columns = mapping.columns.iter().zip(mapping.classes.kinds());
     let saved = Saved {
         format: FORMAT.to_owned(),
@@ -78,22 +78,22 @@ pub(super) fn to_json(encoder: SavedAs, mapping: &Mapping) -> Result<String, Err
         nulls: mapping.rules.nulls,
         classes: mapping.classes.keys().to_vec(),
     };
-    serde_json::to_string_pretty(&saved).map_err(|source| Error::Json { source })
+    serde_json::to_string_pretty(&saved).map_err(|source| SavedError::Json { source })
 }
 
-pub(super) fn from_json(expected: SavedAs, text: &str) -> Result<Mapping, Error> {
-    let json = |source| Error::Json { source };
+pub(super) fn from_json(expected: SavedAs, text: &str) -> Result<Mapping, SavedError> {
+    let json = |source| SavedError::Json { source };
     let header: Header = serde_json::from_str(text).map_err(json)?;
     if header.format != FORMAT {
         let found = format!("JSON of format {:?}", header.format);
-        return Err(Error::SavedAsOther { expected: expected.name(), found });
+        return Err(SavedError::Other { expected: expected.name(), found });
     }
     if header.version != VERSION {
-        return Err(Error::Version { found: header.version, supported: VERSION });
+        return Err(SavedError::Version { found: header.version, supported: VERSION });
     }
     let saved: Saved = serde_json::from_str(text).map_err(json)?;
     if saved.encoder != expected {
-        return Err(Error::SavedAsOther {
+        return Err(SavedError::Other {
             expected: expected.name(),
             found: saved.encoder.name().to_owned(),
         });
@@ -102,7 +102,7 @@ pub(super) fn from_json(expected: SavedAs, text: &str) -> Result<Mapping, Error>
         saved.columns.into_iter().map(|column| (column.name, column.labels)).unzip();
     check_columns(&saved.name, &columns)?;
     if expected == SavedAs::Label && columns.len() != 1 {
-        return Err(Error::KeyColumns { encoder: saved.name, columns });
+        return Err(KeyError::Columns { encoder: saved.name, columns }.into());
     }
     let rules = Rules { unseen: saved.unseen, nulls: saved.nulls };
     for (code, key) in saved.classes.iter().enumerate() {
@@ -113,10 +113,10 @@ pub(super) fn from_json(expected: SavedAs, text: &str) -> Result<Mapping, Error>
 }
 
 /// Fails unless the columns are distinct and there is at least one.
-pub(super) fn check_columns(encoder: &str, columns: &[String]) -> Result<(), Error> {
+pub(super) fn check_columns(encoder: &str, columns: &[String]) -> Result<(), KeyError> {
     let is_twice = (1..columns.len()).any(|idx| columns[..idx].contains(&columns[idx]));
     if columns.is_empty() || is_twice {
-        return Err(Error::KeyColumns { encoder: encoder.to_owned(), columns: columns.to_vec() });
+        return Err(KeyError::Columns { encoder: encoder.to_owned(), columns: columns.to_vec() });
     }
     Ok(())
 }
@@ -127,7 +127,7 @@ fn check_key(
     key: &Key,
     kinds: &[Kind],
     rules: Rules,
-) -> Result<(), Error> {
+) -> Result<(), SavedError> {
     let fits = |(label, kind): (&Label<String>, &Kind)| match label.kind() {
         Some(found) => found == *kind,
         None => rules.nulls == Nulls::Class,
@@ -137,7 +137,7 @@ fn check_key(
     }
     let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
     let nulls = if rules.nulls == Nulls::Class { "" } else { " and no nulls" };
-    Err(Error::SavedClass {
+    Err(SavedError::Class {
         encoder: encoder.to_owned(),
         code,
         label: format_key(key.iter().map(Label::borrowed)),
@@ -146,7 +146,7 @@ fn check_key(
 }
 
 /// Replaces the file atomically: writes a temporary file beside it, then renames that.
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
+pub(super) fn write(path: &Path, text: &str) -> Result<(), SavedError> {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".partial");
     let partial = PathBuf::from(partial);
@@ -154,7 +154,7 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
     written.map_err(|source| {
         // A leftover temporary file is harmless, and the first error matters more.
         drop(fs::remove_file(&partial));
-        Error::File { what: "write", path: path.to_owned(), source }
+        SavedError::File { what: "write", path: path.to_owned(), source }
     })
 }
 
@@ -165,8 +165,8 @@ fn write_durably(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-pub(super) fn read(path: &Path) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(|source| Error::File {
+pub(super) fn read(path: &Path) -> Result<String, SavedError> {
+    fs::read_to_string(path).map_err(|source| SavedError::File {
         what: "read",
         path: path.to_owned(),
         source,

@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema};
 
 use super::Encoder;
-use super::error::Error;
+use super::error::{DuplicateName, EncodeError, InverseError, NoEncoder};
 use super::mapping::columns_of;
 use super::narrow::{NarrowCodes, windows};
 
@@ -17,12 +17,12 @@ use super::narrow::{NarrowCodes, windows};
 /// use std::sync::Arc;
 ///
 /// use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
-/// use loader::encode::{Encoders, Error, LabelEncoder, Rules};
+/// use loader::encode::{DuplicateName, Encoders, LabelEncoder, Rules};
 ///
 /// let primary: ArrayRef = Arc::new(BooleanArray::from(vec![true, false]));
 /// let encoder = Arc::new(LabelEncoder::fit("is_primary_data", &primary, Rules::default())?);
 /// let twice = Encoders::new(vec![encoder.clone(), encoder.clone()]);
-/// assert!(matches!(twice, Err(Error::DuplicateName { .. })));
+/// assert!(matches!(twice, Err(DuplicateName { .. })));
 ///
 /// let encoders = Encoders::new(vec![encoder])?;
 /// let obs = RecordBatch::try_from_iter([("is_primary_data", primary)])?;
@@ -39,10 +39,10 @@ impl Encoders {
     ///
     /// # Errors
     /// Two encoders have the same name.
-    pub fn new(encoders: Vec<Arc<dyn Encoder>>) -> Result<Self, Error> {
+    pub fn new(encoders: Vec<Arc<dyn Encoder>>) -> Result<Self, DuplicateName> {
         let mut names = BTreeSet::new();
         match encoders.iter().find(|encoder| !names.insert(encoder.name())) {
-            Some(encoder) => Err(Error::DuplicateName { name: encoder.name().to_owned() }),
+            Some(encoder) => Err(DuplicateName { name: encoder.name().to_owned() }),
             None => Ok(Self { encoders: encoders.into() }),
         }
     }
@@ -56,8 +56,8 @@ impl Encoders {
     ///
     /// # Errors
     /// No encoder has it.
-    pub fn get(&self, name: &str) -> Result<&Arc<dyn Encoder>, Error> {
-        self.iter().find(|encoder| encoder.name() == name).ok_or_else(|| Error::NoEncoder {
+    pub fn get(&self, name: &str) -> Result<&Arc<dyn Encoder>, NoEncoder> {
+        self.iter().find(|encoder| encoder.name() == name).ok_or_else(|| NoEncoder {
             name: name.to_owned(),
             existing: self.iter().map(|encoder| encoder.name().to_owned()).collect(),
         })
@@ -76,13 +76,13 @@ impl Encoders {
     /// # Errors
     /// obs lacks a column that an encoder needs; an encoder fails, or does not return one code for
     /// each row.
-    pub fn encode(&self, obs: &RecordBatch) -> Result<RecordBatch, Error> {
+    pub fn encode(&self, obs: &RecordBatch) -> Result<RecordBatch, EncodeError> {
         self.encode_each(obs, |encoder| Ok(Arc::new(codes_of(encoder, obs)?)))
     }
 
     /// The codes like [`encode`](Self::encode), in the narrowest integers that have all codes of an
     /// encoder. Takes the memory of these, and what the encoders need for one window of rows.
-    pub(crate) fn encode_narrow(&self, obs: &RecordBatch) -> Result<RecordBatch, Error> {
+    pub(crate) fn encode_narrow(&self, obs: &RecordBatch) -> Result<RecordBatch, EncodeError> {
         self.encode_each(obs, |encoder| {
             let mut narrow = NarrowCodes::new(obs.num_rows());
             for (first, window) in windows(obs) {
@@ -97,8 +97,8 @@ impl Encoders {
     fn encode_each(
         &self,
         obs: &RecordBatch,
-        codes_of: impl Fn(&dyn Encoder) -> Result<ArrayRef, Error>,
-    ) -> Result<RecordBatch, Error> {
+        codes_of: impl Fn(&dyn Encoder) -> Result<ArrayRef, EncodeError>,
+    ) -> Result<RecordBatch, EncodeError> {
         // Checked first, so that no encoder works in vain.
         for encoder in self.iter() {
             columns_of(encoder.name(), encoder.columns(), obs)?;
@@ -114,7 +114,7 @@ impl Encoders {
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).map_err(
             |source| {
                 let names: Vec<&str> = self.iter().map(|encoder| encoder.name()).collect();
-                Error::Arrow { encoder: names.join(", "), what: "the codes", source }
+                EncodeError::Arrow { encoder: names.join(", "), what: "the codes", source }
             },
         )
     }
@@ -123,18 +123,18 @@ impl Encoders {
     ///
     /// # Errors
     /// No encoder has the name; a code has no label.
-    pub fn inverse(&self, name: &str, codes: &Int64Array) -> Result<ArrayRef, Error> {
+    pub fn inverse(&self, name: &str, codes: &Int64Array) -> Result<ArrayRef, InverseError> {
         self.get(name)?.inverse(codes)
     }
 }
 
 /// The codes of an encoder, after checking that there is one for each row.
-fn codes_of(encoder: &dyn Encoder, obs: &RecordBatch) -> Result<Int64Array, Error> {
+fn codes_of(encoder: &dyn Encoder, obs: &RecordBatch) -> Result<Int64Array, EncodeError> {
     let codes = encoder.encode(obs)?;
     if codes.len() == obs.num_rows() && codes.null_count() == 0 {
         return Ok(codes);
     }
-    Err(Error::CodeCount {
+    Err(EncodeError::CodeCount {
         encoder: encoder.name().to_owned(),
         found: codes.len(),
         n_nulls: codes.null_count(),

@@ -59,18 +59,4 @@ pub enum MatrixError {
         /// Number of experiments of the data set.
         n_experiments: usize,
     },
-
-    /// Data sets with different matrices beside X cannot be concatenated.
-    #[error(
-        "beside X, data set {idx} has {found}; the first has {first}: request the same layers and \
-         arrays of obsm of each, in the same order and with equally many columns"
-    )]
-    Concat {
-        /// Index of the data set that differs, from 0.
-        idx: usize,
-        /// Its matrices beside X.
-        found: String,
-        /// The matrices of the first data set.
-        first: String,
-    },
 }

@@ -12,7 +12,7 @@ mod selection;
 
 use std::path::{Path, PathBuf};
 
-use loader::{Dataset, Error, GeneJoin, ReaderChoice};
+use loader::{Dataset, DatasetError, GeneJoin, ReaderChoice};
 use soma_io::{Experiment, OpenOptions};
 
 use answer::Answer;
@@ -84,7 +84,7 @@ fn what_is_not_there_is_refused(experiment: &Experiment) {
     // The experiment twice, aligned by a column with repeated values.
     let twice = [(experiment, spec()), (experiment, spec())];
     let error = Dataset::from_experiments(&twice, "kind", GeneJoin::Union).unwrap_err();
-    assert!(matches!(error, Error::GeneTwice { .. }), "{error}");
+    assert!(matches!(error, DatasetError::GeneTwice { .. }), "{error}");
 }
 
 /// An error's message with all its causes.

@@ -6,14 +6,14 @@ use std::time::Duration;
 use pipeline::{Budget, LoaderState, PipelineSpec, World};
 use proptest::prelude::*;
 
-use crate::numbers::{Numbered, Numbers, NumbersError, batches, of, pipeline, spec};
+use crate::numbers::{Numbered, Numbers, NumbersError, batches, numbers_of, pipeline, spec};
 
 #[test]
 fn epochs_that_follow_are_those_that_are_started_alone() {
     for n_rows in [0, 1, 11, 96] {
         for (prefetch_batches, read_threads) in [(0, 1), (1, 1), (4, 3)] {
             let spec = PipelineSpec { prefetch_batches, read_threads, ..spec() };
-            let pipeline = pipeline(of(n_rows), spec);
+            let pipeline = pipeline(numbers_of(n_rows), spec);
             for (found, number) in pipeline.epochs(5..9).zip(5_u64..) {
                 let mut found = found.unwrap();
                 assert_eq!(found.state().epoch(), number);
@@ -28,7 +28,7 @@ fn epochs_that_follow_are_those_that_are_started_alone() {
 
 #[test]
 fn the_next_epoch_is_read_while_this_one_is_consumed() {
-    let pipeline = pipeline(of(96), PipelineSpec { prefetch_blocks: 2, ..spec() });
+    let pipeline = pipeline(numbers_of(96), PipelineSpec { prefetch_blocks: 2, ..spec() });
     let mut epochs = pipeline.epochs(..);
     let mut first = epochs.next().unwrap().unwrap();
     // There are eight blocks an epoch; while the last batch is being made, blocks of the next epoch
@@ -53,7 +53,7 @@ fn the_next_epoch_is_read_while_this_one_is_consumed() {
 #[test]
 fn nothing_is_read_behind_the_last_epoch() {
     let spec = PipelineSpec { prefetch_blocks: 9, prefetch_batches: 50, ..spec() };
-    let pipeline = pipeline(of(96), spec);
+    let pipeline = pipeline(numbers_of(96), spec);
     let all: Vec<usize> = pipeline.epochs(3..=4).map(|epoch| epoch.unwrap().count()).collect();
     assert_eq!(all, [20, 20]);
     assert_eq!(pipeline.source().n_started.load(Ordering::SeqCst), 16);
@@ -62,7 +62,7 @@ fn nothing_is_read_behind_the_last_epoch() {
 
 #[test]
 fn an_epoch_that_is_dropped_early_does_not_disturb_the_next() {
-    let pipeline = pipeline(of(96), PipelineSpec { prefetch_blocks: 2, ..spec() });
+    let pipeline = pipeline(numbers_of(96), PipelineSpec { prefetch_blocks: 2, ..spec() });
     let mut epochs = pipeline.epochs(..);
     for number in 0..4 {
         let mut epoch = epochs.next().unwrap().unwrap();
@@ -73,7 +73,7 @@ fn an_epoch_that_is_dropped_early_does_not_disturb_the_next() {
 
 #[test]
 fn an_error_ends_its_epoch_and_the_next_starts_anew() {
-    let broken = Numbers { broken: Some((1, 2)), ..of(96) };
+    let broken = Numbers { broken: Some((1, 2)), ..numbers_of(96) };
     let pipeline = pipeline(broken, PipelineSpec { read_threads: 2, ..spec() });
     let mut outcomes = Vec::new();
     for epoch in pipeline.epochs(0..3) {
@@ -90,7 +90,7 @@ fn an_error_ends_its_epoch_and_the_next_starts_anew() {
 
 #[test]
 fn an_epoch_whose_end_is_not_asked_for_is_followed_by_the_next() {
-    let pipeline = pipeline(of(96), spec());
+    let pipeline = pipeline(numbers_of(96), spec());
     let mut epochs = pipeline.epochs(0..6);
     let mut epoch = epochs.next().unwrap().unwrap();
     let mut seen = Vec::new();
@@ -111,7 +111,7 @@ fn an_epoch_whose_end_is_not_asked_for_is_followed_by_the_next() {
 
 #[test]
 fn epochs_are_numbered_to_the_last_that_there_is() {
-    let pipeline = pipeline(of(96), spec());
+    let pipeline = pipeline(numbers_of(96), spec());
     assert_eq!(batches(&pipeline, u64::MAX).len(), 20);
     let last: Vec<u64> = pipeline
         .epochs(u64::MAX - 2..)
@@ -126,7 +126,7 @@ fn epochs_are_numbered_to_the_last_that_there_is() {
 
 #[test]
 fn two_epochs_at_once_are_each_whole() {
-    let pipeline = pipeline(of(96), spec());
+    let pipeline = pipeline(numbers_of(96), spec());
     let mut epochs = pipeline.epochs(0..4);
     let mut first = epochs.next().unwrap().unwrap();
     first.by_ref().take(3).for_each(|batch| drop(batch.unwrap()));
@@ -142,7 +142,7 @@ fn two_epochs_at_once_are_each_whole() {
 fn an_epoch_that_is_kept_for_its_counts_keeps_nothing_else() {
     let memory = Budget::new(1 << 30);
     let spec = PipelineSpec { memory: memory.clone(), ..spec() };
-    let pipeline = pipeline(of(96), spec);
+    let pipeline = pipeline(numbers_of(96), spec);
     let mut epochs = pipeline.epochs(..);
     let mut first = epochs.next().unwrap().unwrap();
     assert_eq!(first.by_ref().count(), 20);
@@ -156,7 +156,7 @@ fn as_much_ahead_as_there_is_may_be_asked_for() {
         PipelineSpec { prefetch_batches: usize::MAX, ..spec() },
         PipelineSpec { prefetch_blocks: usize::MAX, read_threads: 8, ..spec() },
     ] {
-        let pipeline = pipeline(of(96), spec);
+        let pipeline = pipeline(numbers_of(96), spec);
         assert_eq!(batches(&pipeline, 0).len(), 20);
         let all: Vec<usize> = pipeline.epochs(0..2).map(|epoch| epoch.unwrap().count()).collect();
         assert_eq!(all, [20, 20]);
@@ -185,7 +185,7 @@ proptest! {
         };
         let of_ranks = |size: u64, from: Option<&LoaderState>| -> Vec<Vec<Vec<u64>>> {
             (0..size).map(|rank| {
-                let pipeline = pipeline(of(n_rows), of_world(rank, size));
+                let pipeline = pipeline(numbers_of(n_rows), of_world(rank, size));
                 let epochs = match from {
                     Some(state) => pipeline.resume_epochs(state, 2).unwrap(),
                     None => pipeline.epochs(0..2),
@@ -193,7 +193,7 @@ proptest! {
                 epochs.map(|epoch| epoch.unwrap().map(|batch| batch.unwrap().rows).collect::<Vec<_>>().concat()).collect()
             }).collect()
         };
-        let whole = pipeline(of(n_rows), of_world(0, before));
+        let whole = pipeline(numbers_of(n_rows), of_world(0, before));
         let mut epoch = whole.epoch(0).unwrap();
         let n_taken = epoch.by_ref().take(n_taken).count();
         let state = LoaderState::from_json(&epoch.state().to_json().unwrap()).unwrap();
@@ -223,7 +223,7 @@ fn an_epoch_with_a_ramp_goes_on_from_every_batch() {
         batch_rows: 5,
         ..spec()
     };
-    let ramped = pipeline(of(96), spec.clone());
+    let ramped = pipeline(numbers_of(96), spec.clone());
     let whole = batches(&ramped, 3);
     for n_taken in 0..=whole.len() {
         let mut epoch = ramped.epoch(3).unwrap();
@@ -239,6 +239,6 @@ fn an_epoch_with_a_ramp_goes_on_from_every_batch() {
     // 4, 8, 5 times 16, and the last 4 rows.
     assert_eq!((epoch.stats().n_blocks, epoch.stats().max_block_rows), (8, 16));
     // States of an epoch without one do not mention it, as those of earlier versions.
-    let even = pipeline(of(96), PipelineSpec { ramp_blocks: 0, ..spec });
+    let even = pipeline(numbers_of(96), PipelineSpec { ramp_blocks: 0, ..spec });
     assert!(!even.epoch(3).unwrap().state().to_json().unwrap().contains("ramp"));
 }

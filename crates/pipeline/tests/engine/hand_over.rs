@@ -5,7 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pipeline::{Epoch, PipelineSpec};
 
-use crate::numbers::{Call, Numbered, Numbers, NumbersError, Unmade, batches, of, pipeline, spec};
+use crate::numbers::{
+    Call, Numbered, Numbers, NumbersError, Unmade, batches, numbers_of, pipeline, spec,
+};
 
 const N_BATCHES: usize = 20;
 
@@ -26,7 +28,7 @@ fn check(mut failed: Epoch<Numbers>, mut found: Vec<Numbered>, spec: PipelineSpe
     let state = failed.state();
     assert_eq!(state.batches_delivered(), found.len() as u64);
     drop(failed);
-    let whole = pipeline(of(96), spec);
+    let whole = pipeline(numbers_of(96), spec);
     found.extend(whole.resume(&state).unwrap().map(Result::unwrap));
     assert_eq!(found, batches(&whole, 3));
 }
@@ -44,7 +46,7 @@ fn a_batch_that_cannot_be_made_comes_again() {
             for call in [Call::Begin, Call::Add, Call::Finish] {
                 for panics in [false, true] {
                     let unmade = Some(Unmade { n_before, call, panics });
-                    let broken = pipeline(Numbers { unmade, ..of(96) }, spec.clone());
+                    let broken = pipeline(Numbers { unmade, ..numbers_of(96) }, spec.clone());
                     let mut epoch = broken.epoch(3).unwrap();
                     let found = until_failure(|| epoch.next());
                     assert_eq!(found.len(), n_before, "{call:?}");
@@ -60,7 +62,7 @@ fn a_batch_of_which_the_consumer_makes_nothing_comes_again() {
     for spec in threads() {
         for n_before in 0..N_BATCHES {
             for panics in [false, true] {
-                let whole = pipeline(of(96), spec.clone());
+                let whole = pipeline(numbers_of(96), spec.clone());
                 let mut epoch = whole.epoch(3).unwrap();
                 let mut n_made = 0;
                 let found = until_failure(|| {
@@ -82,14 +84,14 @@ fn a_batch_of_which_the_consumer_makes_nothing_comes_again() {
 
 #[test]
 fn what_is_made_of_each_batch_is_delivered() {
-    let whole = pipeline(of(96), spec());
+    let whole = pipeline(numbers_of(96), spec());
     let mut epoch = whole.epoch(3).unwrap();
     let made = |batch: Result<Numbered, NumbersError>| batch.map(|batch| batch.rows.len());
     let n_rows: Vec<_> = std::iter::from_fn(|| epoch.next_made(made)).map(Result::unwrap).collect();
     assert_eq!((n_rows.len(), n_rows.iter().sum::<usize>()), (N_BATCHES, 96));
     assert_eq!(epoch.state().batches_delivered(), N_BATCHES as u64);
     // The error of a read reaches it, too.
-    let broken = pipeline(Numbers { broken: Some((3, 0)), ..of(96) }, spec());
+    let broken = pipeline(Numbers { broken: Some((3, 0)), ..numbers_of(96) }, spec());
     let mut epoch = broken.epoch(3).unwrap();
     assert!(matches!(epoch.next_made(made), Some(Err(NumbersError::Broken { .. }))));
     assert!(epoch.next_made(made).is_none());
@@ -97,7 +99,7 @@ fn what_is_made_of_each_batch_is_delivered() {
 
 #[test]
 fn the_next_epoch_follows_one_whose_last_batch_failed() {
-    let whole = pipeline(of(96), spec());
+    let whole = pipeline(numbers_of(96), spec());
     let mut epochs = whole.epochs(3..5);
     let mut epoch = epochs.next().unwrap().unwrap();
     assert_eq!(epoch.by_ref().take(N_BATCHES - 1).count(), N_BATCHES - 1);
@@ -110,7 +112,7 @@ fn the_next_epoch_follows_one_whose_last_batch_failed() {
 
 #[test]
 fn a_place_before_a_batch_is_never_behind_it() {
-    let whole = pipeline(of(96), spec());
+    let whole = pipeline(numbers_of(96), spec());
     let mut epoch = whole.epoch(3).unwrap();
     assert_eq!(epoch.by_ref().take(5).count(), 5);
     let state = epoch.state();

@@ -6,5 +6,6 @@ mod hand_over;
 mod memory;
 mod numbers;
 mod samplers;
+mod selected;
 mod sizes;
 mod threads;

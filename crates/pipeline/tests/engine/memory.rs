@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use pipeline::{Budget, Error, Pipeline, PipelineSpec};
 use std::sync::Arc;
 
-use crate::numbers::{NumbersError, ROW_BYTES, batches, of, pipeline, spec};
+use crate::numbers::{NumbersError, ROW_BYTES, batches, numbers_of, pipeline, spec};
 
 /// Bytes that every pipeline needs beside blocks and batches.
 const FIXED: u64 = 64 << 20;
@@ -13,7 +13,7 @@ const FIXED: u64 = 64 << 20;
 /// The least memory that the settings need, read from the error.
 fn least(spec: &PipelineSpec) -> u64 {
     let spec = PipelineSpec { memory: Budget::new(0), ..spec.clone() };
-    match Pipeline::new(Arc::new(of(96)), spec, |batch| batch.rows.len()) {
+    match Pipeline::new(Arc::new(numbers_of(96)), spec, |batch| batch.rows.len()) {
         Err(NumbersError::Engine(Error::Memory { limit: 0, least, .. })) => least,
         other => panic!("{other:?}"),
     }
@@ -24,9 +24,9 @@ fn the_least_is_what_is_needed_and_suffices() {
     // A block of 12 rows, two batches of 5, and 4 bytes for the place of each row.
     let least = least(&spec());
     assert_eq!(least, FIXED + (12 + 2 * 5) * ROW_BYTES + 12 * 4);
-    let expected = batches(&pipeline(of(96), spec()), 0);
+    let expected = batches(&pipeline(numbers_of(96), spec()), 0);
     let memory = Budget::new(least);
-    let short = pipeline(of(96), PipelineSpec { memory: memory.clone(), ..spec() });
+    let short = pipeline(numbers_of(96), PipelineSpec { memory: memory.clone(), ..spec() });
     let mut epoch = short.epoch(0).unwrap();
     assert_eq!((epoch.spec().prefetch_blocks, epoch.spec().prefetch_batches), (0, 0));
     let mut found = Vec::new();
@@ -41,7 +41,8 @@ fn the_least_is_what_is_needed_and_suffices() {
 fn what_is_leased_comes_back_whatever_happens() {
     let memory = Budget::new(1 << 30);
     let spec = PipelineSpec { memory: memory.clone(), read_threads: 2, ..spec() };
-    let pipeline = pipeline(crate::numbers::Numbers { broken: Some((2, 1)), ..of(96) }, spec);
+    let pipeline =
+        pipeline(crate::numbers::Numbers { broken: Some((2, 1)), ..numbers_of(96) }, spec);
     assert_eq!((memory.leased(), pipeline.source().kept.load(Ordering::SeqCst)), (0, 1 << 30));
     for (epoch, n_taken) in [(0, 99), (1, 3), (2, 99)] {
         let mut running = pipeline.epoch(epoch).unwrap();
@@ -60,7 +61,7 @@ fn what_is_leased_comes_back_whatever_happens() {
 #[test]
 fn without_a_limit_blocks_are_counted() {
     let memory = Budget::unlimited();
-    let pipeline = pipeline(of(96), PipelineSpec { memory: memory.clone(), ..spec() });
+    let pipeline = pipeline(numbers_of(96), PipelineSpec { memory: memory.clone(), ..spec() });
     let mut epoch = pipeline.epoch(0).unwrap();
     epoch.next().unwrap().unwrap();
     assert!(12 * ROW_BYTES <= memory.leased(), "{memory:?}");
@@ -72,7 +73,7 @@ fn without_a_limit_blocks_are_counted() {
 fn blocks_are_leased_until_their_batches_are_taken() {
     let memory = Budget::new(1 << 30);
     let spec = PipelineSpec { memory: memory.clone(), prefetch_blocks: 3, ..spec() };
-    let pipeline = pipeline(of(24), spec);
+    let pipeline = pipeline(numbers_of(24), spec);
     let mut epoch = pipeline.epoch(0).unwrap();
     epoch.next().unwrap().unwrap();
     // Both blocks are read by now, and the thread that read them is idle.
@@ -88,8 +89,8 @@ fn blocks_are_leased_until_their_batches_are_taken() {
 #[test]
 fn the_settings_as_run_name_the_threads_that_ran() {
     let spec = PipelineSpec { read_threads: 8, prefetch_blocks: 1, ..spec() };
-    assert_eq!(pipeline(of(960), spec.clone()).epoch(0).unwrap().spec().read_threads, 2);
+    assert_eq!(pipeline(numbers_of(960), spec.clone()).epoch(0).unwrap().spec().read_threads, 2);
     let least = least(&spec);
     let short = PipelineSpec { memory: Budget::new(least), ..spec };
-    assert_eq!(pipeline(of(960), short).epoch(0).unwrap().spec().read_threads, 1);
+    assert_eq!(pipeline(numbers_of(960), short).epoch(0).unwrap().spec().read_threads, 1);
 }

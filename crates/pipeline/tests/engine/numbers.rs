@@ -139,9 +139,9 @@ pub(crate) struct Collected {
 }
 
 impl Collected {
-    fn check(&self, of: Call) -> Result<(), NumbersError> {
+    fn check(&self, made: Call) -> Result<(), NumbersError> {
         match self.unmade {
-            Some(Unmade { n_before, call, panics }) if n_before == self.n_made && call == of => {
+            Some(Unmade { n_before, call, panics }) if n_before == self.n_made && call == made => {
                 assert!(!panics, "scripted panic");
                 Err(NumbersError::Unmade)
             }
@@ -191,7 +191,7 @@ pub(crate) fn pipeline(source: Numbers, spec: PipelineSpec) -> Pipeline<Numbers>
     Pipeline::new(Arc::new(source), spec, |batch| batch.rows.len()).unwrap()
 }
 
-pub(crate) fn of(n_rows: u64) -> Numbers {
+pub(crate) fn numbers_of(n_rows: u64) -> Numbers {
     Numbers { n_rows, ..Numbers::default() }
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use shuffle::sample::{ClassDraw, ClassSets, Hierarchical, Replacement, Sampling};
 use shuffle::{Order, Remainder};
 
-use crate::numbers::{Numbers, NumbersError, batches, of, pipeline};
+use crate::numbers::{Numbers, NumbersError, batches, numbers_of, pipeline};
 
 const N_ROWS: u64 = 30;
 /// Rows of a global batch, which 1 to 4 ranks divide.
@@ -80,7 +80,7 @@ impl Settings {
             prefetch_batches: self.prefetch_batches,
             ..PipelineSpec::default()
         };
-        pipeline(of(N_ROWS), spec)
+        pipeline(numbers_of(N_ROWS), spec)
     }
 
     /// The global batches of an epoch, put together from all ranks, from a state or the beginning.
@@ -164,7 +164,7 @@ fn each_rank_has_every_domain() {
             batch_rows: 4,
             ..listed()
         };
-        let found = batches(&pipeline(of(N_ROWS), spec), 0);
+        let found = batches(&pipeline(numbers_of(N_ROWS), spec), 0);
         assert_eq!(found.len(), 7);
         for batch in found {
             let has = |domain| batch.rows.iter().any(|row| row % 3 == domain);
@@ -187,29 +187,31 @@ fn listed() -> PipelineSpec {
 
 #[test]
 fn a_state_of_another_sampler_is_refused() {
-    let saved = pipeline(of(N_ROWS), listed()).epoch(0).unwrap().state();
-    pipeline(of(N_ROWS), listed()).resume(&saved).unwrap();
+    let saved = pipeline(numbers_of(N_ROWS), listed()).epoch(0).unwrap().state();
+    pipeline(numbers_of(N_ROWS), listed()).resume(&saved).unwrap();
     for sampling in [
         hierarchical(12, None),
         hierarchical(6, Some(ClassDraw::Uniform)),
         hierarchical(6, Some(ClassDraw::LeastDrawn)),
         Sampling::listed(N_ROWS, vec![0; N_SAMPLES as usize]).unwrap(),
     ] {
-        let other = pipeline(of(N_ROWS), PipelineSpec { sampling: Some(sampling), ..listed() });
+        let other =
+            pipeline(numbers_of(N_ROWS), PipelineSpec { sampling: Some(sampling), ..listed() });
         let error = other.resume(&saved).unwrap_err();
         let NumbersError::Engine(Error::State { field: "sampling", .. }) = error else {
             panic!("{error}")
         };
     }
     let shuffled = PipelineSpec { order: Order::Shuffled, sampling: None, ..listed() };
-    let error = pipeline(of(N_ROWS), shuffled).resume(&saved).unwrap_err().to_string();
+    let error = pipeline(numbers_of(N_ROWS), shuffled).resume(&saved).unwrap_err().to_string();
     assert!(error.contains("order listed, and this loader has shuffled"), "{error}");
 }
 
 #[test]
 fn samplers_that_do_not_fit_are_refused() {
     let refused = |spec: PipelineSpec| {
-        let error = Pipeline::new(of(N_ROWS).into(), spec, |batch| batch.rows.len()).unwrap_err();
+        let error =
+            Pipeline::new(numbers_of(N_ROWS).into(), spec, |batch| batch.rows.len()).unwrap_err();
         std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
     };
     for (spec, expect) in [

@@ -9,7 +9,7 @@ use pipeline::{Error, PipelineSpec};
 use proptest::prelude::*;
 use shuffle::{Order, Remainder};
 
-use crate::numbers::{Numbers, NumbersError, batches, of, pipeline, spec};
+use crate::numbers::{Numbers, NumbersError, batches, numbers_of, pipeline, spec};
 
 /// Fails if `work` hangs.
 fn within_a_minute(work: impl FnOnce() + Send + 'static) {
@@ -56,7 +56,7 @@ proptest! {
         let mut expected: Vec<u64> = plan.flat_map(|block| block.delivered_rows()).collect();
         expected.truncate(n_planned);
 
-        let pipeline = pipeline(of(n_rows), spec);
+        let pipeline = pipeline(numbers_of(n_rows), spec);
         let found = batches(&pipeline, 3);
         prop_assert_eq!(found.len() as u64, n_batches);
         prop_assert_eq!(pipeline.n_batches(), n_batches);
@@ -74,8 +74,8 @@ proptest! {
 
 #[test]
 fn blocks_are_read_at_once_and_delivered_in_order() {
-    let slow = || Numbers { delay: Duration::from_millis(30), ..of(96) };
-    let expected = batches(&pipeline(of(96), spec()), 0);
+    let slow = || Numbers { delay: Duration::from_millis(30), ..numbers_of(96) };
+    let expected = batches(&pipeline(numbers_of(96), spec()), 0);
     for read_threads in [1, 2, 4, 9] {
         let spec = PipelineSpec { read_threads, prefetch_blocks: 3, ..spec() };
         let pipeline = pipeline(slow(), spec);
@@ -90,9 +90,9 @@ fn blocks_are_read_at_once_and_delivered_in_order() {
 #[test]
 fn a_wait_that_ends_early_loses_nothing() {
     within_a_minute(|| {
-        let expected = batches(&pipeline(of(96), spec()), 0);
+        let expected = batches(&pipeline(numbers_of(96), spec()), 0);
         for (read_threads, prefetch_batches) in [(1, 0), (3, 0), (1, 1), (3, 4)] {
-            let source = of(96);
+            let source = numbers_of(96);
             let gate = Arc::clone(&source.gate);
             let spec = PipelineSpec { read_threads, prefetch_batches, ..spec() };
             let pipeline = pipeline(source, spec);
@@ -124,7 +124,7 @@ fn an_error_comes_once_after_the_batches_before_it() {
     within_a_minute(|| {
         for read_threads in [0, 1, 2, 5] {
             for prefetch_batches in [0, 1, 3] {
-                let broken = Numbers { broken: Some((1, 3)), ..of(96) };
+                let broken = Numbers { broken: Some((1, 3)), ..numbers_of(96) };
                 let spec =
                     PipelineSpec { read_threads, prefetch_batches, prefetch_blocks: 4, ..spec() };
                 let pipeline = pipeline(broken, spec);
@@ -150,7 +150,7 @@ fn an_error_comes_once_after_the_batches_before_it() {
 fn a_panic_is_an_error() {
     within_a_minute(|| {
         for read_threads in [1, 3] {
-            let panics = Numbers { panics: Some((0, 2)), ..of(96) };
+            let panics = Numbers { panics: Some((0, 2)), ..numbers_of(96) };
             let spec = PipelineSpec { read_threads, prefetch_blocks: 3, ..spec() };
             let pipeline = pipeline(panics, spec);
             let mut epoch = pipeline.epoch(0).unwrap();
@@ -169,7 +169,7 @@ fn an_epoch_can_be_dropped_anywhere() {
     within_a_minute(|| {
         for n_taken in 0..21 {
             for read_threads in [0, 1, 3] {
-                let source = Numbers { delay: Duration::from_millis(1), ..of(96) };
+                let source = Numbers { delay: Duration::from_millis(1), ..numbers_of(96) };
                 let spec = PipelineSpec { read_threads, prefetch_blocks: 3, ..spec() };
                 let pipeline = pipeline(source, spec);
                 let mut epoch = pipeline.epoch(0).unwrap();
@@ -187,7 +187,7 @@ fn an_epoch_can_be_dropped_anywhere() {
 fn each_block_names_the_rows_of_the_next() {
     for (read_threads, in_order) in [(0, false), (1, false), (1, true)] {
         let order = if in_order { Order::InOrder } else { Order::Shuffled };
-        let pipeline = pipeline(of(100), PipelineSpec { read_threads, order, ..spec() });
+        let pipeline = pipeline(numbers_of(100), PipelineSpec { read_threads, order, ..spec() });
         assert!(!batches(&pipeline, 2).is_empty());
         let blocks = pipeline.source().blocks.lock().unwrap();
         assert!(2 < blocks.len());
@@ -198,7 +198,7 @@ fn each_block_names_the_rows_of_the_next() {
     }
     // With several threads, another one may be reading the next block already.
     let pipeline =
-        pipeline(of(100), PipelineSpec { read_threads: 3, prefetch_blocks: 3, ..spec() });
+        pipeline(numbers_of(100), PipelineSpec { read_threads: 3, prefetch_blocks: 3, ..spec() });
     assert!(!batches(&pipeline, 2).is_empty());
     let blocks = pipeline.source().blocks.lock().unwrap();
     assert!(blocks.iter().all(|block| block[1].is_empty()));

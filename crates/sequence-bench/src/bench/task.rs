@@ -97,7 +97,7 @@ impl SequenceTask {
 
 /// The secrets in a path and the environment.
 fn secrets(folder: &Path) -> Secrets {
-    Secrets::of(&folder.to_string_lossy(), &BTreeMap::new(), storage::environment_secrets())
+    Secrets::in_task(&folder.to_string_lossy(), &BTreeMap::new(), storage::environment_secrets())
 }
 
 /// The record of an epoch. The command adds run, host and data to it.

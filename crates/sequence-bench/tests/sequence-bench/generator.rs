@@ -56,20 +56,20 @@ fn a_file_has_the_lines_of_the_rule() {
 #[test]
 fn the_seed_decides_and_threads_do_not() {
     let folder = tempfile::tempdir().unwrap();
-    let of = |name: &str, spec: &GenerateSpec| write(&folder.path().join(name), spec);
+    let written = |name: &str, spec: &GenerateSpec| write(&folder.path().join(name), spec);
     for compression in [Compression::None, Compression::Gzip, Compression::Bgzip] {
         let spec = GenerateSpec { compression, n_threads: 1, ..GenerateSpec::new(LINES) };
         let name = format!("{compression:?}");
-        let one = of(&name, &spec);
-        let many = of(&format!("{name}-3"), &GenerateSpec { n_threads: 3, ..spec.clone() });
+        let one = written(&name, &spec);
+        let many = written(&format!("{name}-3"), &GenerateSpec { n_threads: 3, ..spec.clone() });
         assert!(one == many, "{compression:?}");
-        let other = of(&format!("{name}-seed"), &GenerateSpec { seed: 1, ..spec });
+        let other = written(&format!("{name}-seed"), &GenerateSpec { seed: 1, ..spec });
         assert!(one != other, "{compression:?}");
     }
     // Other sizes have the same sequences, as far as their lines are full.
     let [small, large] = [20_000, 40_000].map(|n_bytes| {
         let kind = Kind::Dragon(DragonLines::bytes(n_bytes));
-        of(&n_bytes.to_string(), &GenerateSpec::new(kind))
+        written(&n_bytes.to_string(), &GenerateSpec::new(kind))
     });
     assert_eq!(small[..1024], large[..1024]);
 }

@@ -134,7 +134,7 @@ fn unknown_letters_and_words_are_named() {
 #[test]
 fn a_tokenizer_needs_the_vocabulary_of_its_settings() {
     let plain = KmerSpec::all_frames(3, 0);
-    let of = |spec: &KmerSpec| {
+    let vocabulary = |spec: &KmerSpec| {
         let words = [(&b"ACG"[..], 2)];
         Arc::new(Vocabulary::from_words(&Alphabet::DNA, spec, WhenUnknown::Fail, words).unwrap())
     };
@@ -143,7 +143,7 @@ fn a_tokenizer_needs_the_vocabulary_of_its_settings() {
         (KmerSpec::all_frames(3, 1), WhenUnknown::Fail, "padding"),
         (plain, WhenUnknown::Word, "unknown word"),
     ] {
-        let error = Tokenizer::new(spec, of(&plain), when).unwrap_err().to_string();
+        let error = Tokenizer::new(spec, vocabulary(&plain), when).unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
     }
     for word in [&b"AC"[..], b"ACGT", b"ACN"] {

@@ -198,7 +198,7 @@ impl<'a> Draws<'a> {
 
     /// Mean of `x log2 x` for one class.
     fn class(&mut self, class: &ClassInChunks) -> f64 {
-        let TwoValues { low, high, share_high } = TwoValues::of(class, self.n_chunks as f64);
+        let TwoValues { low, high, share_high } = TwoValues::for_class(class, self.n_chunks as f64);
         let (n_chunks, chunks) = (self.n_chunks, self.chunks);
         let most = self.block_rows as f64;
         between(share_high * n_chunks as f64, |marked| {
@@ -230,7 +230,7 @@ struct TwoValues {
 impl TwoValues {
     /// Has the mean, variance and third moment of a class's rows in chunks: the nodes and weights
     /// of the two-point Gauss quadrature.
-    fn of(class: &ClassInChunks, n_chunks: f64) -> Self {
+    fn for_class(class: &ClassInChunks, n_chunks: f64) -> Self {
         let [first, second, third] = class.sums.map(|sum| sum / n_chunks);
         let variance = second - first * first;
         // Equal numbers in all chunks leave a variance of rounding errors only.

@@ -55,8 +55,8 @@ mod tests {
             population in 1_u64..5000,
             parts in (0.0_f64..=1.0, 0.0_f64..=1.0),
         ) {
-            let of = |part: f64| (part * population as f64) as u64;
-            let (marked, draws) = (of(parts.0), of(parts.1));
+            let count = |part: f64| (part * population as f64) as u64;
+            let (marked, draws) = (count(parts.0), count(parts.1));
             let expected = draws as f64 * marked as f64 / population as f64;
             let found = mean(population, marked, draws, |x| x as f64);
             prop_assert!((found - expected).abs() < 1e-9 * (1.0 + expected), "{} {}", found, expected);

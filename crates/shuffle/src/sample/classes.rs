@@ -2,7 +2,7 @@
 
 use super::{Error, reserved};
 use crate::labels::LabelNumbers;
-use crate::random::{SampleDecision, below, sample_generator};
+use crate::random::{SampleDecision, SampleSeed, below};
 use crate::stop::{self, Stopped, pieces};
 
 /// The class of each row, and the number of rows to draw per class.
@@ -19,7 +19,7 @@ pub(super) struct Classes {
 impl Classes {
     /// Numbers the classes of `labels` and draws all rows of each.
     pub(super) fn count(labels: &[u32]) -> Result<Self, Stopped> {
-        let numbers = LabelNumbers::of(labels)?;
+        let numbers = LabelNumbers::assign(labels)?;
         let mut n_rows = vec![0; numbers.n_labels()];
         let mut class_of = Vec::with_capacity(labels.len());
         // Neighbouring rows often have the same label, so look up each run once.
@@ -71,8 +71,8 @@ impl Classes {
     ///
     /// A row is drawn with probability (rows its class still needs) / (rows its class still has),
     /// which makes all selections equally likely.
-    pub(super) fn draw(&self, (seed, epoch): (u64, u64)) -> Result<Vec<u32>, Error> {
-        let mut generator = sample_generator(seed, epoch, SampleDecision::OfClass);
+    pub(super) fn draw(&self, seed: SampleSeed) -> Result<Vec<u32>, Error> {
+        let mut generator = seed.generator(SampleDecision::OfClass);
         let (mut n_rows, mut n_wanted) = (self.n_rows.clone(), self.n_samples.clone());
         let mut rows = reserved(self.n_samples() as usize)?;
         let mut row = 0;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand_chacha::ChaCha8Rng;
 
 use super::{Draw, Error, Sampling, check_size, reserved};
-use crate::random::{SampleDecision, below, permute, sample_generator};
+use crate::random::{SampleDecision, SampleSeed, below, permute};
 use crate::stop::{Stopped, begin_rows, pieces, ranges, sort};
 
 /// Composes batches whose rows are all of one group, for instance of a perturbation, a donor or a
@@ -168,8 +168,8 @@ impl Batches {
             }
             contexts.push(place as u32);
         }
-        let rows = Table::of(&of_group, |(_, _, row)| (group_of[*row as usize], *row))?;
-        let controls = Table::of(&of_context, |of| *of)?;
+        let rows = Table::from_items(&of_group, |(_, _, row)| (group_of[*row as usize], *row))?;
+        let controls = Table::from_items(&of_context, |of| *of)?;
         Ok(Self {
             batch_rows,
             n_controls,
@@ -201,8 +201,8 @@ impl Batches {
     }
 
     /// The rows of all batches of an epoch.
-    pub(super) fn draw(&self, (seed, epoch): (u64, u64)) -> Result<Vec<u32>, Error> {
-        let mut generator = sample_generator(seed, epoch, SampleDecision::GroupBatches);
+    pub(super) fn draw(&self, seed: SampleSeed) -> Result<Vec<u32>, Error> {
+        let mut generator = seed.generator(SampleDecision::GroupBatches);
         let (dealt, rest) = self.deal(&mut generator)?;
         let n_own = self.n_own();
         let rest = match self.rest {
@@ -307,7 +307,10 @@ impl Batches {
 impl Table {
     /// Lists of rows by key. Keys count from 0 if they are numbers of groups; otherwise a key's
     /// number is its place among the sorted ones.
-    fn of<Item>(items: &[Item], keyed: impl Fn(&Item) -> (u32, u32)) -> Result<Self, Stopped> {
+    fn from_items<Item>(
+        items: &[Item],
+        keyed: impl Fn(&Item) -> (u32, u32),
+    ) -> Result<Self, Stopped> {
         let (mut rows, mut starts, mut latest) = (Vec::new(), Vec::new(), None);
         for piece in pieces(items) {
             for (key, row) in piece?.iter().map(&keyed) {

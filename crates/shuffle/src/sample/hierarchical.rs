@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{ClassSets, Draw, Error, Sampling, check_size, reserved};
 use crate::labels::LabelNumbers;
-use crate::random::{SampleDecision, below, permute, sample_generator};
+use crate::random::{SampleDecision, SampleSeed, below, permute};
 use crate::stop::{STOP_ROWS, Stopped, begin_rows, ranges, sort};
 
 /// Composes batches that have every domain, the remainder by chance, and few rows per subject.
@@ -183,8 +183,8 @@ impl Hierarchy {
     }
 
     /// The rows of all batches of an epoch.
-    pub(super) fn draw(&self, (seed, epoch): (u64, u64)) -> Result<Vec<u32>, Error> {
-        let mut generator = sample_generator(seed, epoch, SampleDecision::Batches);
+    pub(super) fn draw(&self, seed: SampleSeed) -> Result<Vec<u32>, Error> {
+        let mut generator = seed.generator(SampleDecision::Batches);
         let mut rows: Vec<u32> = reserved((self.batch_rows * self.n_batches) as usize)?;
         let mut n_drawn = match &self.classes {
             Classes::LeastDrawn(sets) => vec![0_u32; sets.n_classes()],
@@ -298,7 +298,7 @@ fn missing(entries: &[Entry], n_places: u64) -> Option<u64> {
 
 /// Replaces codes by numbers in the order of the codes. Returns the code of each number.
 pub(super) fn number(labels: &mut [u32]) -> Result<Vec<u32>, Stopped> {
-    let numbers = LabelNumbers::of(labels)?;
+    let numbers = LabelNumbers::assign(labels)?;
     for piece in labels.chunks_mut(STOP_ROWS) {
         begin_rows(piece.len())?;
         for label in piece.iter_mut() {

@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng as _;
 
 use super::{Error, Replacement, reserved};
-use crate::random::{SampleDecision, sample_generator};
+use crate::random::{SampleDecision, SampleSeed};
 use crate::stop;
 
 /// Checks weights and scales the largest to 1, so that neither their sum nor a quotient overflows.
@@ -44,9 +44,9 @@ pub(super) fn scaled(
 pub(super) fn with_replacement(
     weights: &[f64],
     n_samples: usize,
-    (seed, epoch): (u64, u64),
+    seed: SampleSeed,
 ) -> Result<Vec<u32>, Error> {
-    let mut generator = sample_generator(seed, epoch, SampleDecision::Draws);
+    let mut generator = seed.generator(SampleDecision::Draws);
     let mut draws: Vec<u64> = reserved(n_samples)?;
     // A sum of 53-bit numbers distinguishes no more than these 53 bits.
     for places in stop::ranges(n_samples as u64) {
@@ -87,9 +87,9 @@ pub(super) fn with_replacement(
 pub(super) fn without_replacement(
     weights: &[f64],
     n_samples: usize,
-    (seed, epoch): (u64, u64),
+    seed: SampleSeed,
 ) -> Result<Vec<u32>, Error> {
-    let mut generator = sample_generator(seed, epoch, SampleDecision::Keys);
+    let mut generator = seed.generator(SampleDecision::Keys);
     // Keeps at most about twice the wanted number of keys; larger ones cannot be among the
     // smallest.
     let n_kept = n_samples.saturating_mul(2).clamp(1024, weights.len().max(1024));

@@ -31,7 +31,7 @@ use crate::stop::pieces;
 /// ```
 pub fn stratified(labels: &[u32], fractions: &[f64], seed: u64) -> Result<Vec<RowSet>, Error> {
     let parts = Parts::new(fractions)?;
-    let numbers = LabelNumbers::of(labels)?;
+    let numbers = LabelNumbers::assign(labels)?;
     let mut label_rows = vec![0_u64; numbers.n_labels()];
     // Neighbouring rows often have the same label, so look up each run once.
     for piece in pieces(labels) {

@@ -130,9 +130,9 @@ proptest! {
             let blocks = plan.sampled_epoch(0, &batches, Arc::clone(&sample)).unwrap();
             let rows: Vec<u64> = blocks.flat_map(|block| block.delivered_rows()).collect();
             for batch in rows.chunks(n_own as usize) {
-                let of: BTreeSet<u32> =
+                let batch_groups: BTreeSet<u32> =
                     batch.iter().map(|row| rows_of.groups[*row as usize]).collect();
-                prop_assert_eq!(of.len(), 1);
+                prop_assert_eq!(batch_groups.len(), 1);
             }
             n_delivered += rows.len() as u64;
         }

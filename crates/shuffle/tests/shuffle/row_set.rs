@@ -76,11 +76,11 @@ fn rows_that_do_not_ascend_are_refused() {
 
 #[test]
 fn sets_take_little_memory() {
-    let of = |set: RowSet| set.memory_bytes() as f64 / set.len() as f64;
+    let bytes_per_row = |set: RowSet| set.memory_bytes() as f64 / set.len() as f64;
     let n_rows = 1 << 20;
-    assert!(of(RowSet::from_range(0..n_rows)) < 0.001);
+    assert!(bytes_per_row(RowSet::from_range(0..n_rows)) < 0.001);
     let third = RowSet::from_ascending((0..n_rows).filter(|row| row % 3 == 1)).unwrap();
-    assert!(of(third) < 0.4);
+    assert!(bytes_per_row(third) < 0.4);
     let few = RowSet::from_ascending((0..n_rows).step_by(100)).unwrap();
-    assert!(of(few) < 2.1);
+    assert!(bytes_per_row(few) < 2.1);
 }

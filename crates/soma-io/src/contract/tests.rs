@@ -87,24 +87,21 @@ impl Flawed {
 
 #[deny(clippy::missing_trait_methods)]
 impl XReader for Flawed {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    fn why_not_native(&self) -> Option<&str> {
-        self.inner.why_not_native()
-    }
-
-    fn n_rows(&self) -> u64 {
-        self.inner.n_rows()
-    }
-
-    fn n_columns(&self) -> u64 {
-        self.inner.n_columns()
-    }
-
-    fn data_type(&self) -> &DataType {
-        self.inner.data_type()
+    storage::forward! { inner:
+        fn name() -> &'static str;
+        fn why_not_native() -> Option<&str>;
+        fn n_rows() -> u64;
+        fn n_columns() -> u64;
+        fn data_type() -> &DataType;
+        fn is_remote() -> bool;
+        fn cache() -> Option<CacheUse>;
+        fn row_cache() -> Option<RowCacheUse>;
+        fn keep_decoded(holder: u64, limit_bytes: u64);
+        fn index_bytes() -> u64;
+        fn announce_next(rows: &RowRanges, genes: &GeneSelection);
+        fn exact() -> Result<Arc<dyn XReader>, Error>;
+        fn read_packed(rows: &RowRanges, genes: &GeneSelection, out: &mut PackedCsr)
+            -> Result<ReadStats, Error>;
     }
 
     fn nnz(&self) -> Result<Option<u64>, Error> {
@@ -121,36 +118,8 @@ impl XReader for Flawed {
         if self.is(Wrong::Memory) { bytes - nnz.min(bytes) } else { bytes }
     }
 
-    fn is_remote(&self) -> bool {
-        self.inner.is_remote()
-    }
-
-    fn cache(&self) -> Option<CacheUse> {
-        self.inner.cache()
-    }
-
-    fn row_cache(&self) -> Option<RowCacheUse> {
-        self.inner.row_cache()
-    }
-
-    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
-        self.inner.keep_decoded(holder, limit_bytes);
-    }
-
-    fn index_bytes(&self) -> u64 {
-        self.inner.index_bytes()
-    }
-
     fn decoded_bytes(&self) -> u64 {
         if self.is(Wrong::Kept) { 1 } else { self.inner.decoded_bytes() }
-    }
-
-    fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
-        self.inner.announce_next(rows, genes);
-    }
-
-    fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
-        self.inner.exact()
     }
 
     fn read_csr(
@@ -178,15 +147,6 @@ impl XReader for Flawed {
 
     fn packs(&self, genes: &GeneSelection) -> bool {
         self.is(Wrong::PacksNothing) || self.inner.packs(genes)
-    }
-
-    fn read_packed(
-        &self,
-        rows: &RowRanges,
-        genes: &GeneSelection,
-        out: &mut PackedCsr,
-    ) -> Result<ReadStats, Error> {
-        self.inner.read_packed(rows, genes, out)
     }
 
     fn read_coo(

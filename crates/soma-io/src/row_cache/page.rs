@@ -49,7 +49,7 @@ fn group_bytes(bits: u8) -> usize {
 
 /// A column in memory.
 pub(crate) trait Column: Copy + Send + Sync {
-    fn of(column: u32) -> Self;
+    fn from_u32(column: u32) -> Self;
     fn get(self) -> u32;
 }
 
@@ -64,7 +64,7 @@ pub(crate) trait Value: Copy + Send + Sync {
 }
 
 impl Column for u16 {
-    fn of(column: u32) -> Self {
+    fn from_u32(column: u32) -> Self {
         column as Self
     }
 
@@ -74,7 +74,7 @@ impl Column for u16 {
 }
 
 impl Column for u32 {
-    fn of(column: u32) -> Self {
+    fn from_u32(column: u32) -> Self {
         column
     }
 

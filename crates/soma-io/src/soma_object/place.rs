@@ -202,7 +202,7 @@ impl Place {
                 }
                 // In a folder of this machine, reads need no path from the root.
                 match &files.gathered {
-                    Some(_) => Ok(Subfolder::of(Arc::clone(&files.storage), folder)),
+                    Some(_) => Ok(Subfolder::open(Arc::clone(&files.storage), folder)),
                     None => Ok(files.client.storage(folder, None, None)?.storage),
                 }
             }

@@ -17,7 +17,7 @@ pub(super) struct Prefix {
 
 impl Prefix {
     /// The prefix that a word before a quote represents; `None` if it is not one.
-    pub(super) fn of(word: &str) -> Option<Self> {
+    pub(super) fn parse(word: &str) -> Option<Self> {
         let (raw, bytes) = match word.to_ascii_lowercase().as_str() {
             "" | "u" => (false, false),
             "r" => (true, false),
@@ -173,7 +173,7 @@ mod tests {
 
     fn read(prefix: &str, text: &str) -> Result<Quoted, Problem> {
         let characters: Vec<char> = text.chars().collect();
-        quoted(&characters, 0, Prefix::of(prefix).unwrap()).map(|(found, end)| {
+        quoted(&characters, 0, Prefix::parse(prefix).unwrap()).map(|(found, end)| {
             assert_eq!(end, characters.len(), "{text}");
             found
         })
@@ -201,7 +201,7 @@ mod tests {
         }
         assert_eq!(read("b", r"'\xff\0a\N'"), Ok(Quoted::Bytes(b"\xff\0a\\N".to_vec())));
         assert_eq!(read("Rb", r"'\xff'"), Ok(Quoted::Bytes(br"\xff".to_vec())));
-        assert!(Prefix::of("ur").is_none() && Prefix::of("f").is_none());
+        assert!(Prefix::parse("ur").is_none() && Prefix::parse("f").is_none());
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl<'a> Tokens<'a> {
         if !matches!(self.text.get(self.at), Some('"' | '\'')) {
             return Ok(TokenKind::Word(word));
         }
-        if Prefix::of(&word).is_some() {
+        if Prefix::parse(&word).is_some() {
             self.quoted(&word)
         } else {
             Err(Problem::new(start, format!("`{word}` cannot stand before a quote")))
@@ -114,7 +114,7 @@ impl<'a> Tokens<'a> {
     }
 
     fn quoted(&mut self, word: &str) -> Result<TokenKind, Problem> {
-        let prefix = Prefix::of(word).ok_or_else(|| {
+        let prefix = Prefix::parse(word).ok_or_else(|| {
             Problem::new(self.at, format!("`{word}` cannot stand before a quote"))
         })?;
         let (found, end) = quoted(self.text, self.at, prefix)?;

@@ -38,7 +38,7 @@ impl Cells {
     ///
     /// # Errors
     /// The reason why the array does not fit the column.
-    pub(super) fn of(
+    pub(super) fn from_array(
         array: &ArrayRef,
         column: &ColumnSpec,
         codes: &HashMap<String, i32>,
@@ -85,7 +85,7 @@ impl Cells {
                     truths.iter().map(|truth| u8::from(truth.unwrap_or(false))).collect(),
                 ))
             }
-            kind if ColumnKind::of(array.data_type()).as_ref() == Some(kind) => {
+            kind if ColumnKind::for_data_type(array.data_type()).as_ref() == Some(kind) => {
                 Self::fixed(array).ok_or_else(unfit)
             }
             _ => Err(unfit()),
@@ -197,7 +197,7 @@ fn name(kind: &ColumnKind) -> String {
 }
 
 fn binary(array: &ArrayRef) -> Option<Result<LargeBinaryArray, String>> {
-    if ColumnKind::of(array.data_type()) != Some(ColumnKind::Binary) {
+    if ColumnKind::for_data_type(array.data_type()) != Some(ColumnKind::Binary) {
         return None;
     }
     let cast = arrow_cast::cast(array, &DataType::LargeBinary);

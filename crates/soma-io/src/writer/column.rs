@@ -79,7 +79,7 @@ impl ColumnSpec {
 impl ColumnKind {
     /// The kind of a column without an enumeration for this Arrow type; `None` if no kind has this
     /// type.
-    pub fn of(data_type: &DataType) -> Option<Self> {
+    pub fn for_data_type(data_type: &DataType) -> Option<Self> {
         Some(match data_type {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Self::Text,
             DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Self::Binary,
@@ -106,7 +106,9 @@ impl ColumnKind {
             Self::Text => Datatype::StringUtf8,
             Self::Binary => Datatype::Blob,
             Self::Categorical { values, .. } => code_type(values.len()),
-            Self::Dictionary { codes, .. } if codes.is_integer() => Self::of(codes)?.datatype()?,
+            Self::Dictionary { codes, .. } if codes.is_integer() => {
+                Self::for_data_type(codes)?.datatype()?
+            }
             Self::Dictionary { .. } => return None,
             Self::Bool => Datatype::Bool,
             Self::Int8 => Datatype::Int8,
@@ -147,7 +149,7 @@ fn enumeration_of(name: &str, values: &ArrayRef) -> Result<Enumeration, String> 
         return Err("its list of values contains a null".into());
     }
     let unfit = || format!("values of type {} cannot form a dictionary", values.data_type());
-    let kind = ColumnKind::of(values.data_type()).ok_or_else(unfit)?;
+    let kind = ColumnKind::for_data_type(values.data_type()).ok_or_else(unfit)?;
     let cast = |to: DataType| {
         arrow_cast::cast(values, &to).map_err(|error| format!("its values: {error}"))
     };

@@ -157,7 +157,11 @@ impl FrameWriter {
             let validity: Option<Vec<u8>> = column
                 .nullable
                 .then(|| (0..array.len()).map(|row| u8::from(is_valid(row))).collect());
-            cells.push((column, Cells::of(array, column, codes).map_err(problem)?, validity));
+            cells.push((
+                column,
+                Cells::from_array(array, column, codes).map_err(problem)?,
+                validity,
+            ));
         }
         if let Some(sink) = &mut self.sink {
             sink.write(&joinids, &cells)?;

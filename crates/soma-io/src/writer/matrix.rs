@@ -6,6 +6,7 @@ mod through_libtiledb;
 
 use std::path::PathBuf;
 
+use csr::CsrView;
 use tiledb_native::{FragmentWriter, Threads, WriteOptions};
 
 use super::store::{self, Store};
@@ -57,11 +58,7 @@ impl NativeSink {
         Ok(Self { folder, threads, writer: Some(Box::new(writer)) })
     }
 
-    fn write(
-        &mut self,
-        first_row: u64,
-        (row_offsets, columns, values): (&[usize], &[u32], &[f32]),
-    ) -> Result<(), Error> {
+    fn write(&mut self, first_row: u64, rows: CsrView<'_>) -> Result<(), Error> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             none => {
@@ -69,7 +66,7 @@ impl NativeSink {
                 none.insert(Box::new(FragmentWriter::create(&self.folder, &options)?))
             }
         };
-        Ok(writer.write(row_offsets, columns, values)?)
+        Ok(writer.write(rows.row_offsets, rows.columns, rows.values)?)
     }
 
     fn end_fragment(&mut self) -> Result<(), Error> {
@@ -119,7 +116,7 @@ impl Sink {
     }
 
     /// Writes rows, the first of which is `first_row`.
-    fn write(&mut self, first_row: u64, rows: (&[usize], &[u32], &[f32])) -> Result<(), Error> {
+    fn write(&mut self, first_row: u64, rows: CsrView<'_>) -> Result<(), Error> {
         match self {
             Self::Native(sink) => sink.write(first_row, rows),
             #[cfg(feature = "libtiledb")]
@@ -194,14 +191,16 @@ impl MatrixWriter {
     ) -> Result<(), Error> {
         self.check(row_offsets, columns, values)?;
         let n_rows = row_offsets.len().saturating_sub(1);
+        let n_columns = usize::try_from(self.n_columns).unwrap_or(usize::MAX);
         let mut start = 0;
         while start < n_rows {
             let fragment_end = self.fragment_end();
             let n_left = usize::try_from(fragment_end - self.n_written).unwrap_or(usize::MAX);
             let end = start + n_left.min(n_rows - start);
-            self.sink.write(self.n_written, (&row_offsets[start..=end], columns, values))?;
+            let row_offsets = &row_offsets[start..=end];
+            self.sink.write(self.n_written, CsrView { row_offsets, columns, values, n_columns })?;
             self.n_written += (end - start) as u64;
-            self.nnz += (row_offsets[end] - row_offsets[start]) as u64;
+            self.nnz += (row_offsets[end - start] - row_offsets[0]) as u64;
             if self.n_written == fragment_end {
                 self.sink.end_fragment()?;
             }

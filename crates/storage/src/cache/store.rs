@@ -266,15 +266,11 @@ impl BlockStore {
 
     /// Puts written blocks in their places, replacing files of their names. Takes the lock once.
     pub fn keep_written(&self, blocks: Vec<WrittenBlock>) -> KeepOutcome {
-        match self.try_keep(blocks) {
-            Ok(Some((n_removed, n_left_out))) => KeepOutcome::Yes { n_removed, n_left_out },
-            Ok(None) => KeepOutcome::Busy,
-            Err(error) => self.failed(error),
-        }
+        self.try_keep(blocks).unwrap_or_else(|error| self.failed(error))
     }
 
-    fn try_keep(&self, blocks: Vec<WrittenBlock>) -> io::Result<Option<(u64, u64)>> {
-        let Some(locked) = self.usage.lock(KEEP_MILLIS)? else { return Ok(None) };
+    fn try_keep(&self, blocks: Vec<WrittenBlock>) -> io::Result<KeepOutcome> {
+        let Some(locked) = self.usage.lock(KEEP_MILLIS)? else { return Ok(KeepOutcome::Busy) };
         let mut used = match locked.used()? {
             Some(used) => used,
             None => Scan::new(&self.blocks)?.cost,
@@ -307,7 +303,7 @@ impl BlockStore {
             }
             used = self.place(&locked, block, used)?;
         }
-        Ok(Some((n_removed, n_left_out)))
+        Ok(KeepOutcome::Yes { n_removed, n_left_out })
     }
 
     /// Gives a written block its name, and returns the bytes that are then used.

@@ -85,7 +85,7 @@ pub(super) fn remove_dead(parent: &Path) -> io::Result<usize> {
     let mut n_living = 0;
     for entry in fs::read_dir(parent)? {
         let folder = entry?.path();
-        match Writer::of(&folder) {
+        match Writer::find(&folder) {
             Writer::Lives => n_living += 1,
             // We may not be allowed to remove another user's; it does no harm.
             Writer::Dead => drop(fs::remove_dir_all(&folder)),
@@ -105,7 +105,7 @@ enum Writer {
 }
 
 impl Writer {
-    fn of(folder: &Path) -> Self {
+    fn find(folder: &Path) -> Self {
         match File::open(folder.join(LOCK)) {
             Ok(lock) => match lock.try_lock() {
                 Ok(()) => Self::Dead,

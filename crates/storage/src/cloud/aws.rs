@@ -122,7 +122,10 @@ mod tests {
     ) {
         let mut variables = variables.to_vec();
         variables.push(("HOME", "/nowhere"));
-        assert_eq!(complete_s3(&config(given), &Environment::of(&variables)), config(expect));
+        assert_eq!(
+            complete_s3(&config(given), &Environment::from_variables(&variables)),
+            config(expect)
+        );
     }
 
     #[test]
@@ -147,7 +150,10 @@ mod tests {
 
     fn found(given: &[(&str, &str)], variables: &[(&str, &str)]) -> String {
         let config = config(given);
-        match Credentials::find(&Settings::new("s3://b/x", &config), &Environment::of(variables)) {
+        match Credentials::find(
+            &Settings::new("s3://b/x", &config),
+            &Environment::from_variables(variables),
+        ) {
             Ok(Credentials::Unsigned) => "unsigned".to_owned(),
             Ok(Credentials::Keys(Keys { id, secret, token })) => format!("{id} {secret} {token:?}"),
             Ok(Credentials::Sources(sources)) => format!("{sources:?}"),
@@ -194,11 +200,14 @@ mod tests {
         let lab = [home, ("AWS_PROFILE", "lab")];
         assert_eq!(found(&[], &[home]), "id s=/+ None");
         assert_eq!(found(&[], &lab), "lab secret Some(\"t\")");
-        assert_eq!(crate::profile::secrets(&Environment::of(&lab)), ["lab", "secret", "t"]);
+        assert_eq!(
+            crate::profile::secrets(&Environment::from_variables(&lab)),
+            ["lab", "secret", "t"]
+        );
         let sso = found(&[], &[home, ("AWS_PROFILE", "sso")]);
         assert!(sso.contains("\"sso\"") && sso.contains("sso_session"), "{sso}");
         let place = |variables: &[(&str, &str)]| {
-            let completed = complete_s3(&Config::new(), &Environment::of(variables));
+            let completed = complete_s3(&Config::new(), &Environment::from_variables(variables));
             (completed[REGION].clone(), completed.get(ENDPOINT).cloned())
         };
         assert_eq!(place(&[home]), ("eu-1".to_owned(), None));

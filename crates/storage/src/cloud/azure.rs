@@ -18,7 +18,7 @@ const SOURCES: [(&str, AzureConfigKey); 4] = [
 
 /// The bounds on tries and times of requests.
 pub(super) fn limits(settings: &Settings<'_>) -> Result<Limits, Error> {
-    let mut limits = Limits::of(settings)?;
+    let mut limits = Limits::from_settings(settings)?;
     if let Some(retries) = settings.number("vfs.azure.max_retries")? {
         limits.tries = retries.saturating_add(1);
     }

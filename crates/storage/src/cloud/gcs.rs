@@ -10,7 +10,7 @@ use crate::settings::{Limits, Settings};
 
 /// The bounds on tries and times of requests.
 pub(super) fn limits(settings: &Settings<'_>) -> Result<Limits, Error> {
-    let mut limits = Limits::of(settings)?;
+    let mut limits = Limits::from_settings(settings)?;
     settings.put(&mut limits.retry_limit, "vfs.gcs.request_timeout_ms")?;
     Ok(limits)
 }

@@ -22,7 +22,7 @@ pub(super) fn store(
     check_known(settings)?;
     let credentials = Credentials::find(settings, environment)?;
     let region = settings.text("vfs.s3.region").unwrap_or(DEFAULT_REGION);
-    let endpoint = Endpoint::of(address.bucket, region, settings)?;
+    let endpoint = Endpoint::from_settings(address.bucket, region, settings)?;
     let ca_file = settings.text("vfs.s3.ca_file").or_else(|| settings.text("ssl.ca_file"));
     let limits = limits(settings)?;
     let http = Http::new(limits, proxy(settings), ca_file, endpoint.url.starts_with("https:"))
@@ -75,7 +75,7 @@ fn check_known(settings: &Settings<'_>) -> Result<(), Error> {
 
 /// The bounds on tries and times of requests.
 pub(super) fn limits(settings: &Settings<'_>) -> Result<Limits, Error> {
-    let mut limits = Limits::of(settings)?;
+    let mut limits = Limits::from_settings(settings)?;
     settings.put(&mut limits.connect, "vfs.s3.connect_timeout_ms")?;
     settings.put(&mut limits.stall, "vfs.s3.request_timeout_ms")?;
     limits.tries = settings.number("vfs.s3.connect_max_tries")?.unwrap_or(limits.tries);
@@ -103,7 +103,7 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    fn of(bucket: &str, region: &str, settings: &Settings<'_>) -> Result<Self, Error> {
+    fn from_settings(bucket: &str, region: &str, settings: &Settings<'_>) -> Result<Self, Error> {
         let given = settings.text("vfs.s3.endpoint_override");
         let (scheme, host) = match given.and_then(|given| given.split_once("://")) {
             Some((scheme, host)) => (scheme, host.to_owned()),
@@ -158,7 +158,9 @@ mod tests {
     #[track_caller]
     fn check_endpoint(bucket: &str, parameters: &[(&str, &str)], url: &str, names_bucket: bool) {
         let config = config(parameters);
-        let found = Endpoint::of(bucket, "eu-west-1", &Settings::new("s3://b/x", &config)).unwrap();
+        let found =
+            Endpoint::from_settings(bucket, "eu-west-1", &Settings::new("s3://b/x", &config))
+                .unwrap();
         assert_eq!(found, Endpoint { url: url.to_owned(), names_bucket });
     }
 
@@ -182,8 +184,9 @@ mod tests {
             check_endpoint("b", &given, &format!("http://{host}"), false);
         }
         let config = config(&[("scheme", "ftp")]);
-        let error =
-            Endpoint::of("b", "x", &Settings::new("s3://b/x", &config)).unwrap_err().to_string();
+        let error = Endpoint::from_settings("b", "x", &Settings::new("s3://b/x", &config))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("vfs.s3.scheme "), "{error}");
         assert_eq!(amazons("cn-north-1"), "s3.cn-north-1.amazonaws.com.cn");
     }
@@ -210,11 +213,11 @@ mod tests {
 
     #[test]
     fn a_proxy_is_an_address_with_its_user() {
-        let of =
+        let proxy_of =
             |parameters: &[(&str, &str)]| proxy(&Settings::new("s3://b/x", &config(parameters)));
-        assert_eq!(of(&[("proxy_port", "3128")]), None);
+        assert_eq!(proxy_of(&[("proxy_port", "3128")]), None);
         let host = ("proxy_host", "proxy.example");
-        assert_eq!(of(&[host, ("proxy_port", "0")]).unwrap(), "http://proxy.example");
+        assert_eq!(proxy_of(&[host, ("proxy_port", "0")]).unwrap(), "http://proxy.example");
         let full = [
             host,
             ("proxy_port", "3128"),
@@ -222,6 +225,6 @@ mod tests {
             ("proxy_username", "ada"),
             ("proxy_password", "secret"),
         ];
-        assert_eq!(of(&full).unwrap(), "https://ada:secret@proxy.example:3128");
+        assert_eq!(proxy_of(&full).unwrap(), "https://ada:secret@proxy.example:3128");
     }
 }

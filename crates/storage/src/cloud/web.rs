@@ -12,7 +12,7 @@ use crate::settings::{Limits, Settings};
 
 /// The server of an address.
 pub(super) fn store(address: &Address<'_>, settings: &Settings<'_>) -> Result<HttpStore, Error> {
-    let limits = Limits::of(settings)?;
+    let limits = Limits::from_settings(settings)?;
     let is_tls = address.bucket.starts_with("https:");
     let http = Http::new(limits, None, settings.text("ssl.ca_file"), is_tls)
         .map_err(|error| settings.client_error(error))?;

@@ -19,9 +19,9 @@ struct Noted {
 }
 
 impl Noted {
-    fn note(&self, call: &str, of: impl IntoIterator<Item = impl AsRef<str>>) {
-        let of: Vec<String> = of.into_iter().map(|of| of.as_ref().to_owned()).collect();
-        self.calls.lock().unwrap().push(format!("{call} {}", of.join(" ")));
+    fn note(&self, call: &str, names: impl IntoIterator<Item = impl AsRef<str>>) {
+        let names: Vec<String> = names.into_iter().map(|name| name.as_ref().to_owned()).collect();
+        self.calls.lock().unwrap().push(format!("{call} {}", names.join(" ")));
     }
 
     fn calls(&self) -> Vec<String> {

@@ -26,7 +26,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    pub(super) fn of(found: &Metadata) -> Self {
+    pub(super) fn from_metadata(found: &Metadata) -> Self {
         let changed = (found.mtime(), found.mtime_nsec());
         Self { device: found.dev(), inode: found.ino(), size: found.len(), changed }
     }
@@ -67,7 +67,7 @@ impl OpenFile {
     /// is the one that was opened.
     pub(super) fn check(&self, root: &Path, name: &str) -> io::Result<()> {
         match fs::metadata(root.join(name)).map_err(as_missing) {
-            Ok(found) => self.identity.check(Identity::of(&found), name),
+            Ok(found) => self.identity.check(Identity::from_metadata(&found), name),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
@@ -158,7 +158,7 @@ impl FolderFiles {
         shared: &OpenFiles,
     ) -> io::Result<Arc<OpenFile>> {
         let file = File::open(root.join(name)).map_err(as_missing)?;
-        let identity = Identity::of(&file.metadata()?);
+        let identity = Identity::from_metadata(&file.metadata()?);
         let used = AtomicU64::new(1 + shared.clock.fetch_add(1, Ordering::Relaxed));
         let opened = Arc::new(OpenFile { file, identity, used });
         // A file that is still the same is not a new one beside old ones.
@@ -190,7 +190,7 @@ impl FolderFiles {
     /// Closes files in `folder` whose names others have now, if names in it have changed since a
     /// file of it was last opened.
     fn close_replaced(&self, folder: &str, root: &Path) -> io::Result<()> {
-        let now = Identity::of(&fs::metadata(root.join(folder))?);
+        let now = Identity::from_metadata(&fs::metadata(root.join(folder))?);
         let before = self.known().folders.get(folder).copied();
         if before == Some(now) {
             return Ok(());

@@ -93,10 +93,10 @@ fn bytes_of_an_old_and_a_new_file_are_not_mixed() {
         File::options().write(true).open(path(name)).unwrap().set_modified(long_ago).unwrap();
     }
     let [open, closed] = [(); 2].map(|()| LocalStorage::new(folder.path()));
-    let of = |name: &str| format!("x/{name}");
+    let inside = |name: &str| format!("x/{name}");
     for storage in [&open, &closed] {
         for name in NAMES {
-            assert_eq!(read(storage, &of(name), 0..4).unwrap(), b"0123");
+            assert_eq!(read(storage, &inside(name), 0..4).unwrap(), b"0123");
         }
     }
     // Other files close these.

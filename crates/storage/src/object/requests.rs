@@ -126,11 +126,11 @@ impl Requests {
     }
 
     pub(super) fn counts(&self) -> RequestCounts {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counted = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         RequestCounts {
-            sent: of(&self.n_sent),
-            repeated: of(&self.n_repeated),
-            bytes: of(&self.n_bytes),
+            sent: counted(&self.n_sent),
+            repeated: counted(&self.n_repeated),
+            bytes: counted(&self.n_bytes),
         }
     }
 

@@ -23,7 +23,7 @@ struct Version {
 }
 
 impl Version {
-    fn of(found: &ObjectMeta) -> Self {
+    fn from_metadata(found: &ObjectMeta) -> Self {
         let written = || found.last_modified.timestamp_nanos_opt();
         Self { size: found.size, mark: found.e_tag.clone().ok_or_else(written) }
     }
@@ -31,7 +31,7 @@ impl Version {
 
 /// The version in a form that other processes can compare.
 pub(super) fn file_version(found: &ObjectMeta) -> FileVersion {
-    let Version { size, mark } = Version::of(found);
+    let Version { size, mark } = Version::from_metadata(found);
     let tag = match mark {
         Ok(mark) => Some(mark),
         Err(written) => written.map(|nanoseconds| format!("written {nanoseconds}")),
@@ -46,7 +46,7 @@ pub(super) struct Versions(Mutex<HashMap<Path, Version>>);
 impl Versions {
     /// Notes the version of an object, or compares it with that noted before.
     pub(super) fn check(&self, key: &Path, found: &ObjectMeta) -> io::Result<()> {
-        let found = Version::of(found);
+        let found = Version::from_metadata(found);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(key) {
             None => {

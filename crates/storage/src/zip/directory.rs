@@ -47,6 +47,10 @@ impl Directory {
             let name = std::str::from_utf8(bytes);
             let name = name.map_err(|_| invalid("the name of an entry is not UTF-8"))?;
             names::check(name)?;
+            // A folder without a name would list itself among what is below it.
+            if name.contains("//") {
+                return Err(invalid(&format!("the entry {name:?} has a folder without a name")));
+            }
             // Folders are those of their files.
             if !name.ends_with('/') {
                 entries.insert(name.to_owned(), ZipEntry::new(&record));

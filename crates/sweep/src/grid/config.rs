@@ -28,7 +28,7 @@ pub(crate) struct Config {
 
 impl Config {
     pub(crate) fn resolve(args: &SweepArgs) -> anyhow::Result<Self> {
-        Self::resolve_plain(args).map_err(|error| UsageError::of(&error).into())
+        Self::resolve_plain(args).map_err(|error| UsageError::from_error(&error).into())
     }
 
     fn resolve_plain(args: &SweepArgs) -> anyhow::Result<Self> {
@@ -220,11 +220,11 @@ mod tests {
 
     #[test]
     fn entropy_is_of_columns_of_none_or_of_the_default() {
-        let of = |arguments: &[&str]| resolve(arguments).unwrap().data.entropy_of;
-        assert_eq!(of(&[]), None);
-        assert_eq!(of(&["--entropy-of", "none"]), Some(vec![]));
+        let entropy_columns = |arguments: &[&str]| resolve(arguments).unwrap().data.entropy_of;
+        assert_eq!(entropy_columns(&[]), None);
+        assert_eq!(entropy_columns(&["--entropy-of", "none"]), Some(vec![]));
         let columns = Some(vec!["a".to_owned(), "b".to_owned()]);
-        assert_eq!(of(&["--entropy-of", "a,b,a"]), columns);
+        assert_eq!(entropy_columns(&["--entropy-of", "a,b,a"]), columns);
         fails(&["--entropy-of", "a,none"], "--entropy-of none cannot have columns beside it");
         fails(&["--entropy-of", "a,"], "--entropy-of names a column without a name");
     }

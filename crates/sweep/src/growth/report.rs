@@ -77,7 +77,7 @@ fn name(row: &EpochRecord) -> String {
 impl Sized<'_> {
     pub(super) fn median(&self, figure: impl Fn(&EpochRecord) -> Option<f64>) -> Option<f64> {
         let well = self.rows.iter().filter(|row| row.measured.status == Status::Ok);
-        Spread::of(well.filter_map(|row| figure(row))).map(|spread| spread.median)
+        Spread::from_values(well.filter_map(|row| figure(row))).map(|spread| spread.median)
     }
 
     /// Returns the median seconds of an epoch over all cells.
@@ -171,12 +171,12 @@ pub(super) mod tests {
             row(100_000, 3.0, 510_000_000),
         ];
         let text = tables(&points(&rows));
-        let of = |cells: &str| {
+        let cells_of = |cells: &str| {
             let line = text.lines().find(|line| line.contains(&format!(" {cells} |"))).unwrap();
             line.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(of("100,000")[4..7], ["3.00", "30.00", "30.00"]);
-        assert_eq!(of("1,000,000")[4..7], ["21.00", "21.00", "21.00"]);
+        assert_eq!(cells_of("100,000")[4..7], ["3.00", "30.00", "30.00"]);
+        assert_eq!(cells_of("1,000,000")[4..7], ["21.00", "21.00", "21.00"]);
         assert!(
             text.contains("takes 1.00 s + 20.00 µs per cell; the sizes lie within 0.0 %"),
             "{text}"

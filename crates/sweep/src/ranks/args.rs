@@ -145,7 +145,7 @@ impl RanksArgs {
 
     /// Returns the data and the settings of each rank. Fails if they contradict each other.
     pub(crate) fn resolve(&self) -> anyhow::Result<(Data, Point)> {
-        self.resolve_plain().map_err(|error| UsageError::of(&error).into())
+        self.resolve_plain().map_err(|error| UsageError::from_error(&error).into())
     }
 
     fn resolve_plain(&self) -> anyhow::Result<(Data, Point)> {

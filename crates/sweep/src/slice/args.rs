@@ -237,7 +237,7 @@ fn once(flag: &str, names: &[String]) -> anyhow::Result<Vec<String>> {
 }
 
 fn usage(error: &anyhow::Error) -> anyhow::Error {
-    UsageError::of(error).into()
+    UsageError::from_error(error).into()
 }
 
 fn joinid_range(text: &str) -> Result<Range<u64>, String> {

@@ -181,19 +181,19 @@ fn filters_and_transforms_are_taken_and_noted() {
 #[test]
 fn how_random_the_order_is_stands_beside_the_speed() {
     let bed = Bed::new();
-    let of = |results: &str, arguments: &[&str]| -> Vec<OrderEntropy> {
+    let entropies = |results: &str, arguments: &[&str]| -> Vec<OrderEntropy> {
         let all = [&["-m", "native", "-B", "20", "-q"], arguments].concat();
         let [record] = &bed.sweep(results, &all)[..] else { panic!("one point") };
         record.measured.order_entropy.clone()
     };
-    let [cell_type] = &of("default", &["-b", "10x10"])[..] else { panic!("one label") };
+    let [cell_type] = &entropies("default", &["-b", "10x10"])[..] else { panic!("one label") };
     assert_eq!(cell_type.label, "cell_type");
     assert_eq!(cell_type.expected_by.as_deref(), Some("simulation"));
 
     // One block holds all data, which is a perfect shuffle. The columns are a dictionary, integers
     // and booleans.
     let columns = "cell_type,soma_joinid,is_primary_data";
-    let perfect = of("perfect", &["-b", "20x10", "--entropy-of", columns]);
+    let perfect = entropies("perfect", &["-b", "20x10", "--entropy-of", columns]);
     let labels: Vec<&str> = perfect.iter().map(|one| one.label.as_str()).collect();
     assert_eq!(labels.join(","), columns);
     assert_eq!(perfect[0].data, cell_type.data);
@@ -209,10 +209,10 @@ fn how_random_the_order_is_stands_beside_the_speed() {
     assert!((numbers.data.unwrap() - 200_f64.log2()).abs() < 1e-9);
     assert!(numbers.standard_deviation.unwrap() < 1e-9);
 
-    let ordered = of("ordered", &["-b", "10x10", "--order", "in-order", "-n", "4"]);
+    let ordered = entropies("ordered", &["-b", "10x10", "--order", "in-order", "-n", "4"]);
     let [mean, expected] = [ordered[0].mean, ordered[0].expected].map(Option::unwrap);
     assert!((mean - expected).abs() < 1e-9 && mean < perfect[0].mean.unwrap());
-    assert!(of("off", &["-b", "10x10", "--entropy-of", "none"]).is_empty());
+    assert!(entropies("off", &["-b", "10x10", "--entropy-of", "none"]).is_empty());
 }
 
 #[test]

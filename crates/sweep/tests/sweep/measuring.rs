@@ -123,12 +123,12 @@ fn stages_add_up_to_what_the_process_did() {
 #[test]
 fn the_consumer_is_busy_as_long_as_it_works() {
     let bed = Bed::new();
-    let of = |results: &str, arguments: &[&str]| -> EpochRecord {
+    let record_of = |results: &str, arguments: &[&str]| -> EpochRecord {
         let all = [&["-b", "50", "-m", "native", "-B", "50", "-q"], arguments].concat();
         let [record] = &bed.sweep(results, &all)[..] else { panic!("one point") };
         record.clone()
     };
-    let slept = of("slept", &["--consumer", "fixed:20"]);
+    let slept = record_of("slept", &["--consumer", "fixed:20"]);
     assert!(0.08 <= slept.measured.consume_secs.unwrap());
     // Sleeping takes wall time but no processor time.
     assert!(slept.stages.consume_cpu_secs.unwrap() < slept.stages.consume_wall_secs.unwrap());
@@ -139,7 +139,7 @@ fn the_consumer_is_busy_as_long_as_it_works() {
         ("coo", "linear"),
     ] {
         let learned =
-            of(form, &["--consumer", label, "--batch-form", form, "--entropy-of", "none"]);
+            record_of(form, &["--consumer", label, "--batch-form", form, "--entropy-of", "none"]);
         assert_eq!(learned.measured.n_rows, Some(N_CELLS));
         let noted = learned.point.consumer.as_deref();
         assert_eq!(noted, Some(if label == "linear" { "linear:cell_type" } else { label }));

@@ -30,11 +30,11 @@ fn launched(bed: &Bed, (rank, n): (u64, u64), arguments: &[&str]) -> Command {
 
 /// Number of ranks, rank and epoch of each row.
 fn numbers(rows: &[EpochRecord]) -> Vec<(u64, u64, u64)> {
-    let of = |row: &EpochRecord| {
+    let place = |row: &EpochRecord| {
         let measured = &row.measured;
         (row.point.world_size.unwrap(), measured.rank.unwrap(), measured.epoch.unwrap())
     };
-    rows.iter().map(of).collect()
+    rows.iter().map(place).collect()
 }
 
 /// Checks the rows of `n` ranks that delivered all cells in two epochs.

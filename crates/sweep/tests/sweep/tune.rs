@@ -79,10 +79,10 @@ fn a_proposal_keeps_to_memory_and_entropy_and_is_run() {
     // A row leaves out the usual number, 0.
     let ahead = verified.point.settings.number("prefetch_blocks").unwrap_or(0);
     assert_eq!(ahead, settings["prefetch_blocks"].as_u64().unwrap());
-    let of = |what: &str| {
+    let rows_of = |what: &str| {
         rows.iter().filter(|row| row.run.metadata["tune"].starts_with(what)).collect::<Vec<_>>()
     };
-    let [probes, refinements, verifications] = ["probe", "refinement", "verification"].map(of);
+    let [probes, refinements, verifications] = ["probe", "refinement", "verification"].map(rows_of);
     assert_eq!(probes.len() + refinements.len() + verifications.len(), rows.len());
     // The proposal was run before the verification.
     let before = refinements.iter().filter(|row| row.point == verified.point).count() as u64;

@@ -188,7 +188,7 @@ impl<'a> Field<'a> {
             let datatype = datatype.name();
             Refusal::Invalid(format!("field `{name}` of type {datatype} cannot be compared"))
         };
-        let kind = Kind::of(datatype, values_per_cell).ok_or_else(refused)?;
+        let kind = Kind::for_datatype(datatype, values_per_cell).ok_or_else(refused)?;
         let value_bytes = datatype.size().ok_or_else(refused)?;
         let cell_bytes = (values_per_cell != VARIABLE)
             .then(|| value_bytes.saturating_mul(values_per_cell as usize));
@@ -232,7 +232,7 @@ impl<'a> Field<'a> {
 
 impl Kind {
     /// How libtiledb compares values of this type; `None` if it does not.
-    fn of(datatype: Datatype, values_per_cell: u32) -> Option<Self> {
+    fn for_datatype(datatype: Datatype, values_per_cell: u32) -> Option<Self> {
         match datatype.0 {
             // Characters, ASCII and UTF-8.
             4 if values_per_cell != VARIABLE => Some(Self::Character),

@@ -53,7 +53,7 @@ pub(super) struct DenseLayout {
 }
 
 impl DenseLayout {
-    pub(super) fn of(schema: &Schema) -> Result<Self, Unsupported> {
+    pub(super) fn from_schema(schema: &Schema) -> Result<Self, Unsupported> {
         if !schema.is_dense {
             return Err(Unsupported::Sparse);
         }
@@ -118,8 +118,8 @@ impl DenseLayout {
         if form(attribute.values_per_cell, attribute.nullable, attribute.datatype)
             != form(1, false, *datatype)
         {
-            let of = attribute.datatype.name();
-            return Err(evolved(format!("attribute `{name}` is of type {of}")));
+            let type_name = attribute.datatype.name();
+            return Err(evolved(format!("attribute `{name}` is of type {type_name}")));
         }
         let pipeline = schema::bind(&attribute.filters, *datatype, version, name)?;
         Ok(StoredValues { pipeline, idx, stem: file_stem(version, &format!("a{idx}"), name) })
@@ -215,7 +215,7 @@ impl DenseFragment {
         let [n_down, n_across] = [0, 1].map(|idx| tiles[idx].end - tiles[idx].start);
         let n_tiles = n_down.checked_mul(n_across);
         let n_tiles = n_tiles.ok_or_else(|| Fault::new("impossibly many tiles"))?;
-        let of = |list: &[u64]| {
+        let entry = |list: &[u64]| {
             list.get(values.idx).copied().ok_or_else(|| Fault::new("no places of its values"))
         };
         Ok(Some(Self {
@@ -224,8 +224,8 @@ impl DenseFragment {
             bounds: bounds.map(|(first, last)| first..last.saturating_add(1)),
             tiles,
             n_tiles,
-            file_bytes: of(&footer.file_bytes)?,
-            offsets_at: of(&footer.tile_offsets_at)?,
+            file_bytes: entry(&footer.file_bytes)?,
+            offsets_at: entry(&footer.tile_offsets_at)?,
             metadata_bytes: footer.metadata_bytes,
             offsets: OnceLock::new(),
             values,

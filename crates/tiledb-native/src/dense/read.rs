@@ -104,8 +104,8 @@ impl DenseArray {
                 n_bytes <= FETCH_BYTES
             };
             let (now, later) = rest.split_at(rest.iter().take_while(fits).count().max(1));
-            let of = (conversion, fill[0]);
-            in_threads += self.read_group(now, of, &mut buffer, &mut stats, (width, out))?;
+            let cell_form = (conversion, fill[0]);
+            in_threads += self.read_group(now, cell_form, &mut buffer, &mut stats, (width, out))?;
             rest = later;
         }
         stats.values = out.len() as u64;

@@ -220,7 +220,7 @@ fn compress(
 
 /// Encodes differences: the number of values, the first one, then the differences.
 fn differences(values: &[u8], number: Number, out: &mut Vec<u8>) {
-    fn of<const N: usize>(
+    fn append<const N: usize>(
         values: &[u8],
         out: &mut Vec<u8>,
         difference: impl Fn([u8; N], [u8; N]) -> [u8; N],
@@ -235,9 +235,9 @@ fn differences(values: &[u8], number: Number, out: &mut Vec<u8>) {
             *to = difference(*value, *before);
         }
     }
-    macro_rules! of {
+    macro_rules! append {
         ($number:ty) => {
-            of(values, out, |value, before| {
+            append(values, out, |value, before| {
                 <$number>::from_le_bytes(value)
                     .wrapping_sub(<$number>::from_le_bytes(before))
                     .to_le_bytes()
@@ -245,10 +245,10 @@ fn differences(values: &[u8], number: Number, out: &mut Vec<u8>) {
         };
     }
     match number.size() {
-        1 => of!(u8),
-        2 => of!(u16),
-        4 => of!(u32),
-        _ => of!(u64),
+        1 => append!(u8),
+        2 => append!(u16),
+        4 => append!(u32),
+        _ => append!(u64),
     }
 }
 

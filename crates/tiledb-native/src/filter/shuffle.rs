@@ -27,17 +27,27 @@ pub(super) fn undo_bytes(
     keep_planes: bool,
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
+    each_part(metadata, data, |part| planes_to_values(part, value_bytes, out))?;
+    if keep_planes {
+        // Several parts have separate planes: merge them.
+        let values = std::mem::take(out);
+        values_to_planes(&values, value_bytes, out);
+    }
+    Ok(())
+}
+
+/// Takes data apart.
+fn each_part(
+    metadata: &mut Cursor<'_>,
+    data: &[u8],
+    mut undo: impl FnMut(&[u8]),
+) -> Result<(), Fault> {
     let n_parts = metadata.u32("the number of shuffled parts")?;
     let mut data = Cursor::new(data);
     for _ in 0..n_parts {
         let len = metadata.u32("the length of a shuffled part")? as usize;
         let part = data.take(len, "a shuffled part")?;
-        planes_to_values(part, value_bytes, out);
-    }
-    if keep_planes {
-        // Several parts have separate planes: merge them.
-        let values = std::mem::take(out);
-        values_to_planes(&values, value_bytes, out);
+        undo(part);
     }
     if data.remaining().is_empty() {
         Ok(())
@@ -74,24 +84,14 @@ pub(super) fn undo_bits(
     value_bytes: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
-    let n_parts = metadata.u32("the number of shuffled parts")?;
-    let mut data = Cursor::new(data);
-    for _ in 0..n_parts {
-        let len = metadata.u32("the length of a shuffled part")? as usize;
-        let part = data.take(len, "a shuffled part")?;
-        if !len.is_multiple_of(value_bytes) || !len.is_multiple_of(8) {
-            out.extend_from_slice(part);
-            continue;
+    each_part(metadata, data, |part| {
+        if !part.len().is_multiple_of(value_bytes) || !part.len().is_multiple_of(8) {
+            return out.extend_from_slice(part);
         }
         for block in part.chunks(BIT_BLOCK_BYTES) {
             bits_to_values(block, value_bytes, out);
         }
-    }
-    if data.remaining().is_empty() {
-        Ok(())
-    } else {
-        Err(Fault::new("bytes are left over after the last shuffled part"))
-    }
+    })
 }
 
 /// Decodes one block: for each bit of a value, lowest first, that bit of all values, eight to a

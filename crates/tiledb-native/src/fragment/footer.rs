@@ -47,7 +47,7 @@ pub(crate) struct Footer {
 
 impl Footer {
     /// The footer of a fragment of an array of two dimensions, with the attribute of this index.
-    pub(crate) fn of(fields: &FooterFields, attribute_idx: usize) -> Result<Self, Fault> {
+    pub(crate) fn from_fields(fields: &FooterFields, attribute_idx: usize) -> Result<Self, Fault> {
         if fields.is_dense {
             return Err(Fault::new("a dense fragment in a sparse array"));
         }
@@ -205,7 +205,8 @@ impl RawFooter {
         fields: &FooterFields,
         attribute_idx: usize,
     ) -> Result<Footer, Error> {
-        Footer::of(fields, attribute_idx).map_err(|fault| self.damaged(files, folder, fault))
+        Footer::from_fields(fields, attribute_idx)
+            .map_err(|fault| self.damaged(files, folder, fault))
     }
 
     fn damaged(&self, files: &Files, folder: &FragmentFolder, fault: Fault) -> Error {

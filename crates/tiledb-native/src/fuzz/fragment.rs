@@ -33,7 +33,7 @@ fn read(version: u32, file: &[u8]) -> Result<(), Error> {
     let folder = FragmentFolder { name, path, times };
     let schema = schema();
     for raw in RawFooter::load_all(&files, std::slice::from_ref(&folder), Some(schema))? {
-        let layout = Layout::of(schema, version, None)
+        let layout = Layout::from_schema(schema, version, None)
             .map_err(|reason| Error::Unsupported { place: files.place(), reason })?;
         let parsed = raw.parse(&files, &folder, schema)?;
         let footer = raw.matrix(&files, &folder, &parsed, layout.attribute_idx)?;

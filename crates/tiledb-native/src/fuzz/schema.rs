@@ -14,7 +14,7 @@ pub(super) fn schema(input: &[u8]) {
     let attribute = schema.attributes.last().map(|attribute| attribute.name.as_str());
     for version in [schema.version, 5, 12, 22] {
         for attribute in [None, attribute] {
-            if let Ok(layout) = Layout::of(&schema, version, attribute) {
+            if let Ok(layout) = Layout::from_schema(&schema, version, attribute) {
                 assert!(layout.capacity > 0, "{layout:?}");
                 assert_eq!(layout.differs(&layout), None);
             }

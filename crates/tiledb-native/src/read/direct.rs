@@ -67,8 +67,10 @@ pub(super) fn read(
                 return Ok(ReadStats::nothing());
             }
             let ((), stats) = Reader::timed(|stats| {
-                let of = (row_offsets, first_column);
-                reader.with_scratch(|scratch| fill(reader, &mut job, of, scratch, stats))?;
+                let rows_and_first = (row_offsets, first_column);
+                reader.with_scratch(|scratch| {
+                    fill(reader, &mut job, rows_and_first, scratch, stats)
+                })?;
                 let Job { planned, target } = &job;
                 if !target.is_ordered(&planned.task, row_offsets, is_strict) {
                     unordered.store(true, Ordering::Relaxed);

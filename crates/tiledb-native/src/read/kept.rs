@@ -33,7 +33,7 @@ pub(super) fn keep(
     let (kept, are_runs) = find(reader, &on_border, range, scratch, stats)?;
     if are_runs {
         for (work, kept) in on_border.iter_mut().zip(kept) {
-            work.parts.retain(|part| kept.of(part).iter().any(|cells| !cells.is_empty()));
+            work.parts.retain(|part| kept.ranges(part).iter().any(|cells| !cells.is_empty()));
             work.kept = Some(kept);
         }
         on_border.retain(|work| !work.parts.is_empty());

@@ -56,8 +56,8 @@ fn plan_all(
         .map(|task| {
             Reader::timed(|stats| {
                 let found = candidates(reader, &task, columns)?;
-                let of = (found, columns);
-                reader.with_scratch(|scratch| plan_one(reader, task, of, scratch, stats))
+                let wanted = (found, columns);
+                reader.with_scratch(|scratch| plan_one(reader, task, wanted, scratch, stats))
             })
         })
         .collect();

@@ -134,8 +134,8 @@ fn collect(
         load(reader, works, &offsets, &[Field::Columns], scratch, stats)?;
         // The values of tiles without wanted columns are not even fetched.
         let chosen = |idx: usize| {
-            let of = &scratch.columns[offsets[idx]..offsets[idx + 1]];
-            columns.is_all() || of.iter().any(|&column| columns.position(column).is_some())
+            let row_columns = &scratch.columns[offsets[idx]..offsets[idx + 1]];
+            columns.is_all() || row_columns.iter().any(|&column| columns.position(column).is_some())
         };
         let chosen: Vec<bool> = (0..works.len()).map(chosen).collect();
         scratch.values.clear();

@@ -69,13 +69,13 @@ pub(super) fn tasks(rows: &Rows, layout: &Layout) -> Vec<Task> {
     for wanted in &rows.wanted {
         let mut start = wanted.rows.start;
         while start < wanted.rows.end {
-            let of = start.saturating_sub(layout.first_row) / unit;
-            let border = (of + 1).saturating_mul(unit).saturating_add(layout.first_row);
+            let stretch = start.saturating_sub(layout.first_row) / unit;
+            let border = (stretch + 1).saturating_mul(unit).saturating_add(layout.first_row);
             let end = wanted.rows.end.min(border);
-            if of != current && !parts.is_empty() {
+            if stretch != current && !parts.is_empty() {
                 tasks.push(Task::new(std::mem::take(&mut parts)));
             }
-            current = of;
+            current = stretch;
             parts.push((start..end, wanted.out_row + (start - wanted.rows.start) as usize));
             start = end;
         }

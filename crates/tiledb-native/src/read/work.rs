@@ -38,7 +38,7 @@ impl TileWork {
         mut each: impl FnMut(usize, Range<u32>),
     ) {
         let starts = self.index.starts(part.found);
-        let kept = self.kept.as_ref().map(|kept| kept.of(part));
+        let kept = self.kept.as_ref().map(|kept| kept.ranges(part));
         let mut row = starts.partition_point(|&start| start <= cells.start) - 1;
         let mut cell = cells.start;
         while cell < cells.end {
@@ -57,7 +57,7 @@ impl TileWork {
     /// Number of wanted cells in each row of a part.
     pub(super) fn counts(&self, part: &Part) -> impl Iterator<Item = u32> {
         let starts = self.index.starts(part.found);
-        let kept = self.kept.as_ref().map(|kept| kept.of(part));
+        let kept = self.kept.as_ref().map(|kept| kept.ranges(part));
         starts.windows(2).enumerate().map(move |(row, pair)| match kept {
             Some(kept) => kept[row].end - kept[row].start,
             None => pair[1] - pair[0],
@@ -107,7 +107,7 @@ impl Kept {
     }
 
     /// Those of one part.
-    pub(super) fn of(&self, part: &Part) -> &[Range<u32>] {
+    pub(super) fn ranges(&self, part: &Part) -> &[Range<u32>] {
         &self.0[part.n_rows_before..][..part.found.n_rows as usize]
     }
 

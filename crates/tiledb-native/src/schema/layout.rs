@@ -43,7 +43,7 @@ pub(crate) struct Stored {
 impl Layout {
     /// The layout of `schema` in fragments of format `version`, with the attribute `attribute`, or
     /// the only one.
-    pub(crate) fn of(
+    pub(crate) fn from_schema(
         schema: &Schema,
         version: u32,
         attribute: Option<&str>,

@@ -84,7 +84,7 @@ pub(super) const OFFSET_BYTES: usize = 8;
 impl Form {
     /// The form of fragments of format `version` with the schema `stored`, for a table that is
     /// opened with the schema `table`.
-    pub(super) fn of(
+    pub(super) fn from_schemas(
         table: &Schema,
         stored: &Schema,
         version: u32,
@@ -131,8 +131,8 @@ impl Form {
     /// The dimensions of `stored`, if they are not those of the table.
     pub(super) fn other_dimensions(table: &Schema, stored: &Schema) -> Option<String> {
         let dimensions = |schema: &Schema| {
-            let of = schema.dimensions.iter();
-            of.map(|dimension| (dimension.name.clone(), dimension.datatype)).collect::<Vec<_>>()
+            let listed = schema.dimensions.iter();
+            listed.map(|dimension| (dimension.name.clone(), dimension.datatype)).collect::<Vec<_>>()
         };
         (dimensions(table) != dimensions(stored))
             .then(|| format!("dimensions {:?}", dimensions(stored)))

@@ -27,7 +27,7 @@ struct Missing<'a> {
 
 impl<'a> Missing<'a> {
     /// `None` if the bounds of tiles and the places of the fields `wanted` are loaded.
-    fn of(fragment: &'a TableFragment, wanted: &[usize]) -> Option<Self> {
+    fn find(fragment: &'a TableFragment, wanted: &[usize]) -> Option<Self> {
         let tiles = fragment.tiles.get().is_none();
         let fields = fragment.missing(wanted);
         (tiles || !fields.is_empty()).then_some(Self { fragment, tiles, fields })
@@ -93,7 +93,7 @@ impl TableFragment {
     /// Reads the tiles' bounds and the places of the fields `wanted`, as far as they are missing,
     /// with few calls of the storage for all `fragments`.
     pub(super) fn load(files: &Files, fragments: &[&Self], wanted: &[usize]) -> Result<(), Error> {
-        let missing = fragments.iter().filter_map(|fragment| Missing::of(fragment, wanted));
+        let missing = fragments.iter().filter_map(|fragment| Missing::find(fragment, wanted));
         let missing: Vec<Missing<'_>> = missing.collect();
         let mut rest = missing.as_slice();
         while !rest.is_empty() {
@@ -117,13 +117,13 @@ impl TableFragment {
         damaged: &dyn Fn(Fault, u64) -> Error,
     ) -> Result<(), Error> {
         let (footer, file) = (&self.footer, self.file_number(field));
-        let of = |list: &[u64]| list.get(file).copied();
+        let entry = |list: &[u64]| list.get(file).copied();
         let (list, bytes) = match part {
             Part::Main => (&footer.tile_offsets_at, &footer.file_bytes),
             Part::Var => (&footer.var_offsets_at, &footer.var_bytes),
             Part::Validity => (&footer.validity_offsets_at, &footer.validity_bytes),
         };
-        let (Some(at), Some(file_bytes)) = (of(list), of(bytes)) else {
+        let (Some(at), Some(file_bytes)) = (entry(list), entry(bytes)) else {
             return Err(damaged(Fault::new(format!("no places of `{}`", field.name)), 0));
         };
         let offsets = var_tile_offsets(&source.read(at)?, footer.n_tiles, size.min(file_bytes))
@@ -133,7 +133,7 @@ impl TableFragment {
             Part::Validity => places.validity = offsets,
             Part::Var => {
                 places.var = offsets;
-                let at = of(&footer.var_sizes_at).unwrap_or(0);
+                let at = entry(&footer.var_sizes_at).unwrap_or(0);
                 places.var_sizes = tile_numbers(&source.read(at)?, footer.n_tiles, "tile sizes")
                     .map_err(|fault| damaged(fault, at))?;
             }

@@ -67,14 +67,15 @@ impl Snapshot {
         let table = schemas.get(directory.latest_schema)?;
         let schema_file = &directory.schemas[directory.latest_schema];
         let description =
-            ArrayDescription::of(files.clone(), timestamp, Arc::clone(&table), schema_file)?;
-        let form = Form::of(&table, &table, table.version, indexing).map_err(unsupported)?;
+            ArrayDescription::read(files.clone(), timestamp, Arc::clone(&table), schema_file)?;
+        let form =
+            Form::from_schemas(&table, &table, table.version, indexing).map_err(unsupported)?;
         if let Some(reason) = directory.obstacle.clone() {
             return Err(unsupported(reason));
         }
         let deletes = Deletes::load(files, &directory.deletes, &table)?;
-        let of = (&*table, indexing);
-        let fragments = load_fragments(files, (&directory, &deletes), &mut schemas, of)?;
+        let described = (&*table, indexing);
+        let fragments = load_fragments(files, (&directory, &deletes), &mut schemas, described)?;
         let tied = match indexing {
             Indexing::ByPosition => tied(&fragments),
             Indexing::AsStored => of_one_time(&fragments),
@@ -257,7 +258,8 @@ fn load_fragments(
                 let fragment = folder.name.clone();
                 return Err(unsupported(Unsupported::SchemaEvolution { fragment, what }));
             }
-            let form = Form::of(table, &schema, raw.version, indexing).map_err(unsupported)?;
+            let form =
+                Form::from_schemas(table, &schema, raw.version, indexing).map_err(unsupported)?;
             let form = Arc::new(form);
             forms.push((key, Arc::clone(&form)));
             form

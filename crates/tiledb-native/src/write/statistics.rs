@@ -141,7 +141,7 @@ macro_rules! for_number {
 
 impl Statistics {
     /// Returns the statistics of values without nulls.
-    pub(super) fn of<V: Value>(values: impl IntoIterator<Item = V>) -> Self {
+    pub(super) fn from_values<V: Value>(values: impl IntoIterator<Item = V>) -> Self {
         let (mut least, mut greatest) = (V::LARGEST, V::LOWEST);
         let mut sum = V::Sum::default();
         let mut is_full = false;
@@ -178,10 +178,10 @@ fn of_bytes<V: Value>(bytes: &[u8], size: usize, validity: Option<&[u8]>) -> Sta
         V::from_bits(bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte)))
     });
     match validity {
-        None => Statistics::of(values),
+        None => Statistics::from_values(values),
         Some(validity) => {
             let valid = values.zip(validity).filter(|(_, valid)| **valid != 0);
-            let statistics = Statistics::of(valid.map(|(value, _)| value));
+            let statistics = Statistics::from_values(valid.map(|(value, _)| value));
             Statistics { n_nulls: n_nulls(Some(validity)), ..statistics }
         }
     }
@@ -190,7 +190,7 @@ fn of_bytes<V: Value>(bytes: &[u8], size: usize, validity: Option<&[u8]>) -> Sta
 fn of_tiles<V: Value>(tiles: &[(Statistics, u64)]) -> Statistics {
     let known = || tiles.iter().filter(|(tile, n_cells)| tile.n_nulls < *n_cells);
     let ends = |end: fn(&Statistics) -> u64| {
-        Statistics::of(known().map(|(tile, _)| V::from_bits(end(tile))))
+        Statistics::from_values(known().map(|(tile, _)| V::from_bits(end(tile))))
     };
     let mut sum = V::Sum::default();
     for (tile, _) in known() {
@@ -212,10 +212,10 @@ mod tests {
 
     #[test]
     fn sums_stay_at_their_limits() {
-        assert_eq!(Statistics::of([i64::MAX, 1, -5]).sum, i64::MAX.cast_unsigned());
-        assert_eq!(Statistics::of([u64::MAX, 1]).sum, u64::MAX);
-        assert_eq!(Statistics::of([f64::INFINITY, -1.0]).sum, f64::MAX.to_bits());
-        assert_eq!(Statistics::of([i8::MIN, i8::MAX, 3]).sum, 2);
+        assert_eq!(Statistics::from_values([i64::MAX, 1, -5]).sum, i64::MAX.cast_unsigned());
+        assert_eq!(Statistics::from_values([u64::MAX, 1]).sum, u64::MAX);
+        assert_eq!(Statistics::from_values([f64::INFINITY, -1.0]).sum, f64::MAX.to_bits());
+        assert_eq!(Statistics::from_values([i8::MIN, i8::MAX, 3]).sum, 2);
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl TableWriter {
         let schema_file = &directory.schemas[directory.latest_schema];
         let schema = Schema::load(&files, schema_file)?;
         let place = files.place();
-        let form = Form::of(&schema, schema_file)
+        let form = Form::from_schema(&schema, schema_file)
             .map_err(|reason| Error::Unwritable { place: place.clone(), reason })?;
         let times = (options.timestamp, options.timestamp);
         let attributes = form.attributes.iter();
@@ -190,7 +190,7 @@ impl TableWriter {
         };
         let Tiles { bounds, n_cells, coordinates, attributes } = &mut self.tiles;
         let at = append(&mut self.folder)?;
-        let sum = Statistics::of(self.coordinates.iter().copied()).sum;
+        let sum = Statistics::from_values(self.coordinates.iter().copied()).sum;
         coordinates.add([at, 0, 0], 0, Statistics { sum, ..Statistics::default() });
         coordinates.file_bytes[0] = self.folder.file_bytes(0);
         let mut file = 0;

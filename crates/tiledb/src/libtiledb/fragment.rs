@@ -100,51 +100,12 @@ impl FragmentInfo {
         })?;
         // SAFETY: a string that ends in zero, and lives as long as the object.
         let uri = unsafe { from_c(uri) };
-        let non_empty_domain =
-            self.bounds(dimensions, |functions, ctx, raw, dimension_idx, both| {
-                // SAFETY: the object is live, the indices in range, and `both` has room for two
-                // coordinates.
-                unsafe {
-                    (functions.tiledb_fragment_info_get_non_empty_domain_from_index)(
-                        ctx,
-                        raw,
-                        idx,
-                        dimension_idx,
-                        both.cast(),
-                    )
-                }
-            })?;
+        let non_empty_domain = self.bounds(idx, dimensions)?;
         Ok(Fragment { uri, n_cells, n_bytes, timestamps, non_empty_domain, n_tiles })
     }
 
-    /// The least and the greatest coordinates of a data tile in each dimension, both included.
-    pub fn tile_bounds(
-        &self,
-        fragment_idx: u32,
-        tile_idx: u32,
-        dimensions: &[Dimension],
-    ) -> Result<Vec<(i128, i128)>, Error> {
-        self.bounds(dimensions, |functions, ctx, raw, dimension_idx, both| {
-            // SAFETY: the object is live, `both` has room for two coordinates; libtiledb checks the
-            // indices.
-            unsafe {
-                (functions.tiledb_fragment_info_get_mbr_from_index)(
-                    ctx,
-                    raw,
-                    fragment_idx,
-                    tile_idx,
-                    dimension_idx,
-                    both.cast(),
-                )
-            }
-        })
-    }
-
-    fn bounds(
-        &self,
-        dimensions: &[Dimension],
-        get: impl Fn(&sys::Functions, *mut sys::Ctx, *mut sys::FragmentInfo, u32, *mut u8) -> i32,
-    ) -> Result<Vec<(i128, i128)>, Error> {
+    /// The least and the greatest coordinates of a fragment in each dimension, both included.
+    fn bounds(&self, idx: u32, dimensions: &[Dimension]) -> Result<Vec<(i128, i128)>, Error> {
         if dimensions.iter().any(|dimension| dimension.domain.is_none()) {
             return Ok(Vec::new());
         }
@@ -154,7 +115,17 @@ impl FragmentInfo {
                 // Room for two integers of at most eight bytes.
                 let mut both = [0_u8; 16];
                 self.call(|functions, ctx, raw| {
-                    get(functions, ctx, raw, dimension_idx, both.as_mut_ptr())
+                    // SAFETY: the object is live, the indices in range, and `both` has room for
+                    // two coordinates.
+                    unsafe {
+                        (functions.tiledb_fragment_info_get_non_empty_domain_from_index)(
+                            ctx,
+                            raw,
+                            idx,
+                            dimension_idx,
+                            both.as_mut_ptr().cast(),
+                        )
+                    }
                 })?;
                 let size = dimension.datatype.size().unwrap_or(8);
                 let bound = |at: usize| {

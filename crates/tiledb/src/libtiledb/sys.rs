@@ -111,9 +111,6 @@ functions! {
     tiledb_vfs_is_file(*mut Ctx, *mut Vfs, *const c_char, *mut i32) -> i32;
     tiledb_vfs_create_dir(*mut Ctx, *mut Vfs, *const c_char) -> i32;
     tiledb_vfs_remove_dir(*mut Ctx, *mut Vfs, *const c_char) -> i32;
-    tiledb_vfs_move_dir(*mut Ctx, *mut Vfs, *const c_char, *const c_char) -> i32;
-    tiledb_vfs_file_size(*mut Ctx, *mut Vfs, *const c_char, *mut u64) -> i32;
-    tiledb_vfs_dir_size(*mut Ctx, *mut Vfs, *const c_char, *mut u64) -> i32;
     tiledb_vfs_ls(*mut Ctx, *mut Vfs, *const c_char, ObjectCallback, *mut c_void) -> i32;
 
     tiledb_group_create(*mut Ctx, *const c_char) -> i32;
@@ -272,5 +269,4 @@ functions! {
     tiledb_fragment_info_get_timestamp_range(*mut Ctx, *mut FragmentInfo, u32, *mut u64, *mut u64) -> i32;
     tiledb_fragment_info_get_non_empty_domain_from_index(*mut Ctx, *mut FragmentInfo, u32, u32, *mut c_void) -> i32;
     tiledb_fragment_info_get_mbr_num(*mut Ctx, *mut FragmentInfo, u32, *mut u64) -> i32;
-    tiledb_fragment_info_get_mbr_from_index(*mut Ctx, *mut FragmentInfo, u32, u32, u32, *mut c_void) -> i32;
 }

@@ -65,26 +65,6 @@ impl Vfs {
         Ok(is != 0)
     }
 
-    /// The size of a file in bytes.
-    pub fn file_size(&self, uri: &str) -> Result<u64, Error> {
-        let mut size = 0;
-        self.on("sizing a file", uri, |functions, ctx, vfs, path| {
-            // SAFETY: all pointers are live.
-            unsafe { (functions.tiledb_vfs_file_size)(ctx, vfs, path, &raw mut size) }
-        })?;
-        Ok(size)
-    }
-
-    /// The size of all files in a folder, in bytes.
-    pub fn dir_size(&self, uri: &str) -> Result<u64, Error> {
-        let mut size = 0;
-        self.on("sizing a folder", uri, |functions, ctx, vfs, path| {
-            // SAFETY: all pointers are live.
-            unsafe { (functions.tiledb_vfs_dir_size)(ctx, vfs, path, &raw mut size) }
-        })?;
-        Ok(size)
-    }
-
     /// Creates a folder.
     pub fn create_dir(&self, uri: &str) -> Result<(), Error> {
         self.on("making a folder", uri, |functions, ctx, vfs, path| {
@@ -98,15 +78,6 @@ impl Vfs {
         self.on("removing a folder", uri, |functions, ctx, vfs, path| {
             // SAFETY: all pointers are live.
             unsafe { (functions.tiledb_vfs_remove_dir)(ctx, vfs, path) }
-        })
-    }
-
-    /// Moves a folder.
-    pub fn move_dir(&self, from: &str, to: &str) -> Result<(), Error> {
-        let target = c_string("a URI", to)?;
-        self.on("moving a folder", from, |functions, ctx, vfs, path| {
-            // SAFETY: all pointers are live.
-            unsafe { (functions.tiledb_vfs_move_dir)(ctx, vfs, path, target.as_ptr()) }
         })
     }
 

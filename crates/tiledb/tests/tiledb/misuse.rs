@@ -48,7 +48,7 @@ impl Place {
         Self { folder, context, uri }
     }
 
-    fn of(attributes: Vec<Attribute>) -> Self {
+    fn with_attributes(attributes: Vec<Attribute>) -> Self {
         Self::with(&schema(attributes))
     }
 
@@ -114,7 +114,7 @@ fn the_first_look_at_an_array_may_come_from_many_threads() {
 
 #[test]
 fn a_write_needs_every_column_once() {
-    let place = Place::of(vec![Attribute::new("value", Datatype::Int64)]);
+    let place = Place::with_attributes(vec![Attribute::new("value", Datatype::Int64)]);
     for (columns, text) in [
         (vec![ids(&[4, 5])], "column value of"),
         (vec![values(&[4, 5])], "column id of"),
@@ -133,7 +133,7 @@ fn a_write_needs_every_column_once() {
 
 #[test]
 fn an_unordered_write_takes_one_submit() {
-    let place = Place::of(vec![Attribute::new("value", Datatype::Int64)]);
+    let place = Place::with_attributes(vec![Attribute::new("value", Datatype::Int64)]);
     let mut write = place.write(WriteOrder::Unordered);
     write.submit(&[ids(&[]), values(&[])]).unwrap();
     write.submit(&[ids(&[7, 1]), values(&[0, 1])]).unwrap();
@@ -146,7 +146,7 @@ fn an_unordered_write_takes_one_submit() {
 
 #[test]
 fn a_write_that_libtiledb_refuses_cannot_be_finished() {
-    let place = Place::of(vec![Attribute::new("value", Datatype::Int64)]);
+    let place = Place::with_attributes(vec![Attribute::new("value", Datatype::Int64)]);
     for order in [WriteOrder::Unordered, WriteOrder::Global] {
         let mut write = place.write(order);
         let outside = write.submit(&[ids(&[10_000]), values(&[0])]);
@@ -159,7 +159,7 @@ fn a_write_that_libtiledb_refuses_cannot_be_finished() {
 #[test]
 fn a_part_of_a_cell_is_refused() {
     let pair = Attribute { values_per_cell: 2, ..Attribute::new("pair", Datatype::Int32) };
-    let place = Place::of(vec![pair]);
+    let place = Place::with_attributes(vec![pair]);
     let mut write = place.write(WriteOrder::Unordered);
     let columns = [ids(&[0, 1]), WriteColumn::fixed("pair", &[1_i32, 2, 3, 4, 5])];
     let message = write.submit(&columns).unwrap_err().to_string();
@@ -195,7 +195,7 @@ fn read_texts(context: &Context, uri: &str, buffer_bytes: usize) -> Vec<String> 
 
 #[test]
 fn parameters_of_offsets_do_not_change_what_is_read() {
-    let place = Place::of(vec![Attribute::new("text", Datatype::StringUtf8)]);
+    let place = Place::with_attributes(vec![Attribute::new("text", Datatype::StringUtf8)]);
     write_texts(&place);
     for (name, value) in [("extra_element", "true"), ("bitsize", "32"), ("mode", "elements")] {
         let config = Config::from([(format!("sm.var_offsets.{name}"), value.to_owned())]);
@@ -207,13 +207,13 @@ fn parameters_of_offsets_do_not_change_what_is_read() {
 
 #[test]
 fn a_read_may_begin_with_no_buffer() {
-    let place = Place::of(vec![Attribute::new("text", Datatype::StringUtf8)]);
+    let place = Place::with_attributes(vec![Attribute::new("text", Datatype::StringUtf8)]);
     write_texts(&place);
     let texts = read_texts(&place.context, &place.uri, 0);
     assert_eq!(texts, ["a", "bb", "a text longer than eight bytes"]);
 
     let five = Attribute { values_per_cell: 5, ..Attribute::new("five", Datatype::Float64) };
-    let place = Place::of(vec![five]);
+    let place = Place::with_attributes(vec![five]);
     let written: Vec<f64> = (0..15).map(f64::from).collect();
     let mut write = place.write(WriteOrder::Unordered);
     write.submit(&[ids(&[0, 1, 2]), WriteColumn::fixed("five", &written)]).unwrap();
@@ -235,7 +235,7 @@ fn remove_data(folder: &Path) {
 
 #[test]
 fn a_read_that_failed_stays_failed() {
-    let place = Place::of(vec![Attribute::new("value", Datatype::Int64)]);
+    let place = Place::with_attributes(vec![Attribute::new("value", Datatype::Int64)]);
     let mut write = place.write(WriteOrder::Unordered);
     write.submit(&[ids(&[0, 1]), values(&[0, 1])]).unwrap();
     write.finish().unwrap();
@@ -272,7 +272,7 @@ fn a_schema_reads_back_as_it_was_given() {
 
 #[test]
 fn a_current_domain_has_bounds_for_each_dimension() {
-    let place = Place::of(vec![Attribute::new("value", Datatype::Int64)]);
+    let place = Place::with_attributes(vec![Attribute::new("value", Datatype::Int64)]);
     for bounds in [vec![], vec![(0, 9), (0, 9)]] {
         let mut schema = schema(vec![Attribute::new("value", Datatype::Int64)]);
         schema.current_domain = Some(bounds);

@@ -35,7 +35,7 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// The tensors of a loaded batch.
-    pub(crate) fn of(tensors: &ArrayTensors) -> Result<Self, Error> {
+    pub(crate) fn from_tensors(tensors: &ArrayTensors) -> Result<Self, Error> {
         let tensor = |name| Ok::<_, Error>(tensors.tensor(name)?.shallow_clone());
         Ok(Self { inputs: tensor("inputs")?, targets: tensor("targets")? })
     }

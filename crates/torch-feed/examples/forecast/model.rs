@@ -23,7 +23,7 @@ pub(crate) struct Scale {
 
 impl Scale {
     /// Measures the present fields of some batches, and their change.
-    pub(crate) fn of(batches: &[Batch]) -> Self {
+    pub(crate) fn measure(batches: &[Batch]) -> Self {
         // Points x channels. The means are large compared with the deviations.
         let flat = |tensor: Tensor| {
             let n_channels = tensor.size().last().copied().unwrap_or(0);

@@ -43,7 +43,7 @@ pub(crate) fn train(
     for (epoch, batches) in data.training.epochs(0..arguments.epochs).enumerate() {
         let (mut sum, n_before) = (0.0, errors.training.len());
         for tensors in batches? {
-            let batch = Batch::of(&tensors?)?;
+            let batch = Batch::from_tensors(&tensors?)?;
             let share = errors.training.len() as f64 / n_steps as f64;
             adam.set_lr(arguments.learning_rate * 0.5 * (1.0 + (PI * share).cos()));
             let loss =
@@ -70,8 +70,9 @@ pub(crate) fn train(
 /// Measures means and standard deviations on a few training batches.
 fn measure(data: &Data) -> Result<Scale, Failure> {
     let batches = data.training.epoch(0)?.take(N_SCALE_BATCHES);
-    let batches: Result<Vec<Batch>, _> = batches.map(|tensors| Batch::of(&tensors?)).collect();
-    Ok(Scale::of(&batches?))
+    let batches: Result<Vec<Batch>, _> =
+        batches.map(|tensors| Batch::from_tensors(&tensors?)).collect();
+    Ok(Scale::measure(&batches?))
 }
 
 /// The errors of the model and of persistence on the held-out samples.
@@ -79,7 +80,7 @@ fn score(data: &Data, model: &Forecaster) -> Result<(f64, f64), Failure> {
     let (mut of_model, mut of_persistence, mut n_values) = (0.0, 0.0, 0);
     let sum = |errors: &Tensor| f64::try_from(errors.square().sum(Kind::Double));
     for tensors in data.held_out.epoch(0)? {
-        let batch = Batch::of(&tensors?)?;
+        let batch = Batch::from_tensors(&tensors?)?;
         let change = model.true_change(&batch);
         of_persistence += sum(&change)?;
         of_model += sum(&(no_grad(|| model.change(&batch)) - &change))?;

@@ -38,11 +38,12 @@ pub(crate) fn table(finished: &[Finished]) -> String {
         "|---|---|---|---|---|---|".to_owned(),
     ];
     for (order, runs) in by_order(finished) {
-        let of = |figure: fn(&Outcome) -> f64| runs.iter().map(move |run| figure(&run.outcome));
-        let mean = |figure: fn(&Outcome) -> f64| of(figure).sum::<f64>() / runs.len() as f64;
+        let figures =
+            |figure: fn(&Outcome) -> f64| runs.iter().map(move |run| figure(&run.outcome));
+        let mean = |figure: fn(&Outcome) -> f64| figures(figure).sum::<f64>() / runs.len() as f64;
         let f1 = |outcome: &Outcome| outcome.macro_f1;
-        let least = of(f1).fold(f64::INFINITY, f64::min);
-        let most = of(f1).fold(f64::NEG_INFINITY, f64::max);
+        let least = figures(f1).fold(f64::INFINITY, f64::min);
+        let most = figures(f1).fold(f64::NEG_INFINITY, f64::max);
         let unsteady = mean(|outcome| unsteadiness(&outcome.losses));
         lines.push(format!(
             "| {} | {} | {:.3} | {least:.3} to {most:.3} | {:.3} | {unsteady:.3} |",

@@ -80,11 +80,10 @@ fn dataset(n_cells: u64) -> Dataset {
     let encoder = LabelEncoder::fit("kind", obs.column(0), Rules::default()).unwrap();
     let encoders = Encoders::new(vec![Arc::new(encoder)]).unwrap();
     let genes = GeneSelection::All;
-    Dataset::new(matrix(n_cells, 1.0), Cells::Range(0..n_cells), obs, genes)
-        .and_then(|dataset| dataset.with_layer("negative", matrix(n_cells, -1.0)))
-        .and_then(|dataset| dataset.with_obsm("X_pca", matrix(n_cells, 0.5)))
-        .and_then(|dataset| dataset.with_encoders(&encoders))
-        .unwrap()
+    let dataset = Dataset::new(matrix(n_cells, 1.0), Cells::Range(0..n_cells), obs, genes).unwrap();
+    let dataset = dataset.with_layer("negative", matrix(n_cells, -1.0)).unwrap();
+    let dataset = dataset.with_obsm("X_pca", matrix(n_cells, 0.5)).unwrap();
+    dataset.with_encoders(&encoders).unwrap()
 }
 
 fn spec(batch_form: BatchForm, prefetch_batches: usize) -> LoaderSpec {

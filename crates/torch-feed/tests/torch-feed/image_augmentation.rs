@@ -135,14 +135,14 @@ fn the_source_stays_as_it_is() {
 #[test]
 fn batches_of_another_shape_are_refused() {
     let maps = ImageMaps::new(&[Parameters::IDENTITY; 2], [3, 4], Device::Cpu).unwrap();
-    let of = |shape: &[i64]| Tensor::zeros(shape, (Kind::Float, Device::Cpu));
+    let blank = |shape: &[i64]| Tensor::zeros(shape, (Kind::Float, Device::Cpu));
     for shape in [&[2, 3, 4][..], &[1, 3, 4, 1], &[2, 4, 3, 1], &[2, 3, 4, 1, 1]] {
-        let refused = maps.warp_images(&of(shape), Kind::Float).unwrap_err();
+        let refused = maps.warp_images(&blank(shape), Kind::Float).unwrap_err();
         let message = format!("images must be of shape [2, 3, 4, channels], not {shape:?}");
         assert_eq!(refused.to_string(), message);
     }
-    let refused = maps.warp_masks(&of(&[2, 3, 4, 1])).unwrap_err();
+    let refused = maps.warp_masks(&blank(&[2, 3, 4, 1])).unwrap_err();
     assert!(matches!(refused, Error::ImageShape { what: "masks", .. }), "{refused}");
     let nothing = ImageMaps::new(&[], [3, 4], Device::Cpu).unwrap();
-    assert_eq!(nothing.warp_masks(&of(&[0, 3, 4])).unwrap().size(), [0, 3, 4]);
+    assert_eq!(nothing.warp_masks(&blank(&[0, 3, 4])).unwrap().size(), [0, 3, 4]);
 }

@@ -21,99 +21,36 @@ struct Typed {
 
 #[deny(clippy::missing_trait_methods)]
 impl XReader for Typed {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    fn why_not_native(&self) -> Option<&str> {
-        self.inner.why_not_native()
-    }
-
-    fn n_rows(&self) -> u64 {
-        self.inner.n_rows()
-    }
-
-    fn n_columns(&self) -> u64 {
-        self.inner.n_columns()
+    storage::forward! { inner:
+        fn name() -> &'static str;
+        fn why_not_native() -> Option<&str>;
+        fn n_rows() -> u64;
+        fn n_columns() -> u64;
+        fn nnz() -> Result<Option<u64>, ReadError>;
+        fn most_nnz() -> Result<Option<u64>, ReadError>;
+        fn working_bytes(nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64;
+        fn is_remote() -> bool;
+        fn cache() -> Option<CacheUse>;
+        fn row_cache() -> Option<RowCacheUse>;
+        fn keep_decoded(holder: u64, limit_bytes: u64);
+        fn index_bytes() -> u64;
+        fn decoded_bytes() -> u64;
+        fn announce_next(rows: &RowRanges, genes: &GeneSelection);
+        fn exact() -> Result<Arc<dyn XReader>, ReadError>;
+        fn read_csr(rows: &RowRanges, genes: &GeneSelection, out: &mut CsrBuffers)
+            -> Result<ReadStats, ReadError>;
+        fn packs(genes: &GeneSelection) -> bool;
+        fn read_packed(rows: &RowRanges, genes: &GeneSelection, out: &mut PackedCsr)
+            -> Result<ReadStats, ReadError>;
+        fn read_coo(
+            rows: &RowRanges,
+            genes: &GeneSelection,
+            each: &mut dyn FnMut(&RecordBatch) -> Result<(), ReadError>
+        ) -> Result<ReadStats, ReadError>;
     }
 
     fn data_type(&self) -> &DataType {
         &self.data_type
-    }
-
-    fn nnz(&self) -> Result<Option<u64>, ReadError> {
-        self.inner.nnz()
-    }
-
-    fn most_nnz(&self) -> Result<Option<u64>, ReadError> {
-        self.inner.most_nnz()
-    }
-
-    fn working_bytes(&self, nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64 {
-        self.inner.working_bytes(nnz, genes, form)
-    }
-
-    fn is_remote(&self) -> bool {
-        self.inner.is_remote()
-    }
-
-    fn cache(&self) -> Option<CacheUse> {
-        self.inner.cache()
-    }
-
-    fn row_cache(&self) -> Option<RowCacheUse> {
-        self.inner.row_cache()
-    }
-
-    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
-        self.inner.keep_decoded(holder, limit_bytes);
-    }
-
-    fn index_bytes(&self) -> u64 {
-        self.inner.index_bytes()
-    }
-
-    fn decoded_bytes(&self) -> u64 {
-        self.inner.decoded_bytes()
-    }
-
-    fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
-        self.inner.announce_next(rows, genes);
-    }
-
-    fn exact(&self) -> Result<Arc<dyn XReader>, ReadError> {
-        self.inner.exact()
-    }
-
-    fn read_csr(
-        &self,
-        rows: &RowRanges,
-        genes: &GeneSelection,
-        out: &mut CsrBuffers,
-    ) -> Result<ReadStats, ReadError> {
-        self.inner.read_csr(rows, genes, out)
-    }
-
-    fn packs(&self, genes: &GeneSelection) -> bool {
-        self.inner.packs(genes)
-    }
-
-    fn read_packed(
-        &self,
-        rows: &RowRanges,
-        genes: &GeneSelection,
-        out: &mut PackedCsr,
-    ) -> Result<ReadStats, ReadError> {
-        self.inner.read_packed(rows, genes, out)
-    }
-
-    fn read_coo(
-        &self,
-        rows: &RowRanges,
-        genes: &GeneSelection,
-        each: &mut dyn FnMut(&RecordBatch) -> Result<(), ReadError>,
-    ) -> Result<ReadStats, ReadError> {
-        self.inner.read_coo(rows, genes, each)
     }
 }
 

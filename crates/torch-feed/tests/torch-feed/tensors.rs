@@ -172,7 +172,7 @@ fn sums_over_an_epoch_are_the_datas_own() {
             sum += sum_of_batch.f_double_value(&[]).unwrap();
         }
         assert_eq!(sum, expected, "{block_form} {batch_form}");
-        assert_eq!(epoch.stats().n_batches, epoch.n_batches());
+        assert_eq!(epoch.stats().engine.n_batches, epoch.n_batches());
     }
 }
 

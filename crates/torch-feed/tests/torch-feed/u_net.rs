@@ -23,7 +23,7 @@ fn model(batch: &SegmentationBatch, n_classes: usize) -> UNet {
 }
 
 fn seeded(batch: &SegmentationBatch, n_classes: usize, seed: u64) -> UNet {
-    let scale = ChannelScale::of(&[batch]).unwrap();
+    let scale = ChannelScale::measure(&[batch]).unwrap();
     UNet::new(scale, &UNetSpec { width: 3, n_classes, learning_rate: 0.02, seed }).unwrap()
 }
 
@@ -73,5 +73,5 @@ fn what_torch_refuses_is_an_error() {
     assert!(refused.to_string().contains("a step of a U-Net"), "{refused}");
     let fewer = batch.cubes.narrow(1, 0, 2);
     model(&batch, 3).logits(&fewer).unwrap_err();
-    ChannelScale::of(&[]).unwrap_err();
+    ChannelScale::measure(&[]).unwrap_err();
 }

@@ -45,8 +45,10 @@ impl Anchored {
     /// Fits the model to these runs and keeps its errors.
     pub(crate) fn fit(observed: &[Observation], known: KnownMemory) -> Self {
         let model = CostModel::fit(observed, known);
-        let missed =
-            repeats(observed).iter().filter_map(|group| Missed::of(group, &model)).collect();
+        let missed = repeats(observed)
+            .iter()
+            .filter_map(|group| Missed::from_group(group, &model))
+            .collect();
         let opening_bytes = observed.iter().map(|one| one.opening_bytes).fold(0.0, f64::max);
         Self { model, missed, opening_bytes }
     }
@@ -70,11 +72,11 @@ impl Anchored {
         let had = self.at(run).map(|missed| missed.n_batches as f64).collect();
         let expected = median(had).map_or(all, |n_batches| n_batches.ceil() as u64);
         let correction = self.correction(run, |missed| missed.peak);
-        let of = |n_batches| {
+        let peak = |n_batches| {
             let epoch = self.model.memory.peak_bytes(run, n_batches) * correction;
             epoch.max(self.opening_bytes)
         };
-        (of(expected), of(all) - of(expected))
+        (peak(expected), peak(all) - peak(expected))
     }
 
     /// Returns the errors at the settings of a run.
@@ -99,7 +101,7 @@ impl Anchored {
 
 impl Missed {
     /// Returns the error over runs of the same shape. `None` if a logarithm is not finite.
-    fn of(group: &[Observation], model: &CostModel) -> Option<Self> {
+    fn from_group(group: &[Observation], model: &CostModel) -> Option<Self> {
         let run = group.first()?.run;
         let logarithm = |measured: f64, modelled: f64| {
             Some((measured / modelled).ln()).filter(|missed| missed.is_finite())

@@ -48,10 +48,10 @@ pub(crate) fn typical(observed: &[Observation]) -> Vec<Observation> {
 }
 
 fn typical_of(group: &[Observation]) -> Option<Observation> {
-    let of = |figure: fn(&Observation) -> f64| median(group.iter().map(figure).collect());
+    let median_of = |figure: fn(&Observation) -> f64| median(group.iter().map(figure).collect());
     Some(Observation {
-        elapsed: of(|one| one.elapsed)?,
-        read_secs: of(|one| one.read_secs)?,
+        elapsed: median_of(|one| one.elapsed)?,
+        read_secs: median_of(|one| one.read_secs)?,
         peak_bytes: group.iter().map(|one| one.peak_bytes).fold(0.0, f64::max),
         ..*group.first()?
     })

@@ -6,15 +6,15 @@ use super::memory::{KnownMemory, MemoryModel};
 use super::observation::Observation;
 use super::run_shape::RunShape;
 
-fn of<const K: usize>(coefficients: [f64; K]) -> Fit<K> {
+fn fit<const K: usize>(coefficients: [f64; K]) -> Fit<K> {
     Fit { coefficients, error: 0.0 }
 }
 
 pub(crate) fn planted(work: Work, read: [f64; 4], cut: [f64; 2], overlap: f64) -> CostModel {
     let known =
         KnownMemory { row_bytes: 6e3, least_row_bytes: 6e3, batch_bytes: 2.5e8, n_batches: 3 };
-    let memory = MemoryModel { known, beside: of([2e8, 300.0, 100.0]) };
-    CostModel { work, read: of(read), cut: of(cut), overlap, memory }
+    let memory = MemoryModel { known, beside: fit([2e8, 300.0, 100.0]) };
+    CostModel { work, read: fit(read), cut: fit(cut), overlap, memory }
 }
 
 /// Returns what a machine with this model would measure.

@@ -112,21 +112,26 @@ impl fmt::Display for NothingFits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let size = |bytes: f64| ByteSize(bytes.ceil() as u64);
         let goal = &self.goal;
-        let of = |one: &Candidate| format!("{}, {} ahead", one.spec, one.prefetch_blocks);
+        let printed = |one: &Candidate| format!("{}, {} ahead", one.spec, one.prefetch_blocks);
         write!(f, "nothing fits --memory {}", size(goal.memory_bytes))?;
         if 0.0 < goal.bits {
             write!(f, " with {:.3} bits of entropy", goal.bits)?;
         }
         match (&self.least_memory, &self.most_random) {
             (Some(least), _) => {
-                write!(f, "; the least for it is {} ({})", size(least.memory_needed()), of(least))?;
+                write!(
+                    f,
+                    "; the least for it is {} ({})",
+                    size(least.memory_needed()),
+                    printed(least)
+                )?;
             }
             (None, Some(most)) => {
                 write!(
                     f,
                     "; the most that there is is {:.3} bits ({})",
                     most.entropy_bits,
-                    of(most)
+                    printed(most)
                 )?;
             }
             (None, None) => write!(f, "; there is no block that holds a batch")?,
@@ -137,7 +142,7 @@ impl fmt::Display for NothingFits {
                     f,
                     "; the best entropy in that memory is {:.3} bits ({})",
                     best.entropy_bits,
-                    of(best)
+                    printed(best)
                 )
             }
             (None, Some(smallest)) => {

@@ -29,7 +29,7 @@ fn the_legend_has_room() {
         let mut all = series(20);
         all[3].name = name;
         let entries: Vec<Vec<String>> = all.iter().map(entry).collect();
-        let (width, height) = size(&entries);
+        let Size { width, height } = size(&entries);
         let paper = Frame { left: 0.0, upper: 0.0, right: width, lower: height };
         let mut y = PLOT[1] + 8.0;
         for lines in &entries {

@@ -18,11 +18,11 @@ fn svg(records: &[EpochRecord]) -> String {
 
 /// Width and height that the picture declares.
 fn size(svg: &str) -> (f64, f64) {
-    let of = |name: &str| {
+    let attribute = |name: &str| {
         let (_, after) = svg.split_once(&format!("{name}=\"")).unwrap();
         after.split_once('"').unwrap().0.parse().unwrap()
     };
-    (of("width"), of("height"))
+    (attribute("width"), attribute("height"))
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn no_two_series_look_alike() {
         let name = format!("loader {idx}");
         records.push(fixture::epoch_of((&name, &name), "csr", 16, (1.0, 1.0)));
     }
-    let series = SeriesNames::of(&summarize(&records));
+    let series = SeriesNames::from_points(&summarize(&records));
     let shapes = shapes(&series);
     let looks: BTreeSet<(usize, String)> = shapes
         .iter()
@@ -87,9 +87,9 @@ fn the_legend_stays_in_the_picture_whatever_names_are_called() {
             record.point.chunk_method = name.to_owned();
         }
         let points = summarize(&records);
-        let series = SeriesNames::of(&points);
+        let series = SeriesNames::from_points(&points);
         let placed = place_all(&points, &series, Convention::FirstBatchCounted);
-        let encoding = Encoding::of(&series, &placed);
+        let encoding = Encoding::from_placed(&series, &placed);
         let (width, height) = size(&svg(&records));
         let paper = Frame { left: 0.0, upper: 0.0, right: width, lower: height };
         let key = Key::new(&encoding, &placed, PLOT[0]..width - RIGHT_MARGIN, PLOT[3] + 66.0);

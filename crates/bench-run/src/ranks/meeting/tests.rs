@@ -22,7 +22,7 @@ fn host() -> HostInfo {
 fn echo(script: &str) -> ProcessSpec<'static> {
     let mut command = Command::new("sh");
     command.args(["-c", script]);
-    let secrets = Secrets::of("", &std::collections::BTreeMap::new(), Vec::new());
+    let secrets = Secrets::in_task("", &std::collections::BTreeMap::new(), Vec::new());
     ProcessSpec::new(command, &0, secrets).unwrap()
 }
 

@@ -85,7 +85,7 @@ impl Training {
             let TorchWork { n_classes, seed, .. } = self.work;
             let (width, learning_rate) = (self.width, LEARNING_RATE);
             let spec = UNetSpec { width, n_classes, learning_rate, seed };
-            self.model.insert(UNet::new(ChannelScale::of(&[&batch])?, &spec)?)
+            self.model.insert(UNet::new(ChannelScale::measure(&[&batch])?, &spec)?)
         };
         let loss = model.step(&batch).context("cannot train on a batch")?;
         // Reading it waits for the step.

@@ -9,22 +9,6 @@ use super::pickle::{self, Unpickled, Value};
 /// Most dimensions of an array, as in numpy.
 const MAX_DIMENSIONS: usize = 64;
 
-/// The numbers of numpy that are supported.
-const CODES: [(&str, ElementType); 12] = [
-    ("b1", ElementType::Bool),
-    ("i1", ElementType::I8),
-    ("i2", ElementType::I16),
-    ("i4", ElementType::I32),
-    ("i8", ElementType::I64),
-    ("u1", ElementType::U8),
-    ("u2", ElementType::U16),
-    ("u4", ElementType::U32),
-    ("u8", ElementType::U64),
-    ("f2", ElementType::F16),
-    ("f4", ElementType::F32),
-    ("f8", ElementType::F64),
-];
-
 /// The order of bytes of this machine, as numpy writes it.
 const NATIVE_ORDER: &str = if cfg!(target_endian = "little") { "<" } else { ">" };
 
@@ -43,7 +27,16 @@ pub(super) enum Header<'a> {
     /// One array, whose buffer is the rest of the file.
     One(Description),
     /// Arrays with their names and the bytes of their buffers.
-    Several(Vec<(&'a str, Description, usize)>),
+    Several(Vec<Named<'a>>),
+}
+
+/// An array of several.
+#[derive(Debug, PartialEq)]
+pub(super) struct Named<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: Description,
+    /// Bytes of its buffer.
+    pub(super) n_bytes: usize,
 }
 
 /// Reads the pickle at the beginning of a file, and returns its length, too.
@@ -52,7 +45,9 @@ pub(super) fn parse(file: &[u8]) -> Result<(Header<'_>, usize), FileError> {
     let header = match read.top {
         Value::Dictionary => {
             let entries = read.entries.iter();
-            Header::Several(entries.map(|entry| named(&read, *entry)).collect::<Result<_, _>>()?)
+            Header::Several(
+                entries.map(|(name, array)| named(&read, name, array)).collect::<Result<_, _>>()?,
+            )
         }
         top => match read.tuple(top) {
             Some(&[shape, element]) => Header::One(description(&read, shape, element)?),
@@ -64,17 +59,18 @@ pub(super) fn parse(file: &[u8]) -> Result<(Header<'_>, usize), FileError> {
 
 fn named<'a>(
     read: &Unpickled<'a>,
-    (name, value): (Value<'a>, Value<'a>),
-) -> Result<(&'a str, Description, usize), FileError> {
+    name: &Value<'a>,
+    array: &Value<'a>,
+) -> Result<Named<'a>, FileError> {
     let Value::Text(name) = name else {
         return Err(FileError::unsupported(0, format!("the key {name:?}: text is")));
     };
-    let Some(&[shape, element, Value::Integer(size)]) = read.tuple(value) else {
+    let Some(&[shape, element, Value::Integer(size)]) = read.tuple(*array) else {
         return Err(contradicts(format!("`{name}` has another value than (shape, type, size)")));
     };
     let negative = |_| contradicts(format!("`{name}` has a buffer of {size} bytes"));
     let size = usize::try_from(size).map_err(negative)?;
-    Ok((name, description(read, shape, element)?, size))
+    Ok(Named { name, description: description(read, shape, element)?, n_bytes: size })
 }
 
 fn description<'a>(
@@ -92,11 +88,10 @@ fn description<'a>(
         .and_then(|shape| shape.iter().map(length).collect());
     let shape = shape.ok_or_else(|| contradicts("a shape that is not a tuple of lengths"))?;
     let found = read.numpy_type(element).ok_or_else(|| contradicts("an array without a type"))?;
-    let (_, element) =
-        CODES.into_iter().find(|(code, _)| *code == found.code).ok_or_else(|| {
-            let reason = format!("elements of numpy's type `{}`: numbers and bool are", found.code);
-            FileError::unsupported(0, reason)
-        })?;
+    let element = ElementType::from_numpy_code(found.code).ok_or_else(|| {
+        let reason = format!("elements of numpy's type `{}`: numbers and bool are", found.code);
+        FileError::unsupported(0, reason)
+    })?;
     let is_reversed = match found.order {
         Some("|") | None if element.n_bytes() == 1 => false,
         Some(order @ ("<" | ">")) => order != NATIVE_ORDER && element.n_bytes() > 1,
@@ -147,8 +142,7 @@ fn write_description(
     operations: &mut Vec<u8>,
     StoredArray { name, shape, element }: &StoredArray,
 ) -> Result<(), FileError> {
-    let known = CODES.iter().find(|(_, known)| known == element);
-    let Some((code, _)) = known.filter(|_| shape.len() <= MAX_DIMENSIONS) else {
+    let Some(code) = element.numpy_code().filter(|_| shape.len() <= MAX_DIMENSIONS) else {
         let reason =
             format!("`{name}` of shape {shape:?} and type {element}: numpy has no such array");
         return Err(FileError::write(reason));

@@ -179,27 +179,27 @@ fn empty_images_and_no_rows_are_empty() {
 #[test]
 fn other_sizes_are_refused() {
     let identity = Parameters::IDENTITY;
-    let of = |shape, n_source: usize, rows, n_result: usize| {
+    let refusal = |shape, n_source: usize, rows, n_result: usize| {
         let image = vec![0.0_f32; n_source];
         warp_image(&identity, shape, &image, rows, &mut vec![0.0_f32; n_result]).unwrap_err()
     };
     assert_eq!(
-        of([2, 3, 4], 23, 0..2, 24).to_string(),
+        refusal([2, 3, 4], 23, 0..2, 24).to_string(),
         "the source of shape [2, 3, 4] has 24 values, the given slice has 23"
     );
     assert_eq!(
-        of([2, 3, 4], 24, 1..2, 24).to_string(),
+        refusal([2, 3, 4], 24, 1..2, 24).to_string(),
         "the result of shape [1, 3, 4] has 12 values, the given slice has 24"
     );
     assert_eq!(
-        of([2, 3, 4], 24, 1..3, 24).to_string(),
+        refusal([2, 3, 4], 24, 1..3, 24).to_string(),
         "rows 1 to 3 are not rows of an image of height 2"
     );
     let reversed = Range { start: 2, end: 1 };
-    let refused = of([2, 3, 4], 24, reversed.clone(), 0);
+    let refused = refusal([2, 3, 4], 24, reversed.clone(), 0);
     assert_eq!(refused, AugmentError::Rows { rows: reversed, height: 2 });
     assert_eq!(
-        of([usize::MAX, 3, 4], 24, 0..1, 12),
+        refusal([usize::MAX, 3, 4], 24, 0..1, 12),
         AugmentError::TooLarge { shape: vec![usize::MAX, 3, 4] }
     );
     let refused = warp_mask(&identity, [2, 2], &[0_u8; 4], 0..2, &mut [0; 3]).unwrap_err();

@@ -4,7 +4,9 @@ use std::fs;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Int64Array};
-use loader::encode::{BatchKeyEncoder, Encoder, Error, LabelEncoder, Nulls, Rules, Unseen};
+use loader::encode::{
+    BatchKeyEncoder, Encoder, KeyError, LabelEncoder, Nulls, Rules, SavedError, Unseen,
+};
 
 use crate::encode::labels::{check_codes, obs, texts, texts_or_null};
 
@@ -46,9 +48,9 @@ fn files_give_the_encoder_back() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left beside the files");
 
     let error = LabelEncoder::restore(&folder.path().join("none.json")).unwrap_err();
-    assert!(matches!(error, Error::File { what: "read", .. }), "{error}");
+    assert!(matches!(error, SavedError::File { what: "read", .. }), "{error}");
     let error = label.save(&folder.path().join("no/folder.json")).unwrap_err();
-    assert!(matches!(error, Error::File { what: "write", .. }), "{error}");
+    assert!(matches!(error, SavedError::File { what: "write", .. }), "{error}");
 }
 
 #[test]
@@ -64,7 +66,7 @@ fn a_file_that_was_written_stays_readable() {
 }
 
 #[track_caller]
-fn refused(json: &str, from: &str, to: &str) -> Error {
+fn refused(json: &str, from: &str, to: &str) -> SavedError {
     assert_eq!(json.matches(from).count(), 1, "{json}");
     LabelEncoder::from_json(&json.replace(from, to)).unwrap_err()
 }
@@ -76,18 +78,18 @@ fn what_is_no_saved_encoder_is_refused() {
     let json = encoder.to_json().unwrap();
 
     let error = refused(&json, "\"version\": 1", "\"version\": 2");
-    assert!(matches!(error, Error::Version { found: 2, supported: 1 }), "{error}");
+    assert!(matches!(error, SavedError::Version { found: 2, supported: 1 }), "{error}");
     // JSON of another version is rejected for its version, whatever else it has.
     let error =
         LabelEncoder::from_json(r#"{"format": "somafeed encoder", "version": 9, "later": []}"#)
             .unwrap_err();
-    assert!(matches!(error, Error::Version { found: 9, .. }), "{error}");
+    assert!(matches!(error, SavedError::Version { found: 9, .. }), "{error}");
     let error = refused(&json, "somafeed encoder", "somafeed plan");
     assert!(error.to_string().contains("\"somafeed plan\", not a label encoder"), "{error}");
 
     let error = refused(&json, "\"T cell\"", "\"B cell\"");
     assert!(
-        matches!(&error, Error::DuplicateLabel { label, first: 0, second: 1, .. } if label == "\"B cell\""),
+        matches!(&error, SavedError::Key(KeyError::Twice { label, first: 0, second: 1, .. }) if label == "\"B cell\""),
         "{error}"
     );
     for (to, shown) in
@@ -95,7 +97,7 @@ fn what_is_no_saved_encoder_is_refused() {
     {
         let error = refused(&json, "\"T cell\"", to);
         assert!(
-            matches!(&error, Error::SavedClass { label, code: 1, .. } if label == shown),
+            matches!(&error, SavedError::Class { label, code: 1, .. } if label == shown),
             "{error}"
         );
     }
@@ -108,10 +110,13 @@ fn what_is_no_saved_encoder_is_refused() {
         ("{\n  \"format\"", "[\"format\""),
     ] {
         let error = refused(&json, from, to);
-        assert!(matches!(error, Error::Json { .. }), "{to}: {error}");
+        assert!(matches!(error, SavedError::Json { .. }), "{to}: {error}");
     }
-    assert!(matches!(LabelEncoder::from_json(&json[..json.len() / 2]), Err(Error::Json { .. })));
-    assert!(matches!(LabelEncoder::from_json(""), Err(Error::Json { .. })));
+    assert!(matches!(
+        LabelEncoder::from_json(&json[..json.len() / 2]),
+        Err(SavedError::Json { .. })
+    ));
+    assert!(matches!(LabelEncoder::from_json(""), Err(SavedError::Json { .. })));
 
     let error = BatchKeyEncoder::from_json(&json).unwrap_err();
     assert_eq!(
@@ -119,9 +124,15 @@ fn what_is_no_saved_encoder_is_refused() {
         "this JSON is a label encoder, not a batch key encoder: restore it as the encoder that was saved"
     );
     let keys = batch_keys().to_json().unwrap();
-    assert!(matches!(LabelEncoder::from_json(&keys), Err(Error::SavedAsOther { .. })));
+    assert!(matches!(LabelEncoder::from_json(&keys), Err(SavedError::Other { .. })));
     let as_label = keys.replace("batch_key", "label");
-    assert!(matches!(LabelEncoder::from_json(&as_label), Err(Error::KeyColumns { .. })));
+    assert!(matches!(
+        LabelEncoder::from_json(&as_label),
+        Err(SavedError::Key(KeyError::Columns { .. }))
+    ));
     let twice = keys.replace("\"number\"", "\"donor\"");
-    assert!(matches!(BatchKeyEncoder::from_json(&twice), Err(Error::KeyColumns { .. })));
+    assert!(matches!(
+        BatchKeyEncoder::from_json(&twice),
+        Err(SavedError::Key(KeyError::Columns { .. }))
+    ));
 }

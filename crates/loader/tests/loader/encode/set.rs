@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_schema::DataType;
-use loader::encode::{BatchKeyEncoder, Encoder, Encoders, Error, LabelEncoder, Rules, Unseen};
+use loader::encode::{
+    BatchKeyEncoder, DuplicateName, EncodeError, Encoder, Encoders, FitError, InverseError,
+    KeyError, LabelEncoder, Rules, Unseen,
+};
 
 use crate::encode::labels::{codes, obs, owned_texts, texts};
 
@@ -39,9 +42,9 @@ impl Encoder for Fixed {
         &[]
     }
 
-    fn encode(&self, _obs: &RecordBatch) -> Result<Int64Array, Error> {
+    fn encode(&self, _obs: &RecordBatch) -> Result<Int64Array, EncodeError> {
         if self.codes.is_empty() {
-            return Err(Error::Custom {
+            return Err(EncodeError::Custom {
                 encoder: "fixed".into(),
                 source: "nothing to give".into(),
             });
@@ -49,7 +52,7 @@ impl Encoder for Fixed {
         Ok(self.codes.clone())
     }
 
-    fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, Error> {
+    fn inverse(&self, codes: &Int64Array) -> Result<ArrayRef, InverseError> {
         Ok(Arc::new(codes.clone()))
     }
 }
@@ -88,7 +91,7 @@ fn codes_come_under_the_encoders_names() {
 #[test]
 fn names_are_unique() {
     let error = Encoders::new(vec![label(), key("cell_type")]).unwrap_err();
-    assert!(matches!(&error, Error::DuplicateName { name } if name == "cell_type"), "{error}");
+    assert!(matches!(&error, DuplicateName { name } if name == "cell_type"), "{error}");
     assert_eq!(Encoders::new(vec![key("a"), key("b")]).unwrap().iter().count(), 2);
 }
 
@@ -107,7 +110,7 @@ fn missing_columns_are_named_with_those_that_exist() {
 fn keys_are_of_columns_that_each_come_once() {
     for columns in [&[][..], &["donor", "assay", "donor"]] {
         let error = BatchKeyEncoder::fit("batch", columns, &batch(), Rules::default()).unwrap_err();
-        assert!(matches!(error, Error::KeyColumns { .. }), "{error}");
+        assert!(matches!(error, FitError::Key(KeyError::Columns { .. })), "{error}");
     }
 }
 
@@ -134,12 +137,12 @@ fn encoders_of_others_are_checked() {
         let encoders = Encoders::new(vec![Arc::new(Fixed { codes: wrong })]).unwrap();
         let error = encoders.encode(&batch()).unwrap_err();
         assert!(
-            matches!(error, Error::CodeCount { n_rows: 3, n_nulls: found, .. } if found == n_nulls),
+            matches!(error, EncodeError::CodeCount { n_rows: 3, n_nulls: found, .. } if found == n_nulls),
             "{error}"
         );
     }
     let encoders = Encoders::new(vec![Arc::new(Fixed { codes: codes(&[]) })]).unwrap();
-    assert!(matches!(encoders.encode(&batch()), Err(Error::Custom { .. })));
+    assert!(matches!(encoders.encode(&batch()), Err(EncodeError::Custom { .. })));
 }
 
 #[test]

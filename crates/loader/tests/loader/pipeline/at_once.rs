@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::RecordBatch;
 use loader::{
-    BatchBuffer, BatchBuffers, BatchForm, BlockForm, Cells, Dataset, DatasetSpec, ElementType,
-    Elements, ElementsMut, Error, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec,
+    BatchBuffer, BatchBuffers, BatchForm, BlockForm, BufferError, Cells, Dataset, DatasetSpec,
+    ElementType, Elements, ElementsMut, GeneSelection, HeapBuffer, HeapBuffers, Loader, LoaderSpec,
     PipelineSpec, ReadableBuffer, ReaderChoice,
 };
 use soma_io::{Experiment, OpenOptions, RowRanges};
@@ -30,7 +30,11 @@ struct CountedBuffer {
 impl BatchBuffers for CountedBuffers {
     type Buffer = CountedBuffer;
 
-    fn take(&self, n_values: usize, element_type: ElementType) -> Result<CountedBuffer, Error> {
+    fn take(
+        &self,
+        n_values: usize,
+        element_type: ElementType,
+    ) -> Result<CountedBuffer, BufferError> {
         let inner = self.heap.take(n_values, element_type)?;
         let n_live = self.live.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(n_live, Ordering::SeqCst);

@@ -1,11 +1,12 @@
 //! Layers and arrays of obsm beside X: each row of each is that of X's cell, for any settings.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use loader::{
-    Batch, BatchForm, BlockForm, Budget, Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec,
-    LoaderState, Matrix, PipelineSpec, Remainder, Transform, World,
+    Batch, BatchForm, BlockForm, Budget, Cells, Dataset, GeneSelection, Loader, LoaderError,
+    LoaderSpec, LoaderState, Matrix, PipelineSpec, Remainder, Transform, World,
 };
 use pipeline::Error as Engine;
 use proptest::prelude::*;
@@ -168,7 +169,7 @@ proptest! {
     #[test]
     fn every_matrix_has_the_rows_of_x(case in case()) {
         let Case { experiments, genes, spec, epoch } = case;
-        let of = |make: fn(u64, u64, Cells, GeneSelection) -> Dataset| {
+        let made = |make: fn(u64, u64, Cells, GeneSelection) -> Dataset| {
             let parts: Vec<Dataset> = (0..)
                 .zip(&experiments)
                 .map(|(experiment, joinids)| {
@@ -179,8 +180,8 @@ proptest! {
             Dataset::concat(&parts).unwrap()
         };
         let form = spec.batch_form;
-        let loader = Loader::new(of(with_all), spec.clone()).unwrap();
-        let alone = Loader::new(of(x_alone), spec).unwrap();
+        let loader = Loader::new(made(with_all), spec.clone()).unwrap();
+        let alone = Loader::new(made(x_alone), spec).unwrap();
         let mut epoch_of_alone = alone.epoch(epoch).unwrap();
         let mut n_rows = 0;
         for batch in loader.epoch(epoch).unwrap() {
@@ -270,7 +271,7 @@ fn a_saved_state_of_other_matrices_is_refused() {
         [(alone(), &state), (one_layer, &state), (narrow, &wide_state), (alone(), &wide_state)]
     {
         let error = loader(dataset).resume(state).unwrap_err();
-        assert!(matches!(error, Error::Pipeline(Engine::State { .. })), "{error}");
+        assert!(matches!(error, LoaderError::Pipeline(Engine::State { .. })), "{error}");
     }
 }
 
@@ -319,33 +320,42 @@ fn parts_and_concatenations_keep_them() {
     assert_eq!(seen, some);
 }
 
+#[track_caller]
+fn check_refused(dataset: Result<Dataset, impl Display>, expected: &str) {
+    let Err(error) = dataset else { panic!("{expected:?} is accepted") };
+    let message = error.to_string();
+    assert!(message.contains(expected), "{message}");
+}
+
 #[test]
 fn what_does_not_fit_is_an_error() {
     let alone = || x_alone(0, 20, Cells::Range(0..20), GeneSelection::All);
     let reader = |n_rows, n_columns| reader("any", 0, n_rows, n_columns);
-    let refused = |dataset: Result<Dataset, Error>, expected: &str| {
-        let message = dataset.unwrap_err().to_string();
-        assert!(message.contains(expected), "{message}");
-    };
-    refused(alone().with_layer("log", reader(20, 5)), "has 5 columns, X has 6");
-    refused(alone().with_layer("log", reader(19, N_GENES)), "layer \"log\" has 19 rows");
-    refused(alone().with_obsm("X_pca", reader(7, 2)), "joinid 7, but obsm array \"X_pca\" has 7");
+    check_refused(alone().with_layer("log", reader(20, 5)), "has 5 columns, X has 6");
+    check_refused(alone().with_layer("log", reader(19, N_GENES)), "layer \"log\" has 19 rows");
+    check_refused(
+        alone().with_obsm("X_pca", reader(7, 2)),
+        "joinid 7, but obsm array \"X_pca\" has 7",
+    );
     let both = alone().with_obsm("a", reader(20, 2)).unwrap();
     // A layer may have the name of an array of obsm.
     let both = both.with_layer("a", reader(20, N_GENES)).unwrap();
-    refused(both.clone().with_obsm("a", reader(20, 3)), "obsm array \"a\" is already beside X");
-    refused(both.clone().with_layer("a", reader(20, N_GENES)), "layer \"a\" is already");
+    check_refused(
+        both.clone().with_obsm("a", reader(20, 3)),
+        "obsm array \"a\" is already beside X",
+    );
+    check_refused(both.clone().with_layer("a", reader(20, N_GENES)), "layer \"a\" is already");
     let two = Dataset::concat(&[both.clone(), both.clone()]).unwrap();
-    refused(two.with_obsm("b", reader(20, 3)), "the data set has 2");
+    check_refused(two.with_obsm("b", reader(20, 3)), "the data set has 2");
 
     let wider = alone().with_obsm("a", reader(20, 3)).unwrap();
     let narrower = alone().with_obsm("a", reader(20, 2)).unwrap();
     let message = "data set 1 has obsm array \"a\" of 3 columns; the first has none";
-    refused(Dataset::concat(&[alone(), wider.clone()]), message);
+    check_refused(Dataset::concat(&[alone(), wider.clone()]), message);
     let message =
         "data set 2 has obsm array \"a\" of 3 columns; the first has obsm array \"a\" of 2";
-    refused(Dataset::concat(&[narrower.clone(), narrower.clone(), wider]), message);
-    refused(
+    check_refused(Dataset::concat(&[narrower.clone(), narrower.clone(), wider]), message);
+    check_refused(
         Dataset::concat(&[both, narrower]),
         "the first has obsm array \"a\" of 2 columns, layer",
     );
@@ -361,7 +371,7 @@ fn their_memory_counts_and_is_reused() {
                 ..spec.clone()
             };
             match Loader::new(dataset, spec) {
-                Err(Error::Pipeline(Engine::Memory { least, .. })) => least,
+                Err(LoaderError::Pipeline(Engine::Memory { least, .. })) => least,
                 other => panic!("{other:?}"),
             }
         };
@@ -400,7 +410,7 @@ fn an_epoch_counts_their_values() {
         let loader = Loader::new(dataset, sample::spec()).unwrap();
         let mut epoch = loader.epoch(0).unwrap();
         epoch.by_ref().for_each(|batch| drop(batch.unwrap()));
-        epoch.stats().nnz
+        epoch.stats().engine.read.values
     };
     let stored = |matrix, n_columns| csr(matrix, 0, 50, n_columns).nnz() as u64;
     let beside = LAYERS.map(|name| stored(name, N_GENES)).iter().sum::<u64>()

@@ -52,24 +52,19 @@ impl CountedReader {
 
 #[deny(clippy::missing_trait_methods)]
 impl XReader for CountedReader {
-    fn name(&self) -> &'static str {
-        self.inner.name()
-    }
-
-    fn why_not_native(&self) -> Option<&str> {
-        self.inner.why_not_native()
-    }
-
-    fn n_rows(&self) -> u64 {
-        self.inner.n_rows()
-    }
-
-    fn n_columns(&self) -> u64 {
-        self.inner.n_columns()
-    }
-
-    fn data_type(&self) -> &DataType {
-        self.inner.data_type()
+    storage::forward! { inner:
+        fn name() -> &'static str;
+        fn why_not_native() -> Option<&str>;
+        fn n_rows() -> u64;
+        fn n_columns() -> u64;
+        fn data_type() -> &DataType;
+        fn cache() -> Option<CacheUse>;
+        fn row_cache() -> Option<RowCacheUse>;
+        fn index_bytes() -> u64;
+        fn decoded_bytes() -> u64;
+        fn announce_next(rows: &RowRanges, genes: &GeneSelection);
+        fn exact() -> Result<Arc<dyn XReader>, soma_io::Error>;
+        fn packs(genes: &GeneSelection) -> bool;
     }
 
     fn nnz(&self) -> Result<Option<u64>, soma_io::Error> {
@@ -91,33 +86,9 @@ impl XReader for CountedReader {
         self.is_remote
     }
 
-    fn cache(&self) -> Option<CacheUse> {
-        self.inner.cache()
-    }
-
-    fn row_cache(&self) -> Option<RowCacheUse> {
-        self.inner.row_cache()
-    }
-
     fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
         self.allowed.lock().unwrap().insert(holder, limit_bytes);
         self.inner.keep_decoded(holder, limit_bytes);
-    }
-
-    fn index_bytes(&self) -> u64 {
-        self.inner.index_bytes()
-    }
-
-    fn decoded_bytes(&self) -> u64 {
-        self.inner.decoded_bytes()
-    }
-
-    fn announce_next(&self, rows: &RowRanges, genes: &GeneSelection) {
-        self.inner.announce_next(rows, genes);
-    }
-
-    fn exact(&self) -> Result<Arc<dyn XReader>, soma_io::Error> {
-        self.inner.exact()
     }
 
     fn read_csr(
@@ -129,10 +100,6 @@ impl XReader for CountedReader {
         self.n_started.fetch_add(1, Ordering::SeqCst);
         self.n_fresh.fetch_add(usize::from(out.values.capacity() == 0), Ordering::SeqCst);
         self.inner.read_csr(rows, genes, out)
-    }
-
-    fn packs(&self, genes: &GeneSelection) -> bool {
-        self.inner.packs(genes)
     }
 
     fn read_packed(

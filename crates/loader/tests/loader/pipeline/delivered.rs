@@ -7,8 +7,8 @@ use arrow_array::types::{Float16Type, Float32Type, Int64Type, UInt32Type};
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use half::f16;
 use loader::{
-    Batch, BatchForm, BlockForm, Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec, Totals,
-    Transform,
+    Batch, BatchForm, BlockForm, Cells, Dataset, DatasetError, GeneSelection, Loader, LoaderError,
+    LoaderSpec, ToArrowError, ToSprsError, Totals, Transform,
 };
 use soma_io::{CsrBuffers, MemoryReader};
 
@@ -92,13 +92,13 @@ fn a_cell_without_a_total_is_named() {
             LoaderSpec { block_form, batch_form, transform, totals: Totals::Obs, ..sample::spec() };
         let mut epoch = Loader::new(dataset.clone(), spec).unwrap().epoch(0).unwrap();
         match epoch.find_map(Result::err).unwrap() {
-            Error::Total { experiment: 0, joinid: 15, total } => assert_eq!(total, "NaN"),
+            LoaderError::Total { experiment: 0, joinid: 15, total } => assert_eq!(total, "NaN"),
             error => panic!("{error:?}"),
         }
         assert!(epoch.next().is_none());
     }
     let error = sample::whole(3, 2).with_totals(vec![1.0]).unwrap_err();
-    assert!(matches!(error, Error::TotalsLength { found: 1, n_cells: 3 }), "{error}");
+    assert!(matches!(error, DatasetError::TotalsLength { found: 1, n_cells: 3 }), "{error}");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn batches_become_matrices_of_ndarray_and_sprs() {
         let rounded = matrix.mapv(f16::from_f32);
         assert_eq!(half.x.as_ndarray_f16().unwrap(), rounded);
         assert!(half.x.as_ndarray().is_none() && csr.x.as_ndarray().is_none());
-        assert!(matches!(coo.x.into_sprs_csr(), Err(Error::OtherForm { .. })));
+        assert!(matches!(coo.x.into_sprs_csr(), Err(ToSprsError::OtherForm { .. })));
     }
     let sparse = of_form(BatchForm::Csr).into_iter().zip(of_form(BatchForm::Coo));
     for (dense, (csr, coo)) in dense.iter().zip(sparse) {
@@ -139,7 +139,7 @@ fn batches_become_matrices_of_ndarray_and_sprs() {
     let x = Arc::new(MemoryReader::new(twice).unwrap());
     let dataset = Dataset::new(x, Cells::Range(0..1), obs, GeneSelection::All).unwrap();
     for batch in batches(&dataset, LoaderSpec { batch_form: BatchForm::Csr, ..sample::spec() }) {
-        assert!(matches!(batch.x.into_sprs_csr(), Err(Error::Sprs { .. })));
+        assert!(matches!(batch.x.into_sprs_csr(), Err(ToSprsError::Sprs { .. })));
     }
 }
 
@@ -190,5 +190,5 @@ fn batches_become_arrow_record_batches() {
     let reader = Arc::new(sample::reader(1, 2));
     let dataset = Dataset::new(reader, Cells::Range(0..1), obs, GeneSelection::All).unwrap();
     let error = batches(&dataset, sample::spec())[0].to_arrow().unwrap_err();
-    assert!(matches!(error, Error::ToArrow { batch_idx: 0, .. }), "{error}");
+    assert!(matches!(error, ToArrowError { batch_idx: 0, .. }), "{error}");
 }

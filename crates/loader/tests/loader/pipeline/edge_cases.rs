@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch};
 use loader::split::{self, Method as SplitMethod};
 use loader::{
     AxisQuery, Batch, BatchForm, BlockForm, Cells, Dataset, GeneSelection, Genes, Loader,
-    LoaderSpec, Matrix, PipelineSpec, Remainder, Totals, Transform,
+    LoaderSpec, Matrix, PipelineSpec, ReaderError, Remainder, Totals, Transform,
 };
 use soma_io::{CsrBuffers, MemoryReader};
 
@@ -212,7 +212,7 @@ fn parts_of_a_split_keep_their_cells_in_every_epoch_and_read_no_others() {
         for n_epochs in 0..4 {
             let mut epoch = loader.epoch(n_epochs).unwrap();
             let order: Vec<i64> = epoch.by_ref().flat_map(|batch| batch.unwrap().joinids).collect();
-            assert_eq!(epoch.stats().nnz, nnz as u64);
+            assert_eq!(epoch.stats().engine.read.values, nnz as u64);
             let mut seen: Vec<u64> = order.iter().map(|id| *id as u64).collect();
             seen.sort_unstable();
             assert!(rows.iter().eq(seen));
@@ -334,7 +334,7 @@ fn a_data_set_takes_other_readers_of_the_same_x() {
     };
     assert_eq!(joinids(&other), joinids(&dataset));
     let error = dataset.with_readers(Vec::new()).unwrap_err();
-    assert!(matches!(error, loader::Error::ReaderCount { found: 0, expected: 1 }), "{error}");
+    assert!(matches!(error, ReaderError::Count { found: 0, expected: 1 }), "{error}");
     let error = dataset.with_readers(vec![vec![x(12, 3)]]).unwrap_err();
     assert!(error.to_string().contains("12 x 3"), "{error}");
 }

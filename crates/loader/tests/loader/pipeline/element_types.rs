@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loader::{
-    BatchBuffer as _, BatchBuffers, BatchForm, ElementType, Error, HeapBuffer, HeapBuffers, Loader,
-    LoaderSpec, Matrix, ReadableBuffer as _,
+    BatchBuffer as _, BatchBuffers, BatchForm, BufferError, ElementType, HeapBuffer, HeapBuffers,
+    Loader, LoaderSpec, Matrix, ReadableBuffer as _,
 };
 
 use crate::pipeline::sample;
@@ -19,24 +19,20 @@ struct WrongBuffers {
 impl BatchBuffers for WrongBuffers {
     type Buffer = HeapBuffer;
 
-    fn take(&self, n: usize, element_type: ElementType) -> Result<HeapBuffer, Error> {
+    fn take(&self, n: usize, element_type: ElementType) -> Result<HeapBuffer, BufferError> {
         let wrong = element_type == self.requested;
         self.heap.take(n, if wrong { self.returned } else { element_type })
     }
 }
 
-/// Checks the error, which names both types, and its text.
+/// Checks the text of the error, which names both types.
 #[track_caller]
-fn check<T>(result: Result<T, Error>, [expected, found]: [ElementType; 2]) {
+fn check<T>(result: Result<T, impl std::fmt::Display>, [expected, found]: [ElementType; 2]) {
     let Err(error) = result else { panic!("{found} was accepted for {expected}") };
     let text = error.to_string();
     assert!(
         text.contains(&format!("elements of type {found}, but {expected} is required")),
         "{text}"
-    );
-    assert!(
-        matches!(error, Error::ElementType { expected: e, found: f } if (e, f) == (expected, found)),
-        "{error:?}"
     );
 }
 
@@ -75,7 +71,7 @@ fn sparse_batches_of_another_type_are_no_empty_batches() {
         check(csr.values.elements_mut().into_u32(), [U32, F16]);
         check(csr.values.elements().into_u32(), [U32, F16]);
         let error = batch.to_arrow().unwrap_err();
-        assert!(matches!(error, Error::ToArrow { .. }), "{error}");
+        assert!(error.to_string().contains("to an Arrow record batch"), "{error}");
         check(batch.x.into_sprs_csr(), [U32, F32]);
     }
 }

@@ -122,9 +122,9 @@ proptest! {
         let n_delivered = if case.spec.pipeline.remainder == Remainder::Drop { n_rows - n_rows % batch_rows } else { n_rows };
         prop_assert_eq!(seen.len(), n_delivered);
         let stats = epoch.stats();
-        prop_assert_eq!(stats.n_rows as usize, n_delivered);
-        prop_assert_eq!(stats.n_batches, loader.n_batches());
-        prop_assert_eq!(stats.wait_secs.len() as u64, stats.n_batches);
+        prop_assert_eq!(stats.engine.n_rows as usize, n_delivered);
+        prop_assert_eq!(stats.engine.n_batches, loader.n_batches());
+        prop_assert_eq!(stats.engine.wait_secs.len() as u64, stats.engine.n_batches);
         let selected = sample::joinids(&case.cells);
         if case.spec.pipeline.order == Order::InOrder {
             prop_assert_eq!(&seen, &selected[..n_delivered]);

@@ -216,7 +216,10 @@ fn real_counts_come_through_every_method_form_and_order() {
             assert_eq!((nnz, sum), (1_069_459, 3_085_005.0), "{block_form} {batch_form} {order:?}");
             assert_eq!(times.len(), 2898);
             assert!(times.values().all(|n_times| *n_times == 1));
-            assert_eq!((epoch.stats().nnz, epoch.stats().n_blocks), (1_069_459, 3));
+            assert_eq!(
+                (epoch.stats().engine.read.values, epoch.stats().engine.n_blocks),
+                (1_069_459, 3)
+            );
         }
     }
 }

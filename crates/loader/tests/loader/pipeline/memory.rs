@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use loader::{Budget, Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec, PipelineSpec};
+use loader::{
+    Budget, Cells, Dataset, GeneSelection, Loader, LoaderError, LoaderSpec, PipelineSpec,
+};
 use pipeline::Error as Engine;
 use soma_io::{CsrBuffers, MemoryReader, XReader};
 
@@ -26,7 +28,7 @@ fn least(dataset: &Dataset, spec: &LoaderSpec) -> u64 {
         ..spec.clone()
     };
     match Loader::new(dataset.clone(), spec) {
-        Err(Error::Pipeline(Engine::Memory { limit: 0, least, .. })) => least,
+        Err(LoaderError::Pipeline(Engine::Memory { limit: 0, least, .. })) => least,
         other => panic!("{other:?}"),
     }
 }
@@ -127,7 +129,7 @@ fn a_block_that_is_denser_than_told_ends_the_epoch() {
     let mut epoch = loader.epoch(0).unwrap();
     let error = epoch.find_map(Result::err).unwrap();
     assert!(
-        matches!(error, Error::Pipeline(Engine::BlockMemory { bytes, limit, .. }) if limit < bytes),
+        matches!(error, LoaderError::Pipeline(Engine::BlockMemory { bytes, limit, .. }) if limit < bytes),
         "{error}"
     );
     assert!(epoch.next().is_none());
@@ -183,12 +185,12 @@ fn what_blocks_leave_is_for_values_that_are_kept_decoded() {
 #[test]
 fn readers_that_do_not_count_their_values_keep_decoded_ones_too() {
     for (x_knows, shares) in [(true, false), (false, true)] {
-        let of = |n_columns, knows_nnz| {
+        let counted = |n_columns, knows_nnz| {
             let mut reader = CountedReader::new(sample::reader(N_ROWS, n_columns), 0);
             reader.knows_nnz = knows_nnz;
             Arc::new(reader)
         };
-        let (x, beside) = (of(6, x_knows), of(2, true));
+        let (x, beside) = (counted(6, x_knows), counted(2, true));
         let data = dataset(Arc::clone(&x) as Arc<dyn XReader>);
         let data = data.with_obsm("a", Arc::clone(&beside) as Arc<dyn XReader>).unwrap();
         let spec = LoaderSpec {
@@ -243,7 +245,7 @@ fn loaders_keep_to_one_budget_together() {
     }
     // Both have their minimum; a third does not fit, and its error names the cause.
     let refused = third.epoch(0).unwrap_err();
-    assert!(matches!(refused, Error::Pipeline(Engine::Budget { .. })), "{refused}");
+    assert!(matches!(refused, LoaderError::Pipeline(Engine::Budget { .. })), "{refused}");
     assert!(refused.to_string().contains("other loaders have left"), "{refused}");
     drop(one);
     assert_eq!(third.epoch(0).unwrap().count(), third.n_batches() as usize);

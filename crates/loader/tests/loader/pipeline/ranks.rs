@@ -9,7 +9,7 @@ use arrow_array::{
 };
 use loader::sample::{Replacement, Sampling};
 use loader::{
-    Batch, Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec, LoaderState, Order,
+    Batch, Cells, Dataset, GeneSelection, Loader, LoaderError, LoaderSpec, LoaderState, Order,
     PipelineSpec, Remainder, World,
 };
 
@@ -108,17 +108,18 @@ fn ranks_share_the_data_in_equal_parts() {
 #[test]
 fn the_same_global_batches_come_from_eight_then_four_then_six_ranks() {
     for (block_form, batch_form) in WAYS {
-        let of = |size| move |rank| LoaderSpec { block_form, batch_form, ..spec(24, rank, size) };
+        let spec_of =
+            |size| move |rank| LoaderSpec { block_form, batch_form, ..spec(24, rank, size) };
         for epoch in [0, 1] {
-            let (whole, end) = steps(of(8), Err(epoch), usize::MAX);
+            let (whole, end) = steps(spec_of(8), Err(epoch), usize::MAX);
             assert_eq!((whole.len(), end.batches_delivered()), (6, 6));
-            let (first, state) = steps(of(8), Err(epoch), 2);
+            let (first, state) = steps(spec_of(8), Err(epoch), 2);
             let state = LoaderState::from_json(&state.to_json().unwrap()).unwrap();
-            let (second, state) = steps(of(4), Ok(&state), 3);
-            let (third, state) = steps(of(6), Ok(&state), usize::MAX);
+            let (second, state) = steps(spec_of(4), Ok(&state), 3);
+            let (third, state) = steps(spec_of(6), Ok(&state), usize::MAX);
             assert_eq!(state, end);
             assert_eq!([first, second, third].concat(), whole, "{block_form} {batch_form}");
-            assert!(steps(of(3), Ok(&end), usize::MAX).0.is_empty());
+            assert!(steps(spec_of(3), Ok(&end), usize::MAX).0.is_empty());
         }
     }
 }
@@ -128,7 +129,7 @@ fn any_number_of_ranks_delivers_any_number_of_lanes() {
     // With blocks of 8 rows and global batches of 24, some ranks have no rows of a block.
     for (block_form, batch_form) in WAYS {
         for lanes in [1, 3, 24] {
-            let of = |size| {
+            let spec_of = |size| {
                 move |rank| LoaderSpec {
                     pipeline: PipelineSpec { lanes: Some(lanes), ..spec(24, rank, size).pipeline },
                     block_form,
@@ -136,9 +137,9 @@ fn any_number_of_ranks_delivers_any_number_of_lanes() {
                     ..spec(24, rank, size)
                 }
             };
-            let (alone, _) = steps(of(1), Err(3), usize::MAX);
+            let (alone, _) = steps(spec_of(1), Err(3), usize::MAX);
             for size in [2, 8, 24] {
-                let (found, _) = steps(of(size), Err(3), usize::MAX);
+                let (found, _) = steps(spec_of(size), Err(3), usize::MAX);
                 assert!(found == alone, "{block_form} {batch_form}, {lanes} lanes, {size} ranks");
             }
         }
@@ -249,7 +250,7 @@ fn a_state_is_small_and_says_what_it_is() {
 }
 
 #[track_caller]
-fn check_refused(other: Result<Loader, Error>, expect: &str) {
+fn check_refused(other: Result<Loader, LoaderError>, expect: &str) {
     let sampling = Sampling::weighted(&[1.0; N_ROWS as usize], 100, Replacement::With).unwrap();
     let saved = loader(LoaderSpec {
         pipeline: PipelineSpec { sampling: Some(sampling), ..spec(24, 0, 2).pipeline },
@@ -346,7 +347,7 @@ fn a_state_of_another_order_is_refused_by_what_differs() {
 #[test]
 fn ranks_that_do_not_fit_are_refused() {
     let error = |spec| Loader::new(sample::whole(N_ROWS, 5), spec).unwrap_err();
-    let cause = |error: Error| std::error::Error::source(&error).unwrap().to_string();
+    let cause = |error: LoaderError| std::error::Error::source(&error).unwrap().to_string();
     let rank = error(spec(24, 2, 2)).to_string();
     assert_eq!(rank, "there is no rank 2 in a world of 2: ranks count from 0");
     let short = cause(error(LoaderSpec {

@@ -8,8 +8,8 @@ use arrow_array::{
     Array, ArrayRef, DictionaryArray, Int8Array, Int64Array, RecordBatch, StringArray,
 };
 use loader::{
-    AxisQuery, Cells, Dataset, DatasetSpec, Error, GeneJoin, GeneSelection, Genes, Loader,
-    LoaderSpec,
+    AxisQuery, Cells, ConcatError, Dataset, DatasetError, DatasetSpec, GeneJoin, GeneSelection,
+    Genes, Loader, LoaderSpec,
 };
 use proptest::prelude::*;
 use soma_io::{
@@ -195,7 +195,7 @@ fn genes_of_several_experiments_are_aligned() {
     check(&dataset, "abcdez", &["abcde", "ec", "zca"], &all(&parts));
     part[0].1.genes = Genes::Query(AxisQuery::filter("feature_id == 'd'").unwrap());
     let error = Dataset::from_experiments(&part, "feature_id", GeneJoin::Intersection).unwrap_err();
-    assert!(matches!(error, Error::NoCommonGenes { .. }), "{error}");
+    assert!(matches!(error, DatasetError::NoCommonGenes { .. }), "{error}");
     // Parts of the experiments, by different filters.
     let mut specs = specs;
     specs[0].1.cells = AxisQuery::filter("soma_joinid in [3, 4, 29]").unwrap();
@@ -261,7 +261,7 @@ fn a_list_of_names_says_which_column_is_which_gene() {
     }
     let advice = |names: &[&str]| match open(&named(names)) {
         Ok(dataset) => dataset.gene_warning().unwrap().to_owned(),
-        Err(Error::NoNamedGene { column, n_names, advice }) => {
+        Err(DatasetError::NoNamedGene { column, n_names, advice }) => {
             assert_eq!((column.as_str(), n_names), ("feature_id", names.len()));
             advice
         }
@@ -275,7 +275,7 @@ fn a_list_of_names_says_which_column_is_which_gene() {
     let none = advice(&["x", "ENSG00000000001"]);
     assert!(none.ends_with("check the list and the column"), "{none}");
     let error = open(&named(&["a", "b", "a"])).unwrap_err();
-    assert!(matches!(&error, Error::GeneTwice { name, .. } if name == "a"), "{error}");
+    assert!(matches!(&error, DatasetError::GeneTwice { name, .. } if name == "a"), "{error}");
     let nowhere =
         DatasetSpec { genes: Genes::Named { column: "gene".into(), names: vec![] }, ..spec() };
     let error = format!("{:?}", open(&nowhere).unwrap_err());
@@ -284,7 +284,7 @@ fn a_list_of_names_says_which_column_is_which_gene() {
 
 #[test]
 fn categories_of_all_are_kept_in_their_order() {
-    let of = |keys: Vec<Option<i8>>, categories: Vec<&str>| {
+    let data_set = |keys: Vec<Option<i8>>, categories: Vec<&str>| {
         let values = Arc::new(StringArray::from(categories));
         let n_rows = keys.len() as u64;
         let column = DictionaryArray::<Int8Type>::new(Int8Array::from(keys), values);
@@ -293,9 +293,9 @@ fn categories_of_all_are_kept_in_their_order() {
         let x = Arc::new(MemoryReader::new(csr(0, n_rows, "ab")).unwrap());
         Dataset::new(x, Cells::Range(0..n_rows), obs, GeneSelection::All).unwrap()
     };
-    let first = of(vec![Some(2), None, Some(0)], vec!["c", "unused", "a"]);
-    let second = of(vec![Some(1), Some(0)], vec!["b", "a", "unused too"]);
-    let empty = of(vec![], vec!["d"]);
+    let first = data_set(vec![Some(2), None, Some(0)], vec!["c", "unused", "a"]);
+    let second = data_set(vec![Some(1), Some(0)], vec!["b", "a", "unused too"]);
+    let empty = data_set(vec![], vec!["d"]);
     let dataset = Dataset::concat(&[first, second, empty]).unwrap();
     let column = dataset.obs().column(0).as_dictionary::<Int32Type>();
     let categories: Vec<_> = column.values().as_string::<i64>().iter().flatten().collect();
@@ -320,7 +320,7 @@ fn layers_that_were_not_named_must_have_one_name() {
     };
     let error = opened([None, None]).unwrap_err();
     assert!(
-        matches!(&error, Error::ConcatLayers { idx: 1, layer, first } if layer == "log" && first == "raw"),
+        matches!(&error, DatasetError::Concat(ConcatError::Layers { idx: 1, layer, first }) if layer == "log" && first == "raw"),
         "{error}"
     );
     // Whoever names them means them.
@@ -332,10 +332,10 @@ fn layers_that_were_not_named_must_have_one_name() {
 
 #[test]
 fn data_sets_that_do_not_fit_are_refused() {
-    assert!(matches!(Dataset::concat(&[]), Err(Error::NoDatasets)));
+    assert!(matches!(Dataset::concat(&[]), Err(ConcatError::NoDatasets)));
     let first = in_memory(0, &[1, 2], "abc");
     let error = Dataset::concat(&[first.clone(), in_memory(1, &[1], "ab")]).unwrap_err();
-    assert!(matches!(error, Error::ConcatGenes { idx: 1, n_columns: 2, first: 3 }), "{error}");
+    assert!(matches!(error, ConcatError::Genes { idx: 1, n_columns: 2, first: 3 }), "{error}");
     for (column, values) in [
         ("other", Arc::new(StringArray::from(vec!["x"])) as ArrayRef),
         ("label", Arc::new(Int64Array::from(vec![1]))),
@@ -344,6 +344,6 @@ fn data_sets_that_do_not_fit_are_refused() {
         let x = Arc::new(MemoryReader::new(csr(1, 1, "abc")).unwrap());
         let other = Dataset::new(x, Cells::Range(0..1), obs, GeneSelection::All).unwrap();
         let error = Dataset::concat(&[first.clone(), other]).unwrap_err();
-        assert!(matches!(error, Error::ConcatObs { idx: 1, .. }), "{error}");
+        assert!(matches!(error, ConcatError::Obs { idx: 1, .. }), "{error}");
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use loader::{
-    BatchBuffers, BlockForm, Cells, ElementType, Error, GeneSelection, HeapBuffer, HeapBuffers,
-    Loader, LoaderSpec, PipelineSpec, Remainder,
+    BatchBuffers, BlockForm, BufferError, Cells, ElementType, GeneSelection, HeapBuffer,
+    HeapBuffers, Loader, LoaderError, LoaderSpec, PipelineSpec, Remainder,
 };
 
 use pipeline::Error as Engine;
@@ -112,7 +112,7 @@ fn reading_goes_ahead_without_being_asked_but_not_further_than_told() {
             reader.wait_for_reads(1 + prefetch_blocks);
             std::thread::sleep(Duration::from_millis(20));
             assert_eq!(reader.n_started(), 1 + prefetch_blocks);
-            assert_eq!(epoch.stats().n_batches, 0);
+            assert_eq!(epoch.stats().engine.n_batches, 0);
         }
     });
 }
@@ -197,7 +197,7 @@ fn a_panic_of_the_reader_is_an_error() {
             );
             let mut epoch = loader.epoch(0).unwrap();
             let error = epoch.find_map(Result::err).unwrap();
-            let Error::Pipeline(Engine::Panicked { thread, message }) = &error else {
+            let LoaderError::Pipeline(Engine::Panicked { thread, message }) = &error else {
                 panic!("{error:?}")
             };
             assert_eq!((*thread, message.as_str()), ("somafeed-read", "scripted panic"));
@@ -262,12 +262,12 @@ struct FewBuffers {
 impl BatchBuffers for FewBuffers {
     type Buffer = HeapBuffer;
 
-    fn take(&self, n_values: usize, element_type: ElementType) -> Result<HeapBuffer, Error> {
+    fn take(&self, n_values: usize, element_type: ElementType) -> Result<HeapBuffer, BufferError> {
         let left = self.left.load(Ordering::SeqCst);
         self.left.store(left.saturating_sub(1), Ordering::SeqCst);
         match left {
             0 if self.panics => panic!("no buffer"),
-            0 => Err(Error::Buffer { n_values, source: "no more".into() }),
+            0 => Err(BufferError { n_values, source: "no more".into() }),
             _ => self.heap.take(n_values, element_type),
         }
     }
@@ -302,10 +302,10 @@ fn a_failure_to_make_a_batch_comes_once() {
             }
             assert!((5..=5 + n_prepared).contains(&n_made), "{n_made}");
             match failure.unwrap() {
-                Error::Pipeline(Engine::Panicked { thread: "somafeed-batch", message }) => {
+                LoaderError::Pipeline(Engine::Panicked { thread: "somafeed-batch", message }) => {
                     assert_eq!((message.as_str(), panics), ("no buffer", true));
                 }
-                Error::Buffer { n_values: 12, .. } => assert!(!panics),
+                LoaderError::Buffer(BufferError { n_values: 12, .. }) => assert!(!panics),
                 error => panic!("{error:?}"),
             }
             assert!(epoch.next().is_none());

@@ -8,7 +8,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Int32Array, RecordBatch, StringArray};
 use loader::encode::{BatchKeyEncoder, Encoders, LabelEncoder, Rules, Unseen};
 use loader::split::{self, Method};
-use loader::{Cells, Dataset, Error, GeneSelection, Loader, LoaderSpec};
+use loader::{Cells, ConcatError, Dataset, GeneSelection, Loader, LoaderSpec, SubsetError};
 use proptest::prelude::*;
 use soma_io::{CsrBuffers, MemoryReader};
 
@@ -150,7 +150,7 @@ fn codes_come_beside_the_rows_they_are_of() {
     }
     let plain = self::dataset(Cells::Range(0..3));
     let error = Dataset::concat(&[dataset, plain]).unwrap_err();
-    assert!(matches!(error, Error::ConcatObs { idx: 1, .. }), "{error}");
+    assert!(matches!(error, ConcatError::Obs { idx: 1, .. }), "{error}");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn rows_that_are_not_there_are_refused() {
     let dataset = dataset(Cells::Range(0..5));
     for rows in [&[0, 5][..], &[1, 0], &[2, 2]] {
         let error = dataset.rows(rows).unwrap_err();
-        assert!(matches!(error, Error::Rows { .. }), "{error}");
+        assert!(matches!(error, SubsetError::Rows { .. }), "{error}");
     }
     assert_eq!(dataset.rows(&[]).unwrap().n_rows(), 0);
 }

@@ -67,9 +67,9 @@ fn collect(batches: impl Iterator<Item = loader::Batch>, into: &mut Sequences) {
         for ((joinid, length), place) in
             batch.joinids.iter().zip(made.places.lengths()).zip(made.places.offsets())
         {
-            let of = *place..*place + *length as usize;
-            let bits = values.get(of.clone()).unwrap_or_default().iter().map(|v| v.to_bits());
-            into.insert(*joinid, (tokens[of].to_vec(), bits.collect()));
+            let part = *place..*place + *length as usize;
+            let bits = values.get(part.clone()).unwrap_or_default().iter().map(|v| v.to_bits());
+            into.insert(*joinid, (tokens[part].to_vec(), bits.collect()));
         }
     }
 }
@@ -112,9 +112,9 @@ fn each_cell_has_its_own_tokens_in_any_layout() {
 #[test]
 fn random_tokens_depend_on_seed_epoch_and_cell_alone() {
     let dataset = sample::whole(N_CELLS, N_GENES);
-    let of = |spec: LoaderSpec, epoch| sequences(&dataset, spec, epoch);
+    let sequences_of = |spec: LoaderSpec, epoch| sequences(&dataset, spec, epoch);
     let alone = spec(&bins(8), Layout::Ragged);
-    let expected = of(alone.clone(), 0);
+    let expected = sequences_of(alone.clone(), 0);
     assert_eq!(expected.len() as u64, N_CELLS);
     assert!(expected.values().any(|(tokens, _)| tokens.len() == 8));
     // Other batches, other threads, another order.
@@ -123,14 +123,14 @@ fn random_tokens_depend_on_seed_epoch_and_cell_alone() {
         batch_threads: Some(2),
         ..alone.clone()
     };
-    assert_eq!(of(other, 0), expected);
-    assert_ne!(of(alone.clone(), 1), expected);
+    assert_eq!(sequences_of(other, 0), expected);
+    assert_ne!(sequences_of(alone.clone(), 1), expected);
     // Two ranks.
     let mut by_ranks = Sequences::new();
     for rank in 0..2 {
         let world = World { rank, size: 2 };
         let remainder = Remainder::Drop;
-        by_ranks.append(&mut of(
+        by_ranks.append(&mut sequences_of(
             LoaderSpec {
                 pipeline: PipelineSpec { world, remainder, ..alone.pipeline.clone() },
                 ..alone.clone()
@@ -159,7 +159,7 @@ fn random_tokens_depend_on_seed_epoch_and_cell_alone() {
 #[test]
 fn what_tokens_cannot_be_made_of_is_an_error() {
     let dataset = sample::whole(N_CELLS, N_GENES);
-    let of = |spec: LoaderSpec| Loader::new(dataset.clone(), spec).unwrap_err().to_string();
+    let refused = |spec: LoaderSpec| Loader::new(dataset.clone(), spec).unwrap_err().to_string();
     let ranks = spec(&ranks(8), Layout::Padded);
     for (spec, expected) in [
         (LoaderSpec { batch_form: BatchForm::Dense, ..ranks.clone() }, "not of form dense"),
@@ -173,7 +173,7 @@ fn what_tokens_cannot_be_made_of_is_an_error() {
             "values are transformed before (log1p)",
         ),
     ] {
-        let found = of(spec);
+        let found = refused(spec);
         assert!(found.contains(expected), "{found}");
     }
     let narrow = sample::whole(N_CELLS, N_GENES - 1);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loader::{
-    BatchBuffer, BatchBuffers, BatchForm, BlockForm, Cells, Dataset, ElementType, Error,
+    BatchBuffer, BatchBuffers, BatchForm, BlockForm, BufferError, Cells, Dataset, ElementType,
     GeneSelection, HeapBuffers, Loader, LoaderSpec, PipelineSpec, ReadableBuffer, Totals,
     Transform,
 };
@@ -25,20 +25,26 @@ fn an_epoch_says_what_it_did() {
         // Lanes were not requested, so the number that ran is recorded.
         let spec =
             LoaderSpec { pipeline: PipelineSpec { lanes: Some(1), ..spec.pipeline }, ..spec };
-        assert_eq!((stats.epoch, &stats.spec, stats.reader.as_str()), (3, &spec, "memory"));
-        assert_eq!((stats.n_blocks, stats.max_block_rows, stats.n_columns), (7, 8, 6));
-        assert_eq!((stats.n_batches, stats.max_batch_rows, stats.n_rows), (17, 3, 50));
-        assert_eq!(stats.nnz, nnz, "{block_form} {batch_form}");
-        assert_eq!(stats.wait_secs.len(), 17);
-        let waited: f64 = stats.wait_secs.iter().sum();
-        let first = stats.first_batch_secs.unwrap();
-        assert!(
-            stats.wait_secs[0] <= first
-                && first <= stats.elapsed_secs
-                && waited <= stats.elapsed_secs
+        assert_eq!((stats.engine.epoch, &stats.spec, stats.reader.as_str()), (3, &spec, "memory"));
+        assert_eq!(
+            (stats.engine.n_blocks, stats.engine.max_block_rows, stats.n_columns),
+            (7, 8, 6)
         );
-        assert!(0.0 < stats.read_secs && 0.0 < stats.batch_secs);
-        assert_eq!(stats.convert_secs == 0.0, block_form == BlockForm::Csr);
+        assert_eq!(
+            (stats.engine.n_batches, stats.engine.max_batch_rows, stats.engine.n_rows),
+            (17, 3, 50)
+        );
+        assert_eq!(stats.engine.read.values, nnz, "{block_form} {batch_form}");
+        assert_eq!(stats.engine.wait_secs.len(), 17);
+        let waited: f64 = stats.engine.wait_secs.iter().sum();
+        let first = stats.engine.first_batch_secs.unwrap();
+        assert!(
+            stats.engine.wait_secs[0] <= first
+                && first <= stats.engine.elapsed_secs
+                && waited <= stats.engine.elapsed_secs
+        );
+        assert!(0.0 < stats.engine.read_secs && 0.0 < stats.engine.batch_secs);
+        assert_eq!(stats.engine.convert_secs == 0.0, block_form == BlockForm::Csr);
     }
 }
 
@@ -51,7 +57,10 @@ fn before_the_first_batch_nothing_is_handed_over() {
     let loader = Loader::new(dataset, sample::spec()).unwrap();
     let epoch = loader.epoch(0).unwrap();
     let stats = epoch.stats();
-    assert_eq!((stats.n_blocks, stats.n_batches, stats.first_batch_secs), (0, 0, None));
+    assert_eq!(
+        (stats.engine.n_blocks, stats.engine.n_batches, stats.engine.first_batch_secs),
+        (0, 0, None)
+    );
     assert_eq!(stats.reader, "memory");
     reader.allow(usize::MAX);
 }
@@ -94,7 +103,7 @@ fn a_pool_keeps_no_more_than_it_may_and_gives_the_length_asked_for() {
             assert_eq!(found, (element_type, n_values));
         }
         let refused = pool.take(usize::MAX, element_type);
-        assert!(matches!(refused, Err(Error::Buffer { .. })));
+        assert!(matches!(refused, Err(BufferError { .. })));
     }
 }
 

@@ -24,7 +24,7 @@ struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// Cuts a page whose head is `head`; `None` if it is too short.
-    fn of(head: &Head, page: &'a [u8]) -> Option<Self> {
+    fn split(head: &Head, page: &'a [u8]) -> Option<Self> {
         let (nnz, n_groups) = (head.nnz(), head.nnz().div_ceil(GROUP));
         let (is_packed, has_table) = (head.kind != Kind::Floats, head.kind == Kind::Table);
         let mut rest = page.get(head.len()..)?;
@@ -100,7 +100,7 @@ pub(crate) fn unpack<C: Column, V: Value>(
     if head.kind != Kind::Counts && !V::IS_FLOAT {
         return None;
     }
-    let parts = Parts::of(head, page)?;
+    let parts = Parts::split(head, page)?;
     let mut groups = Groups {
         parts,
         packer: BitPacker4x::new(),
@@ -126,7 +126,7 @@ pub(crate) fn unpack<C: Column, V: Value>(
                 return None;
             }
             let places = to_columns.iter_mut().zip(keys);
-            places.for_each(|(to, key)| *to = C::of(key.wrapping_sub(base)));
+            places.for_each(|(to, key)| *to = C::from_u32(key.wrapping_sub(base)));
             let packed = &groups.values[within];
             let Parts { least, table, floats, .. } = &groups.parts;
             match head.kind {

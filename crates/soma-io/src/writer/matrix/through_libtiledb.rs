@@ -1,5 +1,6 @@
 //! Writes cells of X through libtiledb, many at a time.
 
+use csr::CsrView;
 use tiledb::{Context, WriteColumn, WriteQuery};
 use tiledb_native::TileRow;
 
@@ -49,11 +50,8 @@ impl LibtiledbSink {
         }
     }
 
-    pub(super) fn write(
-        &mut self,
-        first_row: u64,
-        (row_offsets, columns, values): (&[usize], &[u32], &[f32]),
-    ) -> Result<(), Error> {
+    pub(super) fn write(&mut self, first_row: u64, rows: CsrView<'_>) -> Result<(), Error> {
+        let CsrView { row_offsets, columns, values, .. } = rows;
         for (row, pair) in (first_row..).zip(row_offsets.windows(2)) {
             if self.kept.n_rows() == 0 {
                 self.first_row = row;

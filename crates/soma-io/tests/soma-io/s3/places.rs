@@ -31,10 +31,10 @@ pub(crate) struct Stored {
 impl Stored {
     /// 400 cells by 90 genes, in several fragments.
     pub(crate) fn new(bucket: &'static str) -> Self {
-        Self::of(bucket, Small::new(400, 90, 12))
+        Self::put(bucket, Small::new(400, 90, 12))
     }
 
-    pub(crate) fn of(bucket: &'static str, small: Small) -> Self {
+    pub(crate) fn put(bucket: &'static str, small: Small) -> Self {
         let server = Server::start();
         let folder = server.bucket(bucket).join(NAME);
         std::fs::create_dir_all(folder.parent().unwrap()).unwrap();

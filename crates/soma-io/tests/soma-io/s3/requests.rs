@@ -23,7 +23,7 @@ fn fragmented() -> Stored {
     small.spec.fragment_rows = Some(4_000);
     small.obs = frame(20_000, 3);
     small.x = csr(20_000, 300, 30);
-    Stored::of(PUBLIC, small)
+    Stored::put(PUBLIC, small)
 }
 
 /// 16 chunks of 16 rows from everywhere.

@@ -174,9 +174,9 @@ impl Kind for Cells {
         let (address, config) = place.address(self.folder);
         let options = OpenOptions { config, ..OpenOptions::default() };
         let experiment = Experiment::open(&address, &options).map_err(|error| text(&error))?;
-        let of_all = DatasetSpec::default();
+        let dataset = Dataset::from_experiment(&experiment, &DatasetSpec::default())
+            .map_err(|error| text(&error))?;
         let begun = || {
-            let dataset = Dataset::from_experiment(&experiment, &of_all)?;
             let loader = Loader::new(dataset, cell_spec(spec, variety))?;
             match beginning {
                 Beginning::Of(epoch) => loader.epoch(epoch),

@@ -39,8 +39,8 @@ fn find(store: &BlockStore, idx: u64) -> Lookup {
     found
 }
 
-fn kept(store: &BlockStore, of: std::ops::Range<u64>) -> Vec<u64> {
-    of.filter(|&idx| store.has(&id(idx))).collect()
+fn kept(store: &BlockStore, indices: std::ops::Range<u64>) -> Vec<u64> {
+    indices.filter(|&idx| store.has(&id(idx))).collect()
 }
 
 #[track_caller]
@@ -193,7 +193,7 @@ fn blocks_that_cannot_be_removed_are_not_added_to() {
 }
 
 /// Block `idx` of an object.
-fn of(object: u8, idx: u64) -> BlockId {
+fn block(object: u8, idx: u64) -> BlockId {
     BlockId { object: [object; 16], idx }
 }
 
@@ -208,24 +208,24 @@ fn blocks_in_use_stay_and_others_make_room() {
     };
     // The first object, of which no process says that it uses it, makes room for the second.
     for idx in 0..32 {
-        assert_eq!(put(&one, of(1, idx)), (0, 0));
+        assert_eq!(put(&one, block(1, idx)), (0, 0));
     }
     one.note_use(&[2; 16]).unwrap();
-    assert_eq!(put(&one, of(2, 0)), (2, 0));
+    assert_eq!(put(&one, block(2, 0)), (2, 0));
     for idx in 1..32 {
-        assert_eq!(put(&one, of(2, idx)).1, 0);
+        assert_eq!(put(&one, block(2, idx)).1, 0);
     }
-    assert_eq!((0..32).filter(|idx| one.has(&of(1, *idx))).count(), 0);
+    assert_eq!((0..32).filter(|idx| one.has(&block(1, *idx))).count(), 0);
     check_usage(&one);
     // The second is in use: neither its own blocks nor those of a third replace it.
     other.note_use(&[3; 16]).unwrap();
-    for (store, id) in [(&one, of(2, 32)), (&other, of(3, 0))] {
+    for (store, id) in [(&one, block(2, 32)), (&other, block(3, 0))] {
         assert_eq!(put(store, id), (0, 1));
         assert!(store.is_paused() && !store.has(&id));
     }
     // Blocks left out are counted without another scan.
-    assert_eq!(put(&other, of(3, 1)), (0, 1));
-    let written = [2, 3].map(|idx| other.write(&of(3, idx), &[0; LEN]).unwrap());
+    assert_eq!(put(&other, block(3, 1)), (0, 1));
+    let written = [2, 3].map(|idx| other.write(&block(3, idx), &[0; LEN]).unwrap());
     let KeepOutcome::Yes { n_removed: 0, n_left_out: 2 } = other.keep_written(written.into())
     else {
         panic!("there is room")
@@ -234,8 +234,8 @@ fn blocks_in_use_stay_and_others_make_room() {
     // When its last process ends, it makes room.
     drop(one);
     other.leave_out(PAUSE_BLOCKS);
-    assert_eq!(put(&other, of(3, 0)), (2, 0));
-    assert!(other.has(&of(3, 0)));
+    assert_eq!(put(&other, block(3, 0)), (2, 0));
+    assert!(other.has(&block(3, 0)));
     check_usage(&other);
 }
 

@@ -57,8 +57,8 @@ fn taken_and_begun(ahead: &mut Ahead, range: Range<u64>) -> [Vec<Range<u64>>; 3]
     assert_eq!(sources.last().map_or(range.end, |last| last.range().end), range.end);
     let (holes, found): (Vec<_>, Vec<_>) =
         sources.iter().partition(|source| matches!(source, Source::Hole(_)));
-    let of = |sources: Vec<&Source>| sources.iter().map(|one| one.range().clone()).collect();
-    let answer = [of(holes), of(found), ranges(&begun)];
+    let ranges_of = |sources: Vec<&Source>| sources.iter().map(|one| one.range().clone()).collect();
+    let answer = [ranges_of(holes), ranges_of(found), ranges(&begun)];
     arrive(ahead, begun);
     answer
 }

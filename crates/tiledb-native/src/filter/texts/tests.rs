@@ -125,15 +125,15 @@ fn claims_are_checked_before_memory_is_requested() {
 #[test]
 fn pipelines_that_libtiledb_does_not_write_are_declined() {
     let zstd = Filter::Compress(Codec::Zstd, 3);
-    let of = |filters: &[Filter], datatype, version| bind_texts(filters, datatype, version);
+    let bound = |filters: &[Filter], datatype, version| bind_texts(filters, datatype, version);
     let rle = || filter(Coding::RunLengths);
-    assert_eq!(of(std::slice::from_ref(&zstd), Datatype::UTF8, 22), Ok(None));
-    assert_eq!(of(&[rle()], Datatype::UINT8, 22), Ok(None));
-    assert!(of(&[Filter::Dictionary, zstd.clone()], Datatype::UTF8, 17).unwrap().is_some());
-    assert!(of(&[Filter::Dictionary], Datatype::UTF8, 16).is_err());
-    assert!(of(&[rle()], Datatype::ASCII, 12).unwrap().is_some());
-    assert!(of(&[rle()], Datatype::ASCII, 11).is_err());
-    assert!(of(&[zstd, Filter::Dictionary], Datatype::UTF8, 22).is_err());
-    assert!(of(&[Filter::Dictionary, rle()], Datatype::UTF8, 22).is_err());
-    assert!(of(&[Filter::Dictionary, Filter::PositiveDelta], Datatype::UTF8, 22).is_err());
+    assert_eq!(bound(std::slice::from_ref(&zstd), Datatype::UTF8, 22), Ok(None));
+    assert_eq!(bound(&[rle()], Datatype::UINT8, 22), Ok(None));
+    assert!(bound(&[Filter::Dictionary, zstd.clone()], Datatype::UTF8, 17).unwrap().is_some());
+    assert!(bound(&[Filter::Dictionary], Datatype::UTF8, 16).is_err());
+    assert!(bound(&[rle()], Datatype::ASCII, 12).unwrap().is_some());
+    assert!(bound(&[rle()], Datatype::ASCII, 11).is_err());
+    assert!(bound(&[zstd, Filter::Dictionary], Datatype::UTF8, 22).is_err());
+    assert!(bound(&[Filter::Dictionary, rle()], Datatype::UTF8, 22).is_err());
+    assert!(bound(&[Filter::Dictionary, Filter::PositiveDelta], Datatype::UTF8, 22).is_err());
 }

@@ -16,7 +16,7 @@ pub(super) fn form(
     if !VERSIONS.contains(&version) {
         return Err(Unsupported::FormatVersion { version });
     }
-    let layout = Layout::of(schema, version, None)?;
+    let layout = Layout::from_schema(schema, version, None)?;
     let [row, column] = layout.dimensions();
     for dimension in [row, column] {
         if dimension.datatype != Datatype::INT64 {

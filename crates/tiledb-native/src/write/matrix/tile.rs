@@ -77,7 +77,7 @@ impl Tile {
         encoder: &mut Encoder,
     ) -> Result<(), String> {
         let Self { bytes, summary, coordinates } = self;
-        *summary = Summary::of(cells);
+        *summary = Summary::from_cells(cells);
         let [rows, columns, values] = bytes;
         let [row_pipeline, column_pipeline, value_pipeline] = &form.pipelines;
         begin(rows, cells.values.len().div_ceil(MOST_CHUNK_CELLS));
@@ -166,7 +166,7 @@ fn chunk_ends(runs: &[(u64, usize)], wanted: usize) -> Vec<usize> {
 }
 
 impl Summary {
-    fn of(cells: &Cells<'_>) -> Self {
+    fn from_cells(cells: &Cells<'_>) -> Self {
         let rows = cells.runs.iter().map(|run| run.0);
         let (first, last) =
             rows.fold((u64::MAX, 0), |(first, last), row| (first.min(row), last.max(row)));
@@ -177,7 +177,7 @@ impl Summary {
         let rows = cells.runs.iter().map(|(row, n)| i128::from(*row) * *n as i128).sum::<i128>();
         let sum = |sum: i64| Statistics { sum: sum.cast_unsigned(), ..Statistics::default() };
         let rows = sum(i64::try_from(rows).unwrap_or(i64::MAX));
-        let values = Statistics::of(cells.values.iter().copied());
+        let values = Statistics::from_values(cells.values.iter().copied());
         Self {
             n_cells: cells.values.len() as u64,
             bounds: [(first, last), (least_column.into(), greatest_column.into())],

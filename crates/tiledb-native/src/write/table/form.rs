@@ -41,7 +41,7 @@ pub(super) struct Attribute {
 }
 
 impl Attribute {
-    fn of(attribute: &schema::Attribute, version: u32) -> Result<Self, Unsupported> {
+    fn from_schema(attribute: &schema::Attribute, version: u32) -> Result<Self, Unsupported> {
         let name = attribute.name.clone();
         let datatype = attribute.datatype;
         let is_var_sized = attribute.values_per_cell == VARIABLE;
@@ -101,7 +101,7 @@ fn written(
 }
 
 impl Form {
-    pub(super) fn of(schema: &Schema, schema_file: &str) -> Result<Self, Unsupported> {
+    pub(super) fn from_schema(schema: &Schema, schema_file: &str) -> Result<Self, Unsupported> {
         let version = schema.version;
         if !VERSIONS.contains(&version) {
             return Err(Unsupported::FormatVersion { version });
@@ -140,7 +140,7 @@ impl Form {
             bounds: (clamp(least), clamp(greatest)),
             coordinates: written(&dimension.filters, Datatype::INT64, version, &dimension.name)?,
             attributes: attributes
-                .map(|attribute| Attribute::of(attribute, version))
+                .map(|attribute| Attribute::from_schema(attribute, version))
                 .collect::<Result<_, _>>()?,
             offsets: written(&schema.offsets_filters, Datatype::UINT64, version, "offsets")?,
             validity: written(&schema.validity_filters, Datatype::UINT8, version, "validity")?,

@@ -159,8 +159,8 @@ proptest! {
         twin.write(&theirs);
         let read = twin.read_with_libtiledb(&theirs, None);
         prop_assert_eq!(&case.spec.read_with_libtiledb(&ours, None), &read);
-        let of: Vec<_> = cells.iter().map(|(row, column, value)| (*row, *column, *value as f32 / 4.0)).collect();
-        prop_assert_eq!(&read, &of);
+        let wanted: Vec<_> = cells.iter().map(|(row, column, value)| (*row, *column, *value as f32 / 4.0)).collect();
+        prop_assert_eq!(&read, &wanted);
         let n_columns = u64::from(case.n_columns);
         let some_rows = [0..case.rows.len() as u64 / 2 + 1];
         check(&case.spec, &ours, None, &some_rows, &[ColumnSelection::All, ColumnSelection::Range(0..n_columns.div_ceil(2))]);
@@ -242,8 +242,9 @@ fn several_fragments_hold_the_rows_of_an_array() {
         }
         assert_eq!(std::fs::read_dir(at.join("__fragments")).unwrap().count(), 2);
         let cells = case.cells();
-        let of: Vec<_> = cells.iter().map(|cell| (cell.0, cell.1, cell.2 as f32 / 4.0)).collect();
-        assert_eq!(spec.read_with_libtiledb(&at, None), of);
+        let wanted: Vec<_> =
+            cells.iter().map(|cell| (cell.0, cell.1, cell.2 as f32 / 4.0)).collect();
+        assert_eq!(spec.read_with_libtiledb(&at, None), wanted);
         check(&spec, &at, None, &[90..110], &[ColumnSelection::All]);
     }
 }
@@ -368,7 +369,7 @@ fn values_that_are_no_numbers_come_back() {
     array.read_csr(&[0..1], &ColumnSelection::All, &mut out).unwrap();
     let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
     assert_eq!(bits(&out.values), bits(&values));
-    let of: Vec<(u64, u64, f32)> =
+    let wanted: Vec<(u64, u64, f32)> =
         columns.iter().zip(values).map(|(column, value)| (0, u64::from(*column), value)).collect();
-    assert_eq!(expected(&of, &[0..1], &ColumnSelection::All)[0].len(), values.len());
+    assert_eq!(expected(&wanted, &[0..1], &ColumnSelection::All)[0].len(), values.len());
 }

@@ -114,9 +114,9 @@ fn check(seed: u64, context: &Context, tally: &mut Tally) {
     };
     tally.steps += history.n_steps;
     tally.refused_steps += history.n_refused;
-    let of = |time: u64| [time.checked_sub(1), Some(time), Some(time + 1)];
+    let around = |time: u64| [time.checked_sub(1), Some(time), Some(time + 1)];
     let mut times: Vec<Option<u64>> =
-        history.times.iter().copied().flat_map(of).flatten().map(Some).collect();
+        history.times.iter().copied().flat_map(around).flatten().map(Some).collect();
     times.push(None);
     times.dedup();
     let (mut was_read, mut difference) = (false, None);

@@ -60,8 +60,8 @@ fn check(seed: u64, context: &tiledb::Context, tally: &mut Tally) {
     };
     tally.steps += history.n_steps;
     tally.refused_steps += history.n_refused;
-    let of = |time: u64| [time.checked_sub(1), Some(time), Some(time + 1)];
-    let times = history.times.iter().copied().flat_map(of).flatten().map(Some);
+    let around = |time: u64| [time.checked_sub(1), Some(time), Some(time + 1)];
+    let times = history.times.iter().copied().flat_map(around).flatten().map(Some);
     let mut times: Vec<Option<u64>> = times.chain([None]).collect();
     times.dedup();
     let mut difference = None;

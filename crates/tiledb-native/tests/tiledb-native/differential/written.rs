@@ -268,7 +268,7 @@ pub(crate) fn read_numbers(
     piece: &tiledb::Piece<'_>,
     column: usize,
 ) -> Vec<(u64, f32)> {
-    fn of<T: Value + Copy>(
+    fn read<T: Value + Copy>(
         piece: &tiledb::Piece<'_>,
         column: usize,
         convert: impl Fn(T) -> (u64, f32),
@@ -276,18 +276,18 @@ pub(crate) fn read_numbers(
         piece.column(column).values::<T>().unwrap().iter().map(|&value| convert(value)).collect()
     }
     match datatype {
-        Datatype::Int8 => of::<i8>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::Int8 => read::<i8>(piece, column, |value| (value as u64, value as f32)),
         Datatype::UInt8 | Datatype::Bool => {
-            of::<u8>(piece, column, |value| (value as u64, value as f32))
+            read::<u8>(piece, column, |value| (value as u64, value as f32))
         }
-        Datatype::Int16 => of::<i16>(piece, column, |value| (value as u64, value as f32)),
-        Datatype::UInt16 => of::<u16>(piece, column, |value| (value as u64, value as f32)),
-        Datatype::Int32 => of::<i32>(piece, column, |value| (value as u64, value as f32)),
-        Datatype::UInt32 => of::<u32>(piece, column, |value| (value as u64, value as f32)),
-        Datatype::Int64 => of::<i64>(piece, column, |value| (value as u64, value as f32)),
-        Datatype::UInt64 => of::<u64>(piece, column, |value| (value, value as f32)),
-        Datatype::Float32 => of::<f32>(piece, column, |value| (value as u64, value)),
-        Datatype::Float64 => of::<f64>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::Int16 => read::<i16>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::UInt16 => read::<u16>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::Int32 => read::<i32>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::UInt32 => read::<u32>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::Int64 => read::<i64>(piece, column, |value| (value as u64, value as f32)),
+        Datatype::UInt64 => read::<u64>(piece, column, |value| (value, value as f32)),
+        Datatype::Float32 => read::<f32>(piece, column, |value| (value as u64, value)),
+        Datatype::Float64 => read::<f64>(piece, column, |value| (value as u64, value as f32)),
         other => panic!("no test reads {other:?}"),
     }
 }

@@ -36,7 +36,7 @@ struct Given {
 }
 
 impl Given {
-    fn of(attribute: &Attribute, cells: &[(Vec<u8>, bool)]) -> Self {
+    fn new(attribute: &Attribute, cells: &[(Vec<u8>, bool)]) -> Self {
         let starts = cells.iter().scan(0, |end, (bytes, _)| {
             let start = *end;
             *end += bytes.len() as u64;
@@ -79,7 +79,7 @@ enum Typed {
 }
 
 impl Typed {
-    fn of(datatype: Datatype, bytes: &[u8]) -> Self {
+    fn parse(datatype: Datatype, bytes: &[u8]) -> Self {
         macro_rules! of {
             ($type:ty) => {
                 bytes.as_chunks().0.iter().map(|bytes| <$type>::from_le_bytes(*bytes)).collect()
@@ -142,7 +142,7 @@ impl Table {
 
     fn given(&self, rows: std::ops::Range<usize>) -> Vec<Given> {
         let columns = self.schema.attributes.iter().zip(&self.columns);
-        columns.map(|(attribute, cells)| Given::of(attribute, &cells[rows.clone()])).collect()
+        columns.map(|(attribute, cells)| Given::new(attribute, &cells[rows.clone()])).collect()
     }
 
     /// Writes it with libtiledb.
@@ -158,7 +158,7 @@ impl Table {
             .attributes
             .iter()
             .zip(&given)
-            .map(|(attribute, given)| Typed::of(attribute.datatype, &given.bytes))
+            .map(|(attribute, given)| Typed::parse(attribute.datatype, &given.bytes))
             .collect();
         let mut columns = vec![WriteColumn::fixed("soma_joinid", &self.joinids)];
         for ((attribute, given), typed) in self.schema.attributes.iter().zip(&given).zip(&typed) {
@@ -483,26 +483,32 @@ fn what_are_no_rows_is_refused() {
 
 #[test]
 fn tables_that_only_libtiledb_can_write_are_refused() {
-    let of = |attribute: Attribute| schema(10, vec![attribute]);
+    let schema_of = |attribute: Attribute| schema(10, vec![attribute]);
     let with = |filter| Attribute { filters: vec![filter], ..Attribute::new("a", Datatype::Int32) };
-    let mut two = of(Attribute::new("a", Datatype::Int32));
+    let mut two = schema_of(Attribute::new("a", Datatype::Int32));
     let other = Dimension { name: "other".into(), ..two.dimensions[0].clone() };
     two.dimensions.push(other);
     two.current_domain = None;
     let cases = [
-        (of(Attribute::new("a", Datatype::StringAscii)), "ascii"),
-        (of(Attribute { values_per_cell: 2, ..Attribute::new("a", Datatype::Int32) }), "one value"),
-        (of(with(Filter::Gzip(3))), "gzip"),
-        (of(with(Filter::ChecksumMd5)), "MD5"),
+        (schema_of(Attribute::new("a", Datatype::StringAscii)), "ascii"),
         (
-            of(Attribute {
+            schema_of(Attribute { values_per_cell: 2, ..Attribute::new("a", Datatype::Int32) }),
+            "one value",
+        ),
+        (schema_of(with(Filter::Gzip(3))), "gzip"),
+        (schema_of(with(Filter::ChecksumMd5)), "MD5"),
+        (
+            schema_of(Attribute {
                 filters: vec![Filter::Rle],
                 ..Attribute::new("a", Datatype::StringUtf8)
             }),
             "run lengths",
         ),
         (two, "2 dimensions"),
-        (Schema { cell_order: CellOrder::Hilbert, ..of(with(Filter::Zstd(3))) }, "row by row"),
+        (
+            Schema { cell_order: CellOrder::Hilbert, ..schema_of(with(Filter::Zstd(3))) },
+            "row by row",
+        ),
     ];
     for (schema, part) in cases {
         let folder = tempfile::tempdir().unwrap();

@@ -213,8 +213,9 @@ impl<'a> History<'a> {
         let are_counts = self.are_counts;
         let numbers: Vec<i128> = (start..self.n_written).map(|cell| self.number(cell)).collect();
         let coordinates = [0, 1].map(|idx| {
-            let of = |place: &(u64, u64)| i128::from(if idx == 0 { place.0 } else { place.1 });
-            Numbers::new(schema.dimensions[idx].datatype, places.iter().map(of))
+            let coordinate =
+                |place: &(u64, u64)| i128::from(if idx == 0 { place.0 } else { place.1 });
+            Numbers::new(schema.dimensions[idx].datatype, places.iter().map(coordinate))
         });
         let attributes: Vec<Option<Numbers>> = schema
             .attributes

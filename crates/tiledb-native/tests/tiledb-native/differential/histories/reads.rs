@@ -92,8 +92,8 @@ fn with_libtiledb(
     let mut cells = Vec::new();
     while let Some(piece) = query.next_piece()? {
         let [rows, columns, values] = [0, 1, 2].map(|idx| read_numbers(types[idx], &piece, idx));
-        let of = rows.into_iter().zip(columns).zip(values);
-        cells.extend(of.map(|((row, column), value)| (row.0, column.0, value.1)));
+        let columns_of_cells = rows.into_iter().zip(columns).zip(values);
+        cells.extend(columns_of_cells.map(|((row, column), value)| (row.0, column.0, value.1)));
     }
     cells.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2)));
     Ok(cells)

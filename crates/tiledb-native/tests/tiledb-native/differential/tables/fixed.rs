@@ -173,7 +173,7 @@ fn refused(schema: &Schema) -> Unsupported {
 
 #[test]
 fn what_is_no_table_is_refused_before_it_is_read() {
-    let of = |datatype, domain: Option<(i128, i128)>| {
+    let table_of = |datatype, domain: Option<(i128, i128)>| {
         let dimension = Dimension {
             datatype,
             domain,
@@ -182,15 +182,15 @@ fn what_is_no_table_is_refused_before_it_is_read() {
         };
         Schema { dimensions: vec![dimension], ..schema(10, 10) }
     };
-    let reason = refused(&of(Datatype::Int16, Some((0, 9))));
+    let reason = refused(&table_of(Datatype::Int16, Some((0, 9))));
     assert!(matches!(reason, Unsupported::DimensionType { .. }), "{reason}");
-    let reason = refused(&of(Datatype::StringAscii, None));
+    let reason = refused(&table_of(Datatype::StringAscii, None));
     assert!(matches!(reason, Unsupported::DimensionType { .. }), "{reason}");
-    let reason = refused(&of(Datatype::Int64, Some((-5, 9))));
+    let reason = refused(&table_of(Datatype::Int64, Some((-5, 9))));
     assert!(matches!(reason, Unsupported::NegativeDomain { .. }), "{reason}");
     let reason = refused(&plain((4, 4), Vec::new()).schema());
     assert_eq!(reason, Unsupported::DimensionCount { n_dimensions: 2 });
-    let dense = Schema { array_type: ArrayType::Dense, ..of(Datatype::Int64, Some((0, 9))) };
+    let dense = Schema { array_type: ArrayType::Dense, ..table_of(Datatype::Int64, Some((0, 9))) };
     assert_eq!(refused(&dense), Unsupported::Dense);
 }
 

@@ -262,13 +262,13 @@ fn write_rows(
     let n = rows.len();
     let coordinates =
         Numbers::new(schema.dimensions[0].datatype, rows.iter().map(|row| i128::from(*row)));
-    let of = |attribute: &Attribute, draw: &mut Draw| {
+    let drawn = |attribute: &Attribute, draw: &mut Draw| {
         let valid = draw.pick(&[0, 50, 100]);
         let validity: Vec<u8> = (0..n).map(|_| u8::from(draw.chance(valid))).collect();
         (values(draw, attribute, n), validity)
     };
     let attributes: Vec<(Values, Vec<u8>)> =
-        schema.attributes.iter().map(|attribute| of(attribute, draw)).collect();
+        schema.attributes.iter().map(|attribute| drawn(attribute, draw)).collect();
     let mut columns = vec![coordinates.column(DIMENSION)];
     for (attribute, (values, validity)) in schema.attributes.iter().zip(&attributes) {
         let column = match values {

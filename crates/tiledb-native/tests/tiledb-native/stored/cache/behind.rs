@@ -50,16 +50,16 @@ impl Behind {
         let files = files
             .into_iter()
             .map(|(file, size)| (file.to_owned(), (bytes(file, 0..size).collect(), None)));
-        Self::of(place, files.collect())
+        Self::with_files(place, files.collect())
     }
 
     /// The files of an array.
     pub(crate) fn packed(packed: &MemoryStorage) -> Arc<Self> {
         let files = packed.files.iter().map(|(file, bytes)| (file.clone(), (bytes.clone(), None)));
-        Self::of("behind", files.collect())
+        Self::with_files("behind", files.collect())
     }
 
-    fn of(place: &'static str, files: BTreeMap<String, File>) -> Arc<Self> {
+    fn with_files(place: &'static str, files: BTreeMap<String, File>) -> Arc<Self> {
         Arc::new(Self {
             place,
             files: Mutex::new(files),

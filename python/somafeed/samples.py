@@ -1,0 +1,318 @@
+"""`SampleDataset`: samples of any kind in shuffled batches, for PyTorch."""
+
+from __future__ import annotations
+
+import os
+import random
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
+
+from somafeed import _somafeed as native
+from somafeed.epochs import Epochs
+from somafeed.iteration import ExperimentIterator, Place
+from somafeed.loaders import Loaders, Remainder, remainder_of
+from somafeed.samplings import Sample, checked_sample
+from somafeed.settings import at_least_0, bytes_of, checked_seed, positive, shown
+from somafeed.shares import RankShares, even_batch_size
+from somafeed.splits import RandomSplit, SamplingMethod, Split, checked_fractions
+from somafeed.world import checked_world, current_worker, current_world
+
+B = TypeVar("B", covariant=True)
+"""A batch as the user gets it."""
+
+if TYPE_CHECKING:
+    from torch.utils.data import IterableDataset
+else:
+    try:
+        from torch.utils.data import IterableDataset
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        from typing import Generic
+
+        class IterableDataset(Generic[TypeVar("T")]):
+            """Stands in for torch's class where torch is not installed."""
+
+
+NativeLoader: TypeAlias = native.Loader | native.FieldLoader
+
+
+class Samples(Protocol):
+    """Samples by their description: each process opens its own."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of samples."""
+
+    def copy(self) -> Self:
+        """The same samples, to be sampled in another way."""
+
+    def parts(self, split: Split) -> list[Self]:
+        """The parts of a split."""
+
+    def part(self, split: Split, index: int) -> Self:
+        """One part of a split; the others are not opened."""
+
+    def sampled(self, sample: Sample | None) -> native.Sampling | None:
+        """The native sampling, made once."""
+
+
+class SampleDataset(IterableDataset[B]):
+    """Samples in shuffled batches: what the data sets of all kinds have in common.
+
+    Native threads read, decode and make batches ahead, so a DataLoader needs no workers. A batch
+    belongs to the user: it may be changed and kept, nothing overwrites it.
+    """
+
+    _noun = "samples"
+    """What its samples are called."""
+
+    def __init__(
+        self,
+        *,
+        batch_size: int,
+        io_batch_size: int,
+        shuffle: bool,
+        shuffle_chunk_size: int,
+        seed: int | None,
+        use_eager_fetch: bool,
+        memory: int | str | None,
+        world: tuple[int, int] | None,
+        remainder: Remainder | None,
+        sampling: Sample | None,
+        ramp_blocks: int,
+    ) -> None:
+        """Checks the settings, which `ExperimentDataset` describes."""
+        super().__init__()
+        self.batch_size = positive("batch_size", batch_size)
+        self.io_batch_size = positive("io_batch_size", io_batch_size)
+        self.shuffle = bool(shuffle)
+        self.shuffle_chunk_size = positive("shuffle_chunk_size", shuffle_chunk_size)
+        if self.shuffle and self.io_batch_size % self.shuffle_chunk_size:
+            raise ValueError(
+                f"io_batch_size={self.io_batch_size} is not a multiple of "
+                f"shuffle_chunk_size={self.shuffle_chunk_size}"
+            )
+        drawn = random.SystemRandom().randrange(1 << 32)
+        self._epochs = Epochs(drawn if seed is None else checked_seed(seed), seed is None)
+        self.use_eager_fetch = bool(use_eager_fetch)
+        self.memory = bytes_of(memory)
+        if remainder not in (None, "keep", "drop", "pad"):
+            raise ValueError(f"unknown remainder {shown(remainder)}; there are keep, drop, pad")
+        self.remainder: Remainder | None = remainder
+        self._world = None if world is None else checked_world(world)
+        self.sampling = checked_sample(sampling)
+        self.ramp_blocks = at_least_0("ramp_blocks", ramp_blocks, bits=32)
+        self._parent_world: tuple[int, tuple[int, int]] | None = None
+        self._loaders = Loaders()
+
+    # What each kind of samples says
+
+    @property
+    @abstractmethod
+    def _samples(self) -> Samples:
+        """The samples."""
+
+    @abstractmethod
+    def _with(self, samples: Any) -> Self:
+        """A data set with the same settings and other samples, at its first epoch."""
+
+    @abstractmethod
+    def _native_loader(self, options: dict[str, Any]) -> NativeLoader:
+        """The native loader of the samples, with the engine's settings and these of its kind."""
+
+    def _own_options(self) -> dict[str, Any]:
+        """The native loader's arguments that only this kind has."""
+        return {}
+
+    @abstractmethod
+    def _batch_key(self) -> tuple[Any, ...]:
+        """What the function that makes the user's batch depends on."""
+
+    @abstractmethod
+    def _batch_maker(self) -> Callable[[Any], B]:
+        """The function that makes the user's batch of a native one."""
+
+    def _another(self) -> Self:
+        """A copy with settings of its own, at its first epoch."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._epochs = self._epochs.another()
+        other._loaders = Loaders()
+        return other
+
+    # Ranks and sizes
+
+    @property
+    def world(self) -> tuple[int, int]:
+        """Rank and world size: what `world=` says, or what is current now."""
+        if self._world is not None:
+            return self._world
+        # A DataLoader worker that was not forked does not know what torch.distributed says.
+        if current_worker() is not None and self._parent_world is not None:
+            pid, world = self._parent_world
+            if pid == os.getpid():
+                return world
+        return current_world()
+
+    @property
+    def rank(self) -> int:
+        """Rank of this process."""
+        return self.world[0]
+
+    @property
+    def world_size(self) -> int:
+        """Number of processes that train together."""
+        return self.world[1]
+
+    @property
+    def n_samples(self) -> int:
+        """Samples of an epoch on all ranks together: all of them, or the draws of `sampling`."""
+        sampling = self._samples.sampled(self.sampling)
+        return self._samples.n_rows if sampling is None else sampling.n_samples
+
+    def __len__(self) -> int:
+        """Batches of an epoch. In a DataLoader worker, the worker's batches."""
+        n_samples, world_size = self.n_samples, self.world_size
+        global_batch = self.batch_size * world_size
+        is_short = n_samples % global_batch > 0 and remainder_of(self, world_size) != "drop"
+        n_batches = n_samples // global_batch + is_short
+        worker, n_workers = current_worker() or (0, 1)
+        return len(range(worker, n_batches, n_workers))
+
+    def __getitem__(self, index: int) -> B:
+        name = type(self).__name__
+        article = "an" if name[0] in "AEIOU" else "a"
+        raise NotImplementedError(
+            f"{article} {name} can only be iterated: the order is that of an epoch"
+        )
+
+    # Parts
+
+    def random_split(
+        self,
+        *fracs: float,
+        seed: int | None = None,
+        method: SamplingMethod = "stochastic_rounding",
+    ) -> tuple[Self, ...]:
+        """Splits the samples at random, one part per fraction. One seed gives the same parts
+        always, which are those of tiledbsoma_ml.
+
+        Raises:
+            ValueError: The fractions do not sum to 1; the method is unknown; several ranks would
+                each draw their own seed.
+        """
+        return self._parts(RandomSplit(checked_fractions(fracs), self._split_seed(seed), method))
+
+    def with_sampling(self, sampling: Sample | None) -> Self:
+        """The same samples, of which each epoch draws some; None for each once.
+
+        For example for the training part of a split alone, since the parts of a data set with a
+        sampling draw samples, too.
+        """
+        other = self._with(self._samples.copy())
+        other.sampling = checked_sample(sampling)
+        return other
+
+    def in_order(
+        self, *, world: tuple[int, int] | None = None, batch_size: int | None = None
+    ) -> Self:
+        """This rank's share of the samples, each once and in their own order: for validation and
+        inference.
+
+        A share is contiguous, so the shares of all ranks, one after another, are the samples in
+        order: none is left out and none comes twice. All ranks have equally many batches; if the
+        samples do not divide, batches have a few more or fewer than `batch_size`. If there are
+        fewer samples than ranks, the last ranks have none. A batch numbers its samples, cells by
+        `soma_joinid` in obs.
+
+        Args:
+            world: `(rank, world size)`; None means that of this data set.
+            batch_size: Samples of a batch; None means that of this data set.
+
+        Raises:
+            ValueError: The rank is not below the world size.
+        """
+        rank, world_size = self.world if world is None else checked_world(world)
+        size = self.batch_size if batch_size is None else positive("batch_size", batch_size)
+        samples = self._samples
+        if world_size == 1:
+            share = samples.copy()
+        else:
+            size = even_batch_size(samples.n_rows, world_size, size)
+            share = samples.part(RankShares(world_size), rank)
+        other = self._with(share)
+        other.batch_size = size
+        other.sampling = None
+        other.shuffle, other.ramp_blocks = False, 0
+        other._world, other.remainder = (0, 1), "keep"
+        other._number_samples()
+        return other
+
+    def _number_samples(self) -> None:
+        """Has batches number their samples, if they do not always."""
+
+    def _split_seed(self, seed: int | None) -> int:
+        if seed is not None:
+            return checked_seed(seed)
+        if self.world_size > 1:
+            raise ValueError("several ranks need the same split: give a seed")
+        return random.SystemRandom().randrange(1 << 32)
+
+    def _parts(self, split: Split) -> tuple[Self, ...]:
+        return tuple(self._with(part) for part in self._samples.parts(split))
+
+    # Epochs
+
+    @property
+    def seed(self) -> int:
+        """The seed of the order: the given one, or one that was drawn."""
+        return self._epochs.seed
+
+    @property
+    def epoch(self) -> int:
+        """Number of the epoch that the next iterator delivers, or that the current one does."""
+        return self._epochs.number
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the number of the epoch that the next iterator delivers. Its order depends on it.
+
+        Without this call, an epoch follows each one that was iterated to its end.
+        """
+        self._epochs.set(at_least_0("epoch", epoch))
+
+    def __iter__(self) -> ExperimentIterator[B]:
+        """The batches of an epoch. Nothing is read before the first `next`."""
+        return ExperimentIterator(self, self._epochs, self._loaders)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place after the last batch that was delivered, for a checkpoint: less than 2 KB.
+
+        It is the same on every rank, and says nothing of batches that were only made ahead.
+        """
+        return self._epochs.place().to_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Lets the next iterator continue at a saved place, with the same batches as without an
+        interruption.
+
+        The number of ranks may have changed, if `batch_size` times world size has not. A seed that
+        was drawn becomes that of the state.
+
+        Raises:
+            ValueError: The state is of something else, or of another seed. Whether its samples and
+                sizes fit is checked at the next batch.
+        """
+        self._epochs.load(Place.from_dict(state))
+
+    # Pickling
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The description of the data set; another process opens it."""
+        return {**self.__dict__, "_loaders": None, "_parent_world": self.world}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._parent_world = os.getpid(), state["_parent_world"]
+        self._loaders = Loaders()

@@ -1,0 +1,146 @@
+//! The engine as Python sees it, whatever the samples are: settings, epochs and their batches.
+
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use loader::{LoaderState, Order, PipelineSpec, Remainder, World};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::entropy::EntropyMeter;
+use crate::errors::value_error;
+use crate::memory_limit::KeptBatches;
+use crate::splits::Sampling;
+
+/// An epoch of some kind of samples.
+pub(crate) trait RunningEpoch: Debug + Send {
+    /// Number of batches of the whole epoch.
+    fn n_batches(&self) -> u64;
+    /// The next batch, or `Pending` if it is not ready within `limit`.
+    fn next_within(&mut self, limit: Duration) -> Poll<Option<PyResult<Box<dyn MadeBatch>>>>;
+    /// The place after the last batch.
+    fn state(&self) -> LoaderState;
+    /// What ran so far.
+    fn stats(&self) -> RunStats;
+}
+
+/// A batch of some kind of samples on its way to Python.
+pub(crate) trait MadeBatch: Send {
+    /// Its number in the epoch.
+    fn batch_idx(&self) -> u64;
+    /// Python's batch, whose memory counts as kept while it lives.
+    fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>>;
+}
+
+/// What an epoch's batches have in common.
+#[derive(Debug)]
+pub(crate) struct EpochOf {
+    pub(crate) kept: Arc<KeptBatches>,
+    /// Counts labels, if the samples have any.
+    entropy: Mutex<EntropyMeter>,
+}
+
+impl EpochOf {
+    /// An epoch of batches of this budget, whose labels are counted by `entropy`.
+    pub(crate) fn new(kept: &Arc<KeptBatches>, entropy: EntropyMeter) -> Self {
+        Self { kept: Arc::clone(kept), entropy: Mutex::new(entropy) }
+    }
+
+    /// The meter of labels.
+    pub(crate) fn lock_entropy(&self) -> MutexGuard<'_, EntropyMeter> {
+        self.entropy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts and times of an epoch, and the settings with which it ran.
+#[derive(Debug, Clone)]
+pub(crate) struct RunStats {
+    pub(crate) engine: pipeline::EpochStats,
+    pub(crate) spec: PipelineSpec,
+    /// Name of the reader, if there are several.
+    pub(crate) reader: Option<String>,
+    /// Number of genes, the columns of every batch.
+    pub(crate) n_columns: Option<usize>,
+}
+
+/// The settings of the engine, from the keyword arguments that are left to it.
+///
+/// # Errors
+/// A TypeError for an argument that it does not have, or of another type; a ValueError for a value
+/// that it does not take.
+pub(crate) fn pipeline_spec(arguments: Option<&Bound<'_, PyDict>>) -> PyResult<PipelineSpec> {
+    let mut spec = PipelineSpec::default();
+    let Some(arguments) = arguments else { return Ok(spec) };
+    for (name, value) in arguments {
+        let name: String = name.extract()?;
+        set(&mut spec, &name, &value).map_err(|error| of_argument(value.py(), &name, error))?;
+    }
+    if let Some(order) = arguments.get_item("order")?.filter(|order| !order.is_none()) {
+        let orders = [
+            ("shuffled", Order::Shuffled),
+            ("in order", Order::InOrder),
+            ("listed", Order::Listed),
+        ];
+        spec.order = choice("order", order.extract()?, &orders)?;
+    }
+    if spec.read_threads == 0 {
+        let problem = "read_threads is 0, but reading needs a thread of its own, so that Ctrl-C \
+                       can end a wait: give at least 1";
+        return Err(PyValueError::new_err(problem));
+    }
+    Ok(spec)
+}
+
+/// The error of an argument's type, with its name.
+fn of_argument(py: Python<'_>, name: &str, error: PyErr) -> PyErr {
+    if error.is_instance_of::<PyTypeError>(py) {
+        return PyTypeError::new_err(format!("argument '{name}': {}", error.value(py)));
+    }
+    error
+}
+
+/// Sets one setting.
+fn set(spec: &mut PipelineSpec, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    match name {
+        "batch_size" => spec.batch_rows = value.extract()?,
+        "shuffle" if value.extract()? => {}
+        "shuffle" => spec.order = Order::InOrder,
+        // Set at the end, since it replaces `shuffle`.
+        "order" => {}
+        "seed" => spec.seed = value.extract()?,
+        "chunk_rows" => spec.chunk_rows = value.extract()?,
+        "chunks_per_block" => spec.chunks_per_block = value.extract()?,
+        "ramp_blocks" => spec.ramp_blocks = value.extract()?,
+        "rank" => spec.world = World { rank: value.extract()?, ..spec.world },
+        "world_size" => spec.world = World { size: value.extract()?, ..spec.world },
+        "lanes" => spec.lanes = value.extract()?,
+        "remainder" => {
+            let remainders =
+                [("keep", Remainder::Short), ("drop", Remainder::Drop), ("pad", Remainder::Pad)];
+            spec.remainder = choice(name, value.extract()?, &remainders)?;
+        }
+        "sampling" => {
+            let sampling: Option<Bound<'_, Sampling>> = value.extract()?;
+            spec.sampling = sampling.map(|sampling| sampling.get().drawn.clone());
+        }
+        "keep_decoded" => spec.keep_bytes = value.extract()?,
+        "prefetch_blocks" => spec.prefetch_blocks = value.extract()?,
+        "prefetch_batches" => spec.prefetch_batches = value.extract()?,
+        "read_threads" => spec.read_threads = value.extract()?,
+        _ => return Err(PyTypeError::new_err("there is no such argument")),
+    }
+    Ok(())
+}
+
+/// The value of a name.
+pub(crate) fn choice<T: Copy>(argument: &str, name: &str, choices: &[(&str, T)]) -> PyResult<T> {
+    let found = choices.iter().find(|(one, _)| *one == name).map(|(_, value)| *value);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let names = names.join(", ");
+        value_error(&format!("{argument} is {name:?}: take one of {names}"))
+    })
+}

@@ -1,0 +1,507 @@
+//! Fields: samples of Zarr arrays, with their loader and batches.
+
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use arrays::{
+    ArrayBatch, ArraySamples, CoordinateValues, Coordinates, ElementType, Indices, Label,
+    OwnedValues, SampleSpec, Selection, Variable,
+};
+use bench_run::Secrets;
+use loader::{Budget, LoaderState, PipelineSpec, RowSet};
+use pipeline::{BatchPlace, Pipeline, Selected};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use storage::{Config, OpenOptions};
+
+use crate::border::{Element, Memory};
+use crate::engine::{EpochOf, MadeBatch, RunStats, RunningEpoch, pipeline_spec};
+use crate::entropy::EntropyMeter;
+use crate::epoch::Epoch;
+use crate::errors::{IntoException as _, OrException as _};
+use crate::experiment::unpicklable;
+use crate::memory_limit::{KeptBatches, MemoryLimit};
+use crate::numpy::{self, Integers, Rows, array_of};
+use crate::process::PerProcess;
+use crate::waiting::{computed, interruptible};
+
+/// One array of a sample, as Python describes it.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+struct Described {
+    name: String,
+    path: String,
+    steps: Vec<i64>,
+    isel: Vec<(String, Rows)>,
+    sel: Vec<(String, Vec<LabelValue>)>,
+    as_f32: bool,
+    mask_and_scale: bool,
+}
+
+#[derive(Debug, FromPyObject)]
+enum LabelValue {
+    Text(String),
+    Number(f64),
+}
+
+impl From<Described> for Variable {
+    fn from(described: Described) -> Self {
+        let Described { name, path, steps, isel, sel, as_f32, mask_and_scale } = described;
+        let mut variable = Self::new(path).named(name).steps(steps);
+        for (dimension, indices) in isel {
+            let indices = match indices {
+                Rows::Range(start, end) => Indices::Range(start..end),
+                Rows::List(list) => Indices::List(list),
+            };
+            variable = variable.select(dimension.as_str(), indices);
+        }
+        for (dimension, labels) in sel {
+            let labels = labels.into_iter().map(|label| match label {
+                LabelValue::Text(text) => Label::Text(text),
+                LabelValue::Number(number) => Label::Number(number),
+            });
+            variable = variable.select(dimension.as_str(), Selection::labels(labels));
+        }
+        Self { as_f32, as_stored: !mask_and_scale, ..variable }
+    }
+}
+
+/// Name, type of elements, dimensions and their lengths.
+type SampleShape = (String, &'static str, Vec<String>, Vec<usize>);
+
+/// Where the arrays are, and which parts of them make a sample.
+#[derive(Debug)]
+struct Store {
+    uri: String,
+    config: Config,
+    spec: SampleSpec,
+}
+
+impl Store {
+    fn open(&self) -> Result<ArraySamples, PyErr> {
+        let hidden = || Secrets::in_task(&self.uri, &self.config, Vec::new());
+        let opened = storage::open(&self.uri, &OpenOptions::new(&self.config));
+        let storage = opened.map_err(|error| error.without_secrets(&hidden()))?.storage;
+        ArraySamples::open(storage, &self.spec).map_err(|error| error.without_secrets(&hidden()))
+    }
+}
+
+/// Samples of the arrays of a Zarr store.
+#[pyclass(frozen, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct Fields {
+    store: Arc<Store>,
+    /// The samples, of all that there are.
+    rows: Arc<RowSet>,
+    opened: PerProcess<Selected<ArraySamples>>,
+}
+
+impl Fields {
+    fn here(&self, py: Python<'_>) -> PyResult<Selected<ArraySamples>> {
+        self.opened.get_or_make(|| {
+            let (store, rows) = (Arc::clone(&self.store), Arc::clone(&self.rows));
+            interruptible(py, move || {
+                let all = Selected::all(Arc::new(store.open()?));
+                all.at(&rows).or_exception()
+            })?
+        })
+    }
+}
+
+#[pymethods]
+impl Fields {
+    #[new]
+    #[pyo3(signature = (
+        uri, variables, *, config = None, start = None, end = None, stride = 1, threads = 1,
+        coordinates = true
+    ))]
+    fn new(
+        py: Python<'_>,
+        uri: String,
+        variables: Vec<Described>,
+        config: Option<Config>,
+        start: Option<u64>,
+        end: Option<u64>,
+        stride: u64,
+        threads: usize,
+        coordinates: bool,
+    ) -> PyResult<Self> {
+        let variables = variables.into_iter().map(Variable::from);
+        let spec =
+            SampleSpec { start, end, stride, threads, coordinates, ..SampleSpec::new(variables) };
+        let store = Arc::new(Store { uri, config: config.unwrap_or_default(), spec });
+        let of_thread = Arc::clone(&store);
+        let opened = Selected::all(Arc::new(interruptible(py, move || of_thread.open())??));
+        for (name, element) in opened.source().elements() {
+            element_of(name, element)?;
+        }
+        let rows = Arc::new(opened.rows().clone());
+        Ok(Self { store, rows, opened: PerProcess::new(opened) })
+    }
+
+    #[getter]
+    fn n_samples(&self) -> u64 {
+        self.rows.len()
+    }
+
+    /// The step of each sample, as an array.
+    fn steps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let here = self.here(py)?;
+        let steps = computed(py, move || {
+            here.rows().iter().map(|row| here.source().step(row)).collect::<Vec<u64>>()
+        })?;
+        array_of(py, steps)
+    }
+
+    /// Name, type, dimensions and shape of one sample of each variable.
+    fn variables(&self, py: Python<'_>) -> PyResult<Vec<SampleShape>> {
+        let here = self.here(py)?;
+        let described = here.source().elements().map(|(name, element)| {
+            let shape = here.source().sample_shape(name).unwrap_or_default();
+            let dimensions = here.source().sample_dimensions(name).unwrap_or_default();
+            let dimensions = dimensions.into_iter().map(str::to_owned).collect();
+            Ok((name.to_owned(), element_of(name, element)?.name(), dimensions, shape))
+        });
+        described.collect()
+    }
+
+    /// The coordinates of a variable's dimension, which is not the first; `None` if it has none.
+    fn coordinates<'py>(
+        &self,
+        py: Python<'py>,
+        variable: &str,
+        dimension: &str,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let here = self.here(py)?;
+        let found = here.source().coordinates(variable, dimension);
+        found.map(|coordinates| coordinate_values(py, coordinates)).transpose()
+    }
+
+    /// These samples of it, by their places, ascending.
+    fn select(&self, py: Python<'_>, places: Integers) -> PyResult<Self> {
+        let (here, n_samples) = (self.here(py)?, self.rows.len());
+        let opened = computed(py, move || {
+            let places = RowSet::from_ascending(places.0).or_exception()?;
+            if let Some(outside) = places.last().filter(|last| n_samples <= *last) {
+                let problem = format!("there is no sample {outside}: there are {n_samples}");
+                return Err(PyValueError::new_err(problem));
+            }
+            here.at(&places).or_exception()
+        })??;
+        let rows = Arc::new(opened.rows().clone());
+        Ok(Self { store: Arc::clone(&self.store), rows, opened: PerProcess::new(opened) })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Fields({} samples)", self.rows.len())
+    }
+
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Fields", "pickle the arguments it was made with"))
+    }
+}
+
+/// The type as numpy has it.
+fn element_of(variable: &str, element: ElementType) -> PyResult<Element> {
+    use ElementType as E;
+    Ok(match element {
+        E::Bool => Element::Bool,
+        E::I8 => Element::I8,
+        E::I16 => Element::I16,
+        E::I32 => Element::I32,
+        E::I64 => Element::I64,
+        E::U8 => Element::U8,
+        E::U16 => Element::U16,
+        E::U32 => Element::U32,
+        E::U64 => Element::U64,
+        E::F16 => Element::F16,
+        E::F32 => Element::F32,
+        E::F64 => Element::F64,
+        other => {
+            let problem = format!(
+                "variable {variable:?} has elements of type {}, which numpy does not have: give it \
+                 dtype=\"float32\"",
+                other.zarr_name()
+            );
+            return Err(PyTypeError::new_err(problem));
+        }
+    })
+}
+
+/// Delivers samples of arrays in batches, epoch by epoch.
+#[pyclass(frozen, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct FieldLoader {
+    fields: Py<Fields>,
+    /// The settings except `memory`.
+    spec: PipelineSpec,
+    memory: Option<MemoryLimit>,
+    n_batches: u64,
+    here: PerProcess<Arc<Running>>,
+}
+
+/// A loader of this process.
+#[derive(Debug)]
+struct Running {
+    pipeline: Pipeline<Selected<ArraySamples>>,
+    kept: Arc<KeptBatches>,
+}
+
+impl Running {
+    fn make(
+        py: Python<'_>,
+        fields: &Fields,
+        spec: &PipelineSpec,
+        memory: Option<&MemoryLimit>,
+    ) -> PyResult<Arc<Self>> {
+        let memory = memory.map(MemoryLimit::budget).transpose()?;
+        let memory = memory.unwrap_or_else(Budget::unlimited);
+        let kept = Arc::new(KeptBatches::new(&memory));
+        let (source, spec) = (Arc::new(fields.here(py)?), PipelineSpec { memory, ..spec.clone() });
+        let pipeline = Pipeline::new(source, spec, ArrayBatch::n_samples).or_exception()?;
+        Ok(Arc::new(Self { pipeline, kept }))
+    }
+}
+
+impl FieldLoader {
+    /// Starts an epoch, in a thread.
+    fn start(
+        &self,
+        py: Python<'_>,
+        start: impl FnOnce(
+            &Pipeline<Selected<ArraySamples>>,
+        ) -> Result<pipeline::Epoch<Selected<ArraySamples>>, arrays::Error>
+        + Send
+        + 'static,
+    ) -> PyResult<Epoch> {
+        let running = self.here.get_or_make(|| {
+            Running::make(py, self.fields.get(), &self.spec, self.memory.as_ref())
+        })?;
+        let of = EpochOf::new(&running.kept, EntropyMeter::default());
+        let epoch = interruptible(py, move || start(&running.pipeline))?.or_exception()?;
+        Ok(Epoch::new(Box::new(FieldEpoch(epoch)), of))
+    }
+}
+
+#[pymethods]
+impl FieldLoader {
+    #[new]
+    #[pyo3(signature = (fields, *, memory = None, **engine))]
+    fn new(
+        py: Python<'_>,
+        fields: Py<Fields>,
+        memory: Option<MemoryLimit>,
+        engine: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let spec = pipeline_spec(engine)?;
+        let running = Running::make(py, fields.get(), &spec, memory.as_ref())?;
+        let n_batches = running.pipeline.n_batches();
+        Ok(Self { fields, spec, memory, n_batches, here: PerProcess::new(running) })
+    }
+
+    #[getter]
+    fn n_batches(&self) -> u64 {
+        self.n_batches
+    }
+
+    fn epoch(&self, py: Python<'_>, number: u64) -> PyResult<Epoch> {
+        self.start(py, move |pipeline| pipeline.epoch(number))
+    }
+
+    fn resume(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
+        let state = LoaderState::from_json(state).or_exception()?;
+        self.start(py, move |pipeline| pipeline.resume(&state))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("FieldLoader({} batches an epoch)", self.n_batches)
+    }
+
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("FieldLoader", "pickle the arguments it was made with"))
+    }
+}
+
+/// An epoch of fields.
+#[derive(Debug)]
+struct FieldEpoch(pipeline::Epoch<Selected<ArraySamples>>);
+
+impl RunningEpoch for FieldEpoch {
+    fn n_batches(&self) -> u64 {
+        self.0.n_batches()
+    }
+
+    fn next_within(&mut self, limit: Duration) -> Poll<Option<PyResult<Box<dyn MadeBatch>>>> {
+        let made = |batch| Box::new(batch) as Box<dyn MadeBatch>;
+        self.0.next_within(limit).map(|next| next.map(|batch| batch.map(made).or_exception()))
+    }
+
+    fn state(&self) -> LoaderState {
+        self.0.state()
+    }
+
+    fn stats(&self) -> RunStats {
+        RunStats {
+            engine: self.0.stats(),
+            spec: self.0.spec().clone(),
+            reader: None,
+            n_columns: None,
+        }
+    }
+}
+
+impl MadeBatch for ArrayBatch {
+    fn batch_idx(&self) -> u64 {
+        self.place().batch_idx
+    }
+
+    fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {
+        Ok(Py::new(py, FieldBatch::new(py, *self, &epoch.kept)?)?.into_any())
+    }
+}
+
+/// Samples of each variable.
+#[pyclass(frozen, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct FieldBatch {
+    idx: u64,
+    n_samples: usize,
+    n_padding: usize,
+    samples: Py<Memory>,
+    variables: Vec<FieldValues>,
+}
+
+/// The samples of a variable.
+#[derive(Debug)]
+struct FieldValues {
+    name: String,
+    values: Py<Memory>,
+    dimensions: Vec<String>,
+    /// Those of the array's first dimension: one for each sample and step.
+    sample_coordinates: Option<Coordinates>,
+    coordinates: Vec<Coordinates>,
+}
+
+impl FieldBatch {
+    fn new(py: Python<'_>, batch: ArrayBatch, kept: &Arc<KeptBatches>) -> PyResult<Self> {
+        let (place, samples) = (batch.place(), batch.samples().to_vec());
+        let mut n_bytes = 0;
+        let variables = batch.into_values().map(|owned| {
+            let values = owned.values();
+            n_bytes += values.bytes().len() as u64;
+            let name = values.name().to_owned();
+            let dimensions = values.dimensions().into_iter().map(str::to_owned).collect();
+            let sample_coordinates = values.sample_coordinates();
+            let names = values.dimensions();
+            let of_names = names.into_iter().filter_map(|name| values.coordinates(name));
+            let coordinates = of_names.cloned().collect();
+            let values = Py::new(py, memory_of(&name, owned, kept)?)?;
+            Ok(FieldValues { name, values, dimensions, sample_coordinates, coordinates })
+        });
+        let variables = variables.collect::<PyResult<_>>()?;
+        kept.lease(n_bytes);
+        let n_samples = samples.len();
+        let samples = Py::new(py, Memory::of_vec(samples))?;
+        let BatchPlace { batch_idx: idx, n_padding, .. } = place;
+        Ok(Self { idx, n_samples, n_padding, samples, variables })
+    }
+
+    fn variable(&self, name: &str) -> PyResult<&FieldValues> {
+        let found = self.variables.iter().find(|variable| variable.name == name);
+        found.ok_or_else(|| PyKeyError::new_err(name.to_owned()))
+    }
+}
+
+/// Name, values and attributes (as JSON).
+type CoordinatesOf<'py> = (String, Bound<'py, PyAny>, String);
+
+/// Coordinates as an array, or as a list of texts.
+fn coordinate_values<'py>(
+    py: Python<'py>,
+    coordinates: &Coordinates,
+) -> PyResult<Bound<'py, PyAny>> {
+    match coordinates.values() {
+        CoordinateValues::Integers(values) => array_of(py, values.clone()),
+        CoordinateValues::Floats(values) => array_of(py, values.clone()),
+        CoordinateValues::Strings(values) => Ok(values.into_pyobject(py)?.into_any()),
+        _ => Err(PyTypeError::new_err("coordinates of an unknown type")),
+    }
+}
+
+/// Coordinates with name and attributes.
+fn described<'py>(py: Python<'py>, coordinates: &Coordinates) -> PyResult<CoordinatesOf<'py>> {
+    let attributes = serde_json::Value::from(coordinates.attributes().clone()).to_string();
+    let name = coordinates.dimension().to_owned();
+    Ok((name, coordinate_values(py, coordinates)?, attributes))
+}
+
+/// The values as memory of Python: that of the block if the batch is one, otherwise a copy.
+fn memory_of(name: &str, values: OwnedValues, kept: &Arc<KeptBatches>) -> PyResult<Memory> {
+    let seen = values.values();
+    let (element, shape) = (element_of(name, seen.element())?, seen.shape());
+    let keep = kept.keep(seen.bytes().len() as u64);
+    Memory::of_values(values, element, keep).with_shape(&shape)
+}
+
+#[pymethods]
+impl FieldBatch {
+    #[getter]
+    fn batch_idx(&self) -> u64 {
+        self.idx
+    }
+
+    #[getter]
+    fn n_padding(&self) -> usize {
+        self.n_padding
+    }
+
+    #[getter]
+    fn samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        numpy::array(py, &self.samples)
+    }
+
+    #[getter]
+    fn variables(&self) -> Vec<&str> {
+        self.variables.iter().map(|variable| variable.name.as_str()).collect()
+    }
+
+    fn values<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        numpy::array(py, &self.variable(name)?.values)
+    }
+
+    fn dimensions(&self, name: &str) -> PyResult<Vec<String>> {
+        Ok(self.variable(name)?.dimensions.clone())
+    }
+
+    /// The coordinates of the array's first dimension, in C order of `[samples, steps]`.
+    fn sample_coordinates<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+    ) -> PyResult<Option<CoordinatesOf<'py>>> {
+        let found = self.variable(name)?.sample_coordinates.as_ref();
+        found.map(|coordinates| described(py, coordinates)).transpose()
+    }
+
+    /// The coordinates of the other dimensions that have some.
+    fn coordinates<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<CoordinatesOf<'py>>> {
+        self.variable(name)?.coordinates.iter().map(|found| described(py, found)).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.n_samples
+    }
+
+    fn __repr__(&self) -> String {
+        format!("FieldBatch({}: {})", self.idx, self.variables().join(", "))
+    }
+
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("FieldBatch", "pickle its arrays"))
+    }
+}
