@@ -5,14 +5,13 @@
 //! test` let them find libtorch all the same: they search folders that a build script names, if
 //! those lie within the target folder. So the libraries are linked into one there.
 //!
-//! The versions of the build are for programs that record them.
+//! libtorch's version is for programs that record it.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    note("TORCH_FEED_TCH", tch_version());
     // Set by torch-sys, which resolves LIBTORCH, LIBTORCH_LIB, LIBTORCH_USE_PYTORCH and the
     // system's folders. Not set if torch-sys is built only for documentation, which links nothing.
     println!("cargo::rerun-if-env-changed=DEP_TCH_LIBTORCH_LIB");
@@ -69,13 +68,4 @@ fn libtorch_version(lib_dir: &Path) -> Option<String> {
         let line = text.lines().find(|line| line.starts_with("__version__"))?;
         line.split(['\'', '"']).nth(1).map(str::to_owned)
     })
-}
-
-/// Reads the resolved version of tch from the lock file.
-fn tch_version() -> Option<String> {
-    let lock = Path::new(&env::var("CARGO_MANIFEST_DIR").ok()?).join("../../Cargo.lock");
-    println!("cargo::rerun-if-changed={}", lock.display());
-    let text = fs::read_to_string(lock).ok()?;
-    let (_, after) = text.split_once("name = \"tch\"\nversion = \"")?;
-    after.split('"').next().map(str::to_owned)
 }

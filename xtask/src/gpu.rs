@@ -30,7 +30,7 @@ const RELEASE: [&str; 8] = [
     "-p=fields",
     "-p=cubes",
     "-p=sequence-bench",
-    "-p=torch-feed",
+    "-p=somafeed-torch-feed",
     "--features=cubes/torch",
     "--bins",
 ];
@@ -47,7 +47,7 @@ struct Program {
 pub(crate) fn bundle() -> anyhow::Result<ExitCode> {
     let native = native::prepare(Wanted::Libtorch)?;
     let mut programs = built(&native, &[&RELEASE[..], &EXAMPLES].concat())?;
-    let tests = ["test", "--no-run", "-p=torch-feed", "--lib"];
+    let tests = ["test", "--no-run", "-p=somafeed-torch-feed", "--lib"];
     programs.extend(built(&native, &tests)?);
     check_all_are_there(&programs)?;
     let wheel = match wheel::release()? {

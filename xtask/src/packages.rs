@@ -9,10 +9,10 @@ use anyhow::{Context as _, bail};
 use serde_json::Value;
 
 use crate::cache::remove;
-use crate::cargo;
 use crate::native::{self, Native, Wanted};
 use crate::progress::print_line;
 use crate::tidy::is_published;
+use crate::{cargo, tar};
 
 /// What users name.
 const FACADE: &str = "somafeed";
@@ -53,20 +53,22 @@ fn write_program(folder: &Path, published: &[&Value]) -> anyhow::Result<()> {
     let program = page.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next());
     let program = program.context("README.md shows no program in Rust")?;
     let version = text(published[0], "version");
-    // In the place of the registry, the packages as cargo has unpacked them.
-    let patches = published.iter().map(|package| {
-        let name = text(package, "name");
-        let packed = root.join("target/package").join(format!("{name}-{version}"));
-        let packed = packed.to_str().context("the path of the workspace is not UTF-8")?;
-        Ok(format!("{name} = {{ path = {packed:?} }}\n"))
-    });
-    let patches = patches.collect::<anyhow::Result<String>>()?;
-    let manifest = format!(
-        "[package]\nname = \"outside\"\nedition = \"2024\"\n\n[dependencies]\n{FACADE} = \
-         \"{version}\"\n\n[patch.crates-io]\n{patches}\n[workspace]\n"
-    );
     remove(folder)?;
     fs::create_dir_all(folder.join("src"))?;
+    // The packages stand in the place of the registry.
+    let mut patches = Vec::new();
+    for package in published {
+        let name = text(package, "name");
+        let archive = root.join(format!("target/package/{name}-{version}.crate"));
+        let unpacked = format!("packages/{name}");
+        tar::unpack(&archive, &folder.join(&unpacked))?;
+        patches.push(format!("{name} = {{ path = \"{unpacked}/{name}-{version}\" }}\n"));
+    }
+    let manifest = format!(
+        "[package]\nname = \"outside\"\nedition = \"2024\"\n\n[dependencies]\n{FACADE} = \
+         \"{version}\"\n\n[patch.crates-io]\n{}\n[workspace]\n",
+        patches.concat()
+    );
     fs::write(folder.join("Cargo.toml"), manifest)?;
     fs::write(folder.join("src/main.rs"), program)?;
     // The versions of others that the workspace is tested with.

@@ -28,7 +28,15 @@ const CHECKED: [&str; 4] = [
     "--features=somafeed/libtiledb,somafeed/ndarray,somafeed/s3,somafeed/servers,somafeed/sprs,somafeed/web",
 ];
 /// Crates whose tests need nothing but a processor.
-const TESTED: [&str; 7] = ["csr", "densify", "doc2vec", "pipeline", "shuffle", "slots", "tokens"];
+const TESTED: [&str; 7] = [
+    "doc2vec",
+    "somafeed-csr",
+    "somafeed-densify",
+    "somafeed-pipeline",
+    "somafeed-shuffle",
+    "somafeed-slots",
+    "somafeed-tokens",
+];
 const EMULATOR: &str = "qemu-aarch64-static";
 
 /// Checks and tests; ends at the first failure.

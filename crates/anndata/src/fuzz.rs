@@ -1,6 +1,6 @@
 //! A target for fuzzing: stores that Python wrote, with overwritten bytes, opened and read.
 //!
-//! Compiled for this crate's tests, which run every kept input, and with the feature `fuzz`, for
+//! Compiled for this crate's tests, which run every kept input, and with `--cfg somafeed_fuzz`, for
 //! the package in `fuzz/` that runs it under libFuzzer. A damaged store may end in an error or in
 //! other values, never in a panic.
 
@@ -11,8 +11,8 @@ use std::sync::{Arc, OnceLock};
 use csr::{CsrBuffers, Narrowing};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Map, Value};
+use storage::MemoryStorage;
 use storage::Storage;
-use storage::fuzz::Served;
 
 use crate::{AnnData, Error, Frame, Matrix, TenX};
 
@@ -22,14 +22,24 @@ pub type Target = (&'static str, fn(&[u8]));
 /// All targets of this crate.
 pub const TARGETS: [Target; 1] = [("anndata", anndata)];
 
+/// An AnnData in HDF5 as Python writes it.
+const H5AD: &[u8] = include_bytes!("../tests/data/x.h5ad");
+
 /// Rows that are read at the beginning and at the end of an element.
 const FEW_ROWS: u64 = 3;
 
-/// Input: which store (1 byte), then changes to its files, as [`Served::changed`] takes them.
+/// Input: which store (1 byte), then changes to its files, as [`MemoryStorage::changed`] takes
+/// them.
 fn anndata(input: &[u8]) {
     let (choice, changes) = input.split_first().map_or((0, input), |(of, rest)| (*of, rest));
     let stores = stores();
     read(Arc::new(stores[usize::from(choice) % stores.len()].changed(changes)));
+}
+
+/// An AnnData in HDF5, for crates that read such files. Input: changes to the first 64 KiB of its
+/// file, as [`MemoryStorage::changed`] takes them.
+pub fn h5ad(file: &str, changes: &[u8]) -> MemoryStorage {
+    MemoryStorage::one(file, H5AD).changed(changes)
 }
 
 /// Opens the AnnData of a storage, or the matrix of 10x Genomics, and reads some rows of each
@@ -99,12 +109,12 @@ fn ends(n_rows: u64) -> [Range<u64>; 2] {
 }
 
 /// The stores, each with and without consolidated metadata.
-fn stores() -> &'static [Served] {
-    static STORES: OnceLock<Vec<Served>> = OnceLock::new();
+fn stores() -> &'static [MemoryStorage] {
+    static STORES: OnceLock<Vec<MemoryStorage>> = OnceLock::new();
     STORES.get_or_init(|| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
         let read = |name: &str| {
-            let served = Served::of_folder(&folder.join(name));
+            let served = MemoryStorage::of_folder(&folder.join(name));
             served.unwrap_or_else(|error| panic!("cannot read {name}: {error}"))
         };
         let whole = ["v2", "v3"].map(read);
@@ -113,7 +123,7 @@ fn stores() -> &'static [Served] {
     })
 }
 
-fn forget_consolidated(mut served: Served) -> Served {
+fn forget_consolidated(mut served: MemoryStorage) -> MemoryStorage {
     served.files.remove(".zmetadata");
     if let Some(root) = served.files.get_mut("zarr.json") {
         let mut json: Map<String, Value> = serde_json::from_slice(root).unwrap_or_default();
@@ -136,8 +146,21 @@ fn pool() -> Arc<ThreadPool> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use hdf5::Hdf5Storage;
+
+    /// As the target of `fuzz/`, which knows both crates.
+    fn h5ad(changes: &[u8]) {
+        let file = super::h5ad("x.h5", changes);
+        if let Ok(storage) = Hdf5Storage::open(Arc::new(file), "x.h5") {
+            super::read(Arc::new(storage));
+        }
+    }
+
     #[test]
     fn no_kept_input_breaks_a_promise() {
         fuzz_corpus::run_kept_inputs(&super::TARGETS);
+        fuzz_corpus::run_kept_inputs(&[("h5ad", h5ad)]);
     }
 }

@@ -1,30 +1,7 @@
-//! Reads [AnnData](https://anndata.readthedocs.io) in Zarr v2 and v3, in place, from any
-//! [`Storage`](storage::Storage).
+#![doc = include_str!("../README.md")]
 //!
 //! [`AnnData`] names the elements; a [`Frame`] is a table and returns Arrow; a [`Matrix`] returns
 //! rows of X, of a layer or of obsm as CSR. The crate knows the format and no other model of cells.
-//!
-//! ```
-//! # fn read(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
-//! use std::sync::Arc;
-//!
-//! use anndata::AnnData;
-//! use csr::{CsrBuffers, Narrowing};
-//! use storage::LocalStorage;
-//!
-//! let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build()?);
-//! let anndata = AnnData::open(Arc::new(LocalStorage::new(folder)), pool)?;
-//! let cell_types = anndata.obs()?.read(&["cell_type"], 0..3)?;
-//! assert_eq!(cell_types.num_rows(), 3);
-//!
-//! let x = anndata.x()?;
-//! let mut rows = CsrBuffers::new();
-//! x.read_rows(&[0..1, 3..5], Narrowing::Nearest, &mut rows)?;
-//! assert_eq!((rows.n_rows(), rows.n_columns), (3, 4));
-//! # Ok(())
-//! # }
-//! # read(std::path::Path::new("tests/data/v3")).unwrap();
-//! ```
 //!
 //! # Collections
 //!
@@ -67,7 +44,7 @@ mod elements;
 mod error;
 mod frame;
 mod frame_column;
-#[cfg(any(test, feature = "fuzz"))]
+#[cfg(any(test, somafeed_fuzz))]
 pub mod fuzz;
 mod matrix;
 mod open;

@@ -1,4 +1,4 @@
-//! Samples of N-d arrays in [Zarr](https://zarr.dev), for the engine of crate `pipeline`.
+#![doc = include_str!("../README.md")]
 //!
 //! [`ArraySamples`] opens one or several arrays in any [`Storage`]. Each index of their first
 //! dimension is a *step*; a sample is a window of steps around its own, of the selected part of
@@ -34,65 +34,6 @@
 //! error, and so is a chunk file that changes while it is read: all that is delivered of a file is
 //! of one version. Open the arrays again to read the new one. In a folder, a change within the same
 //! tick of the system's clock is not seen.
-//!
-//! ```
-//! # use zarrs::array::{ArrayBuilder, data_type};
-//! # let folder = tempfile::tempdir()?;
-//! # let store = std::sync::Arc::new(zarrs::filesystem::FilesystemStore::new(folder.path())?);
-//! # let mut stored =
-//! #     ArrayBuilder::new(vec![10, 2, 3], vec![4, 2, 3], data_type::float32(), 0.0_f32);
-//! # let stored = stored.dimension_names(Some(["time", "lat", "channel"]));
-//! # let stored = stored.build(store.clone(), "/fields")?;
-//! # stored.store_metadata()?;
-//! # let values: Vec<f32> = (0..60_u8).map(f32::from).collect();
-//! # stored.store_array_subset(&stored.subset_all(), &values)?;
-//! # let mut names = ArrayBuilder::new(vec![3], vec![3], data_type::string(), "");
-//! # let names = names.dimension_names(Some(["channel"])).build(store.clone(), "/channel")?;
-//! # names.store_metadata()?;
-//! # names.store_array_subset(&names.subset_all(), &["t2m", "u10", "sun"])?;
-//! # let mut times = ArrayBuilder::new(vec![10], vec![10], data_type::int64(), 0_i64);
-//! # let hours = serde_json::json!({"units": "hours since 2026-01-01"});
-//! # times.attributes(hours.as_object().unwrap().clone());
-//! # let times = times.dimension_names(Some(["time"])).build(store, "/time")?;
-//! # times.store_metadata()?;
-//! # let hours: Vec<i64> = (0..10).map(|step| step * 6).collect();
-//! # times.store_array_subset(&times.subset_all(), &hours)?;
-//! use std::sync::Arc;
-//!
-//! use arrays::{ArrayBatch, ArraySamples, SampleSpec, Variable};
-//! use pipeline::{Pipeline, PipelineSpec};
-//! use storage::LocalStorage;
-//!
-//! // An array `fields` (time, lat, channel) of 10 steps of 2 x 3 values. A sample has two weather
-//! // channels of the step before and of its own as `inputs`, of the step after it as `targets`,
-//! // and the known sunlight of that step as `forcings`.
-//! let weather = Variable::new("fields").select("channel", ["t2m", "u10"]);
-//! let spec = SampleSpec::new([
-//!     weather.clone().named("inputs").steps([-1, 0]),
-//!     weather.named("targets").steps([1]),
-//!     Variable::new("fields").named("forcings").steps([1]).select("channel", ["sun"]),
-//! ]);
-//! let samples = ArraySamples::open(Arc::new(LocalStorage::new(folder.path())), &spec)?;
-//! assert_eq!(samples.n_samples(), 8);
-//!
-//! let sizes = PipelineSpec { chunk_rows: 1, chunks_per_block: 4, ..Default::default() };
-//! let spec = PipelineSpec { batch_rows: 4, ..sizes };
-//! let pipeline = Pipeline::new(Arc::new(samples), spec, ArrayBatch::n_samples)?;
-//! for batch in pipeline.epoch(0)? {
-//!     let batch = batch?;
-//!     let [inputs, targets] = ["inputs", "targets"].map(|name| batch.variable(name).unwrap());
-//!     assert_eq!((inputs.shape(), targets.shape()), (vec![4, 2, 2, 2], vec![4, 2, 2]));
-//!     assert_eq!(inputs.values::<f32>()?.len(), 32);
-//!
-//!     let channels = inputs.coordinates("channel").unwrap();
-//!     assert_eq!(channels.strings().unwrap(), ["t2m", "u10"]);
-//!     // The times of the two steps of each of the four samples.
-//!     let times = inputs.sample_coordinates().unwrap();
-//!     assert_eq!(times.attribute("units"), Some("hours since 2026-01-01"));
-//!     assert_eq!(times.integers().unwrap()[1], 6 + 6 * batch.samples()[0] as i64);
-//! }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 //!
 //! [`Storage`]: storage::Storage
 #![forbid(unsafe_code)]

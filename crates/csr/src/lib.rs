@@ -1,4 +1,4 @@
-//! Compressed sparse rows (CSR) of `f32` values, in memory that is used again from read to read.
+#![doc = include_str!("../README.md")]
 //!
 //! | type | rows in | bytes per value with its column |
 //! |---|---|---|
@@ -8,25 +8,7 @@
 //! [`CooList`] collects values in any order and counts them into [`CsrBuffers`]. [`Narrowing`] says
 //! how stored numbers of other types become `f32`, and [`ColumnSelection`] which columns are read.
 //! The crate does no I/O, keeps no threads and knows no format.
-//!
-//! ```
-//! use csr::{CooList, CsrBuffers, PackedCsr, PackedValues};
-//!
-//! let mut coo = CooList::default();
-//! for (row, column, value) in [(1, 2, 4.0), (0, 1, 1.0), (1, 0, 3.0)] {
-//!     coo.push(row, column, value);
-//! }
-//! let mut csr = CsrBuffers::default();
-//! coo.check(2, 3)?;
-//! coo.count_into(2, 3, &mut csr);
-//! csr.check()?;
-//! assert_eq!(csr.row(1), (&[0, 2][..], &[3.0, 4.0][..]));
-//!
-//! let packed = PackedCsr::pack(&csr)?;
-//! assert_eq!(packed.values(), PackedValues::Counts(&[1, 3, 4]));
-//! assert_eq!(packed.unpack(), csr);
-//! # Ok::<(), csr::Error>(())
-//! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod buffers;

@@ -1,5 +1,4 @@
-//! Kernels that convert expression values between COO, CSR and dense rows. Slices in, slices out;
-//! no I/O, no threads.
+#![doc = include_str!("../README.md")]
 //!
 //! | path | from | through | to |
 //! |---|---|---|---|
@@ -13,25 +12,7 @@
 //! Dense rows are row-major, `f32` or `f16`: the value of row `i` and column `j` is at
 //! `i * n_columns + j`. Kernels can scale values, take their logarithm and clip them on the way
 //! ([`Transform`]).
-//!
-//! ```
-//! use csr::CsrBuffers;
-//! use densify::{AxisIndex, CooToCsr, CooView, csr_rows_to_dense};
-//!
-//! // Cells 10 and 11 of genes 5 and 3, in this order.
-//! let (rows, columns) = (AxisIndex::ranges("cell", [10..12])?, AxisIndex::list("gene", &[5, 3])?);
-//! let mut counter = CooToCsr::new();
-//! let coo = CooView { rows: &[10, 11, 11], columns: &[3, 3, 5], values: &[1.0, 2.0, 4.0] };
-//! counter.add(coo, &rows, &columns)?;
-//! let mut csr = CsrBuffers::empty(2);
-//! counter.finish(rows.len(), columns.len(), &mut csr)?;
-//!
-//! // The second row, then the first.
-//! let mut dense = [0.0; 4];
-//! csr_rows_to_dense(csr.view(), &[1, 0], None, &mut dense)?;
-//! assert_eq!(dense, [4.0, 2.0, 0.0, 1.0]);
-//! # Ok::<(), densify::Error>(())
-//! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod coo;
 mod csr_rows;

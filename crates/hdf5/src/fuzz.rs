@@ -1,14 +1,13 @@
-//! Targets for fuzzing: HDF5 files with overwritten bytes, or of any content, listed and read; and
-//! an AnnData among them, for readers of AnnData.
+//! Targets for fuzzing: HDF5 files with overwritten bytes, or of any content, listed and read.
 //!
-//! Compiled for this crate's tests, which run every kept input, and with the feature `fuzz`, for
+//! Compiled for this crate's tests, which run every kept input, and with `--cfg somafeed_fuzz`, for
 //! the package in `fuzz/` that runs it under libFuzzer. A damaged file may end in an error or in
 //! other bytes, never in a panic.
 
 use std::sync::Arc;
 
+use storage::MemoryStorage;
 use storage::Storage;
-use storage::fuzz::Served;
 
 use crate::Hdf5Storage;
 
@@ -18,8 +17,6 @@ pub type Target = (&'static str, fn(&[u8]));
 /// All targets of this crate.
 pub const TARGETS: [Target; 1] = [("hdf5_file", hdf5_file)];
 
-/// An AnnData as Python writes it.
-const H5AD: &[u8] = include_bytes!("../../anndata/tests/data/x.h5ad");
 const STORED: [&[u8]; 2] =
     [include_bytes!("../tests/data/kinds.h5"), include_bytes!("../tests/data/latest.h5")];
 const NAME: &str = "x.h5";
@@ -29,12 +26,12 @@ const MOST_NODES: usize = 100;
 const CHUNKS: [&str; 4] = ["c", "c/0", "c/1", "c/0/0"];
 
 /// Input: which file (1 byte), or beyond those, the file itself; then changes to it, as
-/// [`Served::changed`] takes them.
+/// [`MemoryStorage::changed`] takes them.
 fn hdf5_file(input: &[u8]) {
     let (choice, rest) = input.split_first().map_or((0, input), |(of, rest)| (*of, rest));
     let served = match STORED.get(usize::from(choice)) {
-        Some(stored) => Served::one(NAME, stored).changed(rest),
-        None => Served::one(NAME, rest),
+        Some(stored) => MemoryStorage::one(NAME, stored).changed(rest),
+        None => MemoryStorage::one(NAME, rest),
     };
     let Ok(hdf5) = Hdf5Storage::open(Arc::new(served), NAME) else { return };
     let mut paths = vec![String::new()];
@@ -58,26 +55,10 @@ fn hdf5_file(input: &[u8]) {
     }
 }
 
-/// An AnnData, for targets of crates that know what it is. Input: changes to the first 64 KiB of
-/// its file, as [`Served::changed`] takes them.
-pub fn h5ad(changes: &[u8]) -> Option<Hdf5Storage> {
-    let served = Served::one(NAME, H5AD).changed(changes);
-    Hdf5Storage::open(Arc::new(served), NAME).ok()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    fn h5ad(input: &[u8]) {
-        if let Some(storage) = super::h5ad(input) {
-            anndata::fuzz::read(Arc::new(storage));
-        }
-    }
-
     #[test]
     fn no_kept_input_breaks_a_promise() {
         fuzz_corpus::run_kept_inputs(&super::TARGETS);
-        fuzz_corpus::run_kept_inputs(&[("h5ad", h5ad)]);
     }
 }

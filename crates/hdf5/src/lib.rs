@@ -1,5 +1,4 @@
-//! An HDF5 file as a store of [Zarr](https://zarr.dev) v3, read in place from any
-//! [`Storage`](::storage::Storage).
+#![doc = include_str!("../README.md")]
 //!
 //! Both formats keep an array as a grid of chunks that are encoded one by one, so a reader of Zarr
 //! can read HDF5 once it knows where each chunk lies. [`Hdf5Storage`] is a storage whose files are
@@ -10,22 +9,6 @@
 //! Crate `hdf5-reader` parses most of the
 //! [format](https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html). It is written in
 //! Rust alone, so no build needs the C library.
-//!
-//! ```
-//! # fn read(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
-//! use std::sync::Arc;
-//!
-//! use hdf5::Hdf5Storage;
-//! use storage::{LocalStorage, Storage};
-//!
-//! let files: Arc<dyn Storage> = Arc::new(LocalStorage::new(folder));
-//! let hdf5: Arc<dyn Storage> = Arc::new(Hdf5Storage::open(files, "kinds.h5")?);
-//! let values = arrays::StoredArray::open(&hdf5, "numbers/int32")?;
-//! assert_eq!(values.shape(), [10]);
-//! # Ok(())
-//! # }
-//! # read(std::path::Path::new("tests/data")).unwrap();
-//! ```
 //!
 //! # Mapping
 //!
@@ -76,7 +59,7 @@ mod datatype;
 mod error;
 mod file;
 mod filters;
-#[cfg(any(test, feature = "fuzz"))]
+#[cfg(any(test, somafeed_fuzz))]
 pub mod fuzz;
 mod header;
 mod heap;

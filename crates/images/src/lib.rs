@@ -1,4 +1,4 @@
-//! Samples of image cubes, as a source of the engine of crate `pipeline`.
+#![doc = include_str!("../README.md")]
 //!
 //! A [`DataSet`] is a folder of images: cubes of shape `[height, width, channels]` with masks such
 //! as labels beside them, stored in one or several forms ([`Form`]). [`ImageSamples`] reads them
@@ -13,54 +13,6 @@
 //!   it, or is skipped and listed in the batch ([`WhenDamaged`]).
 //!
 //! Formats of files are in [`files`].
-//!
-//! ```
-//! # use images::files::{StoredArray, blosc};
-//! # let folder = tempfile::tempdir()?;
-//! # let images = serde_json::json!([{"name": "a"}, {"name": "b"}, {"name": "c"}]);
-//! # let list = serde_json::json!({"version": 1, "shape": [4, 6, 10], "images": images});
-//! # std::fs::write(folder.path().join("images.json"), list.to_string())?;
-//! # std::fs::create_dir(folder.path().join("raw16"))?;
-//! # let array = StoredArray::new("", &[4, 6, 10], arrays::ElementType::F16).unwrap();
-//! # for name in ["a", "b", "c"] {
-//! #     let file = blosc::write_array(&array, &[0; 480], 5)?;
-//! #     std::fs::write(folder.path().join(format!("raw16/{name}.blosc")), file)?;
-//! # }
-//! use std::sync::Arc;
-//!
-//! use half::f16;
-//! use images::{
-//!     BatchMemory, DataSet, Form, ImageBatch, ImageSamples, ImageSpec, Key, n_slots,
-//! };
-//! use pipeline::{Pipeline, PipelineSpec};
-//! use storage::LocalStorage;
-//!
-//! // Three cubes of 4 x 6 pixels and 10 channels, in batches of 2. A batch is a block.
-//! let data = DataSet::open(Arc::new(LocalStorage::new(folder.path())))?;
-//! let sizes = PipelineSpec { chunk_rows: 1, chunks_per_block: 2, ..Default::default() };
-//! let engine = PipelineSpec { batch_rows: 2, ..sizes };
-//! let memory = BatchMemory::Ring {
-//!     // The consumer has one batch at a time.
-//!     n_slots: n_slots(&engine, 1),
-//!     n_samples: 2,
-//!     allocate: Arc::new(slots::Mapped),
-//! };
-//! let spec =
-//!     ImageSpec { keys: vec![Key::cube("features")], memory, ..ImageSpec::new(Form::Raw16) };
-//! let samples = ImageSamples::open(&data, &spec)?;
-//!
-//! let pipeline = Pipeline::new(Arc::new(samples), engine, ImageBatch::n_planned)?;
-//! let mut n_cubes = 0;
-//! for batch in pipeline.epoch(0)? {
-//!     let batch = batch?;
-//!     let cubes = batch.key("features").unwrap();
-//!     assert_eq!(cubes.shape(), [batch.n_samples(), 4, 6, 10]);
-//!     assert_eq!(cubes.values::<f16>()?.len(), batch.n_samples() * 240);
-//!     n_cubes += batch.n_samples();
-//! }
-//! assert_eq!(n_cubes, 3);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 #![forbid(unsafe_code)]
 
 mod assemble;
@@ -70,7 +22,7 @@ mod block;
 mod data_set;
 mod error;
 pub mod files;
-#[cfg(any(test, feature = "fuzz"))]
+#[cfg(any(test, somafeed_fuzz))]
 pub mod fuzz;
 mod image_files;
 mod open_key;

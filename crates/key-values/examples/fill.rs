@@ -1,7 +1,8 @@
 //! Fills a local cluster of three masters with values like those of the benchmark for sequences,
 //! then reads them, and prints rates, processor time and memory.
 //!
-//! `cargo run --release -p key-values --example fill -- [VALUES] [BYTES] [PACKED] [PIPELINE BYTES]`
+//! `cargo run --release -p somafeed-key-values --example fill -- [VALUES] [BYTES] [PACKED]
+//! [PIPELINE BYTES]`
 #![expect(clippy::print_stdout, reason = "a program that prints what it measured")]
 
 use std::time::Instant;

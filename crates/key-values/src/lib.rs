@@ -1,4 +1,4 @@
-//! Values by number in a Redis or Valkey cluster, or in a single server.
+#![doc = include_str!("../README.md")]
 //!
 //! A store is a *namespace* of the servers: value `i` has the key `namespace:i`, without expiry, so
 //! values spread over all slots, and several data sets share a cluster. One more key,
@@ -15,19 +15,7 @@
 //!   evicts keys is an error.
 //!
 //! With the feature `local-cluster`, module `local_cluster` starts real servers on this machine.
-//!
-//! ```no_run
-//! use key_values::{KeyValues, ServerSpec};
-//!
-//! let store = KeyValues::connect(&ServerSpec::new(["redis://127.0.0.1:7001"], "dna"))?;
-//! let values = ["ACGT", "TTAG"];
-//! let report = store.put_all((0..).zip(values), 2, &|| false)?;
-//! println!("{:.0} MB/s", report.mb_per_sec());
-//! let mut read = vec![Vec::new(); 2];
-//! store.get_many(&[1, 0], &|| false, |at, value| read[at] = value.to_vec())?;
-//! assert_eq!(read, [b"TTAG", b"ACGT"]);
-//! # Ok::<(), key_values::Error>(())
-//! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod address;

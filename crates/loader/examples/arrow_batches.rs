@@ -1,6 +1,6 @@
 //! Converts batches to Arrow record batches, with X and the obs columns of each cell.
 //!
-//! `cargo run --release -p loader --example arrow_batches -- <experiment> [obs column]...`
+//! `cargo run --release -p somafeed-loader --example arrow_batches -- <experiment> [obs column]...`
 
 use std::error::Error;
 

@@ -2,7 +2,8 @@
 //! requests, bytes, requests under way, and rounds of requests that follow from each other.
 //!
 //! ```text
-//! cargo run --release -p loader --example blocks_over_link -- FOLDER 30ms,90MB/s,1GB/s 128 64 10
+//! cargo run --release -p somafeed-loader --example blocks_over_link -- \
+//!     FOLDER 30ms,90MB/s,1GB/s 128 64 10
 //! ```
 //!
 //! The last three are chunks of a block, rows of a chunk, and blocks. Without arguments it writes a

@@ -1,6 +1,6 @@
 //! Samples every class of an obs column equally often, in an epoch of as many cells as selected.
 //!
-//! `cargo run --release -p loader --example class_balanced -- <experiment> <obs column>`
+//! `cargo run --release -p somafeed-loader --example class_balanced -- <experiment> <obs column>`
 
 use std::collections::BTreeMap;
 use std::error::Error;

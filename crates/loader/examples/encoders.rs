@@ -1,6 +1,6 @@
 //! Encodes labels and batch keys: fit, save, restore, encode another release of the data, decode.
 //!
-//! `cargo run -p loader --example encoders`
+//! `cargo run -p somafeed-loader --example encoders`
 
 use std::error::Error;
 use std::sync::Arc;

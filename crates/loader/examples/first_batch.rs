@@ -1,10 +1,10 @@
 //! Times the way to the first batch of an experiment: in a folder, or over a link.
 //!
-//! `cargo run --release -p loader --example first_batch -- <folder> [link [chunks]]` serves the
-//! experiment in the folder over a link such as `30ms,90MB/s,1GB/s`, from this process, and counts
-//! requests; with the link `none` it reads the folder. A block has 1,024 chunks of 64 rows, or as
-//! many as given. With `write` in place of a link it writes an experiment to the folder, small in
-//! cells and large in metadata: 50 fragments of 100,000 tiles.
+//! `cargo run --release -p somafeed-loader --example first_batch -- <folder> [link [chunks]]`
+//! serves the experiment in the folder over a link such as `30ms,90MB/s,1GB/s`, from this process,
+//! and counts requests; with the link `none` it reads the folder. A block has 1,024 chunks of 64
+//! rows, or as many as given. With `write` in place of a link it writes an experiment to the
+//! folder, small in cells and large in metadata: 50 fragments of 100,000 tiles.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! Loads the genes of a model's own list, in its order. Genes that the experiment lacks are columns
 //! of zeros.
 //!
-//! `cargo run --release -p loader --example gene_list -- <experiment> <feature_id> [feature_id]...`
+//! `cargo run --release -p somafeed-loader --example gene_list -- <experiment> <feature_id>
+//! [feature_id]...`
 
 use std::error::Error;
 

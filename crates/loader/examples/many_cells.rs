@@ -2,9 +2,9 @@
 //! time and the memory of each step.
 //!
 //! ```text
-//! cargo run --release -p loader --example many_cells -- write /tmp/many 100000000
-//! cargo run --release -p loader --example many_cells -- read /tmp/many all
-//! cargo run --release -p loader --example many_cells -- read /tmp/many third
+//! cargo run --release -p somafeed-loader --example many_cells -- write /tmp/many 100000000
+//! cargo run --release -p somafeed-loader --example many_cells -- read /tmp/many all
+//! cargo run --release -p somafeed-loader --example many_cells -- read /tmp/many third
 //! ```
 //!
 //! The cells have one obs column, `cell_type` of a thousand classes, and three values each.

@@ -1,6 +1,6 @@
 //! Computes the mean of every gene over a shuffled epoch, with dense batches as ndarray matrices.
 //!
-//! `cargo run --release -p loader --example ndarray_batches -- <experiment>`
+//! `cargo run --release -p somafeed-loader --example ndarray_batches -- <experiment>`
 
 use std::error::Error;
 

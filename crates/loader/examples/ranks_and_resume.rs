@@ -3,7 +3,7 @@
 //! environment; without a launcher it is rank 0 of 1.
 //!
 //! ```text
-//! cargo build --release -p loader --example ranks_and_resume
+//! cargo build --release -p somafeed-loader --example ranks_and_resume
 //! mpirun -n 4 target/release/examples/ranks_and_resume <experiment> first.json
 //! mpirun -n 6 target/release/examples/ranks_and_resume <experiment> second.json first.json
 //! ```

@@ -1,7 +1,8 @@
 //! Selects cells by a filter, aligns the genes of several experiments, and scales values by totals
 //! in obs.
 //!
-//! `cargo run --release -p loader --example selection -- "nnz > 100" <experiment> [experiment]...`
+//! `cargo run --release -p somafeed-loader --example selection -- "nnz > 100" <experiment>
+//! [experiment]...`
 
 use std::error::Error;
 

@@ -1,6 +1,6 @@
 //! Counts the genes with values of each cell, with sparse batches as sprs matrices.
 //!
-//! `cargo run --release -p loader --example sprs_batches -- <experiment>`
+//! `cargo run --release -p somafeed-loader --example sprs_batches -- <experiment>`
 
 use std::error::Error;
 

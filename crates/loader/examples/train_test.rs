@@ -1,7 +1,7 @@
 //! Splits an experiment into a train and a test part without common groups, with labels as codes.
 //!
-//! `cargo run --release -p loader --example train_test -- <experiment> <groups> <labels>`, where
-//! groups and labels are obs columns.
+//! `cargo run --release -p somafeed-loader --example train_test -- <experiment> <groups> <labels>`,
+//! where groups and labels are obs columns.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Fuzz targets: functions that parse arbitrary bytes as saved encoders, and panic if a property
 //! does not hold.
 //!
-//! Compiled for this crate's tests, which run every stored input, and with feature `fuzz`, for the
-//! package in `fuzz/`, which runs them under libFuzzer.
+//! Compiled for this crate's tests, which run every stored input, and with `--cfg
+//! somafeed_fuzz`, for the package in `fuzz/`, which runs them under libFuzzer.
 
 use arrow_array::{Int64Array, RecordBatch, StructArray};
 

@@ -1,4 +1,4 @@
-//! Delivers the cells of SOMA experiments in shuffled batches.
+#![doc = include_str!("../README.md")]
 //!
 //! A [`Dataset`] is a selection of cells and genes, from one experiment or several. A [`Loader`]
 //! delivers it with the settings of a [`LoaderSpec`]: each pass is an [`Epoch`], which iterates
@@ -12,50 +12,7 @@
 //!
 //! The crate does not depend on a framework. Batches are written into buffers of
 //! [`BatchBuffers`]: on the heap by default, or in a framework's own memory (crate `torch-feed`).
-//!
-//! ```
-//! use std::sync::Arc;
-//!
-//! use arrow_array::{ArrayRef, RecordBatch, StringArray};
-//! use loader::{BatchForm, BlockForm, Cells, Dataset, GeneSelection, Loader, LoaderSpec};
-//! use loader::{Order, PipelineSpec};
-//! use soma_io::{CsrBuffers, MemoryReader};
-//!
-//! // Four cells x three genes; the third cell has no values.
-//! let x = MemoryReader::new(CsrBuffers {
-//!     row_offsets: vec![0, 2, 3, 3, 4],
-//!     columns: vec![0, 2, 1, 2],
-//!     values: vec![1.0, 2.0, 3.0, 4.0],
-//!     n_columns: 3,
-//! })?;
-//! let types: ArrayRef = Arc::new(StringArray::from(vec!["B cell", "T cell", "B cell", "B cell"]));
-//! let obs = RecordBatch::try_from_iter([("cell_type", types)])?;
-//! let dataset = Dataset::new(Arc::new(x), Cells::Range(0..4), obs, GeneSelection::All)?;
-//!
-//! let spec = LoaderSpec {
-//!     pipeline: PipelineSpec {
-//!         chunk_rows: 2,
-//!         chunks_per_block: 1,
-//!         order: Order::InOrder,
-//!         batch_rows: 3,
-//!         ..PipelineSpec::default()
-//!     },
-//!     block_form: BlockForm::Csr,
-//!     batch_form: BatchForm::Dense,
-//!     ..LoaderSpec::default()
-//! };
-//! let loader = Loader::new(dataset, spec)?;
-//! let mut epoch = loader.epoch(0)?;
-//! let first = epoch.next().expect("two batches")?;
-//! assert_eq!(first.joinids, [0, 1, 2]);
-//! assert_eq!(first.x.dense(), Some(&[1.0, 0.0, 2.0, 0.0, 3.0, 0.0, 0.0, 0.0, 0.0][..]));
-//! assert_eq!(first.obs.num_rows(), 3);
-//! let last = epoch.next().expect("two batches")?;
-//! assert_eq!(last.x.dense(), Some(&[0.0, 0.0, 4.0][..]));
-//! assert!(epoch.next().is_none());
-//! assert_eq!(epoch.stats().engine.read.values, 4);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod alignment;
 mod assemble;
@@ -71,7 +28,7 @@ mod elements;
 pub mod encode;
 mod epoch;
 mod error;
-#[cfg(any(test, feature = "fuzz"))]
+#[cfg(any(test, somafeed_fuzz))]
 pub mod fuzz;
 mod gene_names;
 mod loader;

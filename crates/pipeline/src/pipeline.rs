@@ -170,12 +170,12 @@ impl<S: Source> Pipeline<S> {
     }
 
     /// The state at the beginning of epoch 0.
-    #[cfg(any(test, feature = "fuzz"))]
+    #[cfg(any(test, somafeed_fuzz))]
     pub(crate) fn beginning(&self) -> &LoaderState {
         &self.state
     }
 
-    #[cfg(any(test, feature = "fuzz"))]
+    #[cfg(any(test, somafeed_fuzz))]
     pub(crate) fn plan(&self, from: &LoaderState) -> Result<shuffle::EpochPlan, Error> {
         Plans { spec: self.spec.clone(), n_rows: self.source.n_rows() }.plan(from)
     }

@@ -1,8 +1,8 @@
 //! A fuzz target: feeds arbitrary bytes to the reading of files of sequences, and panics if a
 //! promise is broken.
 //!
-//! Compiled for this crate's tests, which run every kept input, and with the feature `fuzz`, for
-//! the package in `fuzz/` that runs it under libFuzzer.
+//! Compiled for this crate's tests, which run every kept input, and with `--cfg
+//! somafeed_fuzz`, for the package in `fuzz/` that runs it under libFuzzer.
 
 use crate::input::{Record, RecordFormat, RecordReader, are_letters};
 use crate::output::write_record;

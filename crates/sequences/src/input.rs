@@ -88,7 +88,7 @@ impl RecordReader {
     }
 
     /// Reads a file that is in memory, and at most `max_bytes` of its text.
-    #[cfg(any(test, feature = "fuzz"))]
+    #[cfg(any(test, somafeed_fuzz))]
     pub(crate) fn of_bytes(bytes: Vec<u8>, max_bytes: u64) -> Result<Self, Error> {
         let path = Path::new("a file in memory");
         let text = compressed::text(path, Box::new(std::io::Cursor::new(bytes)))?;

@@ -1,5 +1,4 @@
-//! Samples of DNA, RNA, proteins and other sequences of letters, for the engine of crate
-//! `pipeline`.
+#![doc = include_str!("../README.md")]
 //!
 //! - [`RecordReader`] reads files of lines, FASTA and FASTQ, compressed or not;
 //!   [`SequenceFilesWriter`] writes them to a store.
@@ -11,55 +10,14 @@
 //!   at random.
 //! - [`SequenceSamples`] is the source: batches of letters, names, words, or words with their
 //!   context and noise ([`Windows`]), as [`SequenceSpec`] says.
-//!
-//! ```
-//! use std::sync::Arc;
-//!
-//! use pipeline::{Pipeline, PipelineSpec};
-//! use sequences::{
-//!     KmerSpec, RecordReader, SequenceBatch, SequenceFiles, SequenceFilesWriter, SequenceSamples,
-//!     SequenceSpec, SequenceStore as _, Tokenizer, Vocabulary, WhenUnknown,
-//! };
-//! use storage::LocalStorage;
-//!
-//! let folder = tempfile::tempdir()?;
-//! let (fasta, store) = (folder.path().join("genes.fasta"), folder.path().join("genes"));
-//! std::fs::write(&fasta, ">one\nACGTACGTAC\n>two\nGGGTTT\n>three\nACGT\n")?;
-//! let mut writer = SequenceFilesWriter::create(&store, &[])?;
-//! RecordReader::open(&fasta)?.copy_to(&mut writer, &mut |_| {})?;
-//! writer.finish()?;
-//!
-//! let store = Arc::new(SequenceFiles::open(Arc::new(LocalStorage::new(&store)))?);
-//! assert_eq!(store.find(b"two")?, Some(1));
-//!
-//! // All 4-mers in four frames, with padding for a context of one word.
-//! let spec = KmerSpec::all_frames(4, 1);
-//! let alphabet = store.summary().alphabet()?;
-//! let words = Vocabulary::count(&*store, &alphabet, &spec, WhenUnknown::Fail, 2)?;
-//! assert_eq!(words.word(0).as_deref(), Some("ACGT"));
-//! assert_eq!(words.counts()[0], 3);
-//!
-//! let tokenizer = Some(Tokenizer::new(spec, Arc::new(words), WhenUnknown::Fail)?);
-//! let spec = SequenceSpec { names: true, tokenizer, ..SequenceSpec::default() };
-//! let samples = SequenceSamples::new(store, spec)?;
-//! let spec = PipelineSpec { batch_rows: 2, ..PipelineSpec::default() };
-//! let pipeline = Pipeline::new(Arc::new(samples), spec, SequenceBatch::n_sequences)?;
-//! for batch in pipeline.epoch(0)? {
-//!     let batch = batch?;
-//!     for (idx, row) in batch.rows().iter().enumerate() {
-//!         assert_eq!(batch.name(idx), Some([&b"one"[..], b"two", b"three"][*row as usize]));
-//!         assert_eq!(batch.frames(idx).count(), 4);
-//!     }
-//! }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod alphabet;
 mod assemble;
 mod batch;
 mod error;
-#[cfg(any(test, feature = "fuzz"))]
+#[cfg(any(test, somafeed_fuzz))]
 pub mod fuzz;
 mod input;
 mod kmers;

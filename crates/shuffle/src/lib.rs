@@ -1,5 +1,4 @@
-//! Scatter-gather shuffling as plans: which rows to read together, and in which order to deliver
-//! them.
+#![doc = include_str!("../README.md")]
 //!
 //! The crate does no I/O and starts no threads. Its other parts:
 //! - [`split`] divides rows into training, validation and test sets before any plan is made;
@@ -23,27 +22,7 @@
 //! Several ranks take parts of one order: [`BatchSpec`] distributes it over global batches, lanes
 //! and ranks. A plan can start at any global batch ([`EpochPlan::starting_at`]), also with another
 //! number of ranks, and continues with the same rows.
-//!
-//! ```
-//! use shuffle::PlanSpec;
-//!
-//! let sizes = PlanSpec { chunk_rows: 2, chunks_per_block: 3, ..PlanSpec::default() };
-//! let spec = PlanSpec { n_rows: 10, seed: 42, ..sizes };
-//! let blocks: Vec<_> = spec.epoch(0)?.collect();
-//! assert_eq!(blocks.len(), 2);
-//! let mut delivered: Vec<u64> = blocks.iter().flat_map(|block| block.delivered_rows()).collect();
-//! delivered.sort_unstable();
-//! assert_eq!(delivered, (0..10).collect::<Vec<_>>());
-//!
-//! // Two ranks; each takes two rows of every global batch of four.
-//! use shuffle::{BatchSpec, Remainder};
-//!
-//! let remainder = Remainder::Drop;
-//! let batches = BatchSpec { batch_rows: 2, rank: 0, world_size: 2, lanes: 2, remainder };
-//! let plan = spec.dealt_epoch(0, &batches)?;
-//! assert_eq!((plan.n_batches(), plan.n_rows()), (2, 4));
-//! # Ok::<(), shuffle::PlanError>(())
-//! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod alias_table;
 mod batch_lengths;

@@ -1,4 +1,4 @@
-//! SOMA experiments on TileDB: opening them, reading obs, var and X, and writing new ones.
+#![doc = include_str!("../README.md")]
 //!
 //! The format is [SOMA](https://github.com/single-cell-data/SOMA) as tiledbsoma writes it on
 //! TileDB, encoding versions 1 and 1.1.0. An [`Experiment`] leads to its obs ([`DataFrame`]) and to
@@ -32,18 +32,8 @@
 //! Experiments are read natively, and written natively in folders. The feature `libtiledb` adds
 //! what only that library reads and writes; it is loaded when it is first needed, and if it is not
 //! found, the error names the variable to set. Without the feature such an object is an error that
-//! names it ([`Error::NeedsLibtiledb`], [`Error::WriteNeedsLibtiledb`]). An array of X is also read
-//! by itself, without its experiment:
-//!
-//! ```no_run
-//! use soma_io::{Config, CsrBuffers, GeneSelection, NativeReader, RowRanges, XReader as _};
-//!
-//! let x = NativeReader::open("experiment/ms/RNA/X/raw", &Config::new(), 4)?;
-//! let mut rows = CsrBuffers::new();
-//! x.read_csr(&RowRanges::new(vec![0..64, 1000..1064])?, &GeneSelection::All, &mut rows)?;
-//! assert_eq!(rows.n_rows(), 128);
-//! # Ok::<(), soma_io::Error>(())
-//! ```
+//! names it ([`Error::NeedsLibtiledb`], [`Error::WriteNeedsLibtiledb`]).
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "anndata")]
 mod anndata;

@@ -1,4 +1,4 @@
-//! Feeds scientific samples to PyTorch, in shuffled batches and within a memory budget.
+#![doc = include_str!("../README.md")]
 //!
 //! This crate has the types that most programs need; its modules and re-exported crates have the
 //! rest.
@@ -20,36 +20,6 @@
 //! | load image cubes | `images` (feature `images`); as tensors with `torch`, too |
 //! | load DNA, RNA and other sequences | `sequences` (feature `sequences`); as tensors with `torch`, too |
 //! | load samples of your own kind | [`pipeline::Source`] |
-//!
-//! ```
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use std::sync::Arc;
-//!
-//! use somafeed::arrow_array::{ArrayRef, RecordBatch, StringArray};
-//! use somafeed::{CsrBuffers, Dataset, Loader, LoaderSpec, PipelineSpec};
-//!
-//! // Three cells by two genes.
-//! let x = CsrBuffers {
-//!     row_offsets: vec![0, 1, 3, 3],
-//!     columns: vec![1, 0, 1],
-//!     values: vec![5.0, 1.0, 2.0],
-//!     n_columns: 2,
-//! };
-//! let texts = |texts: &[&str]| Arc::new(StringArray::from(texts.to_vec())) as ArrayRef;
-//! let obs = RecordBatch::try_from_iter([("cell_type", texts(&["B cell", "T cell", "B cell"]))])?;
-//! let var = RecordBatch::try_from_iter([("feature_name", texts(&["CD19", "CD3E"]))])?;
-//! let dataset = Dataset::in_memory(x, obs, var)?;
-//!
-//! let pipeline = PipelineSpec { batch_rows: 2, ..PipelineSpec::default() };
-//! let loader = Loader::new(dataset, LoaderSpec { pipeline, ..LoaderSpec::default() })?;
-//! let mut n_cells = 0;
-//! for batch in loader.epoch(0)? {
-//!     n_cells += batch?.n_rows();
-//! }
-//! assert_eq!(n_cells, 3);
-//! # Ok(())
-//! # }
-//! ```
 //!
 //! # Features
 //!
@@ -73,6 +43,7 @@
 //! [tch](https://docs.rs/tch) finds libtorch through `LIBTORCH` when it is built, and programs that
 //! `cargo run` and `cargo test` start find it again. A program that is started in another way needs
 //! libtorch's folder in `LD_LIBRARY_PATH` or in its own rpath.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "arrays")]

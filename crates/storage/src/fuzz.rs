@@ -1,13 +1,12 @@
 //! Targets for fuzzing: functions that give any bytes to one part of the crate and panic if a
 //! promise is broken.
 //!
-//! Compiled for this crate's tests, which run every kept input, and with the feature `fuzz`, for
-//! the package in `fuzz/` that runs them under libFuzzer.
-
-pub use crate::served::{EMPTY_FILE_BYTES, Served};
+//! Compiled for this crate's tests, which run every kept input, and with `--cfg
+//! somafeed_fuzz`, for the package in `fuzz/` that runs them under libFuzzer.
 
 use std::sync::Arc;
 
+use crate::MemoryStorage;
 use crate::cache::block::{BlockId, HEADER_BYTES, ObjectId, object_id};
 use crate::storage::{FileVersion, Piece, Storage as _};
 use crate::zip::{Archive, ZipStorage};
@@ -24,12 +23,12 @@ pub const ZIP: &[u8] = include_bytes!("../tests/data/small.zip");
 const ZIP_NAME: &str = "x.zip";
 
 /// Whether the archive is [`ZIP`] (first byte 0) or the rest of the input, then changes to it, as
-/// [`Served::changed`] takes them.
+/// [`MemoryStorage::changed`] takes them.
 fn zip_archive(input: &[u8]) {
     let (choice, rest) = input.split_first().map_or((0, input), |(of, rest)| (*of, rest));
     let served = match choice {
-        0 => Served::one(ZIP_NAME, ZIP).changed(rest),
-        _ => Served::one(ZIP_NAME, rest),
+        0 => MemoryStorage::one(ZIP_NAME, ZIP).changed(rest),
+        _ => MemoryStorage::one(ZIP_NAME, rest),
     };
     let bytes = served.files.get(ZIP_NAME).map(|file| file.to_vec()).unwrap_or_default();
     drop(read_zip(&bytes));
@@ -41,7 +40,7 @@ fn zip_archive(input: &[u8]) {
 /// A promise is broken: sizes are out of proportion to the archive, or parts are not those of the
 /// whole.
 pub fn read_zip(archive: &[u8]) -> Vec<(String, Vec<u8>)> {
-    let served = Arc::new(Served::one(ZIP_NAME, archive));
+    let served = Arc::new(MemoryStorage::one(ZIP_NAME, archive));
     let zip = ZipStorage::new(served, Arc::new(Archive::new(ZIP_NAME)));
     let mut found = Vec::new();
     let mut folders = vec![String::new()];

@@ -1,4 +1,4 @@
-//! Files of a folder or of an object store, read through one small trait; places for new data.
+#![doc = include_str!("../README.md")]
 //!
 //! A [`Storage`] lists folders, gives sizes, and reads ranges of bytes. It is rooted at one data
 //! set (an array, a store of samples); paths below it are relative, with `/` between names. A
@@ -10,22 +10,6 @@
 //! are the files. Its settings have the names that TileDB gives them (`vfs.s3.region`); the page of
 //! [`open`] lists them. [`Files`] wraps a storage and names the
 //! file and the action in each error.
-//!
-//! ```
-//! use storage::{Config, Files, OpenOptions};
-//!
-//! let folder = tempfile::tempdir()?;
-//! std::fs::write(folder.path().join("genome.fa"), ">chr1\nACGTACGT\n")?;
-//!
-//! let address = format!("file://{}", folder.path().display());
-//! let opened = storage::open(&address, &OpenOptions::new(&Config::new()))?;
-//! let files = Files::new(opened.storage);
-//! assert_eq!(files.size("genome.fa")?, 15);
-//! assert_eq!(files.read("genome.fa", 6, 4)?, b"ACGT");
-//! let error = files.read_whole("absent.fa").unwrap_err();
-//! assert!(error.to_string().contains("absent.fa"));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 //!
 //! # Storages
 //!
@@ -101,6 +85,7 @@
 //! which list nothing; each with an HTTP client and TLS. None is on by default. Without the feature
 //! of its store an address is an [`Error::NotBuilt`] that names the feature. [`ObjectStorage`]
 //! itself needs none: it takes any store of the crate [`object_store`].
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod address;
@@ -113,18 +98,17 @@ mod environment;
 mod error;
 mod files;
 mod forward;
-#[cfg(any(test, feature = "fuzz"))]
+#[cfg(any(test, somafeed_fuzz))]
 pub mod fuzz;
 mod gathered;
 mod limited;
 mod local;
+mod memory;
 mod names;
 mod object;
 mod open;
 mod options;
 mod profile;
-#[cfg(any(test, feature = "fuzz"))]
-mod served;
 #[cfg(feature = "http")]
 mod settings;
 mod storage;
@@ -146,6 +130,7 @@ pub use files::Files;
 pub use gathered::GatheredStorage;
 pub use limited::{LimitedStorage, ReadLimit, ReadLimitUse};
 pub use local::LocalStorage;
+pub use memory::MemoryStorage;
 pub use object::{ObjectOptions, ObjectStorage};
 pub use open::{complete_config, environment_secrets, open};
 pub use options::{Config, OpenOptions, OpenedStorage};

@@ -23,7 +23,7 @@ mod tests {
     use object_store::memory::InMemory;
 
     use super::*;
-    use crate::fuzz::Served;
+    use crate::MemoryStorage;
     use crate::{
         Client, Config, GatheredStorage, LimitedStorage, LocalStorage, ObjectOptions,
         ObjectStorage, Piece, ReadLimit, Storage, Subfolder,
@@ -53,7 +53,7 @@ mod tests {
             Arc::new(GatheredStorage::new(Arc::clone(&local))),
             Arc::new(LimitedStorage::new(Arc::clone(&local), Arc::new(limit))),
             Arc::new(objects.unwrap()),
-            Arc::new(Served::of_folder(&inside).unwrap()),
+            Arc::new(MemoryStorage::of_folder(&inside).unwrap()),
             client.storage("inside", None, None).unwrap().storage,
             local,
         ]

@@ -171,7 +171,7 @@ fn a_stale_command_is_seen() {
         "cargo xtask swep",
         "cargo xtask growth --data x -- --blocks 1",
         "cargo xtask tidy --all",
-        "cargo run --release -p torch-feed --example gone -- x",
+        "cargo run --release -p somafeed-torch-feed --example gone -- x",
         "ls",
     ] {
         let words: Vec<&str> = command.split(' ').collect();

@@ -194,7 +194,7 @@ impl Deletes {
 }
 
 /// Which of `n_cells` cells meet a condition.
-#[cfg(any(test, feature = "fuzz"))]
+#[cfg(any(test, somafeed_fuzz))]
 pub(crate) fn kept_by(condition: &Condition, fields: &Fields<'_>, n_cells: usize) -> Vec<bool> {
     let mut kept = vec![true; n_cells];
     evaluate::keep_matching(condition, fields, &mut kept);

@@ -1,7 +1,7 @@
 //! Fuzz targets: functions that feed arbitrary bytes to one part of the reader, and panic if a
 //! promise is broken.
 //!
-//! Compiled for this crate's tests, which run every kept input, and with the feature `fuzz`, for
+//! Compiled for this crate's tests, which run every kept input, and with `--cfg somafeed_fuzz`, for
 //! the package in `fuzz/` that runs them under libFuzzer. Hostile input may end in an error, never
 //! in a panic. The fuzzer checks memory use, since it counts all allocations of the process.
 

@@ -92,5 +92,5 @@ impl Group {
 }
 
 pub(crate) use details::UNKNOWN_KIND;
-#[cfg(any(test, feature = "fuzz"))]
+#[cfg(any(test, somafeed_fuzz))]
 pub(crate) use details::parse;

@@ -1,5 +1,4 @@
-//! Reads and writes sparse TileDB fragments without libtiledb. Reads decode only the filter chunks
-//! with wanted rows, straight into CSR.
+#![doc = include_str!("../README.md")]
 //!
 //! libtiledb decodes whole data tiles. In a matrix of cells by genes written tile by tile, a data
 //! tile contains some columns of about a thousand rows, so 64 rows at a random place cost libtiledb
@@ -7,17 +6,6 @@
 //! of 64 KiB, each filtered separately. A reader that has the positions of its rows in a tile needs
 //! one or two of them. This crate does that. Arrays that it cannot read it rejects before reading
 //! ([`Error::Unsupported`] with an [`Unsupported`] reason), so that libtiledb can take over.
-//!
-//! ```no_run
-//! use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions};
-//!
-//! let array = Array::open_local("experiment/ms/RNA/X/raw", &OpenOptions::new(4))?;
-//! let mut out = CsrBuffers::new();
-//! array.read_csr(&[128..192, 4096..4160], &ColumnSelection::All, &mut out)?;
-//! let (columns, values) = out.row(0);
-//! assert_eq!(columns.len(), values.len());
-//! # Ok::<(), tiledb_native::Error>(())
-//! ```
 //!
 //! # What can be read
 //!
@@ -138,6 +126,7 @@
 //! [`Error::Damaged`] that names file and place. Damaged values go unnoticed unless the array has
 //! checksums. What is intact and too large for the memory is an [`Error::Memory`]. All code is safe
 //! Rust.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 
 mod array;
@@ -153,7 +142,7 @@ mod enumeration;
 mod error;
 mod filter;
 mod fragment;
-#[cfg(any(test, feature = "fuzz"))]
+#[cfg(any(test, somafeed_fuzz))]
 pub mod fuzz;
 mod gather;
 mod generic_tile;

@@ -109,7 +109,7 @@ fn value(cursor: &mut Cursor<'_>) -> Result<MetadataValue, Fault> {
     Ok(MetadataValue::from_stored(public, n_values, bytes))
 }
 
-#[cfg(any(test, feature = "fuzz"))]
+#[cfg(any(test, somafeed_fuzz))]
 pub(crate) fn parse(bytes: &[u8]) -> Result<usize, Fault> {
     let mut entries = Entries::new();
     apply(bytes, &mut entries).map(|()| entries.len())

@@ -1,5 +1,4 @@
-//! TileDB's arrays and groups: what they are made of, as plain data, and with the feature
-//! `libtiledb` a safe wrapper over the C functions that somafeed needs.
+#![doc = include_str!("../README.md")]
 //!
 //! The plain data ([`Schema`] and its parts, [`Enumeration`], [`Filter`], [`MetadataValue`],
 //! [`ObjectType`]) knows no files and no C. Crate `tiledb-native` reads and writes it without
@@ -27,6 +26,7 @@
 //! The C functions are declared in one file, `libtiledb/sys.rs`; no pointer and no `unsafe` leaves
 //! this crate. Objects free themselves before their context. Errors contain libtiledb's message,
 //! the operation and the URI.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod datatype;
 mod enumeration;

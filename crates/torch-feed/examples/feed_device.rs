@@ -1,7 +1,7 @@
 //! Measures how fast cells reach a device, by each way of sending them.
 //!
 //! ```text
-//! cargo run --release -p torch-feed --example feed_device -- my-experiment --steps-ms 0,5
+//! cargo run --release -p somafeed-torch-feed --example feed_device -- my-experiment --steps-ms 0,5
 //! ```
 //!
 //! It prints a JSON object per line: first the rate of plain copies from pinned memory, then a row

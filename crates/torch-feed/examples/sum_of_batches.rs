@@ -1,7 +1,7 @@
 //! Reads one shuffled epoch of an experiment as tensors, and prints counts and sums.
 //!
 //! ```text
-//! cargo run --release -p torch-feed --example sum_of_batches -- \
+//! cargo run --release -p somafeed-torch-feed --example sum_of_batches -- \
 //!     <experiment> [measurement] [layer]
 //! ```
 

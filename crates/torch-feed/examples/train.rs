@@ -1,7 +1,8 @@
 //! The program of `docs/guide.md`: trains on shuffled batches, saves its place, and resumes from
 //! there.
 //!
-//! `cargo run --release -p torch-feed --example train -- <experiment> <checkpoint> <epochs>`
+//! `cargo run --release -p somafeed-torch-feed --example train -- <experiment> <checkpoint>
+//! <epochs>`
 
 use std::error::Error;
 use std::path::Path;

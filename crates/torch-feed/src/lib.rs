@@ -1,5 +1,4 @@
-//! The loaders' batches as [`tch`] tensors: cells, and with the feature `arrays` samples of Zarr
-//! arrays.
+#![doc = include_str!("../README.md")]
 //!
 //! # Cells
 //!
@@ -35,20 +34,6 @@
 //! [`TensorLoader::densify_on_device`] sends only the stored values, 8 bytes each, and makes dense
 //! batches from them there.
 //!
-//! ```no_run
-//! # fn feed(dataset: loader::Dataset, spec: loader::LoaderSpec) -> Result<(), torch_feed::Error> {
-//! use tch::Device;
-//! use torch_feed::TensorLoader;
-//!
-//! let loader = TensorLoader::new(dataset, spec)?.to_device(Device::Cuda(0))?.densify_on_device()?;
-//! for batch in loader.epoch(0)? {
-//!     let batch = batch?;
-//!     assert_eq!(batch.x().device(), Device::Cuda(0));
-//! }
-//! # Ok(())
-//! # }
-//! ```
-//!
 //! It has run on an H200 (`results/2026-11-26-gpu`). Everything except torch's own calls is tested
 //! without a GPU, with a stand-in that copies as late as it may. Known limits: tch has no streams,
 //! so a device copies between its kernels, not beside them, and waiting for a copy means waiting
@@ -64,6 +49,7 @@
 //! arguments of that build script: no symbol names `libtorch_cuda`, so the linker drops it.
 //!
 //! This is the only crate that knows torch.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod adam;
 #[cfg(feature = "arrays")]
@@ -129,5 +115,5 @@ pub use u_net::{ChannelScale, UNet, UNetSpec};
 /// Version of the libtorch that this crate was built with, if its files name it.
 pub const LIBTORCH_VERSION: Option<&str> = option_env!("TORCH_FEED_LIBTORCH");
 
-/// Version of the tch crate, if the workspace's lock file names it.
-pub const TCH_VERSION: Option<&str> = option_env!("TORCH_FEED_TCH");
+/// Version of the tch crate: no other fits (`Cargo.toml`).
+pub const TCH_VERSION: Option<&str> = Some("0.24.0");

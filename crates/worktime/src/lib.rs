@@ -1,5 +1,4 @@
-//! The clock with which this workspace times its own work, and the scheduling policy of its worker
-//! threads.
+#![doc = include_str!("../README.md")]
 //!
 //! [`now`] reads two clocks on the calling thread: the monotonic one, and the processor time of the
 //! thread. The difference of two readings is a [`ThreadTime`], and those of several threads add up.
@@ -9,13 +8,6 @@
 //!
 //! [`run_in_background`] gives a thread the policy for batch work, so that it does not preempt the
 //! thread that waits for its results when it wakes.
-//!
-//! ```
-//! let start = worktime::now();
-//! let sum: u64 = (0..1000).sum();
-//! let spent = worktime::now() - start;
-//! assert!(sum == 499_500 && spent.cpu.as_secs() < 60);
-//! ```
 #![forbid(unsafe_code)]
 
 mod background;

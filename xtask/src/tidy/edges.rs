@@ -133,7 +133,7 @@ pub(super) fn check(metadata: &Value) -> anyhow::Result<Vec<String>> {
         .context("`cargo metadata` lists no packages")?;
     let mut breaches = Vec::new();
     for package in packages {
-        let name = text(package, "name")?;
+        let name = short(text(package, "name")?);
         if !is_ours(name) {
             breaches.push(format!("{name}: not in the order of the crates (xtask/src/tidy/edges.rs); give it its place"));
         }
@@ -148,7 +148,7 @@ pub(super) fn check(metadata: &Value) -> anyhow::Result<Vec<String>> {
             package.get("dependencies").and_then(Value::as_array).into_iter().flatten()
         {
             let for_tests = dependency.get("kind").and_then(Value::as_str) == Some("dev");
-            let edge = Edge { from: name, to: text(dependency, "name")?, for_tests };
+            let edge = Edge { from: name, to: short(text(dependency, "name")?), for_tests };
             breaches.extend(
                 judge(&edge).map(|why| format!("{name}: depends on {}, but {why}", edge.to)),
             );
@@ -162,6 +162,11 @@ fn text<'a>(value: &'a Value, key: &str) -> anyhow::Result<&'a str> {
         .get(key)
         .and_then(Value::as_str)
         .with_context(|| format!("`cargo metadata` has an entry without {key}"))
+}
+
+/// The name of a crate's folder, which that of a published package has a prefix before.
+fn short(name: &str) -> &str {
+    name.strip_prefix("somafeed-").filter(|short| is_ours(short)).unwrap_or(name)
 }
 
 fn is_ours(name: &str) -> bool {

@@ -6,6 +6,8 @@ use std::path::Path;
 use super::code::{code_only, has_word};
 use super::source_files::Source;
 
+/// A crate's page in the registry says it, with an example.
+const INCLUDED_PAGE: &str = r#"#![doc = include_str!("../README.md")]"#;
 const LONGEST_FILE: usize = 700;
 
 /// Names that do not describe a file's content.
@@ -43,7 +45,7 @@ fn check_source(source: &Source) -> Vec<String> {
         .text
         .lines()
         .find(|line| !line.trim().is_empty())
-        .is_some_and(|line| line.starts_with("//!"))
+        .is_some_and(|line| line.starts_with("//!") || line == INCLUDED_PAGE)
     {
         breach(1, "does not start with `//!` and what it is for");
     }
@@ -135,6 +137,7 @@ mod tests {
     fn files_say_what_they_are_for() {
         check_one("crates/shuffle/src/plan.rs", "//! Plans.\nfn f() {}\n", &[]);
         check_one("crates/shuffle/src/plan.rs", "\n//! Plans.\n", &[]);
+        check_one("crates/shuffle/src/lib.rs", &format!("{INCLUDED_PAGE}\n"), &[]);
         check_one("crates/shuffle/src/plan.rs", "fn f() {}\n", &["does not start with `//!`"]);
         check_one("crates/shuffle/src/plan.rs", "", &["does not start with `//!`"]);
     }

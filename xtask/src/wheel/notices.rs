@@ -83,7 +83,7 @@ fn package(value: &Value) -> anyhow::Result<Package> {
 }
 
 fn notices(packages: &[Package]) -> anyhow::Result<String> {
-    let mut list = String::new();
+    let mut list = Vec::new();
     // By their words: lines are broken differently in copies of a text.
     let mut texts: BTreeMap<Vec<String>, (String, BTreeSet<&str>)> = BTreeMap::new();
     for package in packages {
@@ -108,7 +108,10 @@ fn notices(packages: &[Package]) -> anyhow::Result<String> {
         })
         .collect();
     sections.sort();
-    Ok(iter::once(format!("{HEAD}\n{list}")).chain(sections).collect::<Vec<_>>().join("\n"))
+    Ok(iter::once(format!("{HEAD}\n{}", list.concat()))
+        .chain(sections)
+        .collect::<Vec<_>>()
+        .join("\n"))
 }
 
 /// The licence texts of a package: in its folder and, for code of others in it, below.

@@ -25,7 +25,7 @@ fn features(edges: &str, selection: &[&str]) -> Features {
 }
 
 /// Cargo chooses features for the selected packages. If one below Arrow differs, all of Arrow is
-/// compiled again: name the feature in soma-io's manifest.
+/// compiled again: name the feature among the dev-dependencies of soma-io.
 #[test]
 fn arrow_is_compiled_once_for_the_program_and_its_packages() {
     let arrow = features("normal,build", &["-p", "arrow-cast", "-p", "arrow-select"]);
@@ -36,7 +36,7 @@ fn arrow_is_compiled_once_for_the_program_and_its_packages() {
     let selections = ["sweep", "somafeed-python"]
         .map(|package| (package, "normal,build"))
         .into_iter()
-        .chain(["sweep", "soma-io"].map(|package| (package, "normal,build,dev")));
+        .chain(["sweep", "somafeed-soma-io"].map(|package| (package, "normal,build,dev")));
     for (package, edges) in selections {
         for (name, lists) in features(edges, &["-p", package]) {
             if arrow.contains_key(&name) {

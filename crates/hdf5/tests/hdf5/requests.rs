@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hdf5::Hdf5Storage;
-use storage::fuzz::Served;
+use storage::MemoryStorage;
 use storage::{Coalesce, Entry, Piece, Storage};
 
 use crate::damaged::PATHS;
@@ -15,7 +15,7 @@ use crate::{data, elements, open};
 /// Files whose reads are counted, and of which one fails.
 #[derive(Debug)]
 struct Watched {
-    files: Served,
+    files: MemoryStorage,
     n_reads: AtomicU64,
     fails_at: AtomicU64,
 }
@@ -23,7 +23,7 @@ struct Watched {
 impl Watched {
     /// The fixture with datasets of many kinds, and the HDF5 file over it, opened.
     fn opened() -> (Arc<Self>, Arc<dyn Storage>) {
-        let files = Served::one("x.h5", &fs::read(data().join("kinds.h5")).unwrap());
+        let files = MemoryStorage::one("x.h5", &fs::read(data().join("kinds.h5")).unwrap());
         let (n_reads, fails_at) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
         let watched = Arc::new(Self { files, n_reads, fails_at });
         let files: Arc<dyn Storage> = Arc::<Self>::clone(&watched);

@@ -1,7 +1,7 @@
 //! Files as many programs write them: random records in random dialects come back as they were, and
 //! random lines are read as a plain parser reads them, or refused as it refuses them.
 //!
-//! `PROPTEST_CASES=100000 cargo test -p sequences dialects` tries many.
+//! `PROPTEST_CASES=100000 cargo test -p somafeed-sequences dialects` tries many.
 
 use std::io::Write as _;
 

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! SOMAFEED_DRAWN_ROWS=1000000000 \
-//!     cargo test --release -p shuffle --test shuffle drawn -- --nocapture
+//!     cargo test --release -p somafeed-shuffle --test shuffle drawn -- --nocapture
 //! ```
 use std::env;
 use std::sync::Arc;

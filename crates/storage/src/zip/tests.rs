@@ -8,7 +8,8 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
 use super::*;
-use crate::fuzz::{Served, ZIP, read_zip};
+use crate::MemoryStorage;
+use crate::fuzz::{ZIP, read_zip};
 use crate::{Client, Config, LocalStorage, ReadLimit};
 
 /// What the archive has, but for an entry of bzip2.
@@ -26,7 +27,7 @@ fn contents() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 fn archive(bytes: &[u8]) -> ZipStorage {
-    ZipStorage::new(Arc::new(Served::one("x.zip", bytes)), Arc::new(Archive::new("x.zip")))
+    ZipStorage::new(Arc::new(MemoryStorage::one("x.zip", bytes)), Arc::new(Archive::new("x.zip")))
 }
 
 fn names(entries: Vec<Entry>) -> Vec<String> {
@@ -89,7 +90,7 @@ fn what_is_not_read_is_named() {
     assert!(error.contains("method 12") && error.contains("bzip2 in memory/x.zip"), "{error}");
     let error = archive(b"no archive").list("").unwrap_err().to_string();
     assert!(error.contains("x.zip: it is not a whole Zip archive"), "{error}");
-    let none = ZipStorage::new(Arc::new(Served::default()), Arc::new(Archive::new("x.zip")));
+    let none = ZipStorage::new(Arc::new(MemoryStorage::default()), Arc::new(Archive::new("x.zip")));
     assert!(none.list("").unwrap().is_empty());
     assert_eq!(none.size("a").unwrap_err().kind(), io::ErrorKind::NotFound);
 }

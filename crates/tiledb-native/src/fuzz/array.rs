@@ -7,7 +7,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::first_byte;
 use crate::{Array, ColumnSelection, CsrBuffers, Error, OpenOptions, PackedCsr, Threads};
-use storage::fuzz::Served;
+use storage::MemoryStorage;
 
 const STORED: [&[u8]; 9] = [
     include_bytes!("../../tests/data/format-06.files"),
@@ -32,18 +32,18 @@ pub(super) fn array(input: &[u8]) {
     let (choice, rest) = first_byte(input);
     let (part, rest) = first_byte(rest);
     let Some(stored) = stored().get(usize::from(choice)) else {
-        read(Served::unpack(rest), part);
+        read(MemoryStorage::unpack(rest), part);
         return;
     };
     read(stored.changed(rest), part);
 }
 
-fn stored() -> &'static [Served] {
-    static UNPACKED: OnceLock<Vec<Served>> = OnceLock::new();
-    UNPACKED.get_or_init(|| STORED.iter().map(|bytes| Served::unpack(bytes)).collect())
+fn stored() -> &'static [MemoryStorage] {
+    static UNPACKED: OnceLock<Vec<MemoryStorage>> = OnceLock::new();
+    UNPACKED.get_or_init(|| STORED.iter().map(|bytes| MemoryStorage::unpack(bytes)).collect())
 }
 
-fn read(served: Served, part: u8) {
+fn read(served: MemoryStorage, part: u8) {
     let Ok(array) = Array::open(Arc::new(served), &options()) else { return };
     let _bounds = (array.non_empty_domain(), array.n_cells());
     // An error is an acceptable result.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use storage::Files;
-use storage::fuzz::Served;
+use storage::MemoryStorage;
 
 use crate::deletes::{Condition, FieldCells, Places, kept_by};
 use crate::schema::{Schema, VARIABLE};
@@ -43,7 +43,7 @@ pub(super) fn condition(input: &[u8]) {
 fn schema() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
     SCHEMA.get_or_init(|| {
-        let served = Served::unpack(include_bytes!("../../tests/data/table-deleted.files"));
+        let served = MemoryStorage::unpack(include_bytes!("../../tests/data/table-deleted.files"));
         let is_schema = |path: &&String| path.starts_with("__schema/__5_");
         let file = served.files.keys().find(is_schema).cloned().unwrap_or_default();
         let schema = Schema::load(&Files::new(Arc::new(served)), &file);

@@ -5,7 +5,7 @@ use std::slice::from_ref;
 use std::sync::{Arc, OnceLock};
 
 use csr::Narrowing;
-use storage::fuzz::Served;
+use storage::MemoryStorage;
 
 use super::array::options;
 use super::first_byte;
@@ -21,20 +21,21 @@ const MOST: u64 = 50;
 /// Input: index of a stored array (1 byte), or beyond those, files packed in the same form; the
 /// opening time (1 byte); then changes, as for `array`.
 pub(super) fn dense(input: &[u8]) {
-    static UNPACKED: OnceLock<Vec<Served>> = OnceLock::new();
+    static UNPACKED: OnceLock<Vec<MemoryStorage>> = OnceLock::new();
     let (choice, rest) = first_byte(input);
     let (timestamp, rest) = first_byte(rest);
-    let stored = UNPACKED.get_or_init(|| STORED.iter().map(|of| Served::unpack(of)).collect());
+    let stored =
+        UNPACKED.get_or_init(|| STORED.iter().map(|of| MemoryStorage::unpack(of)).collect());
     let served = match stored.get(usize::from(choice)) {
         Some(stored) => stored.changed(rest),
-        None => Served::unpack(rest),
+        None => MemoryStorage::unpack(rest),
     };
     let timestamp = (timestamp < 10).then_some(timestamp.into());
     // An error is an acceptable result.
     let _read = read(served, timestamp);
 }
 
-fn read(served: Served, timestamp: Option<u64>) -> Result<(), Error> {
+fn read(served: MemoryStorage, timestamp: Option<u64>) -> Result<(), Error> {
     let array = DenseArray::open(Arc::new(served), &OpenOptions { timestamp, ..options() })?;
     let (n_rows, n_columns) = (array.n_rows().min(MOST), array.n_columns().min(MOST));
     let mut whole = vec![0.0; (n_rows * n_columns) as usize];

@@ -7,12 +7,12 @@ use storage::Files;
 use super::{first_byte, split_at_most};
 use crate::directory::Directory;
 use crate::timestamped_name::{self, is_in_fragment};
-use storage::fuzz::Served;
+use storage::MemoryStorage;
 
 /// Input: files one after another, each as folder (1 byte), length of the name (1 byte) and of the
 /// content (1 byte), name, content.
 pub(super) fn directory(input: &[u8]) {
-    let mut served = Served::default();
+    let mut served = MemoryStorage::default();
     let mut rest = input;
     while !rest.is_empty() {
         let (folder, after) = first_byte(rest);

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::fragment::{Field, Footer, Fragment, RawFooter};
 use crate::schema::{Layout, Schema};
 use crate::timestamped_name::Times;
-use storage::fuzz::{EMPTY_FILE_BYTES, Served};
+use storage::MemoryStorage;
 
 /// The format versions that the first byte of the input chooses from.
 const VERSIONS: [u32; 8] = [5, 7, 9, 10, 14, 15, 21, 22];
@@ -27,8 +27,8 @@ pub(super) fn fragment(input: &[u8]) {
 fn read(version: u32, file: &[u8]) -> Result<(), Error> {
     let name = format!("__1_2_70f1b2c0f0669ba097275f1a0db8dd1c_{version}");
     let path = format!("__fragments/{name}");
-    let served = Served::one(&format!("{path}/__fragment_metadata.tdb"), file);
-    let files = Files::new(Arc::new(Served { serves_all: true, ..served }));
+    let served = MemoryStorage::one(&format!("{path}/__fragment_metadata.tdb"), file);
+    let files = Files::new(Arc::new(MemoryStorage { serves_all: true, ..served }));
     let times = Times { start: 1, end: 2, version: Some(version) };
     let folder = FragmentFolder { name, path, times };
     let schema = schema();
@@ -54,7 +54,10 @@ fn read(version: u32, file: &[u8]) -> Result<(), Error> {
             assert!(u64::from(bounds.columns.1) < shape[1].1);
             for field in fields(&fragment.footer) {
                 let bytes = tiles.bytes(field, tile);
-                assert!(bytes.start < bytes.end && bytes.end <= EMPTY_FILE_BYTES, "{bytes:?}");
+                assert!(
+                    bytes.start < bytes.end && bytes.end <= MemoryStorage::EMPTY_FILE_BYTES,
+                    "{bytes:?}"
+                );
             }
         }
     }
@@ -75,7 +78,7 @@ fn schema() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
     SCHEMA.get_or_init(|| {
         let stored = include_bytes!("../../tests/data/format-22.files");
-        let served = Served::unpack(stored);
+        let served = MemoryStorage::unpack(stored);
         let schemas = served.files.keys().find(|path| path.starts_with("__schema/"));
         let file = schemas.cloned().unwrap_or_default();
         let schema = Schema::load(&Files::new(Arc::new(served)), &file);

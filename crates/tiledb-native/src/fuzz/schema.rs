@@ -6,7 +6,7 @@ use storage::Files;
 
 use crate::generic_tile::Source;
 use crate::schema::{Layout, Schema};
-use storage::fuzz::Served;
+use storage::MemoryStorage;
 
 /// Input: an unfiltered schema, parsed, and laid out in several formats.
 pub(super) fn schema(input: &[u8]) {
@@ -25,7 +25,7 @@ pub(super) fn schema(input: &[u8]) {
 /// Input: a file with one generic tile, which is also read as a schema.
 pub(super) fn generic_tile(input: &[u8]) {
     const FILE: &str = "__schema/__1_1_70f1b2c0f0669ba097275f1a0db8dd1c";
-    let files = Files::new(Arc::new(Served::one(FILE, input)));
+    let files = Files::new(Arc::new(MemoryStorage::one(FILE, input)));
     let whole = Source::new(&files, FILE, input.len() as u64).read(0);
     // With its first bytes loaded it is the same tile.
     let loaded = Source::new(&files, FILE, input.len() as u64)

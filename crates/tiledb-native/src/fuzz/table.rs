@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use super::array::options;
 use super::first_byte;
 use crate::{Error, OpenOptions, Table, TableColumn};
-use storage::fuzz::Served;
+use storage::MemoryStorage;
 
 /// A table of which the index is a text and a number.
 const INDEXED: &[u8] = include_bytes!("../../tests/data/table-indexed.files");
@@ -26,7 +26,7 @@ pub(super) fn table(input: &[u8]) {
     let (first, rest) = first_byte(rest);
     let served = match stored().get(usize::from(choice)) {
         Some(stored) => stored.changed(rest),
-        None => Served::unpack(rest),
+        None => MemoryStorage::unpack(rest),
     };
     // The stored tables change at times 1 to 9.
     let timestamp = (timestamp < 10).then_some(timestamp.into());
@@ -37,19 +37,19 @@ pub(super) fn table(input: &[u8]) {
 /// Input: whether the stored table is read (first byte 0), or files packed in the same form; the
 /// opening time (1 byte); then changes, as for `array`.
 pub(super) fn as_stored(input: &[u8]) {
-    static UNPACKED: OnceLock<Served> = OnceLock::new();
+    static UNPACKED: OnceLock<MemoryStorage> = OnceLock::new();
     let (choice, rest) = first_byte(input);
     let (timestamp, rest) = first_byte(rest);
     let served = match choice {
-        0 => UNPACKED.get_or_init(|| Served::unpack(INDEXED)).changed(rest),
-        _ => Served::unpack(rest),
+        0 => UNPACKED.get_or_init(|| MemoryStorage::unpack(INDEXED)).changed(rest),
+        _ => MemoryStorage::unpack(rest),
     };
     let timestamp = (timestamp < 10).then_some(timestamp.into());
     // An error is an acceptable result.
     let _read = read_as_stored(served, timestamp);
 }
 
-fn read_as_stored(served: Served, timestamp: Option<u64>) -> Result<(), Error> {
+fn read_as_stored(served: MemoryStorage, timestamp: Option<u64>) -> Result<(), Error> {
     let options = OpenOptions { timestamp, ..options() };
     let table = Table::open_as_stored(Arc::new(served), &options)?;
     let columns = table.read(&names(&table), None)?;
@@ -68,12 +68,12 @@ fn names(table: &Table) -> Vec<&str> {
     names.chain(schema.attributes.iter().map(|attribute| attribute.name.as_str())).collect()
 }
 
-fn stored() -> &'static [Served] {
-    static UNPACKED: OnceLock<Vec<Served>> = OnceLock::new();
-    UNPACKED.get_or_init(|| STORED.iter().map(|bytes| Served::unpack(bytes)).collect())
+fn stored() -> &'static [MemoryStorage] {
+    static UNPACKED: OnceLock<Vec<MemoryStorage>> = OnceLock::new();
+    UNPACKED.get_or_init(|| STORED.iter().map(|bytes| MemoryStorage::unpack(bytes)).collect())
 }
 
-fn read(served: Served, timestamp: Option<u64>, first: u64) -> Result<(), Error> {
+fn read(served: MemoryStorage, timestamp: Option<u64>, first: u64) -> Result<(), Error> {
     let table = Table::open(Arc::new(served), &OpenOptions { timestamp, ..options() })?;
     let description = table.description();
     let _bounds = (description.non_empty_domain(), description.metadata());

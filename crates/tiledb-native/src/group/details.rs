@@ -115,7 +115,7 @@ fn long_text(cursor: &mut Cursor<'_>, what: &str) -> Result<String, Fault> {
     cursor.text(usize::try_from(len).unwrap_or(usize::MAX), what)
 }
 
-#[cfg(any(test, feature = "fuzz"))]
+#[cfg(any(test, somafeed_fuzz))]
 pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<GroupMember>, Fault> {
     let mut members = Members::new();
     apply(bytes, &mut members)?;

@@ -264,7 +264,7 @@ mod tests {
     use std::sync::Arc;
 
     use storage::Files;
-    use storage::fuzz::Served;
+    use storage::MemoryStorage;
 
     use super::super::form::Indexing;
     use super::*;
@@ -273,7 +273,8 @@ mod tests {
     #[test]
     fn texts_that_only_deletes_compare_have_their_size() {
         let open = || {
-            let stored = Served::unpack(include_bytes!("../../tests/data/table-indexed.files"));
+            let stored =
+                MemoryStorage::unpack(include_bytes!("../../tests/data/table-indexed.files"));
             let files = Files::new(Arc::new(stored));
             Snapshot::load(&files, u64::MAX, Indexing::AsStored).unwrap().0
         };

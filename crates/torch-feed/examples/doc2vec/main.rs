@@ -4,7 +4,7 @@
 //! ```text
 //! cargo xtask sequences generate families.txt --families 20 --members 10 --letters 400
 //! cargo xtask sequences import families.txt families
-//! cargo run --release -p torch-feed --example doc2vec -- families
+//! cargo run --release -p somafeed-torch-feed --example doc2vec -- families
 //! ```
 //!
 //! The loader delivers each word with its context and noise as tensors, and every epoch trains on

@@ -4,7 +4,7 @@
 //! ```text
 //! cargo xtask fields generate weather-small --samples 256 --lat 48 --lon 96 \
 //!     --inputs 16 --targets 16
-//! cargo run --release -p torch-feed --example forecast -- weather-small
+//! cargo run --release -p somafeed-torch-feed --example forecast -- weather-small
 //! ```
 //!
 //! A sample has the inputs of a step and of the one before it, and as targets the inputs' first

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo xtask generate my-experiment
-//! cargo run --release -p torch-feed --example train_cell_types -- my-experiment
+//! cargo run --release -p somafeed-torch-feed --example train_cell_types -- my-experiment
 //! ```
 //!
 //! It prints macro-F1 on held-out cells for each order, and writes `loss.svg` and `losses.csv`.

@@ -12,7 +12,7 @@
 //! that is installed, on parameters drawn for it, runs on request only:
 //!
 //! ```text
-//! SOMAFEED_KORNIA_PYTHON=PYTHON cargo test -p images --test images kornia -- --ignored
+//! SOMAFEED_KORNIA_PYTHON=PYTHON cargo test -p somafeed-images --test images kornia -- --ignored
 //! ```
 
 use std::fs;

@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! SOMAFEED_RANDOM_ARRAYS=20000 SOMAFEED_RANDOM_SEED=1000000 \
-//!     cargo test -p tiledb-native --test tiledb-native histories -- --nocapture
+//!     cargo test -p somafeed-tiledb-native --test tiledb-native histories -- --nocapture
 //! ```
 //!
 //! Array `n` of a run has the seed plus `n`. A failure prints that number, the array's history, and

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! SOMAFEED_RANDOM_TABLES=20000 SOMAFEED_RANDOM_SEED=1000000 \
-//!     cargo test -p tiledb-native --test tiledb-native tables -- --nocapture
+//!     cargo test -p somafeed-tiledb-native --test tiledb-native tables -- --nocapture
 //! ```
 #![expect(clippy::print_stdout, reason = "a long run prints a summary")]
 

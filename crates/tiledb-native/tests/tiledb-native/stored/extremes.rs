@@ -7,7 +7,8 @@
 //! changes of each of the stored arrays; a large run:
 //!
 //! ```text
-//! SOMAFEED_EXTREMES=20000 cargo test -p tiledb-native --test tiledb-native extremes -- --nocapture
+//! SOMAFEED_EXTREMES=20000 \
+//!     cargo test -p somafeed-tiledb-native --test tiledb-native extremes -- --nocapture
 //! ```
 
 use std::collections::BTreeMap;

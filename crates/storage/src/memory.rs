@@ -1,4 +1,4 @@
-//! Files in memory, for fuzz targets of this and other crates.
+//! Files in memory, for tests, and for fuzz targets of this and other crates.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -8,19 +8,21 @@ use std::{fs, io};
 use crate::names;
 use crate::storage::{Coalesce, Entry, Piece, Storage};
 
-/// Reported size of files without content.
-pub const EMPTY_FILE_BYTES: u64 = 1 << 20;
-
 /// Files in memory by their paths, read as a [`Storage`].
 #[derive(Debug, Clone, Default)]
-pub struct Served {
+pub struct MemoryStorage {
     /// The files.
     pub files: BTreeMap<String, Arc<Vec<u8>>>,
-    /// Whether missing files have [`EMPTY_FILE_BYTES`] zeros.
+    /// For fuzz targets. Whether missing files have a size, and no bytes.
+    #[doc(hidden)]
     pub serves_all: bool,
 }
 
-impl Served {
+impl MemoryStorage {
+    /// Reported size of files without content.
+    #[doc(hidden)]
+    pub const EMPTY_FILE_BYTES: u64 = 1 << 20;
+
     /// One file.
     pub fn one(path: &str, bytes: &[u8]) -> Self {
         Self {
@@ -29,8 +31,9 @@ impl Served {
         }
     }
 
-    /// Unpacks files: for each the length of its path (u16), its own length (u32), its
-    /// path, its bytes. Truncated files are left out.
+    /// For fuzz targets. Unpacks files: for each the length of its path (u16), its own length
+    /// (u32), its path, its bytes. Truncated files are left out.
+    #[doc(hidden)]
     pub fn unpack(bytes: &[u8]) -> Self {
         let mut files = BTreeMap::new();
         let mut rest = bytes;
@@ -67,8 +70,9 @@ impl Served {
         Ok(Self { files, serves_all: false })
     }
 
-    /// These files with `changes`, each a file (1 byte), a place (2 bytes), a number of bytes (1
-    /// byte), and the bytes. A change of no bytes truncates the file there.
+    /// For fuzz targets. These files with `changes`, each a file (1 byte), a place (2 bytes), a
+    /// number of bytes (1 byte), and the bytes. A change of no bytes truncates the file there.
+    #[doc(hidden)]
     #[must_use]
     pub fn changed(&self, changes: &[u8]) -> Self {
         let (mut served, mut rest) = (self.clone(), changes);
@@ -91,7 +95,7 @@ impl Served {
     }
 }
 
-impl Storage for Served {
+impl Storage for MemoryStorage {
     fn place(&self) -> String {
         "memory".to_owned()
     }
@@ -119,7 +123,7 @@ impl Storage for Served {
         names::check(file)?;
         match self.files.get(file) {
             Some(bytes) => Ok(bytes.len() as u64),
-            None if self.serves_all => Ok(EMPTY_FILE_BYTES),
+            None if self.serves_all => Ok(Self::EMPTY_FILE_BYTES),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
