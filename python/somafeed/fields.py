@@ -14,11 +14,11 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.batches import required
 from somafeed.loaders import Remainder
-from somafeed.samples import SampleDataset, Samples
+from somafeed.samples import OpenedSamples, SampleDataset
 from somafeed.samplings import Sample
 from somafeed.settings import at_least_0, integer, positive, shown
 from somafeed.sources import parameters
-from somafeed.splits import GroupsOf, Rows, Split
+from somafeed.splits import GroupsOf, Rows
 
 if TYPE_CHECKING:
     import torch
@@ -93,7 +93,7 @@ class Between:
         return [np.sort(np.arange(n_rows)[self.places])]
 
 
-class Fields(Samples):
+class Fields(OpenedSamples[native.Fields]):
     """Samples of Zarr arrays. Pickled as a description: each process opens its own."""
 
     def __init__(self, uri: str, variables: Mapping[str, Variable], options: dict[str, Any]) -> None:
@@ -106,22 +106,13 @@ class Fields(Samples):
         self._uri = uri
         self._options = options
         self.variables = dict(variables)
-        self._parts: tuple[tuple[Split, int, int], ...] = ()
         self._described = [_plain(name, one) for name, one in self.variables.items()]
         if any(one.isel or one.sel for one in self.variables.values()):
             self._described = self._resolved()
-        self._opened: native.Fields | None = self._open()
+        _ = self.opened
 
-    def _open(self) -> native.Fields:
-        opened = native.Fields(self._uri, self._described, **self._options)
-        for split, index, n_rows in self._parts:
-            if opened.n_samples != n_rows:
-                raise ValueError(
-                    f"the store has changed: {opened.n_samples} samples are there now, {n_rows} "
-                    "were before"
-                )
-            opened = opened.select(split.parts(n_rows, _no_groups)[index])
-        return opened
+    def _open_all(self) -> native.Fields:
+        return native.Fields(self._uri, self._described, **self._options)
 
     def _resolved(self) -> list[dict[str, Any]]:
         """The variables with the indices of their selections."""
@@ -146,39 +137,6 @@ class Fields(Samples):
                     sel.append((one, _labels(label)))
             described.append({**plain, "isel": isel, "sel": sel})
         return described
-
-    @property
-    def opened(self) -> native.Fields:
-        """The native samples, opened if another process has sent them."""
-        if self._opened is None:
-            self._opened = self._open()
-        return self._opened
-
-    @property
-    def n_rows(self) -> int:
-        """Number of samples."""
-        return self.opened.n_samples
-
-    def _rows_of(self, split: Split) -> list[Rows]:
-        return split.parts(self.n_rows, _no_groups)
-
-    def _part(self, split: Split, index: int, rows: Rows) -> Self:
-        part = self.copy()
-        part._parts = (*self._parts, (split, index, self.n_rows))
-        part._opened = self.opened.select(rows)
-        return part
-
-    def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
-        """Fails: fields have no labels."""
-        return _no_groups(columns)
-
-    def weights(self, column: str) -> npt.NDArray[np.float64]:
-        """Fails: fields have no labels."""
-        raise ValueError(f"fields have no column {shown(column)}: give native.Sampling.weighted")
-
-    def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
-        """Fails: fields have no labels."""
-        raise ValueError(f"fields have no column {shown(column)}")
 
 
 class FieldDataset(SampleDataset[FieldBatch]):
@@ -343,9 +301,6 @@ class FieldDataset(SampleDataset[FieldBatch]):
 
     def _number_samples(self) -> None:
         self.number_samples = True
-
-    def _native_loader(self, options: dict[str, Any]) -> native.FieldLoader:
-        return native.FieldLoader(self._fields.opened, **options)
 
     def _batch_key(self) -> tuple[Any, ...]:
         return (self.form, self.number_samples)

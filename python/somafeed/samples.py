@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import random
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.epochs import Epochs
@@ -15,11 +18,13 @@ from somafeed.loaders import Loaders, Remainder, remainder_of
 from somafeed.samplings import Labelled, Sample, checked_sample
 from somafeed.settings import at_least_0, bytes_of, checked_seed, positive, shown
 from somafeed.shares import RankShares, even_batch_size
-from somafeed.splits import RandomSplit, Rows, SamplingMethod, Split, checked_fractions
+from somafeed.splits import GroupsOf, RandomSplit, Rows, SamplingMethod, Split, checked_fractions
 from somafeed.world import checked_world, current_worker, current_world
 
 B = TypeVar("B", covariant=True)
 """A batch as the user gets it."""
+N = TypeVar("N", bound=native.Samples)
+"""The native class of a kind's samples."""
 
 if TYPE_CHECKING:
     from torch.utils.data import IterableDataset
@@ -29,13 +34,11 @@ else:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        from typing import Generic
-
         class IterableDataset(Generic[TypeVar("T")]):
             """Stands in for torch's class where torch is not installed."""
 
 
-NativeLoader: TypeAlias = native.Loader | native.FieldLoader
+NativeLoader: TypeAlias = native.Loader | native.SampleLoader
 
 
 class Samples(Labelled):
@@ -44,6 +47,11 @@ class Samples(Labelled):
     _opened: Any | None
     """What is open in this process."""
     _sampled: tuple[Sample, native.Sampling] | None = None
+
+    @property
+    @abstractmethod
+    def opened(self) -> Any:
+        """What is open, opened anew if another process has sent the samples."""
 
     @abstractmethod
     def _rows_of(self, split: Split) -> list[Rows]:
@@ -78,6 +86,70 @@ class Samples(Labelled):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None, "_sampled": None}
+
+
+class OpenedSamples(Samples, Generic[N]):
+    """Samples that are described by how they are opened, and by the splits whose parts they are."""
+
+    _opened: N | None = None
+    _parts: tuple[tuple[Split, int, int], ...] = ()
+    """Each split, which part of it, and how many samples were split."""
+
+    @abstractmethod
+    def _open_all(self) -> N:
+        """Opens all samples there are."""
+
+    @property
+    def opened(self) -> N:
+        """The native samples, opened if another process has sent them."""
+        if self._opened is None:
+            opened = self._open_all()
+            for split, index, n_rows in self._parts:
+                if opened.n_samples != n_rows:
+                    raise ValueError(
+                        f"the store has changed: {opened.n_samples} samples are there now, "
+                        f"{n_rows} were before"
+                    )
+                opened = opened.select(split.parts(n_rows, self._groups_in(opened))[index])
+            self._opened = opened
+        return self._opened
+
+    @property
+    def n_rows(self) -> int:
+        """Number of samples."""
+        return self.opened.n_samples
+
+    def _rows_of(self, split: Split) -> list[Rows]:
+        return split.parts(self.n_rows, self.groups)
+
+    def _part(self, split: Split, index: int, rows: Rows) -> Self:
+        part = self.copy()
+        part._parts = (*self._parts, (split, index, self.n_rows))
+        part._opened = self.opened.select(rows)
+        return part
+
+    def _groups_in(self, opened: N) -> GroupsOf:
+        """The numbers of groups of these native samples."""
+
+        def groups_of(columns: Sequence[str]) -> npt.NDArray[np.uint32]:
+            raise self._no_labels(columns)
+
+        return groups_of
+
+    def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
+        """A number for each sample; equal numbers if samples agree in all these columns."""
+        return self._groups_in(self.opened)(columns)
+
+    def weights(self, column: str) -> npt.NDArray[np.float64]:
+        """Fails: these samples have no labels."""
+        raise self._no_labels([column])
+
+    def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
+        """Fails: these samples have no labels."""
+        raise self._no_labels([column])
+
+    def _no_labels(self, columns: Sequence[str]) -> ValueError:
+        return ValueError(f"these samples have no column {', '.join(map(shown, columns))}")
 
 
 class SampleDataset(IterableDataset[B]):
@@ -140,9 +212,9 @@ class SampleDataset(IterableDataset[B]):
     def _with(self, samples: Any) -> Self:
         """A data set with the same settings and other samples, at its first epoch."""
 
-    @abstractmethod
     def _native_loader(self, options: dict[str, Any]) -> NativeLoader:
         """The native loader of the samples, with the engine's settings and these of its kind."""
+        return native.SampleLoader(self._samples.opened, **options)
 
     def _own_options(self) -> dict[str, Any]:
         """The native loader's arguments that only this kind has."""
