@@ -2,7 +2,8 @@
 
 `ExperimentDataset` takes the place of tiledbsoma_ml's class of that name; `experiment_dataloader`
 wraps it in a DataLoader. Below them are `Experiment`, `Dataset` and `Loader`, which need numpy
-alone. `FieldDataset` delivers fields of Zarr stores in the same way.
+alone. `FieldDataset` delivers fields of Zarr stores in the same way, `SourceDataset` what your own
+code reads.
 
 >>> import somafeed
 >>> somafeed.__version__ == somafeed.version
@@ -24,6 +25,8 @@ from somafeed._somafeed import (
     Fields,
     LabelEncoder,
     Loader,
+    OwnSamples,
+    SampleBatch,
     SampleLoader,
     Samples,
     Sampling,
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from somafeed.dataset import ExperimentDataset
     from somafeed.fields import FieldDataset, Variable
     from somafeed.iteration import ExperimentIterator
+    from somafeed.own_source import Source, SourceDataset
 
 __version__ = version
 
@@ -75,13 +79,17 @@ __all__ = [
     "GroupBatches",
     "LabelEncoder",
     "Loader",
+    "OwnSamples",
     "QueryIDs",
     "RankTokens",
+    "SampleBatch",
     "SampleLoader",
     "Samples",
     "Sampling",
     "SamplingMethod",
     "SomafeedError",
+    "Source",
+    "SourceDataset",
     "Stratified",
     "Tokenizer",
     "Variable",
@@ -102,6 +110,8 @@ _LATER = {
     "ExperimentDataset": "somafeed.dataset",
     "ExperimentIterator": "somafeed.iteration",
     "FieldDataset": "somafeed.fields",
+    "Source": "somafeed.own_source",
+    "SourceDataset": "somafeed.own_source",
     "Variable": "somafeed.fields",
     "experiment_dataloader": "somafeed.dataloader",
 }
