@@ -12,7 +12,7 @@ import somafeed
 
 REPOSITORY = Path(__file__).parents[2]
 MODULES = ["", ".joinids", ".settings", ".splits", ".dataset", ".batches", ".sources",
-           ".iteration", ".samplings", ".shares", ".tokens"]
+           ".iteration", ".own_source", ".samplings", ".shares", ".tokens"]
 
 
 @pytest.mark.parametrize("name", MODULES)
