@@ -1,8 +1,8 @@
-"""Cells and fields in shuffled batches, for PyTorch.
+"""Cells, fields and images in shuffled batches, for PyTorch.
 
 `ExperimentDataset` takes the place of tiledbsoma_ml's class of that name; `experiment_dataloader`
 wraps it in a DataLoader. Below them are `Experiment`, `Dataset` and `Loader`, which need numpy
-alone. `FieldDataset` delivers fields of Zarr stores in the same way.
+alone. `FieldDataset` delivers fields of Zarr stores in the same way, `ImageDataset` image cubes.
 
 >>> import somafeed
 >>> somafeed.__version__ == somafeed.version
@@ -23,6 +23,9 @@ from somafeed._somafeed import (
     FieldBatch,
     FieldLoader,
     Fields,
+    ImageBatch,
+    ImageLoader,
+    Images,
     LabelEncoder,
     Loader,
     Sampling,
@@ -39,6 +42,7 @@ from somafeed.samplings import (
     AtMostPerClass,
     ClassBalanced,
     GroupBatches,
+    Hierarchical,
     Stratified,
     Weighted,
     WithReplacement,
@@ -48,16 +52,20 @@ from somafeed.splits import SamplingMethod
 from somafeed.tokens import BinTokens, RankTokens
 
 if TYPE_CHECKING:
+    from somafeed.augmentation import Affine, Augmentation
     from somafeed.dataloader import experiment_dataloader
     from somafeed.dataset import ExperimentDataset
     from somafeed.fields import FieldDataset, Variable
+    from somafeed.images import ImageDataset, Key
     from somafeed.iteration import ExperimentIterator
 
 __version__ = version
 
 __all__ = [
+    "Affine",
     "ArrowTable",
     "AtMostPerClass",
+    "Augmentation",
     "Batch",
     "BatchKeyEncoder",
     "BinTokens",
@@ -73,6 +81,12 @@ __all__ = [
     "FieldLoader",
     "Fields",
     "GroupBatches",
+    "Hierarchical",
+    "ImageBatch",
+    "ImageDataset",
+    "ImageLoader",
+    "Images",
+    "Key",
     "LabelEncoder",
     "Loader",
     "QueryIDs",
@@ -97,9 +111,13 @@ __all__ = [
 
 # Imported when they are first used, because they import torch if it is installed.
 _LATER = {
+    "Affine": "somafeed.augmentation",
+    "Augmentation": "somafeed.augmentation",
     "ExperimentDataset": "somafeed.dataset",
     "ExperimentIterator": "somafeed.iteration",
     "FieldDataset": "somafeed.fields",
+    "ImageDataset": "somafeed.images",
+    "Key": "somafeed.images",
     "Variable": "somafeed.fields",
     "experiment_dataloader": "somafeed.dataloader",
 }

@@ -1,31 +1,25 @@
 //! Fields: samples of Zarr arrays, with their loader and batches.
 
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
 
 use arrays::{
     ArrayBatch, ArraySamples, CoordinateValues, Coordinates, ElementType, Indices, Label,
     OwnedValues, SampleSpec, Selection, Variable,
 };
 use bench_run::Secrets;
-use loader::{LoaderState, PipelineSpec, RowSet};
-use pipeline::{BatchPlace, Pipeline, Selected};
-use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pipeline::BatchPlace;
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use storage::{Config, OpenOptions};
 
 use crate::border::{Element, Memory};
-use crate::engine::{EpochOf, MadeBatch, RunStats, RunningEpoch, pipeline_spec};
-use crate::entropy::EntropyMeter;
-use crate::epoch::Epoch;
-use crate::errors::{IntoException as _, OrException as _};
+use crate::engine::{EpochOf, MadeBatch};
+use crate::errors::IntoException as _;
 use crate::experiment::unpicklable;
-use crate::memory_limit::{KeptBatches, MemoryLimit};
+use crate::memory_limit::KeptBatches;
 use crate::numpy::{self, Integers, Rows, array_of};
-use crate::process::PerProcess;
-use crate::waiting::{computed, interruptible};
+use crate::samples::{OpenedSamples, SourceBatch, loader_class};
+use crate::waiting::computed;
 
 /// One array of a sample, as Python describes it.
 #[derive(Debug, FromPyObject)]
@@ -92,22 +86,7 @@ impl Store {
 #[pyclass(frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
 pub(crate) struct Fields {
-    store: Arc<Store>,
-    /// The samples, of all that there are.
-    rows: Arc<RowSet>,
-    opened: PerProcess<Selected<ArraySamples>>,
-}
-
-impl Fields {
-    fn here(&self, py: Python<'_>) -> PyResult<Selected<ArraySamples>> {
-        self.opened.get_or_make(|| {
-            let (store, rows) = (Arc::clone(&self.store), Arc::clone(&self.rows));
-            interruptible(py, move || {
-                let all = Selected::all(Arc::new(store.open()?));
-                all.at(&rows).or_exception()
-            })?
-        })
-    }
+    samples: Arc<OpenedSamples<ArraySamples>>,
 }
 
 #[pymethods]
@@ -131,24 +110,22 @@ impl Fields {
         let variables = variables.into_iter().map(Variable::from);
         let spec =
             SampleSpec { start, end, stride, threads, coordinates, ..SampleSpec::new(variables) };
-        let store = Arc::new(Store { uri, config: config.unwrap_or_default(), spec });
-        let of_thread = Arc::clone(&store);
-        let opened = Selected::all(Arc::new(interruptible(py, move || of_thread.open())??));
-        for (name, element) in opened.source().elements() {
+        let store = Store { uri, config: config.unwrap_or_default(), spec };
+        let samples = OpenedSamples::all(py, move || store.open())?;
+        for (name, element) in samples.here(py)?.source().elements() {
             element_of(name, element)?;
         }
-        let rows = Arc::new(opened.rows().clone());
-        Ok(Self { store, rows, opened: PerProcess::new(opened) })
+        Ok(Self { samples })
     }
 
     #[getter]
     fn n_samples(&self) -> u64 {
-        self.rows.len()
+        self.samples.n_samples()
     }
 
     /// The step of each sample, as an array.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let here = self.here(py)?;
+        let here = self.samples.here(py)?;
         let steps = computed(py, move || {
             here.rows().iter().map(|row| here.source().step(row)).collect::<Vec<u64>>()
         })?;
@@ -157,7 +134,7 @@ impl Fields {
 
     /// Name, type, dimensions and shape of one sample of each variable.
     fn variables(&self, py: Python<'_>) -> PyResult<Vec<SampleShape>> {
-        let here = self.here(py)?;
+        let here = self.samples.here(py)?;
         let described = here.source().elements().map(|(name, element)| {
             let shape = here.source().sample_shape(name).unwrap_or_default();
             let dimensions = here.source().sample_dimensions(name).unwrap_or_default();
@@ -174,28 +151,18 @@ impl Fields {
         variable: &str,
         dimension: &str,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let here = self.here(py)?;
+        let here = self.samples.here(py)?;
         let found = here.source().coordinates(variable, dimension);
         found.map(|coordinates| coordinate_values(py, coordinates)).transpose()
     }
 
     /// These samples of it, by their places, ascending.
     fn select(&self, py: Python<'_>, places: Integers) -> PyResult<Self> {
-        let (here, n_samples) = (self.here(py)?, self.rows.len());
-        let opened = computed(py, move || {
-            let places = RowSet::from_ascending(places.0).or_exception()?;
-            if let Some(outside) = places.last().filter(|last| n_samples <= *last) {
-                let problem = format!("there is no sample {outside}: there are {n_samples}");
-                return Err(PyValueError::new_err(problem));
-            }
-            here.at(&places).or_exception()
-        })??;
-        let rows = Arc::new(opened.rows().clone());
-        Ok(Self { store: Arc::clone(&self.store), rows, opened: PerProcess::new(opened) })
+        Ok(Self { samples: self.samples.at(py, places)? })
     }
 
     fn __repr__(&self) -> String {
-        format!("Fields({} samples)", self.rows.len())
+        format!("Fields({} samples)", self.samples.n_samples())
     }
 
     #[expect(clippy::unused_self, reason = "Python calls it on an object")]
@@ -205,7 +172,7 @@ impl Fields {
 }
 
 /// The type as numpy has it.
-fn element_of(variable: &str, element: ElementType) -> PyResult<Element> {
+pub(crate) fn element_of(variable: &str, element: ElementType) -> PyResult<Element> {
     use ElementType as E;
     Ok(match element {
         E::Bool => Element::Bool,
@@ -231,124 +198,11 @@ fn element_of(variable: &str, element: ElementType) -> PyResult<Element> {
     })
 }
 
-/// Delivers samples of arrays in batches, epoch by epoch.
-#[pyclass(frozen, module = "somafeed._somafeed")]
-#[derive(Debug)]
-pub(crate) struct FieldLoader {
-    fields: Py<Fields>,
-    /// The settings except `memory`.
-    spec: PipelineSpec,
-    memory: Option<MemoryLimit>,
-    n_batches: u64,
-    here: PerProcess<Arc<Running>>,
-}
+loader_class!(FieldLoader of Fields, ArraySamples);
 
-/// A loader of this process.
-#[derive(Debug)]
-struct Running {
-    pipeline: Pipeline<Selected<ArraySamples>>,
-    kept: Arc<KeptBatches>,
-}
-
-impl Running {
-    fn make(
-        py: Python<'_>,
-        fields: &Fields,
-        spec: &PipelineSpec,
-        memory: Option<&MemoryLimit>,
-    ) -> PyResult<Arc<Self>> {
-        let (memory, kept) = MemoryLimit::budget(memory)?;
-        let (source, spec) = (Arc::new(fields.here(py)?), PipelineSpec { memory, ..spec.clone() });
-        let pipeline = Pipeline::new(source, spec, ArrayBatch::n_samples).or_exception()?;
-        Ok(Arc::new(Self { pipeline, kept }))
-    }
-}
-
-impl FieldLoader {
-    /// Starts an epoch, in a thread.
-    fn start(
-        &self,
-        py: Python<'_>,
-        start: impl FnOnce(
-            &Pipeline<Selected<ArraySamples>>,
-        ) -> Result<pipeline::Epoch<Selected<ArraySamples>>, arrays::Error>
-        + Send
-        + 'static,
-    ) -> PyResult<Epoch> {
-        let running = self.here.get_or_make(|| {
-            Running::make(py, self.fields.get(), &self.spec, self.memory.as_ref())
-        })?;
-        let of = EpochOf::new(&running.kept, EntropyMeter::default());
-        let epoch = interruptible(py, move || start(&running.pipeline))?.or_exception()?;
-        Ok(Epoch::new(Box::new(FieldEpoch(epoch)), of))
-    }
-}
-
-#[pymethods]
-impl FieldLoader {
-    #[new]
-    #[pyo3(signature = (fields, *, memory = None, **engine))]
-    fn new(
-        py: Python<'_>,
-        fields: Py<Fields>,
-        memory: Option<MemoryLimit>,
-        engine: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        let spec = pipeline_spec(engine)?;
-        let running = Running::make(py, fields.get(), &spec, memory.as_ref())?;
-        let n_batches = running.pipeline.n_batches();
-        Ok(Self { fields, spec, memory, n_batches, here: PerProcess::new(running) })
-    }
-
-    #[getter]
-    fn n_batches(&self) -> u64 {
-        self.n_batches
-    }
-
-    fn epoch(&self, py: Python<'_>, number: u64) -> PyResult<Epoch> {
-        self.start(py, move |pipeline| pipeline.epoch(number))
-    }
-
-    fn resume(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
-        let state = LoaderState::from_json(state).or_exception()?;
-        self.start(py, move |pipeline| pipeline.resume(&state))
-    }
-
-    fn __repr__(&self) -> String {
-        format!("FieldLoader({} batches an epoch)", self.n_batches)
-    }
-
-    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(unpicklable("FieldLoader", "pickle the arguments it was made with"))
-    }
-}
-
-/// An epoch of fields.
-#[derive(Debug)]
-struct FieldEpoch(pipeline::Epoch<Selected<ArraySamples>>);
-
-impl RunningEpoch for FieldEpoch {
-    fn n_batches(&self) -> u64 {
-        self.0.n_batches()
-    }
-
-    fn next_within(&mut self, limit: Duration) -> Poll<Option<PyResult<Box<dyn MadeBatch>>>> {
-        let made = |batch| Box::new(batch) as Box<dyn MadeBatch>;
-        self.0.next_within(limit).map(|next| next.map(|batch| batch.map(made).or_exception()))
-    }
-
-    fn state(&self) -> LoaderState {
-        self.0.state()
-    }
-
-    fn stats(&self) -> RunStats {
-        RunStats {
-            engine: self.0.stats(),
-            spec: self.0.spec().clone(),
-            reader: None,
-            n_columns: None,
-        }
+impl SourceBatch for ArrayBatch {
+    fn n_planned(&self) -> usize {
+        self.n_samples()
     }
 }
 

@@ -21,12 +21,14 @@ mod errors;
 mod example;
 mod experiment;
 mod fields;
+mod images;
 mod libtiledb;
 mod loader;
 mod memory_limit;
 mod numpy;
 mod process;
 mod program;
+mod samples;
 mod splits;
 mod tokens;
 mod values;
@@ -57,6 +59,8 @@ mod _somafeed {
     use super::experiment::Experiment;
     #[pymodule_export]
     use super::fields::{FieldBatch, FieldLoader, Fields};
+    #[pymodule_export]
+    use super::images::{ImageBatch, ImageLoader, Images, draw_maps};
     #[pymodule_export]
     use super::loader::Loader;
     #[pymodule_export]

@@ -12,7 +12,7 @@ import somafeed
 
 REPOSITORY = Path(__file__).parents[2]
 MODULES = ["", ".joinids", ".settings", ".splits", ".dataset", ".batches", ".sources",
-           ".iteration", ".samplings", ".shares", ".tokens"]
+           ".iteration", ".samplings", ".shares", ".tokens", ".images", ".labels", ".augmentation"]
 
 
 @pytest.mark.parametrize("name", MODULES)
