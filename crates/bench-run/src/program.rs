@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use anyhow::Context as _;
 
 /// What starts programs that have no other name.
-const XTASK: &str = "cargo xtask";
+pub(crate) const XTASK: &str = "cargo xtask";
 
 static THIS: OnceLock<Program> = OnceLock::new();
 
@@ -23,6 +23,9 @@ pub struct Program {
     pub arguments: Vec<OsString>,
     /// The file that contains its code.
     pub code: PathBuf,
+    /// Programs that users call by a word in the place of a subcommand, each with what its help
+    /// says. The caller runs them itself.
+    pub others: &'static [(&'static str, &'static str)],
 }
 
 impl Program {
@@ -48,12 +51,18 @@ impl Program {
             start: vec![file.clone().into_os_string()],
             arguments: std::env::args_os().skip(1).collect(),
             code: file,
+            others: &[],
         }))
     }
 
     /// Returns how users call this program: the words before a subcommand.
     pub fn called() -> &'static str {
         THIS.get().map_or(XTASK, |this| this.called)
+    }
+
+    /// Returns the word of each other program that its users call like a subcommand, and its help.
+    pub fn others() -> &'static [(&'static str, &'static str)] {
+        THIS.get().map_or(&[], |this| this.others)
     }
 
     /// Returns the command that starts it again. A subcommand must follow.
