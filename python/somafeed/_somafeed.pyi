@@ -8,7 +8,7 @@ Every call that can take long lets other Python threads run, and Ctrl-C ends it 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack, final
+from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack, final
 
 import numpy as np
 import numpy.typing as npt
@@ -548,8 +548,37 @@ class Loader:
         Raises ValueError if the state is that of other cells or settings.
         """
 
+class Samples:
+    """Samples of some kind, open in this process."""
+
+    @property
+    def n_samples(self) -> int: ...
+    def select(self, places: IntegerArray) -> Self:
+        """The samples at these places, ascending. Raises ValueError for others."""
+
 @final
-class Fields:
+class SampleLoader:
+    """Delivers samples in batches, epoch by epoch. Starts no thread yet."""
+
+    def __init__(
+        self,
+        samples: Samples,
+        *,
+        memory: int | Budget | None = None,
+        **engine: Unpack[EngineSettings],
+    ) -> None:
+        """Checks the settings. Raises ValueError for those that do not fit together, MemoryError if
+        `memory` is too small for one block and its batches."""
+    @property
+    def n_batches(self) -> int:
+        """Batches of each epoch, the same on every rank."""
+    def epoch(self, number: int) -> Epoch:
+        """Starts an epoch. The same number gives the same batches again."""
+    def resume(self, state: str) -> Epoch:
+        """Continues an epoch after the batches that `state` counts: see `Loader.resume`."""
+
+@final
+class Fields(Samples):
     """Samples of the arrays of a Zarr store. Reads their metadata, and their coordinates."""
 
     def __init__(
@@ -568,8 +597,6 @@ class Fields:
 
         Raises ValueError for what is not there, OSError if the store cannot be read.
         """
-    @property
-    def n_samples(self) -> int: ...
     def steps(self) -> npt.NDArray[np.uint64]:
         """The step that each sample is about: its index in the arrays' first dimension."""
     def variables(self) -> list[tuple[str, str, list[str], list[int]]]:
@@ -577,29 +604,6 @@ class Fields:
     def coordinates(self, variable: str, dimension: str) -> npt.NDArray[Any] | list[str] | None:
         """The coordinates of a variable's dimension, which is not the first; None if there are
         none."""
-    def select(self, places: IntegerArray) -> Fields:
-        """The samples at these places, ascending. Raises ValueError for others."""
-
-@final
-class FieldLoader:
-    """Delivers samples of arrays in batches, epoch by epoch. Starts no thread yet."""
-
-    def __init__(
-        self,
-        samples: Fields,
-        *,
-        memory: int | Budget | None = None,
-        **engine: Unpack[EngineSettings],
-    ) -> None:
-        """Checks the settings. Raises ValueError for those that do not fit together, MemoryError if
-        `memory` is too small for one block and its batches."""
-    @property
-    def n_batches(self) -> int:
-        """Batches of each epoch, the same on every rank."""
-    def epoch(self, number: int) -> Epoch:
-        """Starts an epoch. The same number gives the same batches again."""
-    def resume(self, state: str) -> Epoch:
-        """Continues an epoch after the batches that `state` counts: see `Loader.resume`."""
 
 @final
 class FieldBatch:
@@ -642,7 +646,7 @@ def draw_maps(
     Raises ValueError for ranges and probabilities that cannot be."""
 
 @final
-class Images:
+class Images(Samples):
     """Image cubes with their masks. Pickle the arguments, not the object."""
 
     def __init__(
@@ -662,8 +666,6 @@ class Images:
         """Opens the images. `somafeed.ImageDataset` describes the arguments.
 
         Raises ValueError for settings that do not fit, OSError for files that are missing."""
-    @property
-    def n_samples(self) -> int: ...
     def numbers(self) -> npt.NDArray[np.uint64]:
         """The number of each image among those that were opened."""
     def images(self) -> list[tuple[str, str, str]]:
@@ -672,28 +674,6 @@ class Images:
         """The names of the labels' classes, in the order of their numbers."""
     def keys(self) -> list[tuple[str, str, list[int]]]:
         """Name, type and shape of one image's array of each key."""
-    def select(self, places: IntegerArray) -> Images:
-        """The images at these places, ascending. Raises ValueError for others."""
-
-@final
-class ImageLoader:
-    """Delivers images in batches, epoch by epoch. Starts no thread yet."""
-
-    def __init__(
-        self,
-        samples: Images,
-        *,
-        memory: int | Budget | None = None,
-        **engine: Unpack[EngineSettings],
-    ) -> None:
-        """Like `FieldLoader`."""
-    @property
-    def n_batches(self) -> int:
-        """Batches of each epoch, the same on every rank."""
-    def epoch(self, number: int) -> Epoch:
-        """Starts an epoch. The same number gives the same batches again."""
-    def resume(self, state: str) -> Epoch:
-        """Continues an epoch after the batches that `state` counts: see `Loader.resume`."""
 
 @final
 class ImageBatch:

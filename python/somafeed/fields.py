@@ -14,10 +14,11 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.batches import required
 from somafeed.loaders import Remainder
-from somafeed.samples import SampleDataset, StoredSamples
+from somafeed.samples import OpenedSamples, SampleDataset
 from somafeed.samplings import Sample
 from somafeed.settings import at_least_0, integer, positive, shown
 from somafeed.sources import parameters
+from somafeed.splits import GroupsOf, Rows
 
 if TYPE_CHECKING:
     import torch
@@ -81,10 +82,19 @@ class Variable:
         return [one for one, at in both.items() if isinstance(at, int | float | str | np.number)]
 
 
-class Fields(StoredSamples):
-    """Samples of Zarr arrays. Pickled as a description: each process opens its own."""
+@dataclass(frozen=True)
+class Between:
+    """A split whose one part is the samples from one place to another."""
 
-    noun = "fields"
+    places: slice
+
+    def parts(self, n_rows: int, groups_of: GroupsOf | None) -> list[Rows]:
+        """The rows, ascending."""
+        return [np.sort(np.arange(n_rows)[self.places])]
+
+
+class Fields(OpenedSamples[native.Fields]):
+    """Samples of Zarr arrays. Pickled as a description: each process opens its own."""
 
     def __init__(self, uri: str, variables: Mapping[str, Variable], options: dict[str, Any]) -> None:
         """Opens the arrays.
@@ -99,9 +109,9 @@ class Fields(StoredSamples):
         self._described = [_plain(name, one) for name, one in self.variables.items()]
         if any(one.isel or one.sel for one in self.variables.values()):
             self._described = self._resolved()
-        self._opened: native.Fields | None = self._open()
+        _ = self.opened
 
-    def _open_whole(self) -> native.Fields:
+    def _open_all(self) -> native.Fields:
         return native.Fields(self._uri, self._described, **self._options)
 
     def _resolved(self) -> list[dict[str, Any]]:
@@ -262,8 +272,16 @@ class FieldDataset(SampleDataset[FieldBatch]):
     @property
     def steps(self) -> npt.NDArray[np.int64]:
         """The step that each sample is about: its index in the arrays' first dimension."""
-        steps: npt.NDArray[np.int64] = self._fields.opened.steps().astype(np.int64)
-        return steps
+        return self._fields.opened.steps().astype(np.int64)
+
+    def isel(self, samples: slice) -> Self:
+        """The samples from one place to another, in their order: for splits by time.
+
+        >>> train, test = ds.isel(slice(0, -100)), ds.isel(slice(-96, None))  # doctest: +SKIP
+        """
+        if not isinstance(samples, slice):
+            raise TypeError(f"isel takes a slice of samples, not {shown(samples)}")
+        return self._with(self._fields.part(Between(samples), 0))
 
     def __repr__(self) -> str:
         names = ", ".join(self.variables)
@@ -283,9 +301,6 @@ class FieldDataset(SampleDataset[FieldBatch]):
 
     def _number_samples(self) -> None:
         self.number_samples = True
-
-    def _native_loader(self, options: dict[str, Any]) -> native.FieldLoader:
-        return native.FieldLoader(self._fields.opened, **options)
 
     def _batch_key(self) -> tuple[Any, ...]:
         return (self.form, self.number_samples)
@@ -340,6 +355,10 @@ def _plain(name: str, variable: Variable) -> dict[str, Any]:
         "as_f32": variable.dtype == "float32",
         "mask_and_scale": variable.mask_and_scale,
     }
+
+
+def _no_groups(columns: Sequence[str]) -> npt.NDArray[np.uint32]:
+    raise ValueError(f"fields have no column {shown(columns[0] if columns else None)}")
 
 
 def _indices(dimension: str, at: Index, length: int) -> tuple[int, int] | list[int]:

@@ -15,10 +15,11 @@ from somafeed.augmentation import Affine, Augmentation
 from somafeed.batches import required
 from somafeed.labels import Column, Labels, Table
 from somafeed.loaders import Remainder
-from somafeed.samples import SampleDataset, StoredSamples
+from somafeed.samples import OpenedSamples, SampleDataset
 from somafeed.samplings import Sample
 from somafeed.settings import names_of, positive, shown
 from somafeed.sources import parameters
+from somafeed.splits import GroupsOf
 
 if TYPE_CHECKING:
     import torch
@@ -68,10 +69,8 @@ class Key:
         return cls("segmentations", array, "mask")
 
 
-class Images(StoredSamples):
+class Images(OpenedSamples[native.Images]):
     """Image cubes. Pickled as a description: each process opens its own."""
-
-    noun = "images"
 
     def __init__(
         self, uri: str, keys: Mapping[str, Key], table: Table | None, options: dict[str, Any]
@@ -84,7 +83,6 @@ class Images(StoredSamples):
         self._uri = uri
         self.keys = dict(keys)
         self._options = options
-        self._opened: native.Images | None = self._open()
         self.labels = self._labels(table)
 
     def _labels(self, table: Table | None) -> Labels:
@@ -105,13 +103,10 @@ class Images(StoredSamples):
 
     def numbers(self) -> npt.NDArray[np.int64]:
         """The number of each image among those that were opened."""
-        numbers: npt.NDArray[np.int64] = self.opened.numbers().astype(np.int64)
-        return numbers
+        return self.opened.numbers().astype(np.int64)
 
-    def _groups_in(
-        self, opened: native.Images, columns: Sequence[str]
-    ) -> npt.NDArray[np.uint32]:
-        return self.labels.groups(columns, opened.numbers().astype(np.int64))
+    def _groups_in(self, opened: native.Images) -> GroupsOf:
+        return lambda columns: self.labels.groups(columns, opened.numbers().astype(np.int64))
 
     def weights(self, column: str) -> npt.NDArray[np.float64]:
         """The numbers of a column."""
@@ -121,7 +116,7 @@ class Images(StoredSamples):
         """Whether each image has this label."""
         return self.labels.equals(column, label, self.numbers())
 
-    def _open_whole(self) -> native.Images:
+    def _open_all(self) -> native.Images:
         described = [
             {
                 "name": name,
@@ -293,8 +288,7 @@ class ImageDataset(SampleDataset[ImageBatch]):
     def classes(self) -> list[str]:
         """The names of the labels' classes, in the order of their numbers; empty if they have
         none."""
-        classes: list[str] = self._images.opened.classes()
-        return classes
+        return self._images.opened.classes()
 
     def with_augmentation(self, augment: Augmentation | None) -> Self:
         """The same images with other random maps, or with none: for example for the training part
@@ -321,9 +315,6 @@ class ImageDataset(SampleDataset[ImageBatch]):
 
     def _number_samples(self) -> None:
         self.number_samples = True
-
-    def _native_loader(self, options: dict[str, Any]) -> native.ImageLoader:
-        return native.ImageLoader(self._images.opened, **options)
 
     def _batch_key(self) -> tuple[Any, ...]:
         return (self.form, self.number_samples, self.on_error)

@@ -368,7 +368,7 @@ fn of_images(error: &images::Error) -> Kind {
         E::Memory { .. } | E::Slots(_) => Kind::Memory,
         E::Missing { .. } => Kind::NotFound,
         E::Spec { .. } | E::WrongElement { .. } => Kind::Value,
-        E::Arrays { source, .. } => {
+        E::Arrays { source, .. } | E::File { source, .. } => {
             let of_source = source.downcast_ref::<arrays::Error>().map(of_arrays);
             of_source.or_else(|| of_system(error)).unwrap_or(Kind::Other)
         }

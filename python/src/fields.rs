@@ -17,8 +17,8 @@ use crate::engine::{EpochOf, MadeBatch};
 use crate::errors::IntoException as _;
 use crate::experiment::unpicklable;
 use crate::memory_limit::KeptBatches;
-use crate::numpy::{self, Integers, Rows, array_of};
-use crate::samples::{OpenedSamples, SourceBatch, loader_class};
+use crate::numpy::{self, Rows, array_of};
+use crate::samples::{Chosen, Kind, Samples};
 use crate::waiting::computed;
 
 /// One array of a sample, as Python describes it.
@@ -73,21 +73,31 @@ struct Store {
     spec: SampleSpec,
 }
 
-impl Store {
-    fn open(&self) -> Result<ArraySamples, PyErr> {
+impl Kind for Store {
+    type Source = ArraySamples;
+    type Class = Fields;
+
+    fn open(&self) -> PyResult<ArraySamples> {
         let hidden = || Secrets::in_task(&self.uri, &self.config, Vec::new());
         let opened = storage::open(&self.uri, &OpenOptions::new(&self.config));
         let storage = opened.map_err(|error| error.without_secrets(&hidden()))?.storage;
-        ArraySamples::open(storage, &self.spec).map_err(|error| error.without_secrets(&hidden()))
+        let samples = ArraySamples::open(storage, &self.spec);
+        let samples = samples.map_err(|error| error.without_secrets(&hidden()))?;
+        for (name, element) in samples.elements() {
+            element_of(name, element)?;
+        }
+        Ok(samples)
+    }
+
+    fn class(chosen: Arc<Chosen<Self>>) -> Fields {
+        Fields(chosen)
     }
 }
 
 /// Samples of the arrays of a Zarr store.
-#[pyclass(frozen, module = "somafeed._somafeed")]
+#[pyclass(extends = Samples, frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
-pub(crate) struct Fields {
-    samples: Arc<OpenedSamples<ArraySamples>>,
-}
+pub(crate) struct Fields(Arc<Chosen<Store>>);
 
 #[pymethods]
 impl Fields {
@@ -106,26 +116,17 @@ impl Fields {
         stride: u64,
         threads: usize,
         coordinates: bool,
-    ) -> PyResult<Self> {
+    ) -> PyResult<PyClassInitializer<Self>> {
         let variables = variables.into_iter().map(Variable::from);
         let spec =
             SampleSpec { start, end, stride, threads, coordinates, ..SampleSpec::new(variables) };
         let store = Store { uri, config: config.unwrap_or_default(), spec };
-        let samples = OpenedSamples::all(py, move || store.open())?;
-        for (name, element) in samples.here(py)?.source().elements() {
-            element_of(name, element)?;
-        }
-        Ok(Self { samples })
-    }
-
-    #[getter]
-    fn n_samples(&self) -> u64 {
-        self.samples.n_samples()
+        Chosen::open(py, store)
     }
 
     /// The step of each sample, as an array.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let here = self.samples.here(py)?;
+        let here = self.0.here(py)?;
         let steps = computed(py, move || {
             here.rows().iter().map(|row| here.source().step(row)).collect::<Vec<u64>>()
         })?;
@@ -134,7 +135,7 @@ impl Fields {
 
     /// Name, type, dimensions and shape of one sample of each variable.
     fn variables(&self, py: Python<'_>) -> PyResult<Vec<SampleShape>> {
-        let here = self.samples.here(py)?;
+        let here = self.0.here(py)?;
         let described = here.source().elements().map(|(name, element)| {
             let shape = here.source().sample_shape(name).unwrap_or_default();
             let dimensions = here.source().sample_dimensions(name).unwrap_or_default();
@@ -151,23 +152,9 @@ impl Fields {
         variable: &str,
         dimension: &str,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let here = self.samples.here(py)?;
+        let here = self.0.here(py)?;
         let found = here.source().coordinates(variable, dimension);
         found.map(|coordinates| coordinate_values(py, coordinates)).transpose()
-    }
-
-    /// These samples of it, by their places, ascending.
-    fn select(&self, py: Python<'_>, places: Integers) -> PyResult<Self> {
-        Ok(Self { samples: self.samples.at(py, places)? })
-    }
-
-    fn __repr__(&self) -> String {
-        format!("Fields({} samples)", self.samples.n_samples())
-    }
-
-    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(unpicklable("Fields", "pickle the arguments it was made with"))
     }
 }
 
@@ -198,17 +185,13 @@ pub(crate) fn element_of(variable: &str, element: ElementType) -> PyResult<Eleme
     })
 }
 
-loader_class!(FieldLoader of Fields, ArraySamples);
-
-impl SourceBatch for ArrayBatch {
-    fn n_planned(&self) -> usize {
-        self.n_samples()
-    }
-}
-
 impl MadeBatch for ArrayBatch {
     fn batch_idx(&self) -> u64 {
         self.place().batch_idx
+    }
+
+    fn n_samples(&self) -> usize {
+        self.n_samples()
     }
 
     fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {

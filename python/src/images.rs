@@ -23,7 +23,7 @@ use crate::experiment::unpicklable;
 use crate::fields::element_of;
 use crate::memory_limit::KeptBatches;
 use crate::numpy::{self, Integers, array_of};
-use crate::samples::{OpenedSamples, SourceBatch, loader_class};
+use crate::samples::{Chosen, Kind, Samples};
 use crate::waiting::computed;
 
 /// An array of each image, as Python describes it.
@@ -109,7 +109,10 @@ struct Folder {
     spec: ImageSpec,
 }
 
-impl Folder {
+impl Kind for Folder {
+    type Source = ImageSamples;
+    type Class = Images;
+
     fn open(&self) -> PyResult<ImageSamples> {
         let hidden = || Secrets::in_task(&self.uri, &self.config, Vec::new());
         let failed = |error: images::Error| error.without_secrets(&hidden());
@@ -121,9 +124,19 @@ impl Folder {
             None => only_form(&data.forms().map_err(failed)?)?,
         };
         let spec = ImageSpec { form, ..self.spec.clone() };
-        ImageSamples::open(&data, &spec).map_err(failed)
+        let samples = ImageSamples::open(&data, &spec).map_err(failed)?;
+        for (name, element) in samples.elements() {
+            element_of(name, element)?;
+        }
+        Ok(samples)
     }
 
+    fn class(chosen: Arc<Chosen<Self>>) -> Images {
+        Images(chosen)
+    }
+}
+
+impl Folder {
     /// The images with the wanted names, in their order.
     fn selected(&self, data: DataSet) -> PyResult<DataSet> {
         let Some(wanted) = &self.images else { return Ok(data) };
@@ -156,11 +169,9 @@ fn only_form(forms: &[Form]) -> PyResult<Form> {
 }
 
 /// Samples of image cubes.
-#[pyclass(frozen, module = "somafeed._somafeed")]
+#[pyclass(extends = Samples, frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
-pub(crate) struct Images {
-    samples: Arc<OpenedSamples<ImageSamples>>,
-}
+pub(crate) struct Images(Arc<Chosen<Folder>>);
 
 /// Name, type of elements and shape of an image's array.
 type KeyShape = (String, &'static str, Vec<usize>);
@@ -184,7 +195,7 @@ impl Images {
         augmentation: Option<DescribedAugmentation>,
         threads: usize,
         skip_damaged: bool,
-    ) -> PyResult<Self> {
+    ) -> PyResult<PyClassInitializer<Self>> {
         let form = stored.map(|name| name.parse::<Form>()).transpose();
         let form = form.map_err(|error| value_error(&format!("stored: {error}")))?;
         let elements = [("float16", ElementType::F16), ("float32", ElementType::F32)];
@@ -200,29 +211,20 @@ impl Images {
             when_damaged: if skip_damaged { WhenDamaged::Skip } else { WhenDamaged::Fail },
             ..ImageSpec::new(Form::Raw16)
         };
-        let folder = Folder { uri, config: config.unwrap_or_default(), images, form, spec };
-        let samples = OpenedSamples::all(py, move || folder.open())?;
-        for (name, element) in samples.here(py)?.source().elements() {
-            element_of(name, element)?;
-        }
-        Ok(Self { samples })
-    }
-
-    #[getter]
-    fn n_samples(&self) -> u64 {
-        self.samples.n_samples()
+        let config = config.unwrap_or_default();
+        Chosen::open(py, Folder { uri, config, images, form, spec })
     }
 
     /// The number of each image among those that were opened.
     fn numbers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let here = self.samples.here(py)?;
+        let here = self.0.here(py)?;
         let numbers = computed(py, move || here.rows().iter().collect::<Vec<u64>>())?;
         array_of(py, numbers)
     }
 
     /// Name, domain and subject of each image that was opened, whether it is selected or not.
     fn images(&self, py: Python<'_>) -> PyResult<Vec<(String, String, String)>> {
-        let here = self.samples.here(py)?;
+        let here = self.0.here(py)?;
         let images = here.source().data().images().iter();
         let described = images.map(|images::Image { name, domain, subject }| {
             (name.clone(), domain.clone(), subject.clone())
@@ -232,45 +234,27 @@ impl Images {
 
     /// The names of the labels' classes, in the order of their numbers.
     fn classes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        Ok(self.samples.here(py)?.source().data().classes().to_vec())
+        Ok(self.0.here(py)?.source().data().classes().to_vec())
     }
 
     /// Name, type and shape of one image's array of each key.
     fn keys(&self, py: Python<'_>) -> PyResult<Vec<KeyShape>> {
-        let here = self.samples.here(py)?;
+        let here = self.0.here(py)?;
         let described = here.source().elements().map(|(name, element)| {
             let shape = here.source().sample_shape(name).unwrap_or_default().to_vec();
             Ok((name.to_owned(), element_of(name, element)?.name(), shape))
         });
         described.collect()
     }
-
-    /// These samples of it, by their places, ascending.
-    fn select(&self, py: Python<'_>, places: Integers) -> PyResult<Self> {
-        Ok(Self { samples: self.samples.at(py, places)? })
-    }
-
-    fn __repr__(&self) -> String {
-        format!("Images({} samples)", self.samples.n_samples())
-    }
-
-    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(unpicklable("Images", "pickle the arguments it was made with"))
-    }
-}
-
-loader_class!(ImageLoader of Images, ImageSamples);
-
-impl SourceBatch for Assembled {
-    fn n_planned(&self) -> usize {
-        self.n_planned()
-    }
 }
 
 impl MadeBatch for Assembled {
     fn batch_idx(&self) -> u64 {
         self.place().batch_idx
+    }
+
+    fn n_samples(&self) -> usize {
+        self.n_planned()
     }
 
     fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {

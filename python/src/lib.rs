@@ -58,15 +58,17 @@ mod _somafeed {
     #[pymodule_export]
     use super::experiment::Experiment;
     #[pymodule_export]
-    use super::fields::{FieldBatch, FieldLoader, Fields};
+    use super::fields::{FieldBatch, Fields};
     #[pymodule_export]
-    use super::images::{ImageBatch, ImageLoader, Images, draw_maps};
+    use super::images::{ImageBatch, Images, draw_maps};
     #[pymodule_export]
     use super::loader::Loader;
     #[pymodule_export]
     use super::memory_limit::Budget;
     #[pymodule_export]
     use super::program::run_program;
+    #[pymodule_export]
+    use super::samples::{SampleLoader, Samples};
     #[pymodule_export]
     use super::splits::{Sampling, split_by_fraction, split_by_group, split_by_label};
     #[pymodule_export]

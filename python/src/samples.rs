@@ -1,13 +1,14 @@
-//! Samples of any source of the engine as Python sees them: opened by each process, selected, and
-//! loaded. A kind of samples adds the description of its source and its batch.
+//! Samples of any kind, and one loader for all of them. A kind says how its samples are opened and
+//! what becomes of a batch (`MadeBatch`); ranks, epochs, budget and forks are here.
 
-use std::fmt;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use loader::{LoaderState, PipelineSpec, RowSet};
 use pipeline::{Pipeline, Selected, Source};
+use pyo3::PyClass;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,60 +17,75 @@ use crate::engine::{EpochOf, MadeBatch, RunStats, RunningEpoch, pipeline_spec};
 use crate::entropy::EntropyMeter;
 use crate::epoch::Epoch;
 use crate::errors::{IntoException, OrException as _};
+use crate::experiment::unpicklable;
 use crate::memory_limit::{KeptBatches, MemoryLimit};
 use crate::numpy::Integers;
 use crate::process::PerProcess;
 use crate::waiting::{computed, interruptible};
 
-/// Opens a source, in any process.
-type Open<S> = dyn Fn() -> PyResult<S> + Send + Sync;
+/// A kind of samples: how all of them are opened.
+pub(crate) trait Kind: Debug + Send + Sync + 'static {
+    type Source: Source<Batch: MadeBatch, Error: IntoException> + Debug;
+    /// Python's class of its samples.
+    type Class: PyClass<BaseType = Samples>;
+    /// Opens them, in a thread that Ctrl-C can leave behind.
+    fn open(&self) -> PyResult<Self::Source>;
+    /// Some of them as Python's class.
+    fn class(chosen: Arc<Chosen<Self>>) -> Self::Class
+    where
+        Self: Sized;
+}
 
-/// Samples of a source, or some of them. Each process opens the source for itself.
-pub(crate) struct OpenedSamples<S: Source> {
-    open: Arc<Open<S>>,
+/// Some samples of a kind, which each process opens anew.
+#[derive(Debug)]
+pub(crate) struct Chosen<K: Kind> {
+    kind: Arc<K>,
     /// The samples, of all that there are.
     rows: Arc<RowSet>,
-    opened: PerProcess<Selected<S>>,
+    opened: PerProcess<Selected<K::Source>>,
 }
 
-impl<S: Source> fmt::Debug for OpenedSamples<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenedSamples").field("rows", &self.rows).finish_non_exhaustive()
-    }
-}
-
-impl<S: Source> OpenedSamples<S> {
-    /// Opens the source, in a thread, and takes all of its samples.
-    pub(crate) fn all(
-        py: Python<'_>,
-        open: impl Fn() -> PyResult<S> + Send + Sync + 'static,
-    ) -> PyResult<Arc<Self>> {
-        let open: Arc<Open<S>> = Arc::new(open);
-        let of_thread = Arc::clone(&open);
-        let opened = Selected::all(Arc::new(interruptible(py, move || of_thread())??));
-        Ok(Self::of(open, opened))
+impl<K: Kind> Chosen<K> {
+    /// All samples, as Python's class makes them.
+    pub(crate) fn open(py: Python<'_>, kind: K) -> PyResult<PyClassInitializer<K::Class>> {
+        let kind = Arc::new(kind);
+        let of_thread = Arc::clone(&kind);
+        let source = interruptible(py, move || of_thread.open())??;
+        Ok(Self::class(kind, Selected::all(Arc::new(source))))
     }
 
-    fn of(open: Arc<Open<S>>, opened: Selected<S>) -> Arc<Self> {
+    fn class(kind: Arc<K>, opened: Selected<K::Source>) -> PyClassInitializer<K::Class> {
         let rows = Arc::new(opened.rows().clone());
-        Arc::new(Self { open, rows, opened: PerProcess::new(opened) })
+        let chosen = Arc::new(Self { kind, rows, opened: PerProcess::new(opened) });
+        let samples = Arc::<Self>::clone(&chosen);
+        PyClassInitializer::from(Samples(samples)).add_subclass(K::class(chosen))
     }
 
-    /// The samples as this process has opened them.
-    pub(crate) fn here(&self, py: Python<'_>) -> PyResult<Selected<S>> {
+    /// The samples in this process.
+    pub(crate) fn here(&self, py: Python<'_>) -> PyResult<Selected<K::Source>> {
         self.opened.get_or_make(|| {
-            let (open, rows) = (Arc::clone(&self.open), Arc::clone(&self.rows));
-            interruptible(py, move || Selected::all(Arc::new(open()?)).at(&rows).or_exception())?
+            let (kind, rows) = (Arc::clone(&self.kind), Arc::clone(&self.rows));
+            interruptible(py, move || {
+                let all = Selected::all(Arc::new(kind.open()?));
+                all.at(&rows).or_exception()
+            })?
         })
     }
+}
 
-    /// The number of samples.
-    pub(crate) fn n_samples(&self) -> u64 {
+/// Samples whose kind does not matter.
+trait AnySamples: Debug + Send + Sync {
+    fn n_samples(&self) -> u64;
+    fn select(&self, py: Python<'_>, places: Integers) -> PyResult<Py<PyAny>>;
+    fn pipeline(&self, py: Python<'_>, spec: PipelineSpec) -> PyResult<Arc<dyn AnyPipeline>>;
+}
+
+impl<K: Kind> AnySamples for Chosen<K> {
+    fn n_samples(&self) -> u64 {
         self.rows.len()
     }
 
-    /// Those at `places`, ascending.
-    pub(crate) fn at(&self, py: Python<'_>, places: Integers) -> PyResult<Arc<Self>> {
+    fn select(&self, py: Python<'_>, places: Integers) -> PyResult<Py<PyAny>> {
         let (here, n_samples) = (self.here(py)?, self.n_samples());
         let opened = computed(py, move || {
             let places = RowSet::from_ascending(places.0).or_exception()?;
@@ -79,177 +95,165 @@ impl<S: Source> OpenedSamples<S> {
             }
             here.at(&places).or_exception()
         })??;
-        Ok(Self::of(Arc::clone(&self.open), opened))
+        Ok(Py::new(py, Self::class(Arc::clone(&self.kind), opened))?.into_any())
+    }
+
+    fn pipeline(&self, py: Python<'_>, spec: PipelineSpec) -> PyResult<Arc<dyn AnyPipeline>> {
+        let n_samples = |batch: &<K::Source as Source>::Batch| batch.n_samples();
+        let pipeline = Pipeline::new(Arc::new(self.here(py)?), spec, n_samples).or_exception()?;
+        Ok(Arc::new(pipeline))
     }
 }
 
-/// A batch of a source.
-pub(crate) trait SourceBatch: MadeBatch {
-    /// The number of samples that the plan has for it.
-    fn n_planned(&self) -> usize;
+/// A pipeline of samples whose kind does not matter.
+trait AnyPipeline: Debug + Send + Sync {
+    fn n_batches(&self) -> u64;
+    fn epoch(&self, number: u64) -> PyResult<Box<dyn RunningEpoch>>;
+    fn resume(&self, state: &LoaderState) -> PyResult<Box<dyn RunningEpoch>>;
 }
 
-/// Delivers samples in batches, epoch by epoch.
-#[derive(Debug)]
-pub(crate) struct SampleLoader<S: Source> {
-    samples: Arc<OpenedSamples<S>>,
-    /// The settings except `memory`.
-    spec: PipelineSpec,
-    memory: Option<MemoryLimit>,
-    n_batches: u64,
-    here: PerProcess<Arc<Running<S>>>,
-}
-
-/// A loader of this process.
-#[derive(Debug)]
-struct Running<S: Source> {
-    pipeline: Pipeline<Selected<S>>,
-    kept: Arc<KeptBatches>,
-}
-
-impl<S> Running<S>
-where
-    S: Source<Batch: SourceBatch, Error: IntoException>,
-{
-    fn make(
-        py: Python<'_>,
-        samples: &OpenedSamples<S>,
-        spec: &PipelineSpec,
-        memory: Option<&MemoryLimit>,
-    ) -> PyResult<Arc<Self>> {
-        let (memory, kept) = MemoryLimit::budget(memory)?;
-        let (source, spec) = (Arc::new(samples.here(py)?), PipelineSpec { memory, ..spec.clone() });
-        let pipeline = Pipeline::new(source, spec, S::Batch::n_planned).or_exception()?;
-        Ok(Arc::new(Self { pipeline, kept }))
-    }
-}
-
-impl<S> SampleLoader<S>
-where
-    S: Source<Batch: SourceBatch, Error: IntoException> + fmt::Debug,
-{
-    /// A loader with the settings in the arguments that are the engine's.
-    pub(crate) fn new(
-        py: Python<'_>,
-        samples: &Arc<OpenedSamples<S>>,
-        memory: Option<MemoryLimit>,
-        engine: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        let (samples, spec) = (Arc::clone(samples), pipeline_spec(engine)?);
-        let running = Running::make(py, &samples, &spec, memory.as_ref())?;
-        let n_batches = running.pipeline.n_batches();
-        Ok(Self { samples, spec, memory, n_batches, here: PerProcess::new(running) })
-    }
-
-    /// The number of batches of an epoch.
-    pub(crate) fn n_batches(&self) -> u64 {
-        self.n_batches
-    }
-
-    /// Starts an epoch.
-    pub(crate) fn epoch(&self, py: Python<'_>, number: u64) -> PyResult<Epoch> {
-        self.start(py, move |pipeline| pipeline.epoch(number))
-    }
-
-    /// Continues an epoch.
-    pub(crate) fn resume(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
-        let state = LoaderState::from_json(state).or_exception()?;
-        self.start(py, move |pipeline| pipeline.resume(&state))
-    }
-
-    /// Starts an epoch, in a thread.
-    fn start(
-        &self,
-        py: Python<'_>,
-        start: impl FnOnce(&Pipeline<Selected<S>>) -> Result<pipeline::Epoch<Selected<S>>, S::Error>
-        + Send
-        + 'static,
-    ) -> PyResult<Epoch> {
-        let running = self
-            .here
-            .get_or_make(|| Running::make(py, &self.samples, &self.spec, self.memory.as_ref()))?;
-        let of = EpochOf::new(&running.kept, EntropyMeter::default());
-        let epoch = interruptible(py, move || start(&running.pipeline))?.or_exception()?;
-        Ok(Epoch::new(Box::new(SourceEpoch(epoch)), of))
-    }
-}
-
-/// An epoch of a source.
-#[derive(Debug)]
-struct SourceEpoch<S: Source>(pipeline::Epoch<Selected<S>>);
-
-impl<S> RunningEpoch for SourceEpoch<S>
-where
-    S: Source<Batch: SourceBatch, Error: IntoException> + fmt::Debug,
-{
+impl<S: Source<Batch: MadeBatch, Error: IntoException>> AnyPipeline for Pipeline<S> {
     fn n_batches(&self) -> u64 {
-        self.0.n_batches()
+        self.n_batches()
+    }
+
+    fn epoch(&self, number: u64) -> PyResult<Box<dyn RunningEpoch>> {
+        Ok(Box::new(self.epoch(number).or_exception()?))
+    }
+
+    fn resume(&self, state: &LoaderState) -> PyResult<Box<dyn RunningEpoch>> {
+        Ok(Box::new(self.resume(state).or_exception()?))
+    }
+}
+
+impl<S: Source<Batch: MadeBatch, Error: IntoException>> RunningEpoch for pipeline::Epoch<S> {
+    fn n_batches(&self) -> u64 {
+        self.n_batches()
     }
 
     fn next_within(&mut self, limit: Duration) -> Poll<Option<PyResult<Box<dyn MadeBatch>>>> {
         let made = |batch| Box::new(batch) as Box<dyn MadeBatch>;
-        self.0.next_within(limit).map(|next| next.map(|batch| batch.map(made).or_exception()))
+        self.next_within(limit).map(|next| next.map(|batch| batch.map(made).or_exception()))
     }
 
     fn state(&self) -> LoaderState {
-        self.0.state()
+        self.state()
     }
 
     fn stats(&self) -> RunStats {
-        RunStats {
-            engine: self.0.stats(),
-            spec: self.0.spec().clone(),
-            reader: None,
-            n_columns: None,
-        }
+        RunStats { engine: self.stats(), spec: self.spec().clone(), reader: None, n_columns: None }
     }
 }
 
-/// Makes Python's class of loaders of the samples in another one.
-macro_rules! loader_class {
-    ($name:ident of $samples:ident, $source:ty) => {
-        /// Delivers samples in batches, epoch by epoch.
-        #[pyclass(frozen, module = "somafeed._somafeed")]
-        #[derive(Debug)]
-        pub(crate) struct $name(crate::samples::SampleLoader<$source>);
+/// Samples of some kind; the classes of kinds derive from it.
+#[pyclass(frozen, subclass, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct Samples(Arc<dyn AnySamples>);
 
-        #[pymethods]
-        impl $name {
-            #[new]
-            #[pyo3(signature = (samples, *, memory = None, **engine))]
-            fn new(
-                py: Python<'_>,
-                samples: &Bound<'_, $samples>,
-                memory: Option<crate::memory_limit::MemoryLimit>,
-                engine: Option<&Bound<'_, pyo3::types::PyDict>>,
-            ) -> PyResult<Self> {
-                let samples = &samples.get().samples;
-                crate::samples::SampleLoader::new(py, samples, memory, engine).map(Self)
-            }
+#[pymethods]
+impl Samples {
+    #[getter]
+    fn n_samples(&self) -> u64 {
+        self.0.n_samples()
+    }
 
-            #[getter]
-            fn n_batches(&self) -> u64 {
-                self.0.n_batches()
-            }
+    /// The samples at these places, ascending.
+    fn select(&self, py: Python<'_>, places: Integers) -> PyResult<Py<PyAny>> {
+        self.0.select(py, places)
+    }
 
-            fn epoch(&self, py: Python<'_>, number: u64) -> PyResult<crate::epoch::Epoch> {
-                self.0.epoch(py, number)
-            }
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        Ok(format!("{}({} samples)", slf.get_type().name()?, slf.get().0.n_samples()))
+    }
 
-            fn resume(&self, py: Python<'_>, state: &str) -> PyResult<crate::epoch::Epoch> {
-                self.0.resume(py, state)
-            }
-
-            fn __repr__(&self) -> String {
-                format!("{}({} batches an epoch)", stringify!($name), self.0.n_batches())
-            }
-
-            #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-            fn __reduce__(&self) -> PyResult<()> {
-                let instead = "pickle the arguments it was made with";
-                Err(crate::experiment::unpicklable(stringify!($name), instead))
-            }
-        }
-    };
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let class = slf.get_type().name()?.to_string();
+        Err(unpicklable(&class, "pickle the arguments it was made with"))
+    }
 }
-pub(crate) use loader_class;
+
+/// Delivers samples of any kind in batches, epoch by epoch.
+#[pyclass(frozen, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct SampleLoader {
+    samples: Arc<dyn AnySamples>,
+    /// The settings except `memory`.
+    spec: PipelineSpec,
+    memory: Option<MemoryLimit>,
+    n_batches: u64,
+    here: PerProcess<Running>,
+}
+
+/// A loader of this process.
+#[derive(Debug, Clone)]
+struct Running {
+    pipeline: Arc<dyn AnyPipeline>,
+    kept: Arc<KeptBatches>,
+}
+
+impl Running {
+    fn make(
+        py: Python<'_>,
+        samples: &dyn AnySamples,
+        spec: &PipelineSpec,
+        memory: Option<&MemoryLimit>,
+    ) -> PyResult<Self> {
+        let (memory, kept) = MemoryLimit::budget(memory)?;
+        let pipeline = samples.pipeline(py, PipelineSpec { memory, ..spec.clone() })?;
+        Ok(Self { pipeline, kept })
+    }
+}
+
+impl SampleLoader {
+    /// Starts an epoch, in a thread.
+    fn start<F>(&self, py: Python<'_>, start: F) -> PyResult<Epoch>
+    where
+        F: FnOnce(&dyn AnyPipeline) -> PyResult<Box<dyn RunningEpoch>> + Send + 'static,
+    {
+        let Running { pipeline, kept } = self.here.get_or_make(|| {
+            Running::make(py, self.samples.as_ref(), &self.spec, self.memory.as_ref())
+        })?;
+        let epoch = interruptible(py, move || start(pipeline.as_ref()))??;
+        Ok(Epoch::new(epoch, EpochOf::new(&kept, EntropyMeter::default())))
+    }
+}
+
+#[pymethods]
+impl SampleLoader {
+    #[new]
+    #[pyo3(signature = (samples, *, memory = None, **engine))]
+    fn new(
+        py: Python<'_>,
+        samples: &Bound<'_, Samples>,
+        memory: Option<MemoryLimit>,
+        engine: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let (samples, spec) = (Arc::clone(&samples.get().0), pipeline_spec(engine)?);
+        let running = Running::make(py, samples.as_ref(), &spec, memory.as_ref())?;
+        let n_batches = running.pipeline.n_batches();
+        Ok(Self { samples, spec, memory, n_batches, here: PerProcess::new(running) })
+    }
+
+    #[getter]
+    fn n_batches(&self) -> u64 {
+        self.n_batches
+    }
+
+    fn epoch(&self, py: Python<'_>, number: u64) -> PyResult<Epoch> {
+        self.start(py, move |pipeline| pipeline.epoch(number))
+    }
+
+    fn resume(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
+        let state = LoaderState::from_json(state).or_exception()?;
+        self.start(py, move |pipeline| pipeline.resume(&state))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("SampleLoader({} batches an epoch)", self.n_batches)
+    }
+
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("SampleLoader", "pickle the arguments it was made with"))
+    }
+}

@@ -23,9 +23,6 @@ pub struct Program {
     pub arguments: Vec<OsString>,
     /// The file that contains its code.
     pub code: PathBuf,
-    /// Programs that users call by a word in the place of a subcommand, each with what its help
-    /// says. The caller runs them itself.
-    pub others: &'static [(&'static str, &'static str)],
 }
 
 impl Program {
@@ -51,18 +48,12 @@ impl Program {
             start: vec![file.clone().into_os_string()],
             arguments: std::env::args_os().skip(1).collect(),
             code: file,
-            others: &[],
         }))
     }
 
     /// Returns how users call this program: the words before a subcommand.
     pub fn called() -> &'static str {
         THIS.get().map_or(XTASK, |this| this.called)
-    }
-
-    /// Returns the word of each other program that its users call like a subcommand, and its help.
-    pub fn others() -> &'static [(&'static str, &'static str)] {
-        THIS.get().map_or(&[], |this| this.others)
     }
 
     /// Returns the command that starts it again. A subcommand must follow.

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 
-use bench_run::Program;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 #[cfg(feature = "compare")]
 use compare::{
@@ -45,14 +44,11 @@ impl Cli {
         if called == XTASK {
             return Self::command();
         }
-        let command = Self::command().name(called).bin_name(called).mut_subcommands(|command| {
+        Self::command().name(called).bin_name(called).mut_subcommands(|command| {
             let Some(help) = command.get_after_help() else { return command };
             let help = help.to_string().replace(XTASK, called);
             command.after_help(help)
-        });
-        // Only for the help: the caller runs them.
-        let others = Program::others().iter();
-        command.subcommands(others.map(|(name, about)| clap::Command::new(name).about(*about)))
+        })
     }
 }
 
