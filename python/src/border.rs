@@ -17,6 +17,7 @@ use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use slots::SlotMemory;
 
 use crate::process::OfProcess;
 
@@ -215,6 +216,27 @@ impl Memory {
         let n = bytes.n_bytes / element.n_bytes();
         // Moving the vector leaves its bytes in their place on the heap, as above.
         Self::new(bytes.words.as_mut_ptr().cast(), n, element, Box::new((bytes, keep)))
+    }
+
+    /// The first elements of a slot, which `keep` accompanies.
+    ///
+    /// # Errors
+    /// The slot is too small.
+    pub(crate) fn of_slot(
+        mut slot: Box<dyn SlotMemory>,
+        n: usize,
+        element: Element,
+        keep: impl Send + Sync + 'static,
+    ) -> PyResult<Self> {
+        let bytes = slot.bytes_mut();
+        if n.checked_mul(element.n_bytes()).is_none_or(|n_bytes| bytes.len() < n_bytes) {
+            let problem = format!("{} bytes are too few for {n} elements", bytes.len());
+            return Err(PyBufferError::new_err(problem));
+        }
+        let start = bytes.as_mut_ptr();
+        // The address of a slot's bytes never changes, and nothing in Rust uses them again until
+        // it is dropped.
+        Ok(Self::new(start, n, element, Box::new((slot, keep))))
     }
 
     /// Elements of an Arrow array, which others share: they are read-only.

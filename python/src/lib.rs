@@ -21,6 +21,7 @@ mod errors;
 mod example;
 mod experiment;
 mod fields;
+mod images;
 mod libtiledb;
 mod loader;
 mod memory_limit;
@@ -59,6 +60,8 @@ mod _somafeed {
     use super::experiment::Experiment;
     #[pymodule_export]
     use super::fields::{FieldBatch, Fields};
+    #[pymodule_export]
+    use super::images::{ImageBatch, Images, draw_maps};
     #[pymodule_export]
     use super::loader::Loader;
     #[pymodule_export]

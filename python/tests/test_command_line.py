@@ -14,10 +14,12 @@ import pytest
 import somafeed as somafeed_package
 from conftest import tiledbsoma_python
 from programs import started
+from somafeed import ImageDataset
 from somafeed import _somafeed as native
 
 COMMAND = [sys.executable, "-m", "somafeed"]
-COMMANDS = ["sweep", "generate", "import", "slice", "relayout", "growth", "ranks", "report", "tune"]
+COMMANDS = ["sweep", "generate", "import", "slice", "relayout", "growth", "ranks", "report", "tune",
+            "cubes"]
 
 
 def somafeed(folder, *arguments, code=0, timeout=120):
@@ -43,7 +45,8 @@ def epochs(results: Path):
 def test_help_names_the_program_and_its_commands(tmp_path):
     out, _ = somafeed(tmp_path, "--help")
     assert "Usage: somafeed <COMMAND>" in out
-    assert [name for name in COMMANDS if f"\n  {name} " not in out] == []
+    shown = [f"\n  {name} " in out or f"somafeed {name}" in out for name in COMMANDS]
+    assert all(shown), out
     for name in COMMANDS:
         out, _ = somafeed(tmp_path, name, "--help")
         assert f"Usage: somafeed {name}" in out and "cargo" not in out
@@ -100,6 +103,20 @@ def test_a_sweep_measures_points_and_goes_on(cells):
     assert (cells / "redrawn" / "speed-vs-memory.svg").exists()
 
 
+def test_cubes_are_written_converted_and_measured(tmp_path):
+    somafeed(tmp_path, "cubes", "generate", "pigs", "--images", 6, "--size", "12x16x10",
+             "--formats", "dat", "--level", 1)
+    somafeed(tmp_path, "cubes", "preprocess", "pigs", "--to", "raw16,zarr", "--level", 1)
+    somafeed(tmp_path, "cubes", "sweep", "pigs", "--strategies", "event-ring", "--consumer", "none",
+             "-w", 1, "-B", 2, "-E", 2, "--warmup", 1, "--repetitions", 1, "--warm", "--no-floors",
+             "--results", "swept")
+    rows = epochs(tmp_path / "swept")
+    assert rows and all(row["n_rows"] == 6 for row in rows)
+    assert rows[0]["command"].startswith("somafeed cubes sweep pigs ")
+    batch = next(iter(ImageDataset(tmp_path / "pigs", stored="zarr", batch_size=6)))
+    assert batch["features"].shape == (6, 12, 16, 10)
+
+
 def test_measured_processes_have_not_imported_numpy(cells):
     """The peak memory of a point is the loader's, with some megabytes of an interpreter."""
     arguments = ["sweep", "--uri", "x", "-b", "64x4", "-m", "native", "-B", "32", "-q"]
@@ -126,6 +143,10 @@ def test_an_experiment_is_sliced_laid_out_anew_and_tuned(cells):
     (["sweep", "--consumer", "linear"], 2, "torch"),
     (["peers", "--uri", "x"], 2, "peers"),
     (["relayout", "absent", "to"], 1, "absent"),
+    (["cubes", "swep"], 2, "swep"),
+    (["cubes", "generate"], 2, "<FOLDER>"),
+    (["cubes", "sweep", "absent"], 1, "absent"),
+    (["cubes", "sweep", "absent", "--consumer", "cpu"], 2, "torch"),
 ])
 def test_what_cannot_be_is_one_line(cells, arguments, code, words):
     out, err = somafeed(cells, *arguments, code=code)

@@ -75,10 +75,13 @@ const LIMITED: [(&str, &[&str], &[&str]); 23] = [
         &[
             "arrays",
             "bench-run",
+            "cubes",
             "example-data",
+            "images",
             "loader",
             "pipeline",
             "shuffle",
+            "slots",
             "soma-io",
             "storage",
             "sweep",
