@@ -14,11 +14,10 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.batches import required
 from somafeed.loaders import Remainder
-from somafeed.samples import SampleDataset, Samples
+from somafeed.samples import SampleDataset, StoredSamples
 from somafeed.samplings import Sample
 from somafeed.settings import at_least_0, integer, positive, shown
 from somafeed.sources import parameters
-from somafeed.splits import GroupsOf, Rows, Split
 
 if TYPE_CHECKING:
     import torch
@@ -82,19 +81,10 @@ class Variable:
         return [one for one, at in both.items() if isinstance(at, int | float | str | np.number)]
 
 
-@dataclass(frozen=True)
-class Between:
-    """A split whose one part is the samples from one place to another."""
-
-    places: slice
-
-    def parts(self, n_rows: int, groups_of: GroupsOf | None) -> list[Rows]:
-        """The rows, ascending."""
-        return [np.sort(np.arange(n_rows)[self.places])]
-
-
-class Fields(Samples):
+class Fields(StoredSamples):
     """Samples of Zarr arrays. Pickled as a description: each process opens its own."""
+
+    noun = "fields"
 
     def __init__(self, uri: str, variables: Mapping[str, Variable], options: dict[str, Any]) -> None:
         """Opens the arrays.
@@ -106,22 +96,13 @@ class Fields(Samples):
         self._uri = uri
         self._options = options
         self.variables = dict(variables)
-        self._parts: tuple[tuple[Split, int, int], ...] = ()
         self._described = [_plain(name, one) for name, one in self.variables.items()]
         if any(one.isel or one.sel for one in self.variables.values()):
             self._described = self._resolved()
         self._opened: native.Fields | None = self._open()
 
-    def _open(self) -> native.Fields:
-        opened = native.Fields(self._uri, self._described, **self._options)
-        for split, index, n_rows in self._parts:
-            if opened.n_samples != n_rows:
-                raise ValueError(
-                    f"the store has changed: {opened.n_samples} samples are there now, {n_rows} "
-                    "were before"
-                )
-            opened = opened.select(split.parts(n_rows, _no_groups)[index])
-        return opened
+    def _open_whole(self) -> native.Fields:
+        return native.Fields(self._uri, self._described, **self._options)
 
     def _resolved(self) -> list[dict[str, Any]]:
         """The variables with the indices of their selections."""
@@ -146,39 +127,6 @@ class Fields(Samples):
                     sel.append((one, _labels(label)))
             described.append({**plain, "isel": isel, "sel": sel})
         return described
-
-    @property
-    def opened(self) -> native.Fields:
-        """The native samples, opened if another process has sent them."""
-        if self._opened is None:
-            self._opened = self._open()
-        return self._opened
-
-    @property
-    def n_rows(self) -> int:
-        """Number of samples."""
-        return self.opened.n_samples
-
-    def _rows_of(self, split: Split) -> list[Rows]:
-        return split.parts(self.n_rows, _no_groups)
-
-    def _part(self, split: Split, index: int, rows: Rows) -> Self:
-        part = self.copy()
-        part._parts = (*self._parts, (split, index, self.n_rows))
-        part._opened = self.opened.select(rows)
-        return part
-
-    def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
-        """Fails: fields have no labels."""
-        return _no_groups(columns)
-
-    def weights(self, column: str) -> npt.NDArray[np.float64]:
-        """Fails: fields have no labels."""
-        raise ValueError(f"fields have no column {shown(column)}: give native.Sampling.weighted")
-
-    def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
-        """Fails: fields have no labels."""
-        raise ValueError(f"fields have no column {shown(column)}")
 
 
 class FieldDataset(SampleDataset[FieldBatch]):
@@ -314,16 +262,8 @@ class FieldDataset(SampleDataset[FieldBatch]):
     @property
     def steps(self) -> npt.NDArray[np.int64]:
         """The step that each sample is about: its index in the arrays' first dimension."""
-        return self._fields.opened.steps().astype(np.int64)
-
-    def isel(self, samples: slice) -> Self:
-        """The samples from one place to another, in their order: for splits by time.
-
-        >>> train, test = ds.isel(slice(0, -100)), ds.isel(slice(-96, None))  # doctest: +SKIP
-        """
-        if not isinstance(samples, slice):
-            raise TypeError(f"isel takes a slice of samples, not {shown(samples)}")
-        return self._with(self._fields.part(Between(samples), 0))
+        steps: npt.NDArray[np.int64] = self._fields.opened.steps().astype(np.int64)
+        return steps
 
     def __repr__(self) -> str:
         names = ", ".join(self.variables)
@@ -400,10 +340,6 @@ def _plain(name: str, variable: Variable) -> dict[str, Any]:
         "as_f32": variable.dtype == "float32",
         "mask_and_scale": variable.mask_and_scale,
     }
-
-
-def _no_groups(columns: Sequence[str]) -> npt.NDArray[np.uint32]:
-    raise ValueError(f"fields have no column {shown(columns[0] if columns else None)}")
 
 
 def _indices(dimension: str, at: Index, length: int) -> tuple[int, int] | list[int]:

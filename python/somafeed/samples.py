@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import random
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.epochs import Epochs
@@ -15,7 +18,14 @@ from somafeed.loaders import Loaders, Remainder, remainder_of
 from somafeed.samplings import Labelled, Sample, checked_sample
 from somafeed.settings import at_least_0, bytes_of, checked_seed, positive, shown
 from somafeed.shares import RankShares, even_batch_size
-from somafeed.splits import RandomSplit, Rows, SamplingMethod, Split, checked_fractions
+from somafeed.splits import (
+    Between,
+    RandomSplit,
+    Rows,
+    SamplingMethod,
+    Split,
+    checked_fractions,
+)
 from somafeed.world import checked_world, current_worker, current_world
 
 B = TypeVar("B", covariant=True)
@@ -78,6 +88,66 @@ class Samples(Labelled):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None, "_sampled": None}
+
+
+class StoredSamples(Samples):
+    """Samples of a store, which the subclass describes. They have no labels, unless it adds some."""
+
+    noun = "samples"
+    """What its samples are called."""
+    _parts: tuple[tuple[Split, int, int], ...] = ()
+    """The part of which split of how many samples they are, one split after another."""
+
+    @abstractmethod
+    def _open_whole(self) -> Any:
+        """The native samples of the whole store, which have `n_samples` and `select`."""
+
+    def _open(self) -> Any:
+        opened = self._open_whole()
+        for split, index, n_rows in self._parts:
+            if opened.n_samples != n_rows:
+                raise ValueError(
+                    f"the store has changed: {opened.n_samples} samples are there now, {n_rows} "
+                    "were before"
+                )
+            opened = opened.select(split.parts(n_rows, self.groups)[index])
+        return opened
+
+    @property
+    def opened(self) -> Any:
+        """The native samples, opened if another process has sent them."""
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
+
+    @property
+    def n_rows(self) -> int:
+        """Number of samples."""
+        n_rows: int = self.opened.n_samples
+        return n_rows
+
+    def _rows_of(self, split: Split) -> list[Rows]:
+        return split.parts(self.n_rows, self.groups)
+
+    def _part(self, split: Split, index: int, rows: Rows) -> Self:
+        part = self.copy()
+        part._parts = (*self._parts, (split, index, self.n_rows))
+        part._opened = self.opened.select(rows)
+        return part
+
+    def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
+        """Fails: there are no labels."""
+        raise ValueError(f"{self.noun} have no column {shown(columns[0] if columns else None)}")
+
+    def weights(self, column: str) -> npt.NDArray[np.float64]:
+        """Fails: there are no labels."""
+        raise ValueError(
+            f"{self.noun} have no column {shown(column)}: give native.Sampling.weighted"
+        )
+
+    def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
+        """Fails: there are no labels."""
+        raise ValueError(f"{self.noun} have no column {shown(column)}")
 
 
 class SampleDataset(IterableDataset[B]):
@@ -226,6 +296,15 @@ class SampleDataset(IterableDataset[B]):
                 each draw their own seed.
         """
         return self._parts(RandomSplit(checked_fractions(fracs), self._split_seed(seed), method))
+
+    def isel(self, samples: slice) -> Self:
+        """The samples from one place to another, in their order: for splits by time.
+
+        >>> train, test = ds.isel(slice(0, -100)), ds.isel(slice(-96, None))  # doctest: +SKIP
+        """
+        if not isinstance(samples, slice):
+            raise TypeError(f"isel takes a slice of samples, not {shown(samples)}")
+        return self._with(self._samples.part(Between(samples), 0))
 
     def with_sampling(self, sampling: Sample | None) -> Self:
         """The same samples, of which each epoch draws some; None for each once.

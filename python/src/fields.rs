@@ -1,31 +1,27 @@
 //! Fields: samples of Zarr arrays, with their loader and batches.
 
 use std::sync::Arc;
-use std::task::Poll;
-use std::time::Duration;
 
 use arrays::{
     ArrayBatch, ArraySamples, CoordinateValues, Coordinates, ElementType, Indices, Label,
     OwnedValues, SampleSpec, Selection, Variable,
 };
 use bench_run::Secrets;
-use loader::{LoaderState, PipelineSpec, RowSet};
-use pipeline::{BatchPlace, Pipeline, Selected};
-use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pipeline::{BatchPlace, Selected};
+use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use storage::{Config, OpenOptions};
 
 use crate::border::{Element, Memory};
-use crate::engine::{EpochOf, MadeBatch, RunStats, RunningEpoch, pipeline_spec};
-use crate::entropy::EntropyMeter;
+use crate::engine::{EpochOf, MadeBatch};
 use crate::epoch::Epoch;
-use crate::errors::{IntoException as _, OrException as _};
+use crate::errors::IntoException as _;
 use crate::experiment::unpicklable;
+use crate::feed::{Beginning, Feed, Samples};
 use crate::memory_limit::{KeptBatches, MemoryLimit};
 use crate::numpy::{self, Integers, Rows, array_of};
-use crate::process::PerProcess;
-use crate::waiting::{computed, interruptible};
+use crate::waiting::computed;
 
 /// One array of a sample, as Python describes it.
 #[derive(Debug, FromPyObject)]
@@ -93,20 +89,13 @@ impl Store {
 #[derive(Debug)]
 pub(crate) struct Fields {
     store: Arc<Store>,
-    /// The samples, of all that there are.
-    rows: Arc<RowSet>,
-    opened: PerProcess<Selected<ArraySamples>>,
+    samples: Samples<ArraySamples>,
 }
 
 impl Fields {
     fn here(&self, py: Python<'_>) -> PyResult<Selected<ArraySamples>> {
-        self.opened.get_or_make(|| {
-            let (store, rows) = (Arc::clone(&self.store), Arc::clone(&self.rows));
-            interruptible(py, move || {
-                let all = Selected::all(Arc::new(store.open()?));
-                all.at(&rows).or_exception()
-            })?
-        })
+        let store = Arc::clone(&self.store);
+        self.samples.here(py, move || store.open())
     }
 }
 
@@ -133,17 +122,16 @@ impl Fields {
             SampleSpec { start, end, stride, threads, coordinates, ..SampleSpec::new(variables) };
         let store = Arc::new(Store { uri, config: config.unwrap_or_default(), spec });
         let of_thread = Arc::clone(&store);
-        let opened = Selected::all(Arc::new(interruptible(py, move || of_thread.open())??));
-        for (name, element) in opened.source().elements() {
+        let fields = Self { store, samples: Samples::open(py, move || of_thread.open())? };
+        for (name, element) in fields.here(py)?.source().elements() {
             element_of(name, element)?;
         }
-        let rows = Arc::new(opened.rows().clone());
-        Ok(Self { store, rows, opened: PerProcess::new(opened) })
+        Ok(fields)
     }
 
     #[getter]
     fn n_samples(&self) -> u64 {
-        self.rows.len()
+        self.samples.len()
     }
 
     /// The step of each sample, as an array.
@@ -181,21 +169,12 @@ impl Fields {
 
     /// These samples of it, by their places, ascending.
     fn select(&self, py: Python<'_>, places: Integers) -> PyResult<Self> {
-        let (here, n_samples) = (self.here(py)?, self.rows.len());
-        let opened = computed(py, move || {
-            let places = RowSet::from_ascending(places.0).or_exception()?;
-            if let Some(outside) = places.last().filter(|last| n_samples <= *last) {
-                let problem = format!("there is no sample {outside}: there are {n_samples}");
-                return Err(PyValueError::new_err(problem));
-            }
-            here.at(&places).or_exception()
-        })??;
-        let rows = Arc::new(opened.rows().clone());
-        Ok(Self { store: Arc::clone(&self.store), rows, opened: PerProcess::new(opened) })
+        let samples = Samples::select(py, self.here(py)?, places)?;
+        Ok(Self { store: Arc::clone(&self.store), samples })
     }
 
     fn __repr__(&self) -> String {
-        format!("Fields({} samples)", self.rows.len())
+        format!("Fields({} samples)", self.samples.len())
     }
 
     #[expect(clippy::unused_self, reason = "Python calls it on an object")]
@@ -236,51 +215,12 @@ fn element_of(variable: &str, element: ElementType) -> PyResult<Element> {
 #[derive(Debug)]
 pub(crate) struct FieldLoader {
     fields: Py<Fields>,
-    /// The settings except `memory`.
-    spec: PipelineSpec,
-    memory: Option<MemoryLimit>,
-    n_batches: u64,
-    here: PerProcess<Arc<Running>>,
-}
-
-/// A loader of this process.
-#[derive(Debug)]
-struct Running {
-    pipeline: Pipeline<Selected<ArraySamples>>,
-    kept: Arc<KeptBatches>,
-}
-
-impl Running {
-    fn make(
-        py: Python<'_>,
-        fields: &Fields,
-        spec: &PipelineSpec,
-        memory: Option<&MemoryLimit>,
-    ) -> PyResult<Arc<Self>> {
-        let (memory, kept) = MemoryLimit::budget(memory)?;
-        let (source, spec) = (Arc::new(fields.here(py)?), PipelineSpec { memory, ..spec.clone() });
-        let pipeline = Pipeline::new(source, spec, ArrayBatch::n_samples).or_exception()?;
-        Ok(Arc::new(Self { pipeline, kept }))
-    }
+    feed: Feed<Selected<ArraySamples>>,
 }
 
 impl FieldLoader {
-    /// Starts an epoch, in a thread.
-    fn start(
-        &self,
-        py: Python<'_>,
-        start: impl FnOnce(
-            &Pipeline<Selected<ArraySamples>>,
-        ) -> Result<pipeline::Epoch<Selected<ArraySamples>>, arrays::Error>
-        + Send
-        + 'static,
-    ) -> PyResult<Epoch> {
-        let running = self.here.get_or_make(|| {
-            Running::make(py, self.fields.get(), &self.spec, self.memory.as_ref())
-        })?;
-        let of = EpochOf::new(&running.kept, EntropyMeter::default());
-        let epoch = interruptible(py, move || start(&running.pipeline))?.or_exception()?;
-        Ok(Epoch::new(Box::new(FieldEpoch(epoch)), of))
+    fn start(&self, py: Python<'_>, beginning: Beginning<'_>) -> PyResult<Epoch> {
+        self.feed.start(py, beginning, || self.fields.get().here(py))
     }
 }
 
@@ -294,61 +234,30 @@ impl FieldLoader {
         memory: Option<MemoryLimit>,
         engine: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let spec = pipeline_spec(engine)?;
-        let running = Running::make(py, fields.get(), &spec, memory.as_ref())?;
-        let n_batches = running.pipeline.n_batches();
-        Ok(Self { fields, spec, memory, n_batches, here: PerProcess::new(running) })
+        let feed = Feed::new(fields.get().here(py)?, ArrayBatch::n_samples, memory, engine)?;
+        Ok(Self { fields, feed })
     }
 
     #[getter]
     fn n_batches(&self) -> u64 {
-        self.n_batches
+        self.feed.n_batches()
     }
 
     fn epoch(&self, py: Python<'_>, number: u64) -> PyResult<Epoch> {
-        self.start(py, move |pipeline| pipeline.epoch(number))
+        self.start(py, Beginning::Epoch(number))
     }
 
     fn resume(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
-        let state = LoaderState::from_json(state).or_exception()?;
-        self.start(py, move |pipeline| pipeline.resume(&state))
+        self.start(py, Beginning::State(state))
     }
 
     fn __repr__(&self) -> String {
-        format!("FieldLoader({} batches an epoch)", self.n_batches)
+        format!("FieldLoader({} batches an epoch)", self.feed.n_batches())
     }
 
     #[expect(clippy::unused_self, reason = "Python calls it on an object")]
     fn __reduce__(&self) -> PyResult<()> {
         Err(unpicklable("FieldLoader", "pickle the arguments it was made with"))
-    }
-}
-
-/// An epoch of fields.
-#[derive(Debug)]
-struct FieldEpoch(pipeline::Epoch<Selected<ArraySamples>>);
-
-impl RunningEpoch for FieldEpoch {
-    fn n_batches(&self) -> u64 {
-        self.0.n_batches()
-    }
-
-    fn next_within(&mut self, limit: Duration) -> Poll<Option<PyResult<Box<dyn MadeBatch>>>> {
-        let made = |batch| Box::new(batch) as Box<dyn MadeBatch>;
-        self.0.next_within(limit).map(|next| next.map(|batch| batch.map(made).or_exception()))
-    }
-
-    fn state(&self) -> LoaderState {
-        self.0.state()
-    }
-
-    fn stats(&self) -> RunStats {
-        RunStats {
-            engine: self.0.stats(),
-            spec: self.0.spec().clone(),
-            reader: None,
-            n_columns: None,
-        }
     }
 }
 

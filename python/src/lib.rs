@@ -20,6 +20,7 @@ mod epoch;
 mod errors;
 mod example;
 mod experiment;
+mod feed;
 mod fields;
 mod libtiledb;
 mod loader;
