@@ -1,8 +1,9 @@
-"""Cells and fields in shuffled batches, for PyTorch.
+"""Cells, fields and sequences in shuffled batches, for PyTorch.
 
 `ExperimentDataset` takes the place of tiledbsoma_ml's class of that name; `experiment_dataloader`
 wraps it in a DataLoader. Below them are `Experiment`, `Dataset` and `Loader`, which need numpy
-alone. `FieldDataset` delivers fields of Zarr stores in the same way.
+alone. `FieldDataset` delivers fields of Zarr stores in the same way, `SequenceDataset` DNA, RNA and
+other sequences.
 
 >>> import somafeed
 >>> somafeed.__version__ == somafeed.version
@@ -50,8 +51,18 @@ from somafeed.tokens import BinTokens, RankTokens
 if TYPE_CHECKING:
     from somafeed.dataloader import experiment_dataloader
     from somafeed.dataset import ExperimentDataset
+    from somafeed.doc2vec import Doc2Vec
     from somafeed.fields import FieldDataset, Variable
     from somafeed.iteration import ExperimentIterator
+    from somafeed.sequences import (
+        Kmers,
+        OneHot,
+        SequenceDataset,
+        SequenceServers,
+        Vocabulary,
+        Windows,
+        import_sequences,
+    )
 
 __version__ = version
 
@@ -64,6 +75,7 @@ __all__ = [
     "Budget",
     "ClassBalanced",
     "Dataset",
+    "Doc2Vec",
     "Epoch",
     "Experiment",
     "ExperimentDataset",
@@ -73,21 +85,28 @@ __all__ = [
     "FieldLoader",
     "Fields",
     "GroupBatches",
+    "Kmers",
     "LabelEncoder",
     "Loader",
+    "OneHot",
     "QueryIDs",
     "RankTokens",
     "Sampling",
     "SamplingMethod",
+    "SequenceDataset",
+    "SequenceServers",
     "SomafeedError",
     "Stratified",
     "Tokenizer",
     "Variable",
+    "Vocabulary",
     "Weighted",
+    "Windows",
     "WithReplacement",
     "XLocator",
     "experiment_dataloader",
     "generate_example",
+    "import_sequences",
     "libtiledb",
     "split_by_fraction",
     "split_by_group",
@@ -97,11 +116,19 @@ __all__ = [
 
 # Imported when they are first used, because they import torch if it is installed.
 _LATER = {
+    "Doc2Vec": "somafeed.doc2vec",
     "ExperimentDataset": "somafeed.dataset",
     "ExperimentIterator": "somafeed.iteration",
     "FieldDataset": "somafeed.fields",
+    "Kmers": "somafeed.sequences",
+    "OneHot": "somafeed.sequences",
+    "SequenceDataset": "somafeed.sequences",
+    "SequenceServers": "somafeed.sequences",
     "Variable": "somafeed.fields",
+    "Vocabulary": "somafeed.sequences",
+    "Windows": "somafeed.sequences",
     "experiment_dataloader": "somafeed.dataloader",
+    "import_sequences": "somafeed.sequences",
 }
 
 

@@ -45,7 +45,7 @@ else:
             """Stands in for torch's class where torch is not installed."""
 
 
-NativeLoader: TypeAlias = native.Loader | native.FieldLoader
+NativeLoader: TypeAlias = native.Loader | native.FieldLoader | native.SequenceLoader
 
 
 class Samples(Labelled):

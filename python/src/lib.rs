@@ -13,6 +13,7 @@ mod arrow_table;
 mod batch;
 mod border;
 mod dataset;
+mod doc2vec;
 mod encoders;
 mod engine;
 mod entropy;
@@ -28,6 +29,7 @@ mod memory_limit;
 mod numpy;
 mod process;
 mod program;
+mod sequences;
 mod splits;
 mod tokens;
 mod values;
@@ -47,6 +49,8 @@ mod _somafeed {
     #[pymodule_export]
     use super::dataset::Dataset;
     #[pymodule_export]
+    use super::doc2vec::{Doc2VecTrainer, read_embeddings, write_embeddings, write_word2vec};
+    #[pymodule_export]
     use super::encoders::{BatchKeyEncoder, LabelEncoder};
     #[pymodule_export]
     use super::epoch::Epoch;
@@ -64,6 +68,11 @@ mod _somafeed {
     use super::memory_limit::Budget;
     #[pymodule_export]
     use super::program::run_program;
+    #[pymodule_export]
+    use super::sequences::{
+        KmerVocabulary, SequenceBatch, SequenceLoader, Sequences, fill_sequence_servers,
+        import_sequences,
+    };
     #[pymodule_export]
     use super::splits::{Sampling, split_by_fraction, split_by_group, split_by_label};
     #[pymodule_export]

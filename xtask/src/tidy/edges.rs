@@ -75,9 +75,11 @@ const LIMITED: [(&str, &[&str], &[&str]); 23] = [
         &[
             "arrays",
             "bench-run",
+            "doc2vec",
             "example-data",
             "loader",
             "pipeline",
+            "sequences",
             "shuffle",
             "soma-io",
             "storage",
