@@ -8,7 +8,7 @@ Every call that can take long lets other Python threads run, and Ctrl-C ends it 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack, final
+from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack, final
 
 import numpy as np
 import numpy.typing as npt
@@ -533,8 +533,37 @@ class Loader:
         Raises ValueError if the state is that of other cells or settings.
         """
 
+class Samples:
+    """Samples of some kind, open in this process."""
+
+    @property
+    def n_samples(self) -> int: ...
+    def select(self, places: IntegerArray) -> Self:
+        """The samples at these places, ascending. Raises ValueError for others."""
+
 @final
-class Fields:
+class SampleLoader:
+    """Delivers samples in batches, epoch by epoch. Starts no thread yet."""
+
+    def __init__(
+        self,
+        samples: Samples,
+        *,
+        memory: int | Budget | None = None,
+        **engine: Unpack[EngineSettings],
+    ) -> None:
+        """Checks the settings. Raises ValueError for those that do not fit together, MemoryError if
+        `memory` is too small for one block and its batches."""
+    @property
+    def n_batches(self) -> int:
+        """Batches of each epoch, the same on every rank."""
+    def epoch(self, number: int) -> Epoch:
+        """Starts an epoch. The same number gives the same batches again."""
+    def resume(self, state: str) -> Epoch:
+        """Continues an epoch after the batches that `state` counts: see `Loader.resume`."""
+
+@final
+class Fields(Samples):
     """Samples of the arrays of a Zarr store. Reads their metadata, and their coordinates."""
 
     def __init__(
@@ -553,8 +582,6 @@ class Fields:
 
         Raises ValueError for what is not there, OSError if the store cannot be read.
         """
-    @property
-    def n_samples(self) -> int: ...
     def steps(self) -> npt.NDArray[np.uint64]:
         """The step that each sample is about: its index in the arrays' first dimension."""
     def variables(self) -> list[tuple[str, str, list[str], list[int]]]:
@@ -562,29 +589,6 @@ class Fields:
     def coordinates(self, variable: str, dimension: str) -> npt.NDArray[Any] | list[str] | None:
         """The coordinates of a variable's dimension, which is not the first; None if there are
         none."""
-    def select(self, places: IntegerArray) -> Fields:
-        """The samples at these places, ascending. Raises ValueError for others."""
-
-@final
-class FieldLoader:
-    """Delivers samples of arrays in batches, epoch by epoch. Starts no thread yet."""
-
-    def __init__(
-        self,
-        fields: Fields,
-        *,
-        memory: int | Budget | None = None,
-        **engine: Unpack[EngineSettings],
-    ) -> None:
-        """Checks the settings. Raises ValueError for those that do not fit together, MemoryError if
-        `memory` is too small for one block and its batches."""
-    @property
-    def n_batches(self) -> int:
-        """Batches of each epoch, the same on every rank."""
-    def epoch(self, number: int) -> Epoch:
-        """Starts an epoch. The same number gives the same batches again."""
-    def resume(self, state: str) -> Epoch:
-        """Continues an epoch after the batches that `state` counts: see `Loader.resume`."""
 
 @final
 class FieldBatch:
@@ -636,7 +640,7 @@ class KmerVocabulary:
     def __len__(self) -> int: ...
 
 @final
-class Sequences:
+class Sequences(Samples):
     """Sequences of a store in files or on servers."""
 
     def __init__(
@@ -651,8 +655,18 @@ class Sequences:
 
         Raises FileNotFoundError if there is none, ConnectionError if servers cannot be reached.
         """
-    @property
-    def n_samples(self) -> int: ...
+    def with_entries(
+        self,
+        entries: Mapping[str, Any],
+        *,
+        vocabulary: KmerVocabulary | None = None,
+        seed: int = 0,
+    ) -> Sequences:
+        """The same sequences, of which batches have these entries: `letters`, `names`, `one_hot`,
+        `windows`, `layout`, `max_length` and `pad`. `seed` is that of noise.
+
+        Raises ValueError for settings that do not fit together.
+        """
     def summary(self) -> dict[str, Any]:
         """Numbers that describe the whole store."""
     def names(self) -> list[str]:
@@ -660,35 +674,6 @@ class Sequences:
     def count_words(self, kmers: Mapping[str, Any], *, threads: int = 1) -> KmerVocabulary:
         """Counts the words of the whole store. Raises ValueError for a letter that the alphabet
         lacks, unless such words are left out or have a word of their own."""
-    def select(self, places: IntegerArray) -> Sequences:
-        """The sequences at these places, ascending. Raises ValueError for others."""
-
-@final
-class SequenceLoader:
-    """Delivers sequences in batches, epoch by epoch. Starts no thread yet."""
-
-    def __init__(
-        self,
-        sequences: Sequences,
-        entries: Mapping[str, Any],
-        *,
-        vocabulary: KmerVocabulary | None = None,
-        memory: int | Budget | None = None,
-        **engine: Unpack[EngineSettings],
-    ) -> None:
-        """Checks the settings. `entries` says what batches have of each sequence: `letters`, `names`,
-        `one_hot`, `windows`, `layout`, `max_length` and `pad`.
-
-        Raises ValueError for settings that do not fit together, MemoryError if `memory` is too
-        small for one block and its batches.
-        """
-    @property
-    def n_batches(self) -> int:
-        """Batches of each epoch, the same on every rank."""
-    def epoch(self, number: int) -> Epoch:
-        """Starts an epoch. The same number gives the same batches again."""
-    def resume(self, state: str) -> Epoch:
-        """Continues an epoch after the batches that `state` counts: see `Loader.resume`."""
 
 @final
 class SequenceBatch:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.batches import required
 from somafeed.loaders import Remainder
-from somafeed.samples import SampleDataset, StoredSamples
+from somafeed.samples import OpenedSamples, SampleDataset
 from somafeed.samplings import Sample
 from somafeed.settings import at_least_0, integer, positive, shown
 from somafeed.sources import parameters
@@ -81,10 +81,8 @@ class Variable:
         return [one for one, at in both.items() if isinstance(at, int | float | str | np.number)]
 
 
-class Fields(StoredSamples):
+class Fields(OpenedSamples[native.Fields]):
     """Samples of Zarr arrays. Pickled as a description: each process opens its own."""
-
-    noun = "fields"
 
     def __init__(self, uri: str, variables: Mapping[str, Variable], options: dict[str, Any]) -> None:
         """Opens the arrays.
@@ -99,9 +97,9 @@ class Fields(StoredSamples):
         self._described = [_plain(name, one) for name, one in self.variables.items()]
         if any(one.isel or one.sel for one in self.variables.values()):
             self._described = self._resolved()
-        self._opened: native.Fields | None = self._open()
+        _ = self.opened
 
-    def _open_whole(self) -> native.Fields:
+    def _open_all(self) -> native.Fields:
         return native.Fields(self._uri, self._described, **self._options)
 
     def _resolved(self) -> list[dict[str, Any]]:
@@ -262,8 +260,7 @@ class FieldDataset(SampleDataset[FieldBatch]):
     @property
     def steps(self) -> npt.NDArray[np.int64]:
         """The step that each sample is about: its index in the arrays' first dimension."""
-        steps: npt.NDArray[np.int64] = self._fields.opened.steps().astype(np.int64)
-        return steps
+        return self._fields.opened.steps().astype(np.int64)
 
     def __repr__(self) -> str:
         names = ", ".join(self.variables)
@@ -283,9 +280,6 @@ class FieldDataset(SampleDataset[FieldBatch]):
 
     def _number_samples(self) -> None:
         self.number_samples = True
-
-    def _native_loader(self, options: dict[str, Any]) -> native.FieldLoader:
-        return native.FieldLoader(self._fields.opened, **options)
 
     def _batch_key(self) -> tuple[Any, ...]:
         return (self.form, self.number_samples)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.batches import required
 from somafeed.loaders import Remainder
-from somafeed.samples import SampleDataset, StoredSamples
+from somafeed.samples import OpenedSamples, SampleDataset
 from somafeed.samplings import Sample
 from somafeed.settings import at_least_0, names_of, number, positive, shown
 from somafeed.sources import parameters
@@ -310,10 +310,8 @@ def _opened(store: Store, config: Mapping[str, Any] | None) -> native.Sequences:
     return native.Sequences(os.fspath(store), config=parameters(config or {}))
 
 
-class Sequences(StoredSamples):
+class Sequences(OpenedSamples[native.Sequences]):
     """Sequences of a store. Pickled as a description: each process opens its own."""
-
-    noun = "sequences"
 
     def __init__(self, store: Store, config: Mapping[str, Any] | None) -> None:
         """Opens the store.
@@ -323,9 +321,9 @@ class Sequences(StoredSamples):
         """
         self._store = store
         self._config = dict(config or {})
-        self._opened: native.Sequences | None = self._open()
+        _ = self.opened
 
-    def _open_whole(self) -> native.Sequences:
+    def _open_all(self) -> native.Sequences:
         return _opened(self._store, self._config)
 
 
@@ -466,7 +464,7 @@ class SequenceDataset(SampleDataset[SequenceBatch]):
         if isinstance(kmers, Kmers):
             self._vocabulary = Vocabulary._count(self._sequences.opened, kmers, self.threads)
         # Now, so that settings that do not fit are an error here.
-        native.SequenceLoader(self._sequences.opened, self._entries, **self._own_options())
+        self._with_entries(self.seed)
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -482,15 +480,13 @@ class SequenceDataset(SampleDataset[SequenceBatch]):
     @property
     def names(self) -> list[str]:
         """The names of the sequences, in their order."""
-        names: list[str] = self._sequences.opened.names()
-        return names
+        return self._sequences.opened.names()
 
     @property
     def summary(self) -> dict[str, Any]:
         """Numbers of the whole store: `n_sequences`, `n_letters`, `longest`, `letters` with the
         count of each, and a `fingerprint`."""
-        summary: dict[str, Any] = self._sequences.opened.summary()
-        return summary
+        return self._sequences.opened.summary()
 
     def __repr__(self) -> str:
         n = self._sequences.n_rows
@@ -511,11 +507,17 @@ class SequenceDataset(SampleDataset[SequenceBatch]):
         self.number_samples = True
 
     def _own_options(self) -> dict[str, Any]:
-        vocabulary = self._vocabulary and self._vocabulary._native
-        return {"read_threads": self.threads, "vocabulary": vocabulary}
+        return {"read_threads": self.threads}
 
-    def _native_loader(self, options: dict[str, Any]) -> native.SequenceLoader:
-        return native.SequenceLoader(self._sequences.opened, self._entries, **options)
+    def _native_loader(self, options: dict[str, Any]) -> native.SampleLoader:
+        # Noise has the seed of the order, which a loaded state may have changed.
+        return native.SampleLoader(self._with_entries(options["seed"]), **options)
+
+    def _with_entries(self, seed: int) -> native.Sequences:
+        """The sequences with what batches have of them."""
+        vocabulary = None if self._vocabulary is None else self._vocabulary._native
+        opened = self._sequences.opened
+        return opened.with_entries(self._entries, vocabulary=vocabulary, seed=seed)
 
     def _batch_key(self) -> tuple[Any, ...]:
         return (self.form, self.integers, self.number_samples)

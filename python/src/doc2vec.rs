@@ -15,9 +15,10 @@ use sequences::{SequenceBatch, SequenceSamples, SequenceSpec};
 
 use crate::errors::{OrException as _, SomafeedError};
 use crate::experiment::unpicklable;
+use crate::kmers::KmerVocabulary;
 use crate::numpy::{array_of, elements};
 use crate::process::OfProcess;
-use crate::sequences::{KmerVocabulary, Sequences};
+use crate::sequences::Sequences;
 use crate::waiting::{computed, stoppable};
 
 /// Targets of a batch, about: few enough that Ctrl-C ends training soon.

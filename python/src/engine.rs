@@ -31,6 +31,8 @@ pub(crate) trait RunningEpoch: Debug + Send {
 pub(crate) trait MadeBatch: Send {
     /// Its number in the epoch.
     fn batch_idx(&self) -> u64;
+    /// How many samples it has.
+    fn n_samples(&self) -> usize;
     /// Python's batch, whose memory counts as kept while it lives.
     fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>>;
 }

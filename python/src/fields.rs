@@ -7,20 +7,18 @@ use arrays::{
     OwnedValues, SampleSpec, Selection, Variable,
 };
 use bench_run::Secrets;
-use pipeline::{BatchPlace, Selected};
+use pipeline::BatchPlace;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use storage::{Config, OpenOptions};
 
 use crate::border::{Element, Memory};
 use crate::engine::{EpochOf, MadeBatch};
-use crate::epoch::Epoch;
 use crate::errors::IntoException as _;
 use crate::experiment::unpicklable;
-use crate::feed::{Beginning, Feed, Samples};
-use crate::memory_limit::{KeptBatches, MemoryLimit};
-use crate::numpy::{self, Integers, Rows, array_of};
+use crate::memory_limit::KeptBatches;
+use crate::numpy::{self, Rows, array_of};
+use crate::samples::{Chosen, Kind, Samples};
 use crate::waiting::computed;
 
 /// One array of a sample, as Python describes it.
@@ -75,29 +73,31 @@ struct Store {
     spec: SampleSpec,
 }
 
-impl Store {
-    fn open(&self) -> Result<ArraySamples, PyErr> {
+impl Kind for Store {
+    type Source = ArraySamples;
+    type Class = Fields;
+
+    fn open(&self) -> PyResult<ArraySamples> {
         let hidden = || Secrets::in_task(&self.uri, &self.config, Vec::new());
         let opened = storage::open(&self.uri, &OpenOptions::new(&self.config));
         let storage = opened.map_err(|error| error.without_secrets(&hidden()))?.storage;
-        ArraySamples::open(storage, &self.spec).map_err(|error| error.without_secrets(&hidden()))
+        let samples = ArraySamples::open(storage, &self.spec);
+        let samples = samples.map_err(|error| error.without_secrets(&hidden()))?;
+        for (name, element) in samples.elements() {
+            element_of(name, element)?;
+        }
+        Ok(samples)
+    }
+
+    fn class(chosen: Arc<Chosen<Self>>) -> Fields {
+        Fields(chosen)
     }
 }
 
 /// Samples of the arrays of a Zarr store.
-#[pyclass(frozen, module = "somafeed._somafeed")]
+#[pyclass(extends = Samples, frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
-pub(crate) struct Fields {
-    store: Arc<Store>,
-    samples: Samples<ArraySamples>,
-}
-
-impl Fields {
-    fn here(&self, py: Python<'_>) -> PyResult<Selected<ArraySamples>> {
-        let store = Arc::clone(&self.store);
-        self.samples.here(py, move || store.open())
-    }
-}
+pub(crate) struct Fields(Arc<Chosen<Store>>);
 
 #[pymethods]
 impl Fields {
@@ -116,27 +116,17 @@ impl Fields {
         stride: u64,
         threads: usize,
         coordinates: bool,
-    ) -> PyResult<Self> {
+    ) -> PyResult<PyClassInitializer<Self>> {
         let variables = variables.into_iter().map(Variable::from);
         let spec =
             SampleSpec { start, end, stride, threads, coordinates, ..SampleSpec::new(variables) };
-        let store = Arc::new(Store { uri, config: config.unwrap_or_default(), spec });
-        let of_thread = Arc::clone(&store);
-        let fields = Self { store, samples: Samples::open(py, move || of_thread.open())? };
-        for (name, element) in fields.here(py)?.source().elements() {
-            element_of(name, element)?;
-        }
-        Ok(fields)
-    }
-
-    #[getter]
-    fn n_samples(&self) -> u64 {
-        self.samples.len()
+        let store = Store { uri, config: config.unwrap_or_default(), spec };
+        Chosen::open(py, store)
     }
 
     /// The step of each sample, as an array.
     fn steps<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let here = self.here(py)?;
+        let here = self.0.here(py)?;
         let steps = computed(py, move || {
             here.rows().iter().map(|row| here.source().step(row)).collect::<Vec<u64>>()
         })?;
@@ -145,7 +135,7 @@ impl Fields {
 
     /// Name, type, dimensions and shape of one sample of each variable.
     fn variables(&self, py: Python<'_>) -> PyResult<Vec<SampleShape>> {
-        let here = self.here(py)?;
+        let here = self.0.here(py)?;
         let described = here.source().elements().map(|(name, element)| {
             let shape = here.source().sample_shape(name).unwrap_or_default();
             let dimensions = here.source().sample_dimensions(name).unwrap_or_default();
@@ -162,24 +152,9 @@ impl Fields {
         variable: &str,
         dimension: &str,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let here = self.here(py)?;
+        let here = self.0.here(py)?;
         let found = here.source().coordinates(variable, dimension);
         found.map(|coordinates| coordinate_values(py, coordinates)).transpose()
-    }
-
-    /// These samples of it, by their places, ascending.
-    fn select(&self, py: Python<'_>, places: Integers) -> PyResult<Self> {
-        let samples = Samples::select(py, self.here(py)?, places)?;
-        Ok(Self { store: Arc::clone(&self.store), samples })
-    }
-
-    fn __repr__(&self) -> String {
-        format!("Fields({} samples)", self.samples.len())
-    }
-
-    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(unpicklable("Fields", "pickle the arguments it was made with"))
     }
 }
 
@@ -210,60 +185,13 @@ fn element_of(variable: &str, element: ElementType) -> PyResult<Element> {
     })
 }
 
-/// Delivers samples of arrays in batches, epoch by epoch.
-#[pyclass(frozen, module = "somafeed._somafeed")]
-#[derive(Debug)]
-pub(crate) struct FieldLoader {
-    fields: Py<Fields>,
-    feed: Feed<Selected<ArraySamples>>,
-}
-
-impl FieldLoader {
-    fn start(&self, py: Python<'_>, beginning: Beginning<'_>) -> PyResult<Epoch> {
-        self.feed.start(py, beginning, || self.fields.get().here(py))
-    }
-}
-
-#[pymethods]
-impl FieldLoader {
-    #[new]
-    #[pyo3(signature = (fields, *, memory = None, **engine))]
-    fn new(
-        py: Python<'_>,
-        fields: Py<Fields>,
-        memory: Option<MemoryLimit>,
-        engine: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        let feed = Feed::new(fields.get().here(py)?, ArrayBatch::n_samples, memory, engine)?;
-        Ok(Self { fields, feed })
-    }
-
-    #[getter]
-    fn n_batches(&self) -> u64 {
-        self.feed.n_batches()
-    }
-
-    fn epoch(&self, py: Python<'_>, number: u64) -> PyResult<Epoch> {
-        self.start(py, Beginning::Epoch(number))
-    }
-
-    fn resume(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
-        self.start(py, Beginning::State(state))
-    }
-
-    fn __repr__(&self) -> String {
-        format!("FieldLoader({} batches an epoch)", self.feed.n_batches())
-    }
-
-    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(unpicklable("FieldLoader", "pickle the arguments it was made with"))
-    }
-}
-
 impl MadeBatch for ArrayBatch {
     fn batch_idx(&self) -> u64 {
         self.place().batch_idx
+    }
+
+    fn n_samples(&self) -> usize {
+        self.n_samples()
     }
 
     fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {

@@ -21,14 +21,15 @@ mod epoch;
 mod errors;
 mod example;
 mod experiment;
-mod feed;
 mod fields;
+mod kmers;
 mod libtiledb;
 mod loader;
 mod memory_limit;
 mod numpy;
 mod process;
 mod program;
+mod samples;
 mod sequences;
 mod splits;
 mod tokens;
@@ -61,7 +62,9 @@ mod _somafeed {
     #[pymodule_export]
     use super::experiment::Experiment;
     #[pymodule_export]
-    use super::fields::{FieldBatch, FieldLoader, Fields};
+    use super::fields::{FieldBatch, Fields};
+    #[pymodule_export]
+    use super::kmers::KmerVocabulary;
     #[pymodule_export]
     use super::loader::Loader;
     #[pymodule_export]
@@ -69,10 +72,9 @@ mod _somafeed {
     #[pymodule_export]
     use super::program::run_program;
     #[pymodule_export]
-    use super::sequences::{
-        KmerVocabulary, SequenceBatch, SequenceLoader, Sequences, fill_sequence_servers,
-        import_sequences,
-    };
+    use super::samples::{SampleLoader, Samples};
+    #[pymodule_export]
+    use super::sequences::{SequenceBatch, Sequences, fill_sequence_servers, import_sequences};
     #[pymodule_export]
     use super::splits::{Sampling, split_by_fraction, split_by_group, split_by_label};
     #[pymodule_export]

@@ -135,6 +135,10 @@ impl MadeBatch for CellBatch {
         self.batch.batch_idx
     }
 
+    fn n_samples(&self) -> usize {
+        self.batch.joinids.len()
+    }
+
     fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {
         let Self { batch, element } = *self;
         epoch.lock_entropy().add(&batch.obs, &batch.codes, batch.n_padding);

@@ -1,4 +1,4 @@
-//! Sequences: stores in files and on servers, words of k letters, their loader and batches.
+//! Sequences: stores in files and on servers, and their batches.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,22 +11,21 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sequences::key_values::ServerSpec;
 use sequences::{
-    Alphabet, KmerSpec, Layout, PaddedRows, RecordFormat, RecordReader, SequenceBatch as Batch,
-    SequenceFiles, SequenceFilesWriter, SequenceList, SequenceParts, SequenceSamples,
-    SequenceServers, SequenceSpec, SequenceStore, TokenFrames, TokenScratch, Tokenizer, Vocabulary,
-    WhenUnknown, WindowSpec,
+    Layout, PaddedRows, RecordFormat, RecordReader, SequenceBatch as Batch, SequenceFiles,
+    SequenceFilesWriter, SequenceList, SequenceParts, SequenceSamples, SequenceServers,
+    SequenceSpec, SequenceStore, Vocabulary, WindowSpec,
 };
 use shuffle::AliasTable;
 use storage::{Config, OpenOptions};
 
 use crate::border::{Element, Memory, ViewedElement};
-use crate::engine::{EpochOf, MadeBatch, choice, pipeline_spec};
-use crate::epoch::Epoch;
+use crate::engine::{EpochOf, MadeBatch, choice};
 use crate::errors::{IntoException as _, OrException as _};
 use crate::experiment::unpicklable;
-use crate::feed::{Beginning, Feed, Samples};
-use crate::memory_limit::{KeptBatches, MemoryLimit};
-use crate::numpy::{self, Integers, array_of};
+use crate::kmers::{KmerVocabulary, Kmers, alphabet};
+use crate::memory_limit::KeptBatches;
+use crate::numpy;
+use crate::samples::{Chosen, Kind, Samples};
 use crate::waiting::stoppable;
 
 /// Files of a store, or servers with one.
@@ -69,50 +68,25 @@ impl Store {
             Self::Servers(spec) => Ok(Arc::new(SequenceServers::open(spec).or_exception()?)),
         }
     }
-
-    fn samples(&self) -> PyResult<SequenceSamples> {
-        let spec = SequenceSpec { letters: true, ..SequenceSpec::default() };
-        SequenceSamples::new(self.open()?, spec).or_exception()
-    }
 }
 
-/// How sequences are cut into words, as Python describes it.
-#[derive(Debug, Clone, FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct Kmers {
-    k: usize,
-    stride: usize,
-    frames: usize,
-    padding: usize,
-    unknown: String,
-    alphabet: Option<String>,
-    fold_case: bool,
+/// Sequences of a store, and what batches have of each.
+#[derive(Debug)]
+pub(crate) struct OfStore {
+    store: Arc<Store>,
+    spec: SequenceSpec,
 }
 
-impl Kmers {
-    fn spec(&self) -> KmerSpec {
-        let Self { k, stride, frames: n_frames, padding, .. } = *self;
-        KmerSpec { k, stride, n_frames, padding }
+impl Kind for OfStore {
+    type Source = SequenceSamples;
+    type Class = Sequences;
+
+    fn open(&self) -> PyResult<SequenceSamples> {
+        SequenceSamples::new(self.store.open()?, self.spec.clone()).or_exception()
     }
 
-    fn when_unknown(&self) -> PyResult<WhenUnknown> {
-        let rules =
-            [("fail", WhenUnknown::Fail), ("skip", WhenUnknown::Skip), ("word", WhenUnknown::Word)];
-        choice("unknown", &self.unknown, &rules)
-    }
-}
-
-/// The given letters, or those that occur in the store.
-fn alphabet(
-    letters: Option<&str>,
-    fold_case: bool,
-    store: &dyn SequenceStore,
-) -> Result<Alphabet, sequences::Error> {
-    match (letters, fold_case) {
-        (Some(letters), false) => Alphabet::new(letters.as_bytes()),
-        (Some(letters), true) => Ok(Alphabet::new(letters.as_bytes())?.folding_case()),
-        (None, false) => store.summary().alphabet(),
-        (None, true) => store.summary().alphabet_of_both_cases(),
+    fn class(chosen: Arc<Chosen<Self>>) -> Sequences {
+        Sequences(chosen)
     }
 }
 
@@ -224,115 +198,19 @@ pub(crate) fn fill_sequence_servers(
     stoppable(py, fill, || stop.set())?
 }
 
-/// Words of `k` letters with their numbers.
-#[pyclass(frozen, module = "somafeed._somafeed")]
-#[derive(Debug)]
-pub(crate) struct KmerVocabulary {
-    kmers: Kmers,
-    words: Arc<Vocabulary>,
-}
-
-impl KmerVocabulary {
-    /// The words with the way in which sequences are cut.
-    pub(crate) fn tokenizer(&self) -> PyResult<Tokenizer> {
-        let when_unknown = self.kmers.when_unknown()?;
-        Tokenizer::new(self.kmers.spec(), Arc::clone(&self.words), when_unknown).or_exception()
-    }
-
-    /// The vocabulary.
-    pub(crate) fn words(&self) -> &Arc<Vocabulary> {
-        &self.words
-    }
-
-    /// Words of padding at each end of a sequence.
-    pub(crate) fn padding(&self) -> usize {
-        self.kmers.padding
-    }
-
-    /// The words as texts.
-    pub(crate) fn names(&self) -> Vec<String> {
-        let numbers = 0..self.words.n_words() as u32;
-        numbers.map(|number| self.words.word(number).unwrap_or_default()).collect()
-    }
-}
-
-#[pymethods]
-impl KmerVocabulary {
-    /// The vocabulary of words with these counts. The alphabet must be given.
-    #[new]
-    fn new(kmers: Kmers, words: Vec<String>, counts: Integers) -> PyResult<Self> {
-        let letters = kmers.alphabet.as_deref().unwrap_or_default();
-        let alphabet = Alphabet::new(letters.as_bytes()).or_exception()?;
-        let alphabet = if kmers.fold_case { alphabet.folding_case() } else { alphabet };
-        if words.len() != counts.0.len() {
-            let (n_words, n_counts) = (words.len(), counts.0.len());
-            let problem = format!("{n_words} words have {n_counts} counts: give one for each");
-            return Err(PyValueError::new_err(problem));
-        }
-        let counted = words.iter().map(String::as_bytes).zip(counts.0);
-        let rule = kmers.when_unknown()?;
-        let words = Vocabulary::from_words(&alphabet, &kmers.spec(), rule, counted);
-        Ok(Self { words: Arc::new(words.or_exception()?), kmers })
-    }
-
-    #[getter]
-    fn alphabet(&self) -> String {
-        self.words.alphabet().to_string()
-    }
-
-    #[getter]
-    fn n_counted(&self) -> usize {
-        self.words.n_counted()
-    }
-
-    fn texts(&self) -> Vec<String> {
-        self.names()
-    }
-
-    fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        array_of(py, self.words.counts().to_vec())
-    }
-
-    /// The words of a sequence, frame by frame.
-    fn encode(&self, sequence: &str) -> PyResult<Vec<Vec<u32>>> {
-        let mut frames = TokenFrames::default();
-        let (tokenizer, mut scratch) = (self.tokenizer()?, TokenScratch::default());
-        tokenizer.tokenize(0, sequence.as_bytes(), &mut frames, &mut scratch).or_exception()?;
-        Ok(frames.frames().map(<[u32]>::to_vec).collect())
-    }
-
-    fn __len__(&self) -> usize {
-        self.words.n_words()
-    }
-
-    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(unpicklable("KmerVocabulary", "pickle the words and counts it was made with"))
-    }
-}
-
 /// Sequences of a store.
-#[pyclass(frozen, module = "somafeed._somafeed")]
+#[pyclass(extends = Samples, frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
-pub(crate) struct Sequences {
-    store: Arc<Store>,
-    samples: Samples<SequenceSamples>,
-}
+pub(crate) struct Sequences(Arc<Chosen<OfStore>>);
 
 impl Sequences {
-    /// The samples in this process.
-    pub(crate) fn here(&self, py: Python<'_>) -> PyResult<Selected<SequenceSamples>> {
-        let store = Arc::clone(&self.store);
-        self.samples.here(py, move || store.samples())
-    }
-
     /// The samples in this process, of which batches have what `spec` says.
     pub(crate) fn with_spec(
         &self,
         py: Python<'_>,
         spec: SequenceSpec,
     ) -> PyResult<Selected<SequenceSamples>> {
-        let here = self.here(py)?;
+        let here = self.0.here(py)?;
         let samples = SequenceSamples::new(Arc::clone(here.source().store()), spec);
         Selected::all(Arc::new(samples.or_exception()?)).at(here.rows()).or_exception()
     }
@@ -347,25 +225,36 @@ impl Sequences {
         uri: Option<String>,
         servers: Option<Servers>,
         config: Option<Config>,
-    ) -> PyResult<Self> {
+    ) -> PyResult<PyClassInitializer<Self>> {
         let store = match (uri, servers) {
             (Some(uri), None) => Store::Files { uri, config: config.unwrap_or_default() },
             (None, Some(servers)) => Store::Servers(servers.spec()?),
             _ => return Err(PyValueError::new_err("give either the address of files or servers")),
         };
-        let store = Arc::new(store);
-        let of_thread = Arc::clone(&store);
-        Ok(Self { store, samples: Samples::open(py, move || of_thread.samples())? })
+        let spec = SequenceSpec { letters: true, ..SequenceSpec::default() };
+        Chosen::open(py, OfStore { store: Arc::new(store), spec })
     }
 
-    #[getter]
-    fn n_samples(&self) -> u64 {
-        self.samples.len()
+    /// The same sequences, of which batches have these entries.
+    #[pyo3(signature = (entries, *, vocabulary = None, seed = 0))]
+    fn with_entries(
+        &self,
+        py: Python<'_>,
+        entries: Entries,
+        vocabulary: Option<Py<KmerVocabulary>>,
+        seed: u64,
+    ) -> PyResult<Py<Self>> {
+        let here = self.0.here(py)?;
+        let vocabulary = vocabulary.as_ref().map(Py::get);
+        let spec = entries.spec(&**here.source().store(), vocabulary, seed)?;
+        let chosen = self.with_spec(py, spec.clone())?;
+        let kind = OfStore { store: Arc::clone(&self.0.kind().store), spec };
+        Py::new(py, Chosen::class(Arc::new(kind), chosen))
     }
 
     /// Numbers that describe the whole store.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let here = self.here(py)?;
+        let here = self.0.here(py)?;
         let summary = here.source().store().summary();
         let dict = PyDict::new(py);
         dict.set_item("n_sequences", summary.n_sequences)?;
@@ -378,7 +267,7 @@ impl Sequences {
 
     /// The names of the selected sequences.
     fn names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let (here, stop) = (self.here(py)?, Stop::default());
+        let (here, stop) = (self.0.here(py)?, Stop::default());
         let of_thread = stop.clone();
         let read = move || {
             let rows: Vec<_> = here.rows().ranges().collect();
@@ -397,7 +286,7 @@ impl Sequences {
         kmers: Kmers,
         threads: usize,
     ) -> PyResult<KmerVocabulary> {
-        let (here, stop) = (self.here(py)?, Stop::default());
+        let (here, stop) = (self.0.here(py)?, Stop::default());
         let of_thread = stop.clone();
         let count = move || {
             let (store, rule) = (here.source().store(), kmers.when_unknown()?);
@@ -406,24 +295,9 @@ impl Sequences {
             let spec = kmers.spec();
             let words =
                 Vocabulary::count_until(&of_thread, &**store, &letters, &spec, rule, threads);
-            Ok(KmerVocabulary { words: Arc::new(words.or_exception()?), kmers })
+            Ok(KmerVocabulary::of(kmers, words.or_exception()?))
         };
         stoppable(py, count, || stop.set())?
-    }
-
-    /// These samples of it, by their places, ascending.
-    fn select(&self, py: Python<'_>, places: Integers) -> PyResult<Self> {
-        let samples = Samples::select(py, self.here(py)?, places)?;
-        Ok(Self { store: Arc::clone(&self.store), samples })
-    }
-
-    fn __repr__(&self) -> String {
-        format!("Sequences({} samples)", self.samples.len())
-    }
-
-    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(unpicklable("Sequences", "pickle the arguments it was made with"))
     }
 }
 
@@ -434,7 +308,7 @@ fn text(bytes: &[u8]) -> String {
 /// What batches have of each sequence, as Python describes it.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
-struct Described {
+pub(crate) struct Entries {
     letters: bool,
     names: bool,
     /// An alphabet, or that of the store, and whether both cases are one letter.
@@ -446,7 +320,7 @@ struct Described {
     pad: Option<u32>,
 }
 
-impl Described {
+impl Entries {
     fn spec(
         self,
         store: &dyn SequenceStore,
@@ -465,7 +339,7 @@ impl Described {
         };
         let windows = match (self.windows, vocabulary) {
             (Some((context, n_noise, exponent)), Some(vocabulary)) => {
-                let noise = AliasTable::new(vocabulary.words.counts(), exponent);
+                let noise = AliasTable::new(vocabulary.words().counts(), exponent);
                 let noise = Arc::new(noise.map_err(sequences::Error::from).or_exception()?);
                 Some(WindowSpec { context, n_noise, noise, seed })
             }
@@ -489,69 +363,13 @@ impl Described {
     }
 }
 
-/// Delivers sequences in batches, epoch by epoch.
-#[pyclass(frozen, module = "somafeed._somafeed")]
-#[derive(Debug)]
-pub(crate) struct SequenceLoader {
-    sequences: Py<Sequences>,
-    spec: SequenceSpec,
-    feed: Feed<Selected<SequenceSamples>>,
-}
-
-impl SequenceLoader {
-    fn start(&self, py: Python<'_>, beginning: Beginning<'_>) -> PyResult<Epoch> {
-        let source = || self.sequences.get().with_spec(py, self.spec.clone());
-        self.feed.start(py, beginning, source)
-    }
-}
-
-#[pymethods]
-impl SequenceLoader {
-    #[new]
-    #[pyo3(signature = (sequences, entries, *, vocabulary = None, memory = None, **engine))]
-    fn new(
-        py: Python<'_>,
-        sequences: Py<Sequences>,
-        entries: Described,
-        vocabulary: Option<Py<KmerVocabulary>>,
-        memory: Option<MemoryLimit>,
-        engine: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        let (of, seed) = (sequences.get(), pipeline_spec(engine)?.seed);
-        let here = of.here(py)?;
-        let vocabulary = vocabulary.as_ref().map(Py::get);
-        let spec = entries.spec(&**here.source().store(), vocabulary, seed)?;
-        let source = of.with_spec(py, spec.clone())?;
-        let feed = Feed::new(source, Batch::n_sequences, memory, engine)?;
-        Ok(Self { sequences, spec, feed })
-    }
-
-    #[getter]
-    fn n_batches(&self) -> u64 {
-        self.feed.n_batches()
-    }
-
-    fn epoch(&self, py: Python<'_>, number: u64) -> PyResult<Epoch> {
-        self.start(py, Beginning::Epoch(number))
-    }
-
-    fn resume(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
-        self.start(py, Beginning::State(state))
-    }
-
-    fn __repr__(&self) -> String {
-        format!("SequenceLoader({} batches an epoch)", self.feed.n_batches())
-    }
-
-    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(unpicklable("SequenceLoader", "pickle the arguments it was made with"))
-    }
-}
-
 impl MadeBatch for Batch {
     fn batch_idx(&self) -> u64 {
         self.place().batch_idx
+    }
+
+    fn n_samples(&self) -> usize {
+        self.n_sequences()
     }
 
     fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {

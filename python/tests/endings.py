@@ -55,7 +55,8 @@ def sequences():
 
 def iterate_sequences():
     opened = sequences()
-    loader = native.SequenceLoader(opened, ENTRIES, vocabulary=opened.count_words(KMERS))
+    entries = opened.with_entries(ENTRIES, vocabulary=opened.count_words(KMERS))
+    loader = native.SampleLoader(entries)
     while True:
         for _ in loader.epoch(0):
             begun.set()
@@ -118,7 +119,7 @@ WORKS = {
     "ExperimentDataset": "iterate()",
     "Sequences": "sequences().names()",
     "Sequences.count_words": "sequences().count_words(KMERS)",
-    "SequenceLoader.epoch": "iterate_sequences()",
+    "SampleLoader.epoch": "iterate_sequences()",
     "Doc2VecTrainer.epoch": "train_sequences()",
     "generate_example":
         "native.generate_example(f'{uri}-{time.monotonic_ns()}', n_cells=300, n_genes=20)",
