@@ -3,7 +3,7 @@
 `ExperimentDataset` takes the place of tiledbsoma_ml's class of that name; `experiment_dataloader`
 wraps it in a DataLoader. Below them are `Experiment`, `Dataset` and `Loader`, which need numpy
 alone. `FieldDataset` delivers fields of Zarr stores in the same way, `SequenceDataset` DNA, RNA and
-other sequences.
+other sequences, `SourceDataset` what your own code reads.
 
 >>> import somafeed
 >>> somafeed.__version__ == somafeed.version
@@ -25,6 +25,8 @@ from somafeed._somafeed import (
     Fields,
     LabelEncoder,
     Loader,
+    OwnSamples,
+    SampleBatch,
     SampleLoader,
     Samples,
     Sampling,
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from somafeed.doc2vec import Doc2Vec
     from somafeed.fields import FieldDataset, Variable
     from somafeed.iteration import ExperimentIterator
+    from somafeed.own_source import Source, SourceDataset
     from somafeed.sequences import (
         Kmers,
         OneHot,
@@ -89,8 +92,10 @@ __all__ = [
     "LabelEncoder",
     "Loader",
     "OneHot",
+    "OwnSamples",
     "QueryIDs",
     "RankTokens",
+    "SampleBatch",
     "SampleLoader",
     "Samples",
     "Sampling",
@@ -98,6 +103,8 @@ __all__ = [
     "SequenceDataset",
     "SequenceServers",
     "SomafeedError",
+    "Source",
+    "SourceDataset",
     "Stratified",
     "Tokenizer",
     "Variable",
@@ -126,6 +133,8 @@ _LATER = {
     "OneHot": "somafeed.sequences",
     "SequenceDataset": "somafeed.sequences",
     "SequenceServers": "somafeed.sequences",
+    "Source": "somafeed.own_source",
+    "SourceDataset": "somafeed.own_source",
     "Variable": "somafeed.fields",
     "Vocabulary": "somafeed.sequences",
     "Windows": "somafeed.sequences",

@@ -87,6 +87,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 23] = [
             "tiledb",
             "tiledb-native",
             "tokens",
+            "worktime",
         ],
         &[],
     ),
