@@ -308,8 +308,8 @@ macro_rules! viewed {
 }
 
 viewed!(
-    f16 => F16, f32 => F32, f64 => F64, i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8,
-    u16 => U16, u32 => U32, u64 => U64
+    bool => Bool, f16 => F16, f32 => F32, f64 => F64, i8 => I8, i16 => I16, i32 => I32, i64 => I64,
+    u8 => U8, u16 => U16, u32 => U32, u64 => U64
 );
 
 #[pymethods]
