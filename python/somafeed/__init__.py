@@ -2,7 +2,8 @@
 
 `ExperimentDataset` takes the place of tiledbsoma_ml's class of that name; `experiment_dataloader`
 wraps it in a DataLoader. Below them are `Experiment`, `Dataset` and `Loader`, which need numpy
-alone. `FieldDataset` delivers fields of Zarr stores in the same way, `ImageDataset` image cubes.
+alone. `FieldDataset` delivers fields of Zarr stores in the same way, `ImageDataset` image cubes,
+`SourceDataset` what your own code reads.
 
 >>> import somafeed
 >>> somafeed.__version__ == somafeed.version
@@ -26,6 +27,8 @@ from somafeed._somafeed import (
     Images,
     LabelEncoder,
     Loader,
+    OwnSamples,
+    SampleBatch,
     SampleLoader,
     Samples,
     Sampling,
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
     from somafeed.fields import FieldDataset, Variable
     from somafeed.images import ImageDataset, Key
     from somafeed.iteration import ExperimentIterator
+    from somafeed.own_source import Source, SourceDataset
 
 __version__ = version
 
@@ -87,13 +91,17 @@ __all__ = [
     "Key",
     "LabelEncoder",
     "Loader",
+    "OwnSamples",
     "QueryIDs",
     "RankTokens",
+    "SampleBatch",
     "SampleLoader",
     "Samples",
     "Sampling",
     "SamplingMethod",
     "SomafeedError",
+    "Source",
+    "SourceDataset",
     "Stratified",
     "Tokenizer",
     "Variable",
@@ -118,6 +126,8 @@ _LATER = {
     "FieldDataset": "somafeed.fields",
     "ImageDataset": "somafeed.images",
     "Key": "somafeed.images",
+    "Source": "somafeed.own_source",
+    "SourceDataset": "somafeed.own_source",
     "Variable": "somafeed.fields",
     "experiment_dataloader": "somafeed.dataloader",
 }

@@ -7,7 +7,7 @@ and they keep that memory alive. Tables are `ArrowTable`, which `pyarrow.table(.
 Every call that can take long lets other Python threads run, and Ctrl-C ends it within a second.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack, final
 
 import numpy as np
@@ -697,6 +697,31 @@ class ImageBatch:
     def keys(self) -> list[str]: ...
     def values(self, name: str) -> npt.NDArray[Any]:
         """The array of a key: images, then the shape of one."""
+    def __len__(self) -> int: ...
+
+@final
+class OwnSamples(Samples):
+    """Samples that Python code reads: see `somafeed.SourceDataset`."""
+
+    def __init__(self, start: Callable[[Any], None]) -> None:
+        """Has `start` begin a thread that answers requests, and reads sample 0."""
+    def arrays(self) -> list[tuple[str, str, list[int]]]:
+        """Name, type and shape of one sample of each array."""
+
+@final
+class SampleBatch:
+    """An array of each name, whose first dimension is the samples'. They may be changed and kept."""
+
+    @property
+    def batch_idx(self) -> int: ...
+    @property
+    def n_padding(self) -> int:
+        """Samples at the end that repeat others."""
+    @property
+    def samples(self) -> npt.NDArray[np.uint64]:
+        """The numbers of the samples."""
+    def arrays(self) -> list[tuple[str, npt.NDArray[Any]]]:
+        """The arrays by their names."""
     def __len__(self) -> int: ...
 
 @final

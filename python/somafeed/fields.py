@@ -357,10 +357,6 @@ def _plain(name: str, variable: Variable) -> dict[str, Any]:
     }
 
 
-def _no_groups(columns: Sequence[str]) -> npt.NDArray[np.uint32]:
-    raise ValueError(f"fields have no column {shown(columns[0] if columns else None)}")
-
-
 def _indices(dimension: str, at: Index, length: int) -> tuple[int, int] | list[int]:
     """Ascending indices as the native module takes them."""
     if isinstance(at, slice):

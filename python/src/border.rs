@@ -66,6 +66,25 @@ impl Element {
         }
     }
 
+    /// The type of this name in numpy, if batches can have it.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        const ALL: [Element; 12] = [
+            Element::F16,
+            Element::F32,
+            Element::F64,
+            Element::I8,
+            Element::I16,
+            Element::I32,
+            Element::I64,
+            Element::U8,
+            Element::U16,
+            Element::U32,
+            Element::U64,
+            Element::Bool,
+        ];
+        ALL.into_iter().find(|element| element.name() == name)
+    }
+
     /// Size in bytes, and the code of Python's module `struct`.
     fn size_and_code(self) -> (usize, &'static CStr) {
         match self {
@@ -180,10 +199,20 @@ impl Memory {
             // again until they are dropped.
             return Self::new(start, n, element, Box::new((values.into_memory(), keep)));
         }
-        // Elements of any type are aligned there.
-        let mut copied = vec![0_u64; n_bytes.div_ceil(size_of::<u64>())];
-        bytemuck::cast_slice_mut(&mut copied)[..n_bytes].copy_from_slice(values.values().bytes());
-        Self::new(copied.as_mut_ptr().cast(), n, element, Box::new((copied, keep)))
+        let mut copied = AlignedBytes::zeroed(n_bytes);
+        copied.bytes_mut().copy_from_slice(values.values().bytes());
+        Self::of_bytes(copied, element, keep)
+    }
+
+    /// Bytes as elements of a type, which `keep` accompanies.
+    pub(crate) fn of_bytes(
+        mut bytes: AlignedBytes,
+        element: Element,
+        keep: impl Send + Sync + 'static,
+    ) -> Self {
+        let n = bytes.n_bytes / element.n_bytes();
+        // Moving the vector leaves its bytes in their place on the heap, as above.
+        Self::new(bytes.words.as_mut_ptr().cast(), n, element, Box::new((bytes, keep)))
     }
 
     /// The first elements of a slot, which `keep` accompanies.
@@ -241,6 +270,25 @@ impl Memory {
     /// Whether it has several dimensions of several elements, so that their order matters.
     fn is_matrix(&self) -> bool {
         self.shape.iter().filter(|length| **length > 1).count() > 1
+    }
+}
+
+/// Bytes in which elements of any type are aligned.
+#[derive(Debug, Default)]
+pub(crate) struct AlignedBytes {
+    words: Vec<u64>,
+    n_bytes: usize,
+}
+
+impl AlignedBytes {
+    /// Bytes that are 0.
+    pub(crate) fn zeroed(n_bytes: usize) -> Self {
+        Self { words: vec![0; n_bytes.div_ceil(size_of::<u64>())], n_bytes }
+    }
+
+    /// The bytes.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.n_bytes]
     }
 }
 

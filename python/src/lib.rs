@@ -26,6 +26,7 @@ mod libtiledb;
 mod loader;
 mod memory_limit;
 mod numpy;
+mod own_source;
 mod process;
 mod program;
 mod samples;
@@ -65,6 +66,8 @@ mod _somafeed {
     use super::loader::Loader;
     #[pymodule_export]
     use super::memory_limit::Budget;
+    #[pymodule_export]
+    use super::own_source::{OwnSamples, SampleBatch};
     #[pymodule_export]
     use super::program::run_program;
     #[pymodule_export]
