@@ -76,14 +76,14 @@ impl DescribedAugmentation {
 /// The maps of samples in an epoch: for each the six numbers that give a pixel's place in the
 /// source, and whether values are interpolated.
 #[pyfunction]
-pub(crate) fn draw_maps<'py>(
-    py: Python<'py>,
+pub(crate) fn draw_maps(
+    py: Python<'_>,
     augmentation: DescribedAugmentation,
     epoch: u64,
     samples: Integers,
     height: usize,
     width: usize,
-) -> PyResult<(Bound<'py, PyAny>, Vec<bool>)> {
+) -> PyResult<(Bound<'_, PyAny>, Vec<bool>)> {
     let SeededAugmentation { augmentation, seed, .. } = augmentation.seeded()?;
     let drawn = computed(py, move || {
         let size = [height, width];
@@ -196,7 +196,7 @@ impl Images {
         threads: usize,
         skip_damaged: bool,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let form = stored.map(|name| name.parse::<Form>()).transpose();
+        let form = stored.map(str::parse::<Form>).transpose();
         let form = form.map_err(|error| value_error(&format!("stored: {error}")))?;
         let elements = [("float16", ElementType::F16), ("float32", ElementType::F32)];
         let norms = [("l1", Norm::L1), ("l2", Norm::L2)];
@@ -296,9 +296,8 @@ impl ImageBatch {
         });
         let shapes = shapes.collect::<PyResult<Vec<_>>>()?;
         kept.lease(shapes.iter().map(|(.., n_bytes)| *n_bytes as u64).sum());
-        let memory = match batch.into_memory() {
-            Ok(ImageMemory::Owned(memory)) => memory,
-            _ => return Err(SomafeedError::new_err("the memory of a batch is shared")),
+        let Ok(ImageMemory::Owned(memory)) = batch.into_memory() else {
+            return Err(SomafeedError::new_err("the memory of a batch is shared"));
         };
         let keys = shapes.into_iter().zip(memory).map(|((name, element, shape, _), memory)| {
             let memory = memory_of(memory, element, &shape, kept)?;

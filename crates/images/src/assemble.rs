@@ -6,7 +6,7 @@ use pipeline::{Assemble, BatchPlace, BlockPart};
 use slots::{Allocate as _, Mapped, SlotMemory};
 use worktime::ThreadTime;
 
-use crate::batch::{BatchBytes, ImageBatch};
+use crate::batch::{BatchBytes, ImageBatch, Opened, Pooled};
 use crate::block::{BlockMemory, ImageBlock, Skipped};
 use crate::data_set::DataSet;
 use crate::error::Error;
@@ -15,8 +15,7 @@ use crate::open_key::OpenKey;
 /// Makes batches: a block in a slot is one, cubes with memory of their own are copied into one.
 #[derive(Debug)]
 pub struct ImageAssembler {
-    data: DataSet,
-    keys: Arc<[OpenKey]>,
+    of: Arc<Opened>,
     /// Whether memory of batches goes round.
     is_pooled: bool,
     n_planned: usize,
@@ -28,20 +27,21 @@ pub struct ImageAssembler {
 impl ImageAssembler {
     pub(crate) fn new(data: DataSet, keys: Arc<[OpenKey]>, is_pooled: bool) -> Self {
         let (samples, skipped) = (Vec::new(), Vec::new());
-        Self { data, keys, is_pooled, n_planned: 0, samples, skipped, memory: None }
+        let of = Arc::new(Opened { data, keys });
+        Self { of, is_pooled, n_planned: 0, samples, skipped, memory: None }
     }
 
     /// Memory of its own for a batch of `n_samples`.
     fn allocate(&self, n_samples: usize) -> Result<Vec<Box<dyn SlotMemory>>, Error> {
         let of_key = |key: &OpenKey| -> Result<Box<dyn SlotMemory>, Error> {
             if self.is_pooled {
-                return Ok(Box::new(key.pooled(n_samples)?));
+                return Ok(Box::new(Pooled(key.pooled(n_samples)?)));
             }
             let n_bytes = key.n_bytes().checked_mul(n_samples);
             let memory = n_bytes.and_then(|n_bytes| Mapped.allocate(n_bytes));
             memory.ok_or(Error::Memory { bytes: n_bytes.unwrap_or(usize::MAX) as u64, n_samples })
         };
-        self.keys.iter().map(of_key).collect()
+        self.of.keys.iter().map(of_key).collect()
     }
 
     /// Copies the samples at these places of a block behind those that the batch has. `bytes_of`
@@ -112,12 +112,12 @@ impl Assemble for ImageAssembler {
                 self.samples.extend_from_slice(&block.samples);
             }
             BlockMemory::Pooled(slots) => {
-                let keys = Arc::clone(&self.keys);
+                let of = Arc::clone(&self.of);
                 let is_read = |place: usize| {
                     block.skipped.iter().all(|skipped| skipped.sample != block.samples[place])
                 };
                 self.collate(block, part, |idx, place| {
-                    let n_bytes = keys[idx].n_bytes();
+                    let n_bytes = of.keys[idx].n_bytes();
                     is_read(place).then(|| &slots[idx].bytes()[place * n_bytes..][..n_bytes])
                 })?;
             }
@@ -137,8 +137,7 @@ impl Assemble for ImageAssembler {
             None => BatchBytes::Owned(self.allocate(0)?),
         };
         Ok(ImageBatch {
-            data: self.data.clone(),
-            keys: Arc::clone(&self.keys),
+            of: Arc::clone(&self.of),
             memory,
             samples: std::mem::take(&mut self.samples),
             skipped: std::mem::take(&mut self.skipped),

@@ -18,13 +18,19 @@ use crate::spec::Role;
 /// [`into_copy`](Self::into_copy) announces has ended. Nothing overwrites it meanwhile.
 #[derive(Debug)]
 pub struct ImageBatch {
-    pub(crate) data: DataSet,
-    pub(crate) keys: Arc<[OpenKey]>,
+    pub(crate) of: Arc<Opened>,
     pub(crate) memory: BatchBytes,
     pub(crate) samples: Vec<u64>,
     pub(crate) skipped: Vec<Skipped>,
     pub(crate) n_planned: usize,
     pub(crate) place: BatchPlace,
+}
+
+/// What all batches of a source have in common.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) data: DataSet,
+    pub(crate) keys: Arc<[OpenKey]>,
 }
 
 /// The memory of a batch that was taken apart: the arrays of its keys, in the settings' order.
@@ -49,9 +55,23 @@ pub(crate) enum BatchBytes {
     Owned(Vec<Box<dyn SlotMemory>>),
 }
 
-/// The memory of each key as one of the kinds that a batch can own.
+/// Memory that goes back to a pool, as memory that a batch owns.
+#[derive(Debug)]
+pub(crate) struct Pooled(pub(crate) PooledSlot);
+
+impl SlotMemory for Pooled {
+    fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.0.bytes_mut()
+    }
+}
+
+/// The memory of each key as memory that a batch owns.
 fn owned(slots: Vec<PooledSlot>) -> Vec<Box<dyn SlotMemory>> {
-    slots.into_iter().map(|slot| Box::new(slot) as Box<dyn SlotMemory>).collect()
+    slots.into_iter().map(|slot| Box::new(Pooled(slot)) as Box<dyn SlotMemory>).collect()
 }
 
 impl ImageBatch {
@@ -73,7 +93,7 @@ impl ImageBatch {
 
     /// The image with this sample's number, in this batch or not.
     pub fn image(&self, sample: u64) -> Option<&Image> {
-        self.data.images().get(usize::try_from(sample).ok()?)
+        self.of.data.images().get(usize::try_from(sample).ok()?)
     }
 
     /// The images that could not be read, if the settings skip them.
@@ -89,7 +109,7 @@ impl ImageBatch {
     /// The arrays of the batch, in the order of the settings.
     pub fn keys(&self) -> impl Iterator<Item = KeyValues<'_>> {
         let n_samples = self.samples.len();
-        self.keys.iter().enumerate().map(move |(idx, key)| {
+        self.of.keys.iter().enumerate().map(move |(idx, key)| {
             let bytes = match &self.memory {
                 BatchBytes::Slot(slot) => slot.key(idx),
                 BatchBytes::Pooled(slots) => slots.get(idx).map_or(&[][..], PooledSlot::bytes),

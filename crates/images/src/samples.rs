@@ -142,7 +142,9 @@ impl ImageSamples {
         for (key, bytes) in self.keys.iter().zip(keys) {
             // A key without values has no chunks, and each sample its empty part.
             let mut parts = bytes.chunks_exact_mut(key.n_bytes().max(1));
-            memory.iter_mut().for_each(|sample| sample.push(parts.next().unwrap_or_default()));
+            for sample in &mut memory {
+                sample.push(parts.next().unwrap_or_default());
+            }
         }
         memory
     }
