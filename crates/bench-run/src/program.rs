@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use anyhow::Context as _;
 
 /// What starts programs that have no other name.
-const XTASK: &str = "cargo xtask";
+pub(crate) const XTASK: &str = "cargo xtask";
 
 static THIS: OnceLock<Program> = OnceLock::new();
 

@@ -9,19 +9,26 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 
 use crate::output::unprinted;
+use crate::program::{Program, XTASK};
 use crate::secrets::{HIDDEN, Secrets};
 use crate::usage_error::UsageError;
 
 /// Runs a program on a command line (program name first) and returns its exit code: 0 for success,
 /// 1 for a failure, 2 for an invalid command line, and 130 after Ctrl-C. Errors are one line on
-/// stderr.
+/// stderr. Help calls the program as its users do ([`Program::called`]).
 pub fn run_program<Cli: Parser>(
     arguments: impl IntoIterator<Item = OsString>,
     perform: impl FnOnce(Cli, &[OsString]) -> anyhow::Result<ExitCode>,
 ) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let secrets = Secrets::of_arguments(&arguments, storage::environment_secrets());
-    match Cli::try_parse_from(&arguments) {
+    let called = Program::called();
+    let mut command = Cli::command();
+    if called != XTASK {
+        command = command.name(called).bin_name(called);
+    }
+    let parsed = command.try_get_matches_from(&arguments);
+    match parsed.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)) {
         Ok(cli) => exit_code(perform(cli, &arguments), &secrets),
         Err(error) => refused_command_line(error, &secrets),
     }
