@@ -1,9 +1,9 @@
-"""Cells, fields and sequences in shuffled batches, for PyTorch.
+"""Cells, fields, images and sequences in shuffled batches, for PyTorch.
 
 `ExperimentDataset` takes the place of tiledbsoma_ml's class of that name; `experiment_dataloader`
 wraps it in a DataLoader. Below them are `Experiment`, `Dataset` and `Loader`, which need numpy
-alone. `FieldDataset` delivers fields of Zarr stores in the same way, `SequenceDataset` DNA, RNA and
-other sequences, `SourceDataset` what your own code reads.
+alone. `FieldDataset` delivers fields of Zarr stores in the same way, `ImageDataset` image cubes,
+`SequenceDataset` DNA, RNA and other sequences, `SourceDataset` what your own code reads.
 
 >>> import somafeed
 >>> somafeed.__version__ == somafeed.version
@@ -23,6 +23,8 @@ from somafeed._somafeed import (
     Experiment,
     FieldBatch,
     Fields,
+    ImageBatch,
+    Images,
     LabelEncoder,
     Loader,
     OwnSamples,
@@ -43,6 +45,7 @@ from somafeed.samplings import (
     AtMostPerClass,
     ClassBalanced,
     GroupBatches,
+    Hierarchical,
     Stratified,
     Weighted,
     WithReplacement,
@@ -52,10 +55,12 @@ from somafeed.splits import SamplingMethod
 from somafeed.tokens import BinTokens, RankTokens
 
 if TYPE_CHECKING:
+    from somafeed.augmentation import Affine, Augmentation
     from somafeed.dataloader import experiment_dataloader
     from somafeed.dataset import ExperimentDataset
     from somafeed.doc2vec import Doc2Vec
     from somafeed.fields import FieldDataset, Variable
+    from somafeed.images import ImageDataset, Key
     from somafeed.iteration import ExperimentIterator
     from somafeed.own_source import Source, SourceDataset
     from somafeed.sequences import (
@@ -71,8 +76,10 @@ if TYPE_CHECKING:
 __version__ = version
 
 __all__ = [
+    "Affine",
     "ArrowTable",
     "AtMostPerClass",
+    "Augmentation",
     "Batch",
     "BatchKeyEncoder",
     "BinTokens",
@@ -88,6 +95,11 @@ __all__ = [
     "FieldDataset",
     "Fields",
     "GroupBatches",
+    "Hierarchical",
+    "ImageBatch",
+    "ImageDataset",
+    "Images",
+    "Key",
     "Kmers",
     "LabelEncoder",
     "Loader",
@@ -125,10 +137,14 @@ __all__ = [
 
 # Imported when they are first used, because they import torch if it is installed.
 _LATER = {
+    "Affine": "somafeed.augmentation",
+    "Augmentation": "somafeed.augmentation",
     "Doc2Vec": "somafeed.doc2vec",
     "ExperimentDataset": "somafeed.dataset",
     "ExperimentIterator": "somafeed.iteration",
     "FieldDataset": "somafeed.fields",
+    "ImageDataset": "somafeed.images",
+    "Key": "somafeed.images",
     "Kmers": "somafeed.sequences",
     "OneHot": "somafeed.sequences",
     "SequenceDataset": "somafeed.sequences",

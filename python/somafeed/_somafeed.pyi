@@ -399,6 +399,21 @@ class Sampling:
         `chunk_rows`, shuffled in windows of `window_rows`: larger windows mix more and read more.
         Needs `Loader(order="listed", chunk_rows=1)`.
         """
+    @staticmethod
+    def hierarchical(
+        domains: IntegerArray,
+        subjects: IntegerArray,
+        batch_size: int,
+        n_batches: int,
+        *,
+        labels: IntegerArray | None = None,
+        least_drawn: bool = False,
+    ) -> Sampling:
+        """Batches that have every domain, and few rows of one subject: in rounds, one row of each
+        domain, first a subject of the domain, then a row of it. With `labels`, each round takes rows
+        of one label, drawn uniformly, or with `least_drawn` that which the fewest rows have so far.
+        Needs `Loader(order="listed", chunk_rows=1)`.
+        """
     @property
     def is_listed(self) -> bool:
         """Whether it says which rows are in a batch together: needs `Loader(order="listed")`."""
@@ -617,6 +632,73 @@ class FieldBatch:
         """Those of the other dimensions that have some."""
     def __len__(self) -> int: ...
 
+def draw_maps(
+    augmentation: Mapping[str, Any],
+    epoch: int,
+    samples: IntegerArray,
+    height: int,
+    width: int,
+) -> tuple[npt.NDArray[np.float64], list[bool]]:
+    """The maps of samples in an epoch: six numbers for each, rows of `[[xx, xy, x], [yx, yy, y]]`,
+    and whether it interpolates. The pixel in column `c` and row `r` of the result is the source at
+    column `xx * c + xy * r + x` and row `yx * c + yy * r + y`.
+
+    Raises ValueError for ranges and probabilities that cannot be."""
+
+@final
+class Images(Samples):
+    """Image cubes with their masks. Pickle the arguments, not the object."""
+
+    def __init__(
+        self,
+        uri: str,
+        keys: Sequence[Mapping[str, Any]],
+        *,
+        config: Mapping[str, str] | None = None,
+        images: Sequence[str] | None = None,
+        stored: str | None = None,
+        dtype: str | None = None,
+        normalization: str | None = None,
+        augmentation: Mapping[str, Any] | None = None,
+        threads: int = 1,
+        skip_damaged: bool = False,
+    ) -> None:
+        """Opens the images. `somafeed.ImageDataset` describes the arguments.
+
+        Raises ValueError for settings that do not fit, OSError for files that are missing."""
+    def numbers(self) -> npt.NDArray[np.uint64]:
+        """The number of each image among those that were opened."""
+    def images(self) -> list[tuple[str, str, str]]:
+        """Name, domain and subject of each image that was opened, selected or not."""
+    def classes(self) -> list[str]:
+        """The names of the labels' classes, in the order of their numbers."""
+    def keys(self) -> list[tuple[str, str, list[int]]]:
+        """Name, type and shape of one image's array of each key."""
+
+@final
+class ImageBatch:
+    """Images, an array of each key. Its arrays may be changed and kept."""
+
+    @property
+    def batch_idx(self) -> int: ...
+    @property
+    def n_padding(self) -> int:
+        """Images at the end that repeat others."""
+    @property
+    def samples(self) -> npt.NDArray[np.uint64]:
+        """The numbers of the images among those that were opened."""
+    @property
+    def names(self) -> list[str]:
+        """The names of the images."""
+    @property
+    def skipped(self) -> list[tuple[str, str]]:
+        """Name and reason of each image that could not be read."""
+    @property
+    def keys(self) -> list[str]: ...
+    def values(self, name: str) -> npt.NDArray[Any]:
+        """The array of a key: images, then the shape of one."""
+    def __len__(self) -> int: ...
+
 @final
 class OwnSamples(Samples):
     """Samples that Python code reads: see `somafeed.SourceDataset`."""
@@ -788,7 +870,8 @@ class Epoch:
     def stats(self) -> dict[str, Any]:
         """Counts and times so far: `n_rows`, `nnz`, `bytes_read`, `read_secs`, `wait_secs` (sum
         over batches), `waits` (of each batch), `kept_bytes` (delivered batches that are still
-        alive) and others.
+        alive) and others. `skipped` has the reason for each sample that could not be read
+        and was left out, by name.
 
         `accelerator_utilization` is the AU of MLPerf Storage: the share of the time after the first
         batch in which the loader was not waited for, None before the second. `entropy` has, for

@@ -1,4 +1,4 @@
-"""Splits of cells by obs, and several data sets of cells as one."""
+"""Several data sets of cells as one."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Self
 from somafeed.batches import MiniBatch
 from somafeed.cells import Cells
 from somafeed.samples import SampleDataset
-from somafeed.settings import names_of, shown
+from somafeed.settings import shown
 from somafeed.sources import Concat, check_same_genes
-from somafeed.splits import GroupSplit, LabelSplit, checked_fractions
 
 
 class Parts(SampleDataset[MiniBatch]):
-    """What makes other data sets of a data set's cells by their obs."""
+    """What makes one data set of several data sets' cells."""
 
     _cells: Cells
     experiment_column: str | None
@@ -25,35 +24,6 @@ class Parts(SampleDataset[MiniBatch]):
     @abstractmethod
     def column_names(self) -> list[str]:
         """The columns of obs in a batch."""
-
-    def split_by_group(
-        self,
-        columns: str | Sequence[str],
-        *fracs: float,
-        seed: int | None = None,
-        label: str | None = None,
-    ) -> tuple[Self, ...]:
-        """Splits the cells so that those with equal values in obs `columns` stay together, for
-        example each donor's. With `label`, each part also gets its share of that column's labels.
-
-        Raises:
-            ValueError: Like `random_split`, or there is no such column.
-        """
-        names = (columns,) if isinstance(columns, str) else names_of("columns", columns)
-        if not names:
-            raise ValueError("name at least one column of obs by which cells are grouped")
-        split = GroupSplit(names, checked_fractions(fracs), self._split_seed(seed), label)
-        return self._parts(split)
-
-    def split_by_label(
-        self, column: str, *fracs: float, seed: int | None = None
-    ) -> tuple[Self, ...]:
-        """Splits the cells so that each part gets its share of every label of an obs column.
-
-        Raises:
-            ValueError: Like `random_split`, or there is no such column.
-        """
-        return self._parts(LabelSplit(column, checked_fractions(fracs), self._split_seed(seed)))
 
     @classmethod
     def concat(cls, datasets: Sequence[Self], *, experiment_column: str | None = None) -> Self:

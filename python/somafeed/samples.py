@@ -16,11 +16,20 @@ from somafeed.epochs import Epochs
 from somafeed.iteration import ExperimentIterator, Place
 from somafeed.loaders import Loaders, Remainder, remainder_of
 from somafeed.samplings import Labelled, Sample, checked_sample
-from somafeed.settings import at_least_0, bytes_of, checked_seed, positive, shown
+from somafeed.settings import (
+    at_least_0,
+    bytes_of,
+    checked_seed,
+    names_of,
+    positive,
+    shown,
+)
 from somafeed.shares import RankShares, even_batch_size
 from somafeed.splits import (
     Between,
     GroupsOf,
+    GroupSplit,
+    LabelSplit,
     RandomSplit,
     Rows,
     SamplingMethod,
@@ -306,6 +315,37 @@ class SampleDataset(IterableDataset[B]):
                 each draw their own seed.
         """
         return self._parts(RandomSplit(checked_fractions(fracs), self._split_seed(seed), method))
+
+    def split_by_group(
+        self,
+        columns: str | Sequence[str],
+        *fracs: float,
+        seed: int | None = None,
+        label: str | None = None,
+    ) -> tuple[Self, ...]:
+        """Splits the samples so that those with equal values in `columns` stay together, for
+        example each donor's cells, by columns of obs. With `label`, each part also gets its share
+        of that column's labels.
+
+        Raises:
+            ValueError: Like `random_split`, or there is no such column.
+        """
+        names = (columns,) if isinstance(columns, str) else names_of("columns", columns)
+        if not names:
+            raise ValueError(f"name at least one column by which {self._noun} are grouped")
+        split = GroupSplit(names, checked_fractions(fracs), self._split_seed(seed), label)
+        return self._parts(split)
+
+    def split_by_label(
+        self, column: str, *fracs: float, seed: int | None = None
+    ) -> tuple[Self, ...]:
+        """Splits the samples so that each part gets its share of every label of a column, of cells
+        one of obs.
+
+        Raises:
+            ValueError: Like `random_split`, or there is no such column.
+        """
+        return self._parts(LabelSplit(column, checked_fractions(fracs), self._split_seed(seed)))
 
     def isel(self, samples: slice) -> Self:
         """The samples from one place to another, in their order: for splits by time.

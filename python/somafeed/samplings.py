@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,7 @@ from somafeed.settings import at_least_0, names_of, positive, shown
 
 
 class Labelled(Protocol):
-    """Cells whose obs columns can be read."""
+    """Samples whose labels can be read: cells by their obs columns, images by a table beside them."""
 
     @property
     def n_rows(self) -> int:
@@ -189,6 +189,48 @@ class GroupBatches:
             fill=self.fill,
             chunk_rows=positive("shuffle_chunk_size", self.shuffle_chunk_size),
             window_rows=positive("window", self.window),
+        )
+
+
+@dataclass(frozen=True)
+class Hierarchical:
+    """Batches with samples of every domain, for instance of a camera, from different subjects: like
+    htc's `HierarchicalSampler`.
+
+    A batch is drawn in rounds. Each takes one sample of every domain: first a subject of the domain,
+    then one of its samples, each with equal probability and with replacement. With `label`, each
+    round draws a class, too, and takes samples that have it.
+    """
+
+    domain: str | Sequence[str]
+    subject: str | Sequence[str]
+    batch_size: int
+    """Samples of a batch, at least one for each domain: the `batch_size` of the data set, times the
+    number of ranks if each rank's batches need not have every domain."""
+    n_batches: int | None = None
+    """Batches of an epoch; None means as many as hold all samples."""
+    label: str | Sequence[str] | None = None
+    class_draw: Literal["uniform", "least_drawn"] = "uniform"
+    """How a round's class is drawn: each with equal probability, or that which the fewest samples of
+    the epoch have so far."""
+
+    def of(self, cells: Labelled) -> native.Sampling:
+        """The sampling of these samples."""
+        if self.class_draw not in ("uniform", "least_drawn"):
+            raise ValueError(
+                f"class_draw is 'uniform' or 'least_drawn', not {shown(self.class_draw)}"
+            )
+        batch_size = positive("batch_size", self.batch_size)
+        n_batches = -(-cells.n_rows // batch_size)
+        if self.n_batches is not None:
+            n_batches = at_least_0("n_batches", self.n_batches)
+        return native.Sampling.hierarchical(
+            cells.groups(_names(self.domain)),
+            cells.groups(_names(self.subject)),
+            batch_size,
+            n_batches,
+            labels=None if self.label is None else cells.groups(_names(self.label)),
+            least_drawn=self.class_draw == "least_drawn",
         )
 
 

@@ -2,7 +2,7 @@
 //! buffer protocol, and Arrow's streams of other libraries.
 #![expect(unsafe_code, reason = "C has no lifetimes; each block says why it is sound")]
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_int, c_long};
 use std::fmt;
 use std::ptr;
 
@@ -17,11 +17,15 @@ use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use slots::SlotMemory;
 
 use crate::process::OfProcess;
 
 /// The name of capsules with an Arrow stream.
 pub(crate) const STREAM: &CStr = c"arrow_array_stream";
+
+/// Whether C's `long` has 64 bits: numpy's `int64` is then a `long`, and prints no other type.
+const IS_LONG: bool = size_of::<c_long>() == size_of::<i64>();
 
 /// Types of elements, as numpy sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,11 +97,11 @@ impl Element {
             Self::I8 => (1, c"b"),
             Self::I16 => (2, c"h"),
             Self::I32 => (4, c"i"),
-            Self::I64 => (8, c"q"),
+            Self::I64 => (8, if IS_LONG { c"l" } else { c"q" }),
             Self::U8 => (1, c"B"),
             Self::U16 => (2, c"H"),
             Self::U32 => (4, c"I"),
-            Self::U64 => (8, c"Q"),
+            Self::U64 => (8, if IS_LONG { c"L" } else { c"Q" }),
             Self::Bool => (1, c"?"),
         }
     }
@@ -212,6 +216,27 @@ impl Memory {
         let n = bytes.n_bytes / element.n_bytes();
         // Moving the vector leaves its bytes in their place on the heap, as above.
         Self::new(bytes.words.as_mut_ptr().cast(), n, element, Box::new((bytes, keep)))
+    }
+
+    /// The first elements of a slot, which `keep` accompanies.
+    ///
+    /// # Errors
+    /// The slot is too small.
+    pub(crate) fn of_slot(
+        mut slot: Box<dyn SlotMemory>,
+        n: usize,
+        element: Element,
+        keep: impl Send + Sync + 'static,
+    ) -> PyResult<Self> {
+        let bytes = slot.bytes_mut();
+        if n.checked_mul(element.n_bytes()).is_none_or(|n_bytes| bytes.len() < n_bytes) {
+            let problem = format!("{} bytes are too few for {n} elements", bytes.len());
+            return Err(PyBufferError::new_err(problem));
+        }
+        let start = bytes.as_mut_ptr();
+        // The address of a slot's bytes never changes, and nothing in Rust uses them again until
+        // it is dropped.
+        Ok(Self::new(start, n, element, Box::new((slot, keep))))
     }
 
     /// Elements of an Arrow array, which others share: they are read-only.

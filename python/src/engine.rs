@@ -31,7 +31,7 @@ pub(crate) trait RunningEpoch: Debug + Send {
 pub(crate) trait MadeBatch: Send {
     /// Its number in the epoch.
     fn batch_idx(&self) -> u64;
-    /// How many samples it has.
+    /// How many samples it has, those that could not be read included.
     fn n_samples(&self) -> usize;
     /// Python's batch, whose memory counts as kept while it lives.
     fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>>;
@@ -43,17 +43,24 @@ pub(crate) struct EpochOf {
     pub(crate) kept: Arc<KeptBatches>,
     /// Counts labels, if the samples have any.
     entropy: Mutex<EntropyMeter>,
+    /// Name and reason of each sample that could not be read and was left out.
+    skipped: Mutex<Vec<(String, String)>>,
 }
 
 impl EpochOf {
     /// An epoch of batches of this budget, whose labels are counted by `entropy`.
     pub(crate) fn new(kept: &Arc<KeptBatches>, entropy: EntropyMeter) -> Self {
-        Self { kept: Arc::clone(kept), entropy: Mutex::new(entropy) }
+        Self { kept: Arc::clone(kept), entropy: Mutex::new(entropy), skipped: Mutex::default() }
     }
 
     /// The meter of labels.
     pub(crate) fn lock_entropy(&self) -> MutexGuard<'_, EntropyMeter> {
         self.entropy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The samples of delivered batches that were left out.
+    pub(crate) fn lock_skipped(&self) -> MutexGuard<'_, Vec<(String, String)>> {
+        self.skipped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

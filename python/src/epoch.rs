@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use loader::LoaderState;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{IntoPyDict as _, PyDict};
 
 use crate::engine::{EpochOf, MadeBatch, RunStats, RunningEpoch};
 use crate::errors::{OrException as _, SomafeedError};
@@ -210,6 +210,9 @@ impl Epoch {
             dict.set_item("n_columns", n_columns)?;
             dict.set_item("nnz", engine.read.values)?;
             dict.set_item("entropy", shared.of.lock_entropy().to_dict(py)?)?;
+        } else {
+            let skipped = shared.of.lock_skipped().clone();
+            dict.set_item("skipped", skipped.into_iter().into_py_dict(py)?)?;
         }
         Ok(dict)
     }

@@ -83,6 +83,7 @@ macro_rules! exceptions {
 
 exceptions! {
     arrays::Error => of_arrays,
+    images::Error => of_images,
     storage::Error => of_storage,
     loader::DatasetError => of_dataset,
     loader::ConcatError => |_| Kind::Value,
@@ -121,6 +122,11 @@ impl<T, E: IntoException> OrException<T> for Result<T, E> {
     fn or_exception(self) -> PyResult<T> {
         self.map_err(IntoException::into_exception)
     }
+}
+
+/// The message of an exception that is not raised.
+pub(crate) fn message_of(error: &(dyn StdError + 'static)) -> String {
+    Secrets::of_environment(Vec::new()).hide(&message(error))
 }
 
 /// The messages of an error and its causes, each once, joined by colons.
@@ -356,6 +362,21 @@ fn of_arrays(error: &arrays::Error) -> Kind {
         | E::WrongElement { .. }
         | E::Select { .. }
         | E::Spec { .. } => Kind::Value,
+        other => of_system(other).unwrap_or(Kind::Other),
+    }
+}
+
+fn of_images(error: &images::Error) -> Kind {
+    use images::Error as E;
+    match error {
+        E::Pipeline(error) => of_engine(error),
+        E::Memory { .. } | E::Slots(_) => Kind::Memory,
+        E::Missing { .. } => Kind::NotFound,
+        E::Spec { .. } | E::WrongElement { .. } => Kind::Value,
+        E::Arrays { source, .. } | E::File { source, .. } => {
+            let of_source = source.downcast_ref::<arrays::Error>().map(of_arrays);
+            of_source.or_else(|| of_system(error)).unwrap_or(Kind::Other)
+        }
         other => of_system(other).unwrap_or(Kind::Other),
     }
 }

@@ -159,7 +159,7 @@ impl Fields {
 }
 
 /// The type as numpy has it.
-fn element_of(variable: &str, element: ElementType) -> PyResult<Element> {
+pub(crate) fn element_of(variable: &str, element: ElementType) -> PyResult<Element> {
     use ElementType as E;
     Ok(match element {
         E::Bool => Element::Bool,

@@ -22,6 +22,7 @@ mod errors;
 mod example;
 mod experiment;
 mod fields;
+mod images;
 mod kmers;
 mod libtiledb;
 mod loader;
@@ -64,6 +65,8 @@ mod _somafeed {
     use super::experiment::Experiment;
     #[pymodule_export]
     use super::fields::{FieldBatch, Fields};
+    #[pymodule_export]
+    use super::images::{ImageBatch, Images, draw_maps};
     #[pymodule_export]
     use super::kmers::KmerVocabulary;
     #[pymodule_export]

@@ -18,7 +18,8 @@ const CALLED: &str = "somafeed";
 type OfKind = (&'static str, &'static str, fn(Vec<OsString>) -> ExitCode);
 
 /// The programs for kinds of samples besides cells.
-const KINDS: [OfKind; 2] = [
+const KINDS: [OfKind; 3] = [
+    ("cubes", "somafeed cubes", cubes::run),
     ("fields", "somafeed fields", fields::run),
     ("sequences", "somafeed sequences", sequence_bench::run),
 ];

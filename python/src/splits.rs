@@ -1,6 +1,9 @@
 //! Splits of rows, and samplings: which rows an epoch has.
 
-use loader::sample::{Controls, GroupBatches, Replacement, Rest, Sampling as Drawn};
+use loader::sample::{
+    ClassDraw, ClassSets, Controls, GroupBatches, Hierarchical, Replacement, Rest,
+    Sampling as Drawn,
+};
 use loader::{RowSet, sample, split};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -190,6 +193,35 @@ impl Sampling {
                 rest: if fill { Rest::Fill } else { Rest::Drop },
                 chunk_rows,
                 window_rows,
+            }))
+        })
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (
+        domains, subjects, batch_size, n_batches, *, labels = None, least_drawn = false
+    ))]
+    fn hierarchical(
+        py: Python<'_>,
+        domains: Integers,
+        subjects: Integers,
+        batch_size: u64,
+        n_batches: u64,
+        labels: Option<Integers>,
+        least_drawn: bool,
+    ) -> PyResult<Self> {
+        Self::draw(py, move || {
+            let (domains, subjects) = (domains.codes()?, subjects.codes()?);
+            let labels = labels.map(|labels| labels.codes()).transpose()?;
+            let sets = labels.map(|labels| ClassSets::new(labels.into_iter().map(Some)));
+            let sets = sets.transpose().or_exception()?;
+            let draw = if least_drawn { ClassDraw::LeastDrawn } else { ClassDraw::Uniform };
+            Ok(Drawn::hierarchical(&Hierarchical {
+                domains: &domains,
+                subjects: &subjects,
+                classes: sets.as_ref().map(|sets| (sets, draw)),
+                batch_rows: batch_size,
+                n_batches,
             }))
         })
     }

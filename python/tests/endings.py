@@ -23,6 +23,12 @@ datasets = [
     for _ in range(2)
 ]
 
+key = {"name": "features", "origin": None, "role": "image"}
+images = [
+    somafeed.ImageDataset(folder, ["features"], batch_size=2, seed=1)
+    for folder in sys.argv[2:] for _ in range(2)
+]
+
 def batches():
     for _ in loader.epoch(0):
         pass
@@ -37,7 +43,7 @@ def close():
     next(epoch)
     epoch.close()
 
-def iterate():
+def iterate(datasets):
     ds = datasets.pop()
     while True:
         for _ in ds:
@@ -116,7 +122,7 @@ WORKS = {
     "Epoch.__next__": "batches()",
     "Epoch.stats": "stats()",
     "Epoch.close": "close()",
-    "ExperimentDataset": "iterate()",
+    "ExperimentDataset": "iterate(datasets)",
     "Sequences": "sequences().names()",
     "Sequences.count_words": "sequences().count_words(KMERS)",
     "SampleLoader.epoch": "iterate_sequences()",
@@ -126,8 +132,17 @@ WORKS = {
 }
 
 
-def ending(uri, work, options="{'obs_form': 'codes'}", python=sys.executable):
+# The same with a folder of images.
+WORKS_WITH_IMAGES = {
+    "Images": "native.Images(sys.argv[2], [key])",
+    "ImageDataset": "iterate(images)",
+}
+
+
+def ending(uri, work, options="{'obs_form': 'codes'}", python=sys.executable, images=()):
     """Runs a program whose threads do this work when it ends: its exit code, and what it wrote."""
-    program = _PROGRAM.replace("{work}", WORKS[work]).replace("{options}", options)
-    ran = subprocess.run([python, "-c", program, uri], capture_output=True, text=True, timeout=120)
+    works = {**WORKS, **WORKS_WITH_IMAGES}
+    program = _PROGRAM.replace("{work}", works[work]).replace("{options}", options)
+    command = [python, "-c", program, uri, *images]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
     return ran.returncode, ran.stdout + ran.stderr

@@ -14,12 +14,12 @@ import pytest
 import somafeed as somafeed_package
 from conftest import tiledbsoma_python
 from programs import started
-from somafeed import Doc2Vec, FieldDataset, Kmers, SequenceDataset
+from somafeed import Doc2Vec, FieldDataset, ImageDataset, Kmers, SequenceDataset
 from somafeed import _somafeed as native
 
 COMMAND = [sys.executable, "-m", "somafeed"]
 COMMANDS = ["sweep", "generate", "import", "slice", "relayout", "growth", "ranks", "report", "tune",
-            "fields", "sequences"]
+            "cubes", "fields", "sequences"]
 
 
 def somafeed(folder, *arguments, code=0, timeout=120):
@@ -111,7 +111,7 @@ def test_fields_are_written_and_measured(tmp_path):
     assert rows and all(row["elapsed"] > 0 for row in rows)
     assert rows[0]["command"].startswith("somafeed fields sweep weather ")
     batch = next(iter(FieldDataset(tmp_path / "weather", ["inputs"], batch_size=2)))
-    assert batch["inputs"].shape == (2, 2, 8, 16) or batch["inputs"].size == 2 * 2 * 8 * 16
+    assert len(batch["inputs"]) == 2 and batch["inputs"].size == 2 * 2 * 8 * 16
 
 
 def test_sequences_are_written_imported_trained_on_and_measured(tmp_path):
@@ -130,6 +130,20 @@ def test_sequences_are_written_imported_trained_on_and_measured(tmp_path):
     assert ds.vocabulary.counts.tolist() == [int(count) for _, count in lines]
     model = Doc2Vec.load(tmp_path / "vectors" / "embeddings.safetensors")
     assert model.dv.index_to_key == ds.names and model.wv.index_to_key == ds.vocabulary.words
+
+
+def test_cubes_are_written_converted_and_measured(tmp_path):
+    somafeed(tmp_path, "cubes", "generate", "pigs", "--images", 6, "--size", "12x16x10",
+             "--formats", "dat", "--level", 1)
+    somafeed(tmp_path, "cubes", "preprocess", "pigs", "--to", "raw16,zarr", "--level", 1)
+    somafeed(tmp_path, "cubes", "sweep", "pigs", "--strategies", "event-ring", "--consumer", "none",
+             "-w", 1, "-B", 2, "-E", 2, "--warmup", 1, "--repetitions", 1, "--warm", "--no-floors",
+             "--results", "swept")
+    rows = epochs(tmp_path / "swept")
+    assert rows and all(row["n_rows"] == 6 for row in rows)
+    assert rows[0]["command"].startswith("somafeed cubes sweep pigs ")
+    batch = next(iter(ImageDataset(tmp_path / "pigs", stored="zarr", batch_size=6)))
+    assert batch["features"].shape == (6, 12, 16, 10)
 
 
 def test_measured_processes_have_not_imported_numpy(cells):
@@ -162,6 +176,10 @@ def test_an_experiment_is_sliced_laid_out_anew_and_tuned(cells):
     (["fields", "sweep", "absent"], 1, "absent"),
     (["sequences", "import", "absent"], 2, "<STORE>"),
     (["sequences", "words", "absent"], 1, "absent"),
+    (["cubes", "swep"], 2, "swep"),
+    (["cubes", "generate"], 2, "<FOLDER>"),
+    (["cubes", "sweep", "absent"], 1, "absent"),
+    (["cubes", "sweep", "absent", "--consumer", "cpu"], 2, "torch"),
 ])
 def test_what_cannot_be_is_one_line(cells, arguments, code, words):
     out, err = somafeed(cells, *arguments, code=code)

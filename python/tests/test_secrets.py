@@ -212,6 +212,8 @@ def test_every_failing_address(address, reader):
     check(address, lambda: native.Experiment(address, config=CONFIG, reader=reader))
     check(address, lambda: ExperimentDataset(uri=address, config=CONFIG))
     check(address, lambda: native.Dataset.from_anndata(address, config=CONFIG))
+    if reader == "auto":
+        assert check(address, lambda: somafeed.ImageDataset(address, config=CONFIG))
 
 
 def test_an_object_is_named_by_its_type():

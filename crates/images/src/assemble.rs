@@ -8,13 +8,17 @@ use worktime::ThreadTime;
 
 use crate::batch::{BatchBytes, ImageBatch};
 use crate::block::{BlockMemory, ImageBlock, Skipped};
+use crate::data_set::DataSet;
 use crate::error::Error;
 use crate::open_key::OpenKey;
 
 /// Makes batches: a block in a slot is one, cubes with memory of their own are copied into one.
 #[derive(Debug)]
 pub struct ImageAssembler {
+    data: DataSet,
     keys: Arc<[OpenKey]>,
+    /// Whether memory of batches goes round.
+    is_pooled: bool,
     n_planned: usize,
     samples: Vec<u64>,
     skipped: Vec<Skipped>,
@@ -22,13 +26,17 @@ pub struct ImageAssembler {
 }
 
 impl ImageAssembler {
-    pub(crate) fn new(keys: Arc<[OpenKey]>) -> Self {
-        Self { keys, n_planned: 0, samples: Vec::new(), skipped: Vec::new(), memory: None }
+    pub(crate) fn new(data: DataSet, keys: Arc<[OpenKey]>, is_pooled: bool) -> Self {
+        let (samples, skipped) = (Vec::new(), Vec::new());
+        Self { data, keys, is_pooled, n_planned: 0, samples, skipped, memory: None }
     }
 
     /// Memory of its own for a batch of `n_samples`.
     fn allocate(&self, n_samples: usize) -> Result<Vec<Box<dyn SlotMemory>>, Error> {
-        let of_key = |key: &OpenKey| {
+        let of_key = |key: &OpenKey| -> Result<Box<dyn SlotMemory>, Error> {
+            if self.is_pooled {
+                return Ok(Box::new(key.pooled(n_samples)?));
+            }
             let n_bytes = key.n_bytes().checked_mul(n_samples);
             let memory = n_bytes.and_then(|n_bytes| Mapped.allocate(n_bytes));
             memory.ok_or(Error::Memory { bytes: n_bytes.unwrap_or(usize::MAX) as u64, n_samples })
@@ -36,31 +44,35 @@ impl ImageAssembler {
         self.keys.iter().map(of_key).collect()
     }
 
-    /// Copies the cubes at these places of a block behind those that the batch has.
-    fn collate(
+    /// Copies the samples at these places of a block behind those that the batch has. `bytes_of`
+    /// gives a key's array at a place, if the sample could be read.
+    fn collate<'a>(
         &mut self,
-        block: &ImageBlock,
-        cubes: &[Option<Vec<Box<dyn SlotMemory>>>],
+        block: &'a ImageBlock,
         part: BlockPart<'_>,
+        bytes_of: impl Fn(usize, usize) -> Option<&'a [u8]>,
     ) -> Result<(), Error> {
         let mut memory = match self.memory.take() {
             Some(BatchBytes::Owned(memory)) => memory,
             _ => self.allocate(self.n_planned)?,
         };
-        let places = part.start..part.start + part.order.len();
-        for (sample, cube) in block.samples[places.clone()].iter().zip(&cubes[places]) {
-            let Some(cube) = cube else {
-                let skipped = block.skipped.iter().find(|of| of.sample == *sample);
-                self.skipped.extend(skipped.cloned());
-                continue;
-            };
+        for place in part.start..part.start + part.order.len() {
+            let sample = block.samples[place];
             let at = self.samples.len();
-            for (to, from) in memory.iter_mut().zip(cube) {
-                let bytes = from.bytes();
-                let to = &mut to.bytes_mut()[at * bytes.len()..][..bytes.len()];
-                to.copy_from_slice(bytes);
+            let mut was_read = true;
+            for (idx, to) in memory.iter_mut().enumerate() {
+                let Some(bytes) = bytes_of(idx, place) else {
+                    was_read = false;
+                    break;
+                };
+                to.bytes_mut()[at * bytes.len()..][..bytes.len()].copy_from_slice(bytes);
             }
-            self.samples.push(*sample);
+            if was_read {
+                self.samples.push(sample);
+            } else {
+                let skipped = block.skipped.iter().find(|of| of.sample == sample);
+                self.skipped.extend(skipped.cloned());
+            }
         }
         self.memory = Some(BatchBytes::Owned(memory));
         Ok(())
@@ -81,12 +93,33 @@ impl Assemble for ImageAssembler {
     }
 
     fn add(&mut self, block: &ImageBlock, part: BlockPart<'_>) -> Result<ThreadTime, Error> {
+        let is_whole = part.order.len() == self.n_planned && part.start == 0;
         match &block.memory {
-            BlockMemory::Cubes(cubes) => self.collate(block, cubes, part)?,
-            BlockMemory::Slot(slot) if part.order.len() == self.n_planned && part.start == 0 => {
+            BlockMemory::Cubes(cubes) => self.collate(block, part, |idx, place| {
+                cubes[place].as_ref().map(|cube| cube[idx].bytes())
+            })?,
+            BlockMemory::Slot(slot) if is_whole => {
                 self.memory = Some(BatchBytes::Slot(Arc::clone(slot)));
                 self.samples.extend_from_slice(&block.samples);
                 self.skipped.extend_from_slice(&block.skipped);
+            }
+            BlockMemory::Pooled(slots)
+                if is_whole
+                    && block.samples.len() == self.n_planned
+                    && block.skipped.is_empty() =>
+            {
+                self.memory = Some(BatchBytes::Pooled(Arc::clone(slots)));
+                self.samples.extend_from_slice(&block.samples);
+            }
+            BlockMemory::Pooled(slots) => {
+                let keys = Arc::clone(&self.keys);
+                let is_read = |place: usize| {
+                    block.skipped.iter().all(|skipped| skipped.sample != block.samples[place])
+                };
+                self.collate(block, part, |idx, place| {
+                    let n_bytes = keys[idx].n_bytes();
+                    is_read(place).then(|| &slots[idx].bytes()[place * n_bytes..][..n_bytes])
+                })?;
             }
             BlockMemory::Slot(_) | BlockMemory::None => return Err(not_its_block()),
         }
@@ -104,6 +137,7 @@ impl Assemble for ImageAssembler {
             None => BatchBytes::Owned(self.allocate(0)?),
         };
         Ok(ImageBatch {
+            data: self.data.clone(),
             keys: Arc::clone(&self.keys),
             memory,
             samples: std::mem::take(&mut self.samples),

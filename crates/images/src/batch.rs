@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use arrays::{Element, ElementType};
 use pipeline::BatchPlace;
-use slots::{CopyGuard, Slot, SlotMemory};
+use slots::{CopyGuard, PooledSlot, Slot, SlotMemory};
 
 use crate::block::Skipped;
+use crate::data_set::{DataSet, Image};
 use crate::error::Error;
 use crate::open_key::OpenKey;
 use crate::spec::Role;
@@ -17,6 +18,7 @@ use crate::spec::Role;
 /// [`into_copy`](Self::into_copy) announces has ended. Nothing overwrites it meanwhile.
 #[derive(Debug)]
 pub struct ImageBatch {
+    pub(crate) data: DataSet,
     pub(crate) keys: Arc<[OpenKey]>,
     pub(crate) memory: BatchBytes,
     pub(crate) samples: Vec<u64>,
@@ -41,8 +43,15 @@ pub enum ImageMemory {
 pub(crate) enum BatchBytes {
     /// A slot of the ring.
     Slot(Arc<Slot>),
+    /// Memory that was the block's, for each key.
+    Pooled(Arc<Vec<PooledSlot>>),
     /// Memory of its own, for each key.
     Owned(Vec<Box<dyn SlotMemory>>),
+}
+
+/// The memory of each key as one of the kinds that a batch can own.
+fn owned(slots: Vec<PooledSlot>) -> Vec<Box<dyn SlotMemory>> {
+    slots.into_iter().map(|slot| Box::new(slot) as Box<dyn SlotMemory>).collect()
 }
 
 impl ImageBatch {
@@ -62,6 +71,11 @@ impl ImageBatch {
         &self.samples
     }
 
+    /// The image with this sample's number, in this batch or not.
+    pub fn image(&self, sample: u64) -> Option<&Image> {
+        self.data.images().get(usize::try_from(sample).ok()?)
+    }
+
     /// The images that could not be read, if the settings skip them.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
@@ -78,6 +92,7 @@ impl ImageBatch {
         self.keys.iter().enumerate().map(move |(idx, key)| {
             let bytes = match &self.memory {
                 BatchBytes::Slot(slot) => slot.key(idx),
+                BatchBytes::Pooled(slots) => slots.get(idx).map_or(&[][..], PooledSlot::bytes),
                 BatchBytes::Owned(memory) => memory.get(idx).map_or(&[][..], |of| of.bytes()),
             };
             let bytes = bytes.get(..n_samples * key.n_bytes()).unwrap_or_default();
@@ -94,6 +109,7 @@ impl ImageBatch {
     pub fn is_pinned(&self) -> bool {
         match &self.memory {
             BatchBytes::Slot(slot) => slot.is_pinned(),
+            BatchBytes::Pooled(_) => false,
             BatchBytes::Owned(memory) => memory.iter().all(|of| of.is_pinned()),
         }
     }
@@ -109,6 +125,10 @@ impl ImageBatch {
                 Ok(slot) => Ok(ImageMemory::Slot(slot)),
                 Err(slot) => Err(Self { memory: BatchBytes::Slot(slot), ..self }),
             },
+            BatchBytes::Pooled(slots) => match Arc::try_unwrap(slots) {
+                Ok(slots) => Ok(ImageMemory::Owned(owned(slots))),
+                Err(slots) => Err(Self { memory: BatchBytes::Pooled(slots), ..self }),
+            },
             BatchBytes::Owned(memory) => Ok(ImageMemory::Owned(memory)),
         }
     }
@@ -119,7 +139,7 @@ impl ImageBatch {
     pub fn into_copy(self) -> Option<CopyGuard> {
         match self.memory {
             BatchBytes::Slot(slot) => Arc::into_inner(slot).map(Slot::copying),
-            BatchBytes::Owned(_) => None,
+            BatchBytes::Pooled(_) | BatchBytes::Owned(_) => None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use slots::{Slot, SlotMemory};
+use slots::{PooledSlot, Slot, SlotMemory};
 
 use crate::error::Error;
 
@@ -18,7 +18,7 @@ pub struct Skipped {
 /// Images that were read together, decoded, in the order in which they will be delivered.
 #[derive(Debug, Default)]
 pub struct ImageBlock {
-    /// The samples that were read; of a collated block also those that could not be.
+    /// The samples that were read; unless they lie in a slot, also those that could not be.
     pub(crate) samples: Vec<u64>,
     /// The samples that could not be read.
     pub(crate) skipped: Vec<Skipped>,
@@ -33,6 +33,9 @@ pub(crate) enum BlockMemory {
     None,
     /// A slot of the ring.
     Slot(Arc<Slot>),
+    /// The memory of each key, with an array for each sample. That of a sample that could not be
+    /// read is arbitrary.
+    Pooled(Arc<Vec<PooledSlot>>),
     /// The arrays of each sample, by key; `None` for a sample that could not be read.
     Cubes(Vec<Option<Vec<Box<dyn SlotMemory>>>>),
 }
@@ -46,6 +49,7 @@ impl ImageBlock {
         match &self.memory {
             BlockMemory::None => 0,
             BlockMemory::Slot(slot) => slot.n_bytes() as u64,
+            BlockMemory::Pooled(slots) => slots.iter().map(PooledSlot::memory_bytes).sum(),
             BlockMemory::Cubes(cubes) => cubes.iter().flatten().map(of_cube).sum(),
         }
     }

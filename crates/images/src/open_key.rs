@@ -1,6 +1,9 @@
 //! The keys of a batch once their shapes and elements are known.
 
+use std::sync::Arc;
+
 use arrays::ElementType;
+use slots::{Pool, PooledSlot};
 
 use crate::data_set::{DataSet, Form};
 use crate::error::Error;
@@ -21,12 +24,21 @@ pub(crate) struct OpenKey {
     pub(crate) stored: ElementType,
     /// The elements in batches.
     pub(crate) element: ElementType,
+    /// Memory of blocks and batches that goes round.
+    pub(crate) pool: Arc<Pool>,
 }
 
 impl OpenKey {
     /// Bytes of an image's array in a batch.
     pub(crate) fn n_bytes(&self) -> usize {
         self.shape.iter().product::<usize>() * self.element.n_bytes()
+    }
+
+    /// Memory from the pool for the arrays of `n_samples`.
+    pub(crate) fn pooled(&self, n_samples: usize) -> Result<PooledSlot, Error> {
+        let n_bytes = self.n_bytes().checked_mul(n_samples);
+        let slot = n_bytes.and_then(|n_bytes| self.pool.take(n_bytes));
+        slot.ok_or(Error::Memory { bytes: n_bytes.unwrap_or(usize::MAX) as u64, n_samples })
     }
 
     /// Bytes of an image's array as decoded.
@@ -74,6 +86,7 @@ pub(crate) fn open_keys(
             shape,
             stored,
             element,
+            pool: Arc::default(),
         });
     }
     keys.iter().try_for_each(|key| check(key, data, spec))?;

@@ -3,7 +3,7 @@
 use pipeline::{ReadStats, Stop};
 
 use crate::augment::{AugmentError, Parameters};
-use crate::data_set::DataSet;
+use crate::data_set::{DataSet, Form};
 use crate::error::Error;
 use crate::files::{CubeFile, DecodeScratch};
 use crate::image_files::ImageFile;
@@ -80,11 +80,11 @@ impl ImageReader {
         !is_mapped && !is_normalised && key.element == key.stored
     }
 
-    /// The error that a key of a sample does not fit.
-    fn failed(&self, sample: u64, key: &OpenKey, source: AugmentError) -> Error {
+    /// The error that what a sample has in `file`, or of a key of that name, cannot be used.
+    fn failed(&self, sample: u64, file: &str, source: impl Into<Cause>) -> Error {
         let images = self.data.images();
         Error::File {
-            file: key.name.clone(),
+            file: file.to_owned(),
             image: images.get(sample as usize).map_or_else(String::new, |of| of.name.clone()),
             place: self.data.storage().place(),
             source: source.into(),
@@ -170,7 +170,9 @@ impl Worker {
         match &reader.zarr {
             Some(zarr) => {
                 let position = reader.data.position(sample).unwrap_or(sample);
-                self.stats += zarr.read(position, &mut memory, &mut self.zarr, stop)?;
+                let read = zarr.read(position, &mut memory, &mut self.zarr, stop);
+                let folder = Form::Zarr.folder();
+                self.stats += read.map_err(|source| reader.failed(sample, folder, source))?;
             }
             None => files.decode_all(sample, &mut memory)?,
         }
@@ -181,11 +183,11 @@ impl Worker {
         let start = worktime::now();
         let parameters = self
             .kept_parameters(reader, parameters)
-            .map_err(|source| reader.failed(sample, &reader.keys[0], source))?;
+            .map_err(|source| reader.failed(sample, &reader.keys[0].name, source))?;
         for (idx, key) in reader.keys.iter().enumerate().filter(|(idx, _)| !is_direct[*idx]) {
             let decoded = self.decoded[idx].bytes(key.stored_bytes());
             let placed = place(key, (decoded, reader.spec.norm), into[idx], &parameters);
-            placed.map_err(|source| reader.failed(sample, key, source))?;
+            placed.map_err(|source| reader.failed(sample, &key.name, source))?;
         }
         self.stats.add_decoded(0, 0, worktime::now() - start);
         Ok(())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrays::ElementType;
 use pipeline::{BlockBytes, BlockRows, Need, PipelineSpec, ReadStats, Source, Stop};
-use slots::{Allocate as _, Mapped, Ring, Slot, SlotMemory};
+use slots::{Allocate as _, Mapped, PooledSlot, Ring, Slot, SlotMemory};
 
 use crate::assemble::{ImageAssembler, not_its_block};
 use crate::batch::ImageBatch;
@@ -63,7 +63,7 @@ impl ImageSamples {
             return Err(Error::Spec { reason });
         }
         let ring = match &spec.memory {
-            BatchMemory::Collated => None,
+            BatchMemory::Collated | BatchMemory::Pooled => None,
             BatchMemory::Ring { n_slots, n_samples, allocate } => {
                 let bytes_of = |key: &OpenKey| {
                     let lacking = || Error::Memory { bytes: u64::MAX, n_samples: *n_samples };
@@ -97,6 +97,11 @@ impl ImageSamples {
         self.keys.iter().map(|key| (key.name.as_str(), key.element))
     }
 
+    /// The shape of a key's array of one image; `None` if there is no key of that name.
+    pub fn sample_shape(&self, name: &str) -> Option<&[usize]> {
+        self.keys.iter().find(|key| key.name == name).map(|key| &*key.shape)
+    }
+
     /// The ring of slots, if batches lie in one.
     pub fn ring(&self) -> Option<&Arc<Ring>> {
         self.ring.as_ref()
@@ -127,6 +132,38 @@ impl ImageSamples {
         Ok((stats, failures))
     }
 
+    /// The memory of each of `n_samples`, by key, in memory of each key.
+    fn of_samples<'a>(
+        &self,
+        n_samples: usize,
+        keys: impl IntoIterator<Item = &'a mut [u8]>,
+    ) -> Vec<Vec<&'a mut [u8]>> {
+        let mut memory: Vec<Vec<&mut [u8]>> = (0..n_samples).map(|_| Vec::new()).collect();
+        for (key, bytes) in self.keys.iter().zip(keys) {
+            // A key without values has no chunks, and each sample its empty part.
+            let mut parts = bytes.chunks_exact_mut(key.n_bytes().max(1));
+            memory.iter_mut().for_each(|sample| sample.push(parts.next().unwrap_or_default()));
+        }
+        memory
+    }
+
+    /// Reads a block into memory that goes round.
+    fn read_pooled(
+        &self,
+        (rows, into): (&BlockRows<'_>, &mut ImageBlock),
+        with: (&mut Vec<Worker>, &Stop),
+    ) -> Result<ReadStats, Error> {
+        let samples = rows.delivered();
+        let slots = self.keys.iter().map(|key| key.pooled(samples.len()));
+        let mut slots = slots.collect::<Result<Vec<PooledSlot>, Error>>()?;
+        let memory = self.of_samples(samples.len(), slots.iter_mut().map(PooledSlot::bytes_mut));
+        let (stats, failures) = self.fill(rows, (&samples, memory), with)?;
+        into.samples = samples;
+        into.skipped = failures.into_iter().map(skipped).collect();
+        into.memory = BlockMemory::Pooled(Arc::new(slots));
+        Ok(stats)
+    }
+
     /// Reads a block into a slot of the ring.
     fn read_slot(
         &self,
@@ -136,15 +173,12 @@ impl ImageSamples {
     ) -> Result<ReadStats, Error> {
         let samples = rows.delivered();
         let mut slot = ring.take()?;
-        let mut memory: Vec<Vec<&mut [u8]>> = samples.iter().map(|_| Vec::new()).collect();
-        for (key, bytes) in self.keys.iter().zip(slot.keys_mut()) {
-            if bytes.len() < samples.len() * key.n_bytes() {
-                return Err(not_its_block());
-            }
-            for (sample, bytes) in memory.iter_mut().zip(bytes.chunks_exact_mut(key.n_bytes())) {
-                sample.push(bytes);
-            }
+        let fits =
+            |(key, bytes): (&OpenKey, &mut [u8])| samples.len() * key.n_bytes() <= bytes.len();
+        if !self.keys.iter().zip(slot.keys_mut()).all(fits) {
+            return Err(not_its_block());
         }
+        let memory = self.of_samples(samples.len(), slot.keys_mut());
         let (stats, failures) = self.fill(rows, (&samples, memory), with)?;
         into.samples = self.close_gaps(&mut slot, samples, &failures);
         into.skipped = failures.into_iter().map(skipped).collect();
@@ -293,9 +327,10 @@ impl Source for ImageSamples {
     ) -> Result<ReadStats, Error> {
         *into = ImageBlock::default();
         let with = (&mut scratch.0, stop);
-        let stats = match &self.ring {
-            Some(ring) => self.read_slot(ring, (rows, into), with)?,
-            None => self.read_cubes((rows, into), with)?,
+        let stats = match (&self.ring, &self.spec.memory) {
+            (Some(ring), _) => self.read_slot(ring, (rows, into), with)?,
+            (None, BatchMemory::Pooled) => self.read_pooled((rows, into), with)?,
+            (None, _) => self.read_cubes((rows, into), with)?,
         };
         let n_samples = into.samples.len();
         let n_values: usize = self.keys.iter().map(|key| key.shape.iter().product::<usize>()).sum();
@@ -309,6 +344,7 @@ impl Source for ImageSamples {
     }
 
     fn assembler(&self, _batch_rows: u64) -> Result<ImageAssembler, Error> {
-        Ok(ImageAssembler::new(Arc::clone(&self.keys)))
+        let is_pooled = matches!(self.spec.memory, BatchMemory::Pooled);
+        Ok(ImageAssembler::new(self.data().clone(), Arc::clone(&self.keys), is_pooled))
     }
 }

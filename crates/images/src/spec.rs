@@ -126,6 +126,10 @@ pub enum BatchMemory {
     /// Each cube is decoded into memory of its own, then copied into a batch that is allocated
     /// anew, as a `DataLoader` of PyTorch does.
     Collated,
+    /// The cubes of a block are decoded side by side, into memory that goes round and grows as
+    /// needed. A batch that is a whole block takes that memory without a copy and may be kept for
+    /// any time; others are copied.
+    Pooled,
     /// Cubes are decoded into a slot of a ring, which is the batch. Blocks must be as large as
     /// batches.
     Ring {

@@ -51,9 +51,8 @@ impl ZarrArrays {
         into: &mut [&mut [u8]],
         scratch: &mut ReadScratch,
         stop: &Stop,
-    ) -> Result<ReadStats, Error> {
-        let read = self.samples.read_into(&[position], into, scratch, stop);
-        read.map_err(|error| failed(&self.place, error))
+    ) -> Result<ReadStats, arrays::Error> {
+        self.samples.read_into(&[position], into, scratch, stop)
     }
 }
 

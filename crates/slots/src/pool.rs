@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use crate::memory::{MappedMemory, SlotMemory as _};
+use crate::memory::{MappedMemory, SlotMemory};
 use crate::sync::Mutex;
 
 /// Memory of dropped slots, for reuse by later ones. Grows as needed.
@@ -64,6 +64,16 @@ impl PooledSlot {
     /// Bytes that its memory takes.
     pub fn memory_bytes(&self) -> u64 {
         self.memory.as_ref().map_or(0, |memory| memory.bytes().len() as u64)
+    }
+}
+
+impl SlotMemory for PooledSlot {
+    fn bytes(&self) -> &[u8] {
+        self.bytes()
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.bytes_mut()
     }
 }
 

@@ -100,6 +100,11 @@ pub(crate) fn engine(batch: u64, workers: usize, order: Order) -> PipelineSpec {
     }
 }
 
+/// Each kind of memory of batches.
+pub(crate) fn memories(spec: &PipelineSpec) -> [BatchMemory; 3] {
+    [BatchMemory::Collated, BatchMemory::Pooled, ring(spec, 1)]
+}
+
 pub(crate) fn ring(spec: &PipelineSpec, n_kept: usize) -> BatchMemory {
     BatchMemory::Ring {
         n_slots: n_slots(spec, n_kept),

@@ -9,15 +9,17 @@ use half::f16;
 use images::augment::{Augmentation, warp_image, warp_mask};
 use images::files::{StoredArray, blosc};
 use images::{
-    BatchMemory, DataSet, Error, Form, ImageBatch, ImageSamples, ImageSpec, Key, LIST_FILE, Role,
-    SeededAugmentation, WhenDamaged,
+    BatchMemory, DataSet, Error, Form, ImageBatch, ImageMemory, ImageSamples, ImageSpec, Key,
+    LIST_FILE, Role, SeededAugmentation, WhenDamaged,
 };
 use pipeline::{Pipeline, PipelineSpec};
 use proptest::prelude::*;
 use shuffle::Order;
 use storage::LocalStorage;
 
-use crate::image_data::{N_VALUES, SHAPE, cube, engine, halves, labels, open, ring, valid, write};
+use crate::image_data::{
+    N_VALUES, SHAPE, cube, engine, halves, labels, memories, open, ring, valid, write,
+};
 
 /// The bytes of each key of each sample.
 type Delivered = BTreeMap<u64, Vec<Vec<u8>>>;
@@ -92,7 +94,8 @@ proptest! {
         threads in 1_usize..4,
         form in prop::sample::select(vec![Form::Dat, Form::Raw32, Form::Raw16]),
         element in prop::sample::select(vec![None, Some(ElementType::F16), Some(ElementType::F32)]),
-        in_ring in any::<bool>(),
+        memory in 0_usize..3,
+        block in 1_usize..8,
         augmented in any::<bool>(),
         keeps_valid in any::<bool>(),
         shuffled in any::<bool>(),
@@ -101,13 +104,16 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), n);
         let order = if shuffled { Order::Shuffled } else { Order::InOrder };
-        let engine = engine(batch, workers, order);
+        let mut engine = engine(batch, workers, order);
+        let memory = memories(&engine)[memory].clone();
+        if !matches!(memory, BatchMemory::Ring { .. }) {
+            engine.chunks_per_block = block as u64;
+        }
         let augmentation = augmented.then(|| SeededAugmentation {
             augmentation: Augmentation::default(),
             seed: 3,
             valid_pixels: keeps_valid.then(|| "valid_pixels".to_owned()),
         });
-        let memory = if in_ring { ring(&engine, 1) } else { BatchMemory::Collated };
         let spec = ImageSpec { element, threads, augmentation, memory, ..ImageSpec::new(form) };
         let samples = ImageSamples::open(&open(folder.path()), &spec).unwrap();
         let delivered = read(samples, engine, epoch).unwrap();
@@ -146,6 +152,28 @@ fn a_batch_that_is_kept_is_not_overwritten_and_too_many_are_an_error() {
     assert!(matches!(error, Error::Slots(slots::Error::AllKept { .. })), "{error}");
     drop((batches, kept));
     assert_eq!(ring.usage().free, ring.n_slots());
+}
+
+#[test]
+fn a_batch_is_the_memory_of_its_block_and_may_be_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), 24);
+    for block in [2, 3] {
+        let engine = PipelineSpec { chunks_per_block: block, ..engine(2, 2, Order::InOrder) };
+        let memory = BatchMemory::Pooled;
+        let spec = ImageSpec { memory, ..ImageSpec::new(Form::Raw16) };
+        let samples = ImageSamples::open(&open(folder.path()), &spec).unwrap();
+        let pipeline = Pipeline::new(Arc::new(samples), engine, ImageBatch::n_planned).unwrap();
+        let kept: Vec<ImageBatch> = pipeline.epoch(0).unwrap().map(Result::unwrap).collect();
+        let mut delivered = Delivered::new();
+        for batch in kept {
+            enter(&batch, &mut delivered);
+            let address = batch.key("features").unwrap().bytes().as_ptr();
+            let ImageMemory::Owned(memory) = batch.into_memory().unwrap() else { unreachable!() };
+            assert_eq!(memory[0].bytes().as_ptr(), address);
+        }
+        assert_eq!(delivered, expected(24, &spec, 0));
+    }
 }
 
 #[test]
@@ -217,12 +245,12 @@ fn a_damaged_file_ends_the_epoch_or_is_skipped_and_counted() {
         "a mask of another shape",
         "a mask that is missing",
     ] {
-        for in_ring in [false, true] {
+        let engine = engine(3, 2, Order::InOrder);
+        for memory in memories(&engine) {
+            let engine = engine.clone();
             let folder = tempfile::tempdir().unwrap();
             write(folder.path(), 8);
             let words = damage(folder.path(), how);
-            let engine = engine(3, 2, Order::InOrder);
-            let memory = if in_ring { ring(&engine, 1) } else { BatchMemory::Collated };
             let spec = ImageSpec { memory, ..ImageSpec::new(Form::Raw16) };
             let samples = ImageSamples::open(&open(folder.path()), &spec).unwrap();
             let error = read(samples, engine.clone(), 0).unwrap_err();

@@ -1,0 +1,369 @@
+"""`ImageDataset`: image cubes with their masks in shuffled batches, for PyTorch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from somafeed import _somafeed as native
+from somafeed.augmentation import Affine, Augmentation
+from somafeed.batches import required
+from somafeed.labels import Column, Labels, Table
+from somafeed.loaders import Remainder
+from somafeed.samples import OpenedSamples, SampleDataset
+from somafeed.samplings import Sample
+from somafeed.settings import names_of, positive, shown
+from somafeed.sources import parameters
+from somafeed.splits import GroupsOf
+
+if TYPE_CHECKING:
+    import torch
+
+ImageForm: TypeAlias = Literal["numpy", "torch"]
+"""The form of each array in a batch: `numpy.ndarray`, or `torch.Tensor` over the same memory."""
+
+StoredForm: TypeAlias = Literal["dat", "raw32", "raw16", "zarr"]
+"""A stored form of the cubes: the camera's files, blosc files of float32 or float16, Zarr arrays."""
+
+Role: TypeAlias = Literal["image", "mask", "plain"]
+"""How augmentation treats an array: it interpolates images, takes the nearest pixel of masks, and
+leaves plain ones."""
+
+ImageBatch: TypeAlias = "dict[str, npt.NDArray[Any] | torch.Tensor | list[str]]"
+"""An array of each key by its name, with the samples in the first dimension, and `image_name`: the
+names of the samples."""
+
+FORMS: tuple[ImageForm, ...] = ("numpy", "torch")
+KEYS = ("features", "labels", "valid_pixels")
+IMAGE_NAME, SAMPLE, SKIPPED = "image_name", "sample", "skipped"
+
+
+@dataclass(frozen=True)
+class Key:
+    """An array of each image: where it is stored, and how augmentation treats it.
+
+    >>> Key.cube(), Key.mask("labels")
+    (Key(folder=None, array='', role='image'), Key(folder='segmentations', array='labels', role='mask'))
+    """
+
+    folder: str | None
+    """The folder of its files, `NAME.blosc` for each image; None for the cube itself. In the form
+    Zarr, where it does not count, a key is the array of its name."""
+    array: str = ""
+    """The array's name in each file; empty for files of one array."""
+    role: Role = "plain"
+
+    @classmethod
+    def cube(cls) -> Key:
+        """The cube."""
+        return cls(None, role="image")
+
+    @classmethod
+    def mask(cls, array: str) -> Key:
+        """A mask of the images' segmentations."""
+        return cls("segmentations", array, "mask")
+
+
+class Images(OpenedSamples[native.Images]):
+    """Image cubes. Pickled as a description: each process opens its own."""
+
+    def __init__(
+        self, uri: str, keys: Mapping[str, Key], table: Table | None, options: dict[str, Any]
+    ) -> None:
+        """Opens the images, and joins the table of their labels.
+
+        Raises:
+            ValueError: The table has not exactly one row for an image.
+        """
+        self._uri = uri
+        self.keys = dict(keys)
+        self._options = options
+        self.labels = self._labels(table)
+
+    def _labels(self, table: Table | None) -> Labels:
+        listed = dict(zip((IMAGE_NAME, "domain", "subject"), zip(*self.opened.images())))
+        # A list without domains or subjects has empty texts.
+        columns = {name: Column.of(of) for name, of in listed.items() if any(of)}
+        labels = Labels(columns)
+        if table is None:
+            return labels
+        return labels.beside(Labels.of_table(table, listed[IMAGE_NAME], IMAGE_NAME))
+
+    def with_options(self, **options: Any) -> Self:
+        """The same images, opened with other options."""
+        other = self.copy()
+        other._options = {**self._options, **options}
+        other._opened = None
+        return other
+
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """The number of each image among those that were opened."""
+        return self.opened.numbers().astype(np.int64)
+
+    def _groups_in(self, opened: native.Images) -> GroupsOf:
+        return lambda columns: self.labels.groups(columns, opened.numbers().astype(np.int64))
+
+    def weights(self, column: str) -> npt.NDArray[np.float64]:
+        """The numbers of a column."""
+        return self.labels.weights(column, self.numbers())
+
+    def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
+        """Whether each image has this label."""
+        return self.labels.equals(column, label, self.numbers())
+
+    def _open_all(self) -> native.Images:
+        described = [
+            {
+                "name": name,
+                "origin": None if key.folder is None else (key.folder, key.array),
+                "role": key.role,
+            }
+            for name, key in self.keys.items()
+        ]
+        return native.Images(self._uri, described, **self._options)
+
+
+class ImageDataset(SampleDataset[ImageBatch]):
+    """Images of a folder in shuffled batches: a dictionary with an array of each key.
+
+    Native threads read, decode and make batches ahead, so a DataLoader needs no workers. A batch
+    belongs to the user: it may be changed and kept, nothing overwrites it.
+    """
+
+    _noun = "images"
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        keys: Sequence[str] | Mapping[str, Key | str] = KEYS,
+        batch_size: int = 1,
+        io_batch_size: int | None = None,
+        shuffle: bool = True,
+        shuffle_chunk_size: int = 1,
+        seed: int | None = None,
+        use_eager_fetch: bool = True,
+        *,
+        stored: StoredForm | None = None,
+        images: Sequence[str] | None = None,
+        labels: Table | None = None,
+        form: ImageForm = "numpy",
+        dtype: Literal["float16", "float32"] | None = None,
+        normalization: Literal["l1", "l2"] | None = None,
+        augment: Augmentation | None = None,
+        on_error: Literal["raise", "skip"] = "raise",
+        number_samples: bool = False,
+        threads: int = 2,
+        config: Mapping[str, Any] | None = None,
+        memory: int | str | None = None,
+        world: tuple[int, int] | None = None,
+        remainder: Remainder | None = None,
+        sampling: Sample | None = None,
+        ramp_blocks: int = 0,
+    ) -> None:
+        """Opens the images: reads their list, and looks whether each has its files.
+
+        Args:
+            folder: A path or an address in an object store, of a folder with `images.json`, which
+                `somafeed cubes preprocess` writes for a camera's files.
+            keys: The arrays of an image by their names in a batch: a `Key`, or a name: `"features"`
+                for the cube, otherwise a mask in `segmentations`.
+            batch_size: Images of a batch; the last may have fewer.
+            io_batch_size: Images that are read, and shuffled, together. None means `batch_size`:
+                then no batch is copied.
+            shuffle: Whether images come in an order drawn from `seed` and the epoch's number;
+                otherwise they come in that of the list.
+            shuffle_chunk_size: Neighbouring images that are read together.
+            seed: From 0 to 2^64 - 1. None draws one, which several ranks may not do.
+            use_eager_fetch: Whether blocks and batches are made ahead, in threads.
+            stored: The stored form of cubes: see `StoredForm`. None means the only one there is.
+            images: Names of the images, in this order. None means all.
+            labels: A table with a row for each image, named in its column `image_name`: a
+                `pandas.DataFrame`, a `pyarrow.Table`, a dictionary of columns, or the path of a CSV
+                file. Its columns, and `domain` and `subject` of `images.json`, are for
+                `split_by_group`, `split_by_label` and `sampling`.
+            form: The form of arrays in a batch: see `ImageForm`.
+            dtype: The type of images in a batch. None means that in which they are stored.
+            normalization: The norm by which each pixel's spectrum is divided, of cubes that are
+                stored as float32.
+            augment: Random maps, applied by the loader's threads.
+            on_error: What happens if an image cannot be read. `"raise"` ends the epoch with an
+                error that names its file. `"skip"` leaves it out: the batch is shorter and lists
+                its name in `"skipped"`, and `stats()["skipped"]` has the reasons.
+            number_samples: Whether a batch has the entry `"sample"`: the numbers of its images
+                among those that were opened.
+            threads: Threads that read and decode one block.
+            config: Settings of an object store, by TileDB's names.
+            memory: Limit for blocks, batches and reading: bytes, or like `"2GiB"`. Each process has
+                this much, and so each DataLoader worker.
+            world: `(rank, world size)`. None asks torch.distributed, then the launcher's variables.
+            remainder: What becomes of images that do not fill a global batch: see
+                `ExperimentDataset`.
+            sampling: Which images an epoch has, if not each once: see `ExperimentDataset`.
+            ramp_blocks: Number of smaller blocks at the start of an epoch: see `ExperimentDataset`.
+
+        Raises:
+            ValueError: Arguments that do not fit together; an image is not there; an array has
+                another shape than the list says.
+            TypeError: An argument of another type.
+            ModuleNotFoundError: A package that batches of this form need is not installed.
+            OSError: The storage cannot be read, or files are missing.
+        """
+        super().__init__(
+            batch_size=batch_size,
+            io_batch_size=batch_size if io_batch_size is None else io_batch_size,
+            shuffle=shuffle,
+            shuffle_chunk_size=shuffle_chunk_size,
+            seed=seed,
+            use_eager_fetch=use_eager_fetch,
+            memory=memory,
+            world=world,
+            remainder=remainder,
+            sampling=sampling,
+            ramp_blocks=ramp_blocks,
+        )
+        if form not in FORMS:
+            raise ValueError(f"unknown form {shown(form)}; there are {', '.join(FORMS)}")
+        if form != "numpy":
+            required(form, f"form={form!r}")
+        if not isinstance(folder, str | os.PathLike):
+            raise TypeError(f"ImageDataset takes the address of a folder, not {shown(folder)}")
+        if on_error not in ("raise", "skip"):
+            raise ValueError(f"on_error is 'raise' or 'skip', not {shown(on_error)}")
+        self.form: ImageForm = form
+        self.on_error: Literal["raise", "skip"] = on_error
+        self.number_samples = bool(number_samples)
+        self.augment = augment
+        self._images = Images(
+            os.fspath(folder),
+            checked_keys(keys),
+            labels,
+            {
+                "config": parameters(config or {}),
+                "images": None if images is None else list(names_of("images", images)),
+                "stored": stored,
+                "dtype": dtype,
+                "normalization": normalization,
+                "augmentation": _described(augment),
+                "threads": positive("threads", threads),
+                "skip_damaged": on_error == "skip",
+            },
+        )
+        # Now, so that settings that do not fit are an error here.
+        self._loaders.batch_maker(self)
+
+    @property
+    def keys(self) -> dict[str, Key]:
+        """The keys by their names."""
+        return dict(self._images.keys)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of one image's array of each key."""
+        return {name: tuple(shape) for name, _, shape in self._images.opened.keys()}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the images, in their order."""
+        return self._images.labels.values(IMAGE_NAME, self._images.numbers())
+
+    @property
+    def label_columns(self) -> list[str]:
+        """The columns of labels."""
+        return self._images.labels.names
+
+    def labels_of(self, column: str) -> list[Any]:
+        """The labels of the images, in the order of `names`.
+
+        Raises:
+            ValueError: There is no such column.
+        """
+        return self._images.labels.values(column, self._images.numbers())
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of the labels' classes, in the order of their numbers; empty if they have
+        none."""
+        return self._images.opened.classes()
+
+    def with_augmentation(self, augment: Augmentation | None) -> Self:
+        """The same images with other random maps, or with none: for example for the training part
+        of a split alone."""
+        described = _described(augment)
+        other = self._with(self._images.with_options(augmentation=described))
+        other.augment = augment
+        return other
+
+    def __repr__(self) -> str:
+        keys, n = ", ".join(self.keys), self._images.n_rows
+        return f"ImageDataset({n} images with {keys} in batches of {self.batch_size})"
+
+    # What it says of its kind of samples
+
+    @property
+    def _samples(self) -> Images:
+        return self._images
+
+    def _with(self, samples: Images) -> Self:
+        other = self._another()
+        other._images = samples
+        return other
+
+    def _number_samples(self) -> None:
+        self.number_samples = True
+
+    def _batch_key(self) -> tuple[Any, ...]:
+        return (self.form, self.number_samples, self.on_error)
+
+    def _batch_maker(self) -> Callable[[native.ImageBatch], ImageBatch]:
+        as_form: Callable[[npt.NDArray[Any]], Any] = np.asarray
+        if self.form == "torch":
+            as_form = required("torch", "form='torch'").from_numpy
+        number_samples, lists_skipped = self.number_samples, self.on_error == "skip"
+
+        def make(batch: native.ImageBatch) -> ImageBatch:
+            made: ImageBatch = {name: as_form(batch.values(name)) for name in batch.keys}
+            made[IMAGE_NAME] = batch.names
+            if number_samples:
+                made[SAMPLE] = as_form(batch.samples.astype(np.int64))
+            if lists_skipped:
+                made[SKIPPED] = [name for name, _ in batch.skipped]
+            return made
+
+        return make
+
+
+def _described(augment: Augmentation | None) -> dict[str, Any] | None:
+    if not isinstance(augment, Augmentation | None):
+        raise TypeError(f"augment is an Augmentation or None, not {shown(augment)}")
+    return None if augment is None else augment.described()
+
+
+def checked_keys(keys: Any) -> dict[str, Key]:
+    """The keys by their names.
+
+    Raises:
+        TypeError: They are something else.
+        ValueError: There is none, or one has the name of another entry.
+    """
+    if isinstance(keys, str) or not isinstance(keys, Mapping | Sequence):
+        raise TypeError(f"keys are a dictionary or a list of names, not {shown(keys)}")
+    if not keys:
+        raise ValueError("name at least one key")
+    named: dict[str, Key] = {}
+    for name, one in keys.items() if isinstance(keys, Mapping) else zip(keys, keys, strict=True):
+        if isinstance(one, str):
+            one = Key.cube() if one == KEYS[0] else Key.mask(one)
+        if not isinstance(name, str) or not isinstance(one, Key):
+            raise TypeError(f"a key is a name or a Key, not {shown(one)}")
+        if name in (IMAGE_NAME, SAMPLE, SKIPPED):
+            raise ValueError(f"{name!r} is the name of another entry of a batch: take another")
+        named[name] = one
+    return named
+
+
+__all__ = ["Affine", "Augmentation", "ImageBatch", "ImageDataset", "ImageForm", "Key", "StoredForm"]
