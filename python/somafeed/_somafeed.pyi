@@ -553,6 +553,8 @@ class Samples:
 
     @property
     def n_samples(self) -> int: ...
+    def numbers(self) -> npt.NDArray[np.uint64]:
+        """The number of each sample, of all that there are: ascending."""
     def select(self, places: IntegerArray) -> Self:
         """The samples at these places, ascending. Raises ValueError for others."""
 

@@ -107,6 +107,10 @@ class Cells(Samples):
         """Number of cells."""
         return self.opened.shape[0]
 
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """The joinids of the cells."""
+        return self.opened.joinids()
+
     def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
         """A number for each cell; equal numbers if cells agree in all these obs columns."""
         return groups_of(self.source, columns, self.n_rows)

@@ -69,6 +69,7 @@ class ExperimentDataset(Parts, Selected):
     """
 
     _noun = "cells"
+    _number_name = "soma_joinid"
 
     def __init__(
         self,

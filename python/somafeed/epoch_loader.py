@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from somafeed.batches import MiniBatch
-from somafeed.dataset import ExperimentDataset
 from somafeed.iteration import ExperimentIterator
+from somafeed.samples import SampleDataset
 
 
 class EpochLoader:
@@ -19,19 +18,19 @@ class EpochLoader:
     """
 
     def __init__(
-        self, dataset: ExperimentDataset, n_trained: Callable[[], int] | None = None
+        self, dataset: SampleDataset[Any], n_trained: Callable[[], int] | None = None
     ) -> None:
         """Wraps a data set.
 
         Args:
-            dataset: The cells, with the rank and the world size of this process.
+            dataset: The samples, with the rank and the world size of this process.
             n_trained: Returns the number of this epoch's batches that the model was trained on. A
                 framework may have taken more: one ahead, or one at which it failed. None means all
                 that were taken.
         """
         self.experiment_dataset = dataset
         self._n_trained = n_trained
-        self._iterator: ExperimentIterator[MiniBatch] | None = None
+        self._iterator: ExperimentIterator[Any] | None = None
 
     @property
     def sampler(self) -> EpochLoader:
@@ -50,7 +49,7 @@ class EpochLoader:
     def __len__(self) -> int:
         return len(self.experiment_dataset)
 
-    def __iter__(self) -> Iterator[MiniBatch]:
+    def __iter__(self) -> Iterator[Any]:
         """The batches of an epoch; after `load_state_dict`, the rest of it."""
         self.close()
         self._iterator = iter(self.experiment_dataset)

@@ -1,4 +1,4 @@
-"""A `LightningDataModule` over an `ExperimentDataset`, and predictions of several ranks in order.
+"""A `LightningDataModule` over a data set of any kind, and predictions of several ranks in order.
 
 Needs the package lightning.
 """
@@ -8,15 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from somafeed.batches import required
-from somafeed.dataset import ExperimentDataset
 from somafeed.epoch_loader import EpochLoader
 from somafeed.predictions import RankPredictions, join_ranks
+from somafeed.samples import SampleDataset
 from somafeed.samplings import Sample
 from somafeed.settings import shown
 from somafeed.splits import checked_fractions
@@ -29,19 +26,22 @@ else:
 
 __all__ = ["DataModule", "PredictionWriter"]
 
+D = TypeVar("D", bound=SampleDataset[Any])
+"""The data set's class."""
+
 _NAMES = ("train", "validation", "test")
 
 
 @dataclass(frozen=True)
 class _Division:
-    """How cells are divided into parts."""
+    """How samples are divided into parts."""
 
     fractions: tuple[float, ...]
     group: str | tuple[str, ...] | None
     label: str | None
     seed: int
 
-    def parts(self, dataset: ExperimentDataset) -> tuple[ExperimentDataset, ...]:
+    def parts(self, dataset: D) -> tuple[D, ...]:
         if self.group is not None:
             return dataset.split_by_group(
                 self.group, *self.fractions, seed=self.seed, label=self.label
@@ -51,44 +51,45 @@ class _Division:
         return dataset.random_split(*self.fractions, seed=self.seed, method="deterministic")
 
 
-class DataModule(LightningDataModule):
-    """Cells for a Lightning `Trainer`: parts for training, validation and test, and prediction.
+class DataModule(LightningDataModule, Generic[D]):
+    """Samples for a Lightning `Trainer`: parts for training, validation and test, and prediction.
 
     Training batches are shuffled by the data set's seed and the trainer's epoch. A checkpoint of
     the trainer has their place, also in the middle of an epoch: `Trainer.fit(ckpt_path=...)` goes
     on with the batches that would have come. The number of ranks may change, if batch size times
     ranks stays.
 
-    Cells for validation, test and prediction come in their own order, each exactly once on all
-    ranks together (`ExperimentDataset.in_order`).
+    Samples for validation, test and prediction come in their own order, each exactly once on all
+    ranks together (`in_order`).
     """
 
     def __init__(
         self,
-        dataset: ExperimentDataset,
+        dataset: D,
         *,
         fractions: Sequence[float] = (0.8, 0.1, 0.1),
         group: str | Sequence[str] | None = None,
         label: str | None = None,
         split_seed: int = 0,
         sampling: Sample | None = None,
-        predict: ExperimentDataset | None = None,
+        predict: D | None = None,
         inference_batch_size: int | None = None,
     ) -> None:
-        """Divides the cells.
+        """Divides the samples.
 
         Args:
-            dataset: The cells, with the settings of all batches; `form="torch"` or `"torch_csr"`
-                for tensors, and `obs_form="codes"`. It needs a `seed` if there are several ranks.
+            dataset: The samples, with the settings of all batches; for tensors `form="torch"`, of
+                cells also `"torch_csr"`, with `obs_form="codes"`. It needs a `seed` if there are
+                several ranks.
             fractions: Of training, validation and test; the last or the last two may be missing.
-            group: Columns of obs: cells with the same values, for example of a donor, are in one
-                part.
-            label: A column of obs: each part has its share of every label.
+            group: Columns of labels, of cells those of obs: samples with the same values, for
+                example of a donor, are in one part.
+            label: A column of labels: each part has its share of every label.
             split_seed: Draws the parts; the same parts on all ranks and in all runs.
             sampling: What each epoch draws from the training part, for example
                 `ClassBalanced("cell_type")`; None means each cell once.
-            predict: The cells to predict; None means all of `dataset`.
-            inference_batch_size: Cells of a batch for validation, test and prediction; None means
+            predict: The samples to predict; None means all of `dataset`.
+            inference_batch_size: Samples of a batch for validation, test and prediction; None means
                 that of `dataset`.
 
         Raises:
@@ -98,8 +99,8 @@ class DataModule(LightningDataModule):
         """
         super().__init__()
         for one in (dataset, predict):
-            if one is not None and not isinstance(one, ExperimentDataset):
-                raise TypeError(f"DataModule takes an ExperimentDataset, not {shown(one)}")
+            if one is not None and not isinstance(one, SampleDataset):
+                raise TypeError(f"DataModule takes a data set of somafeed, not {shown(one)}")
         checked = checked_fractions(fractions)
         if len(checked) > len(_NAMES):
             raise ValueError(f"fractions are of train, validation and test, not {checked}")
@@ -107,7 +108,7 @@ class DataModule(LightningDataModule):
         division = _Division(checked, names, label, split_seed)
         parts = dict(zip(_NAMES, division.parts(dataset)))
         self.dataset = dataset
-        """All cells."""
+        """All samples."""
         self.train_dataset = parts["train"].with_sampling(sampling)
         """The training part."""
         self.validation_dataset = parts.get("validation")
@@ -115,9 +116,9 @@ class DataModule(LightningDataModule):
         self.test_dataset = parts.get("test")
         """The test part; None without a fraction for it."""
         self.predict_dataset = dataset if predict is None else predict
-        """The cells to predict."""
+        """The samples to predict."""
         self.inference_batch_size = inference_batch_size
-        # With fewer cells than ranks, some ranks predict nothing.
+        # With fewer samples than ranks, some ranks predict nothing.
         self.allow_zero_length_dataloader_with_multiple_devices = True
         self._train_loader: EpochLoader | None = None
 
@@ -147,21 +148,21 @@ class DataModule(LightningDataModule):
         return self._in_order(self.test_dataset, "test")
 
     def predict_dataloader(self) -> EpochLoader:
-        """The batches of this rank's share of the cells to predict."""
+        """The batches of this rank's share of the samples to predict."""
         return EpochLoader(self.predict_share())
 
-    def predict_share(self) -> ExperimentDataset:
-        """This rank's share of the cells to predict, in their order."""
+    def predict_share(self) -> D:
+        """This rank's share of the samples to predict, in their order."""
         size = self.inference_batch_size
         return self.predict_dataset.in_order(world=self._world(), batch_size=size)
 
-    def _in_order(self, part: ExperimentDataset | None, name: str) -> Any:
-        if part is None or part.dataset.shape[0] == 0:
+    def _in_order(self, part: D | None, name: str) -> Any:
+        if part is None or part._samples.n_rows == 0:
             return []
         world = self._world()
-        if part.dataset.shape[0] < world[1]:
+        if part._samples.n_rows < world[1]:
             raise ValueError(
-                f"{part.dataset.shape[0]} cells for {name} are fewer than {world[1]} ranks: give "
+                f"{part._samples.n_rows} {part._noun} for {name} are fewer than {world[1]} ranks: give "
                 f"{name} a larger fraction"
             )
         return EpochLoader(part.in_order(world=world, batch_size=self.inference_batch_size))
@@ -205,10 +206,11 @@ class _Trained:
 
 
 class PredictionWriter(Callback):
-    """Writes what `predict_step` returns to a folder, one row per cell, in the cells' own order.
+    """Writes what `predict_step` returns to a folder, one row per sample, in the samples' own order.
 
     Each rank writes files of its own; at the end rank 0 joins them into `predictions.npy`, or
-    `NAME.npy` for each entry of a dictionary, and `soma_joinid.npy` with the cells' joinids. Needs
+    `NAME.npy` for each entry of a dictionary, and the samples' numbers (`sample_numbers`) into
+    `soma_joinid.npy`, of other kinds than cells `sample.npy`. Needs
     a folder that all ranks share, and `Trainer.predict(..., datamodule=DataModule(...))`;
     `return_predictions=False` keeps them out of memory.
     """
@@ -222,8 +224,8 @@ class PredictionWriter(Callback):
         """Makes the folder before a prediction.
 
         Raises:
-            TypeError: The trainer has no `DataModule`, so the cells are not known.
-            ValueError: Several processes have the same cells.
+            TypeError: The trainer has no `DataModule`, so the samples are not known.
+            ValueError: Several processes have the same samples.
         """
         # What a prediction that failed has left.
         self._written = None
@@ -233,11 +235,15 @@ class PredictionWriter(Callback):
         if not isinstance(module, DataModule):
             raise TypeError("PredictionWriter needs a somafeed.lightning.DataModule at predict()")
         if module._world() != (trainer.global_rank, trainer.world_size):
-            raise ValueError("PredictionWriter needs ranks of which each predicts its own cells")
+            raise ValueError("PredictionWriter needs ranks of which each predicts its own samples")
         share = module.predict_share()
-        joinids: npt.NDArray[np.int64] = share.dataset.joinids()
-        rank, batch_size = trainer.global_rank, share.batch_size
-        self._written = RankPredictions(self.folder, joinids, rank, batch_size)
+        self._written = RankPredictions(
+            self.folder,
+            share.sample_numbers,
+            trainer.global_rank,
+            share.batch_size,
+            share._number_name,
+        )
 
     def on_predict_batch_end(
         self,
@@ -251,7 +257,7 @@ class PredictionWriter(Callback):
         """Writes the predictions of a batch.
 
         Raises:
-            TypeError, ValueError: They are not a row per cell; see `RankPredictions.write`.
+            TypeError, ValueError: They are not a row per sample; see `RankPredictions.write`.
         """
         assert self._written is not None
         self._written.write(outputs)
@@ -259,7 +265,7 @@ class PredictionWriter(Callback):
     def teardown(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         """Joins the files of all ranks after a prediction.
 
-        Not in `on_predict_end`, which a rank without cells does not reach.
+        Not in `on_predict_end`, which a rank without samples does not reach.
         """
         if stage != "predict" or self._written is None:
             return
@@ -267,5 +273,6 @@ class PredictionWriter(Callback):
         self._written = None
         trainer.strategy.barrier("somafeed.lightning.PredictionWriter: written")
         if trainer.is_global_zero:
-            join_ranks(self.folder, trainer.world_size)
+            name = trainer.datamodule.predict_dataset._number_name
+            join_ranks(self.folder, trainer.world_size, name)
         trainer.strategy.barrier("somafeed.lightning.PredictionWriter: joined")

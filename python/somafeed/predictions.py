@@ -1,4 +1,4 @@
-"""Predictions of several ranks, written to a folder and joined in the cells' own order."""
+"""Predictions of several ranks, written to a folder and joined in the samples' own order."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ import numpy.typing as npt
 
 from somafeed.settings import shown
 
-_JOINIDS = "soma_joinid"
 _ONLY = "predictions"
 
 
 class RankPredictions:
-    """Writes what one rank predicts: a file of arrays for each name, a row per cell."""
+    """Writes what one rank predicts: a file of arrays for each name, a row per sample."""
 
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        joinids: npt.NDArray[np.int64],
+        numbers: npt.NDArray[np.int64],
         rank: int,
         batch_size: int,
+        number_name: str = "soma_joinid",
     ) -> None:
         """Makes the folder.
 
         Args:
             folder: A folder that all ranks share.
-            joinids: The cells of this rank, in the order in which they are predicted.
+            numbers: The samples of this rank, in the order in which they are predicted.
             rank: Rank of this process.
-            batch_size: Cells of each batch but the last.
+            batch_size: Samples of each batch but the last.
+            number_name: What the numbers are called, and their file.
         """
         self._folder = Path(folder)
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._joinids = joinids
+        self._numbers, self._number_name = numbers, number_name
         self._rank = rank
         self._batch_size = batch_size
         self._arrays: dict[str, npt.NDArray[Any]] = {}
@@ -47,21 +48,21 @@ class RankPredictions:
         """Appends the predictions of the next batch.
 
         Args:
-            predicted: An array or a tensor with a row per cell, or a dictionary of such by name.
+            predicted: An array or a tensor with a row per sample, or a dictionary of such by name.
 
         Raises:
             TypeError: It is something else.
-            ValueError: An array has not a row for each cell of the batch; arrays have other names,
+            ValueError: An array has not a row for each sample of the batch; arrays have other names,
                 or rows of another shape or type, than those before.
         """
-        named = {name: _array(name, rows) for name, rows in _by_name(predicted).items()}
+        named = {name: _array(name, rows) for name, rows in _by_name(predicted, self._number_name).items()}
         start = self._n_written
-        stop = min(start + self._batch_size, len(self._joinids))
+        stop = min(start + self._batch_size, len(self._numbers))
         for name, rows in named.items():
             if len(rows) != stop - start:
                 raise ValueError(
                     f"prediction {name!r} has {len(rows)} rows, but the batch has {stop - start} "
-                    "cells: return a row per cell"
+                    "samples: return a row per sample"
                 )
         if not self._arrays:
             self._arrays = {name: self._create(name, rows) for name, rows in named.items()}
@@ -82,25 +83,26 @@ class RankPredictions:
         self._n_written = stop
 
     def _create(self, name: str, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        shape = (len(self._joinids), *rows.shape[1:])
+        shape = (len(self._numbers), *rows.shape[1:])
         file = _rank_file(self._folder, name, self._rank)
         return np.lib.format.open_memmap(file, mode="w+", dtype=rows.dtype, shape=shape)
 
     def finish(self) -> None:
-        """Writes the joinids of the predicted cells beside the arrays, and closes the files."""
+        """Writes the numbers of the predicted samples beside the arrays, and closes the files."""
         for array in self._arrays.values():
             array.flush()  # type: ignore[attr-defined]
-        # Fewer than the cells if the framework was asked for a part of the batches.
-        np.save(
-            _rank_file(self._folder, _JOINIDS, self._rank), self._joinids[: self._n_written]
-        )
+        # Fewer than the samples if the framework was asked for a part of the batches.
+        file = _rank_file(self._folder, self._number_name, self._rank)
+        np.save(file, self._numbers[: self._n_written])
         names = json.dumps(sorted(self._arrays))
         (self._folder / f"rank-{self._rank:05}.json").write_text(names)
         self._arrays = {}
 
 
-def join_ranks(folder: str | os.PathLike[str], world_size: int) -> None:
-    """Joins the files of all ranks into `NAME.npy` and `soma_joinid.npy`, and removes them.
+def join_ranks(
+    folder: str | os.PathLike[str], world_size: int, number_name: str = "soma_joinid"
+) -> None:
+    """Joins the files of all ranks into `NAME.npy` and that of the numbers, and removes them.
 
     Raises:
         FileNotFoundError: A rank wrote nothing to this folder.
@@ -108,20 +110,20 @@ def join_ranks(folder: str | os.PathLike[str], world_size: int) -> None:
     """
     folder = Path(folder)
     by_rank = [set(json.loads(_names_file(folder, rank).read_text())) for rank in range(world_size)]
-    # A rank without cells has no arrays.
+    # A rank without samples has no arrays.
     names = max(by_rank, key=len)
     other = [rank for rank, of_rank in enumerate(by_rank) if of_rank not in (names, set())]
     if other:
         raise ValueError(
             f"rank {other[0]} predicted {sorted(by_rank[other[0]])}, others {sorted(names)}"
         )
-    joinids = [np.load(_rank_file(folder, _JOINIDS, rank)) for rank in range(world_size)]
-    sizes = [len(of_rank) for of_rank in joinids]
-    np.save(folder / f"{_JOINIDS}.npy", np.concatenate(joinids))
+    numbers = [np.load(_rank_file(folder, number_name, rank)) for rank in range(world_size)]
+    sizes = [len(of_rank) for of_rank in numbers]
+    np.save(folder / f"{number_name}.npy", np.concatenate(numbers))
     for name in names:
         _join(folder, name, sizes)
     for rank, of_rank in enumerate(by_rank):
-        for name in (_JOINIDS, *of_rank):
+        for name in (number_name, *of_rank):
             _rank_file(folder, name, rank).unlink()
         _names_file(folder, rank).unlink()
 
@@ -156,15 +158,15 @@ def _names_file(folder: Path, rank: int) -> Path:
     return folder / f"rank-{rank:05}.json"
 
 
-def _by_name(predicted: Any) -> Mapping[str, Any]:
+def _by_name(predicted: Any, number_name: str) -> Mapping[str, Any]:
     if not isinstance(predicted, Mapping):
         return {_ONLY: predicted}
     wrong = [
         name for name in predicted if not isinstance(name, str) or name != os.path.basename(name)
     ]
-    if wrong or not predicted or _JOINIDS in predicted:
+    if wrong or not predicted or number_name in predicted:
         raise ValueError(
-            f"predictions need names that files can have, other than {_JOINIDS}: {list(predicted)}"
+            f"predictions need names that files can have, other than {number_name}: {list(predicted)}"
         )
     return predicted
 
@@ -178,6 +180,6 @@ def _array(name: str, rows: Any) -> npt.NDArray[Any]:
         rows = rows.numpy()
     if not isinstance(rows, np.ndarray) or rows.ndim == 0 or rows.dtype.hasobject:
         raise TypeError(
-            f"prediction {name!r} must be an array with a row per cell, not {shown(rows)}"
+            f"prediction {name!r} must be an array with a row per sample, not {shown(rows)}"
         )
     return rows

@@ -71,6 +71,10 @@ class Samples(Labelled):
         """What is open, opened anew if another process has sent the samples."""
 
     @abstractmethod
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """The number of each sample, by which a batch numbers it."""
+
+    @abstractmethod
     def _rows_of(self, split: Split) -> list[Rows]:
         """The rows of each part of a split."""
 
@@ -136,6 +140,10 @@ class OpenedSamples(Samples, Generic[N]):
         """Number of samples."""
         return self.opened.n_samples
 
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """The number of each sample, of all that there are: ascending."""
+        return self.opened.numbers().astype(np.int64)
+
     def _rows_of(self, split: Split) -> list[Rows]:
         return split.parts(self.n_rows, self.groups)
 
@@ -178,6 +186,8 @@ class SampleDataset(IterableDataset[B]):
 
     _noun = "samples"
     """What its samples are called."""
+    _number_name = "sample"
+    """What their numbers are called."""
 
     def __init__(
         self,
@@ -282,6 +292,12 @@ class SampleDataset(IterableDataset[B]):
         """Samples of an epoch on all ranks together: all of them, or the draws of `sampling`."""
         sampling = self._samples.sampled(self.sampling)
         return self._samples.n_rows if sampling is None else sampling.n_samples
+
+    @property
+    def sample_numbers(self) -> npt.NDArray[np.int64]:
+        """The number of each sample in its own order, as batches of `in_order` number them: of
+        cells, their joinids."""
+        return self._samples.numbers()
 
     def __len__(self) -> int:
         """Batches of an epoch. In a DataLoader worker, the worker's batches."""

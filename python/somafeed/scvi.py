@@ -33,7 +33,7 @@ _BATCH, _LABELS, _SAMPLE = "batch", "labels", "sample"
 _SEMISUPERVISED = ("SCANVI",)
 
 
-class DataModule(LightningDataModule):
+class DataModule(LightningDataModule[ExperimentDataset]):
     """Cells for models of scvi-tools: `model.train(datamodule=...)`.
 
     Has the arguments of scvi-tools' `TileDBDataModule` for columns of obs, and the parts,

@@ -19,7 +19,7 @@ use crate::epoch::Epoch;
 use crate::errors::{IntoException, OrException as _};
 use crate::experiment::unpicklable;
 use crate::memory_limit::{KeptBatches, MemoryLimit};
-use crate::numpy::Integers;
+use crate::numpy::{Integers, array_of};
 use crate::process::PerProcess;
 use crate::waiting::{computed, interruptible};
 
@@ -81,18 +81,18 @@ impl<K: Kind> Chosen<K> {
 
 /// Samples whose kind does not matter.
 trait AnySamples: Debug + Send + Sync {
-    fn n_samples(&self) -> u64;
+    fn rows(&self) -> &Arc<RowSet>;
     fn select(&self, py: Python<'_>, places: Integers) -> PyResult<Py<PyAny>>;
     fn pipeline(&self, py: Python<'_>, spec: PipelineSpec) -> PyResult<Arc<dyn AnyPipeline>>;
 }
 
 impl<K: Kind> AnySamples for Chosen<K> {
-    fn n_samples(&self) -> u64 {
-        self.rows.len()
+    fn rows(&self) -> &Arc<RowSet> {
+        &self.rows
     }
 
     fn select(&self, py: Python<'_>, places: Integers) -> PyResult<Py<PyAny>> {
-        let (here, n_samples) = (self.here(py)?, self.n_samples());
+        let (here, n_samples) = (self.here(py)?, self.rows.len());
         let opened = computed(py, move || {
             let places = RowSet::from_ascending(places.0).or_exception()?;
             if let Some(outside) = places.last().filter(|last| n_samples <= *last) {
@@ -160,7 +160,13 @@ pub(crate) struct Samples(Arc<dyn AnySamples>);
 impl Samples {
     #[getter]
     fn n_samples(&self) -> u64 {
-        self.0.n_samples()
+        self.0.rows().len()
+    }
+
+    /// The number of each sample, of all that there are: ascending.
+    fn numbers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let rows = Arc::clone(self.0.rows());
+        array_of(py, computed(py, move || rows.iter().collect::<Vec<u64>>())?)
     }
 
     /// The samples at these places, ascending.
@@ -169,7 +175,7 @@ impl Samples {
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
-        Ok(format!("{}({} samples)", slf.get_type().name()?, slf.get().0.n_samples()))
+        Ok(format!("{}({} samples)", slf.get_type().name()?, slf.get().0.rows().len()))
     }
 
     fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<()> {
