@@ -1,9 +1,9 @@
-"""Cells, fields and images in shuffled batches, for PyTorch.
+"""Cells, fields, images and sequences in shuffled batches, for PyTorch.
 
 `ExperimentDataset` takes the place of tiledbsoma_ml's class of that name; `experiment_dataloader`
 wraps it in a DataLoader. Below them are `Experiment`, `Dataset` and `Loader`, which need numpy
 alone. `FieldDataset` delivers fields of Zarr stores in the same way, `ImageDataset` image cubes,
-`SourceDataset` what your own code reads.
+`SequenceDataset` DNA, RNA and other sequences, `SourceDataset` what your own code reads.
 
 >>> import somafeed
 >>> somafeed.__version__ == somafeed.version
@@ -58,10 +58,20 @@ if TYPE_CHECKING:
     from somafeed.augmentation import Affine, Augmentation
     from somafeed.dataloader import experiment_dataloader
     from somafeed.dataset import ExperimentDataset
+    from somafeed.doc2vec import Doc2Vec
     from somafeed.fields import FieldDataset, Variable
     from somafeed.images import ImageDataset, Key
     from somafeed.iteration import ExperimentIterator
     from somafeed.own_source import Source, SourceDataset
+    from somafeed.sequences import (
+        Kmers,
+        OneHot,
+        SequenceDataset,
+        SequenceServers,
+        Vocabulary,
+        Windows,
+        import_sequences,
+    )
 
 __version__ = version
 
@@ -76,6 +86,7 @@ __all__ = [
     "Budget",
     "ClassBalanced",
     "Dataset",
+    "Doc2Vec",
     "Epoch",
     "Experiment",
     "ExperimentDataset",
@@ -89,8 +100,10 @@ __all__ = [
     "ImageDataset",
     "Images",
     "Key",
+    "Kmers",
     "LabelEncoder",
     "Loader",
+    "OneHot",
     "OwnSamples",
     "QueryIDs",
     "RankTokens",
@@ -99,17 +112,22 @@ __all__ = [
     "Samples",
     "Sampling",
     "SamplingMethod",
+    "SequenceDataset",
+    "SequenceServers",
     "SomafeedError",
     "Source",
     "SourceDataset",
     "Stratified",
     "Tokenizer",
     "Variable",
+    "Vocabulary",
     "Weighted",
+    "Windows",
     "WithReplacement",
     "XLocator",
     "experiment_dataloader",
     "generate_example",
+    "import_sequences",
     "libtiledb",
     "split_by_fraction",
     "split_by_group",
@@ -121,15 +139,23 @@ __all__ = [
 _LATER = {
     "Affine": "somafeed.augmentation",
     "Augmentation": "somafeed.augmentation",
+    "Doc2Vec": "somafeed.doc2vec",
     "ExperimentDataset": "somafeed.dataset",
     "ExperimentIterator": "somafeed.iteration",
     "FieldDataset": "somafeed.fields",
     "ImageDataset": "somafeed.images",
     "Key": "somafeed.images",
+    "Kmers": "somafeed.sequences",
+    "OneHot": "somafeed.sequences",
+    "SequenceDataset": "somafeed.sequences",
+    "SequenceServers": "somafeed.sequences",
     "Source": "somafeed.own_source",
     "SourceDataset": "somafeed.own_source",
     "Variable": "somafeed.fields",
+    "Vocabulary": "somafeed.sequences",
+    "Windows": "somafeed.sequences",
     "experiment_dataloader": "somafeed.dataloader",
+    "import_sequences": "somafeed.sequences",
 }
 
 

@@ -725,6 +725,126 @@ class SampleBatch:
     def __len__(self) -> int: ...
 
 @final
+class KmerVocabulary:
+    """Words of `k` letters with their numbers. `somafeed.sequences.Vocabulary` describes it."""
+
+    def __init__(self, kmers: Mapping[str, Any], words: Sequence[str], counts: IntegerArray) -> None:
+        """The vocabulary of these words. `kmers` has the fields of `somafeed.sequences.Kmers`, with
+        an alphabet.
+
+        Raises ValueError if a word has other letters, or another number of them.
+        """
+    @property
+    def alphabet(self) -> str: ...
+    @property
+    def n_counted(self) -> int:
+        """Number of words without those of padding and the unknown one: the first ones."""
+    def texts(self) -> list[str]: ...
+    def counts(self) -> npt.NDArray[np.uint64]: ...
+    def encode(self, sequence: str) -> list[list[int]]:
+        """The words of a sequence, frame by frame. Raises ValueError for unknown words, unless they
+        are left out or have a word of their own."""
+    def __len__(self) -> int: ...
+
+@final
+class Sequences(Samples):
+    """Sequences of a store in files or on servers."""
+
+    def __init__(
+        self,
+        uri: str | None = None,
+        *,
+        servers: Mapping[str, Any] | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> None:
+        """Opens a store by its address, or on servers (the entries `addresses`, `namespace`,
+        `retry_secs` and `root_certificates`).
+
+        Raises FileNotFoundError if there is none, ConnectionError if servers cannot be reached.
+        """
+    def with_entries(
+        self,
+        entries: Mapping[str, Any],
+        *,
+        vocabulary: KmerVocabulary | None = None,
+        seed: int = 0,
+    ) -> Sequences:
+        """The same sequences, of which batches have these entries: `letters`, `names`, `one_hot`,
+        `windows`, `layout`, `max_length` and `pad`. `seed` is that of noise.
+
+        Raises ValueError for settings that do not fit together.
+        """
+    def summary(self) -> dict[str, Any]:
+        """Numbers that describe the whole store."""
+    def names(self) -> list[str]:
+        """The names of the selected sequences."""
+    def count_words(self, kmers: Mapping[str, Any], *, threads: int = 1) -> KmerVocabulary:
+        """Counts the words of the whole store. Raises ValueError for a letter that the alphabet
+        lacks, unless such words are left out or have a word of their own."""
+
+@final
+class SequenceBatch:
+    """Sequences of a batch. Its arrays may be changed and kept."""
+
+    @property
+    def batch_idx(self) -> int: ...
+    @property
+    def n_padding(self) -> int:
+        """Sequences at the end that repeat others."""
+    @property
+    def samples(self) -> npt.NDArray[np.int64]:
+        """The numbers of the sequences in the store."""
+    @property
+    def names(self) -> list[str] | None: ...
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of `somafeed.sequences.SequenceBatch`; words are int32."""
+    def __len__(self) -> int: ...
+
+@final
+class Doc2VecTrainer:
+    """Trains vectors of sequences and of their words, epoch by epoch."""
+
+    def __init__(
+        self, sequences: Sequences, vocabulary: KmerVocabulary, settings: Mapping[str, Any]
+    ) -> None:
+        """Makes the first vectors. `settings` has the arguments of `somafeed.Doc2Vec`.
+
+        Raises ValueError for a setting that is out of range.
+        """
+    def epoch(self, number: int) -> tuple[int, int, float]:
+        """Trains for an epoch; number of sequences, number of words, and the mean loss of a word.
+        After Ctrl-C or an error, the trainer cannot go on."""
+    def vectors(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        """The vectors of sequences and of words, each row by row in one dimension."""
+
+NamedVectors: TypeAlias = tuple[list[str], npt.NDArray[np.float32], int]
+"""Names, all numbers row by row, and the length of a vector."""
+
+def write_word2vec(path: str, vectors: NamedVectors, binary: bool) -> None:
+    """Writes word2vec's text or binary form. Raises ValueError for a name with white space."""
+
+def write_embeddings(path: str, documents: NamedVectors, words: NamedVectors) -> None:
+    """Writes the vectors of sequences and words to a safetensors file."""
+
+def read_embeddings(path: str) -> dict[str, NamedVectors]:
+    """The entries `documents` and `words` of a file that `write_embeddings` wrote."""
+
+def import_sequences(
+    files: Sequence[str], store: str, *, skip_empty: bool = False, skip_doubled: bool = False
+) -> dict[str, Any]:
+    """Writes records of files to a new store: see `somafeed.import_sequences`. Ctrl-C leaves no
+    store behind."""
+
+def fill_sequence_servers(
+    uri: str,
+    servers: Mapping[str, Any],
+    *,
+    config: Mapping[str, str] | None = None,
+    sequences_per_key: int = 1,
+) -> int:
+    """Copies a store to servers, as far as they do not have it; the number of sequences."""
+
+@final
 class Epoch:
     """Iterates the batches of one epoch. Threads make them ahead; `close` or the end stops them.
 
@@ -739,7 +859,7 @@ class Epoch:
     def number(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __next__(self) -> Any:
-        """A `Batch` of cells, a `FieldBatch` or an `ImageBatch`."""
+        """A `Batch` of cells, or a batch of another kind, such as a `FieldBatch`."""
     def __enter__(self) -> Epoch: ...
     def __exit__(self, *exception: object) -> None: ...
     def close(self) -> None:

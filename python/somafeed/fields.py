@@ -18,7 +18,6 @@ from somafeed.samples import OpenedSamples, SampleDataset
 from somafeed.samplings import Sample
 from somafeed.settings import at_least_0, integer, positive, shown
 from somafeed.sources import parameters
-from somafeed.splits import GroupsOf, Rows
 
 if TYPE_CHECKING:
     import torch
@@ -80,17 +79,6 @@ class Variable:
         """The dimensions that are selected by one index or label, which an array then lacks."""
         both = {**self.isel, **self.sel}
         return [one for one, at in both.items() if isinstance(at, int | float | str | np.number)]
-
-
-@dataclass(frozen=True)
-class Between:
-    """A split whose one part is the samples from one place to another."""
-
-    places: slice
-
-    def parts(self, n_rows: int, groups_of: GroupsOf | None) -> list[Rows]:
-        """The rows, ascending."""
-        return [np.sort(np.arange(n_rows)[self.places])]
 
 
 class Fields(OpenedSamples[native.Fields]):
@@ -273,15 +261,6 @@ class FieldDataset(SampleDataset[FieldBatch]):
     def steps(self) -> npt.NDArray[np.int64]:
         """The step that each sample is about: its index in the arrays' first dimension."""
         return self._fields.opened.steps().astype(np.int64)
-
-    def isel(self, samples: slice) -> Self:
-        """The samples from one place to another, in their order: for splits by time.
-
-        >>> train, test = ds.isel(slice(0, -100)), ds.isel(slice(-96, None))  # doctest: +SKIP
-        """
-        if not isinstance(samples, slice):
-            raise TypeError(f"isel takes a slice of samples, not {shown(samples)}")
-        return self._with(self._fields.part(Between(samples), 0))
 
     def __repr__(self) -> str:
         names = ", ".join(self.variables)

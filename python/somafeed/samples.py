@@ -26,6 +26,7 @@ from somafeed.settings import (
 )
 from somafeed.shares import RankShares, even_batch_size
 from somafeed.splits import (
+    Between,
     GroupsOf,
     GroupSplit,
     LabelSplit,
@@ -345,6 +346,15 @@ class SampleDataset(IterableDataset[B]):
             ValueError: Like `random_split`, or there is no such column.
         """
         return self._parts(LabelSplit(column, checked_fractions(fracs), self._split_seed(seed)))
+
+    def isel(self, samples: slice) -> Self:
+        """The samples from one place to another, in their order: for splits by time.
+
+        >>> train, test = ds.isel(slice(0, -100)), ds.isel(slice(-96, None))  # doctest: +SKIP
+        """
+        if not isinstance(samples, slice):
+            raise TypeError(f"isel takes a slice of samples, not {shown(samples)}")
+        return self._with(self._samples.part(Between(samples), 0))
 
     def with_sampling(self, sampling: Sample | None) -> Self:
         """The same samples, of which each epoch draws some; None for each once.

@@ -40,6 +40,20 @@ def integer(name: str, value: Any) -> int:
         raise TypeError(f"{name} must be an integer, not {shown(value)}") from error
 
 
+def number(name: str, value: Any) -> float:
+    """A number of Python or numpy.
+
+    Raises:
+        TypeError: It is not one.
+    """
+    if isinstance(value, str) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} must be a number, not {shown(value)}")
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must be a number, not {shown(value)}") from error
+
+
 def positive(name: str, value: Any) -> int:
     """An integer from 1 to 2^63 - 1.
 

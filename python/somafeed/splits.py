@@ -58,6 +58,17 @@ def checked_fractions(fractions: Sequence[float]) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True)
+class Between:
+    """A split whose one part is the rows from one place to another."""
+
+    places: slice
+
+    def parts(self, n_rows: int, groups_of: GroupsOf | None) -> list[Rows]:
+        """The rows, ascending."""
+        return [np.sort(np.arange(n_rows)[self.places])]
+
+
+@dataclass(frozen=True)
 class RandomSplit:
     """Parts of random rows; for one seed the same parts as tiledbsoma_ml's `random_split`.
 

@@ -2,7 +2,7 @@
 //! buffer protocol, and Arrow's streams of other libraries.
 #![expect(unsafe_code, reason = "C has no lifetimes; each block says why it is sound")]
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_int, c_long};
 use std::fmt;
 use std::ptr;
 
@@ -23,6 +23,9 @@ use crate::process::OfProcess;
 
 /// The name of capsules with an Arrow stream.
 pub(crate) const STREAM: &CStr = c"arrow_array_stream";
+
+/// Whether C's `long` has 64 bits: numpy's `int64` is then a `long`, and prints no other type.
+const IS_LONG: bool = size_of::<c_long>() == size_of::<i64>();
 
 /// Types of elements, as numpy sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,11 +97,11 @@ impl Element {
             Self::I8 => (1, c"b"),
             Self::I16 => (2, c"h"),
             Self::I32 => (4, c"i"),
-            Self::I64 => (8, c"q"),
+            Self::I64 => (8, if IS_LONG { c"l" } else { c"q" }),
             Self::U8 => (1, c"B"),
             Self::U16 => (2, c"H"),
             Self::U32 => (4, c"I"),
-            Self::U64 => (8, c"Q"),
+            Self::U64 => (8, if IS_LONG { c"L" } else { c"Q" }),
             Self::Bool => (1, c"?"),
         }
     }
@@ -305,8 +308,8 @@ macro_rules! viewed {
 }
 
 viewed!(
-    f16 => F16, f32 => F32, f64 => F64, i8 => I8, i16 => I16, i32 => I32, i64 => I64, u8 => U8,
-    u16 => U16, u32 => U32, u64 => U64
+    bool => Bool, f16 => F16, f32 => F32, f64 => F64, i8 => I8, i16 => I16, i32 => I32, i64 => I64,
+    u8 => U8, u16 => U16, u32 => U32, u64 => U64
 );
 
 #[pymethods]

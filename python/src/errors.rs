@@ -7,7 +7,7 @@ use std::io;
 use bench_run::{Secrets, without_credentials};
 use loader::{OpenError, encode};
 use pyo3::exceptions::{
-    PyFileExistsError, PyFileNotFoundError, PyKeyboardInterrupt, PyMemoryError,
+    PyConnectionError, PyFileExistsError, PyFileNotFoundError, PyKeyboardInterrupt, PyMemoryError,
     PyNotADirectoryError, PyOSError, PyPermissionError, PyRuntimeError, PyValueError,
 };
 use pyo3::prelude::*;
@@ -28,6 +28,8 @@ enum Kind {
     NotADirectory,
     Exists,
     Permission,
+    /// A server cannot be reached.
+    Connection,
     /// Storage failed in another way.
     Os,
     Memory,
@@ -44,6 +46,7 @@ impl Kind {
             Self::NotADirectory => PyNotADirectoryError::new_err(message),
             Self::Exists => PyFileExistsError::new_err(message),
             Self::Permission => PyPermissionError::new_err(message),
+            Self::Connection => PyConnectionError::new_err(message),
             Self::Os => PyOSError::new_err(message),
             Self::Memory => PyMemoryError::new_err(message),
             Self::Stopped => PyKeyboardInterrupt::new_err(message),
@@ -91,6 +94,7 @@ exceptions! {
     loader::LoaderError => of_loader,
     loader::UnknownForm => |_| Kind::Value,
     pipeline::Error => of_engine,
+    sequences::Error => of_sequences,
     soma_io::Error => of_soma,
     encode::FitError => of_fit,
     encode::EncodeError => of_encode,
@@ -103,6 +107,7 @@ exceptions! {
     shuffle::RowOrderError => |_| Kind::Value,
     shuffle::Stopped => |_| Kind::Stopped,
     tiledb::Error => of_tiledb,
+    doc2vec::Error => of_doc2vec,
     example_data::Error => of_example,
     tokens::Error => of_tokens,
 }
@@ -373,6 +378,44 @@ fn of_images(error: &images::Error) -> Kind {
             of_source.or_else(|| of_system(error)).unwrap_or(Kind::Other)
         }
         other => of_system(other).unwrap_or(Kind::Other),
+    }
+}
+
+fn of_doc2vec(error: &doc2vec::Error) -> Kind {
+    use doc2vec::Error as E;
+    match error {
+        E::Read { source, .. } | E::Write { source, .. } | E::StartThread { source, .. } => {
+            of_io(source)
+        }
+        E::ThreadEnded { .. } => Kind::Other,
+        _ => Kind::Value,
+    }
+}
+
+fn of_sequences(error: &sequences::Error) -> Kind {
+    use sequences::Error as E;
+    match error {
+        E::File { source, .. } | E::Thread { source } => of_io(source),
+        E::Destination(error) => of_destination(error),
+        E::OtherData { .. } => Kind::Exists,
+        E::NotAStore { .. } => Kind::NotFound,
+        E::Read { .. } => cause_of_io(error),
+        E::Damaged { .. } => Kind::Other,
+        E::Servers(error) => of_servers(error),
+        E::Stopped => Kind::Stopped,
+        E::Engine(error) => of_engine(error),
+        _ => Kind::Value,
+    }
+}
+
+fn of_servers(error: &sequences::key_values::Error) -> Kind {
+    use sequences::key_values::Error as E;
+    match error {
+        E::Spec { .. } | E::NotCluster { .. } | E::Evicts { .. } => Kind::Value,
+        E::Connect { .. } | E::GaveUp { .. } => Kind::Connection,
+        E::Login { .. } => Kind::Permission,
+        E::Stopped => Kind::Stopped,
+        _ => Kind::Other,
     }
 }
 

@@ -13,6 +13,7 @@ mod arrow_table;
 mod batch;
 mod border;
 mod dataset;
+mod doc2vec;
 mod encoders;
 mod engine;
 mod entropy;
@@ -22,6 +23,7 @@ mod example;
 mod experiment;
 mod fields;
 mod images;
+mod kmers;
 mod libtiledb;
 mod loader;
 mod memory_limit;
@@ -30,6 +32,7 @@ mod own_source;
 mod process;
 mod program;
 mod samples;
+mod sequences;
 mod splits;
 mod tokens;
 mod values;
@@ -49,6 +52,8 @@ mod _somafeed {
     #[pymodule_export]
     use super::dataset::Dataset;
     #[pymodule_export]
+    use super::doc2vec::{Doc2VecTrainer, read_embeddings, write_embeddings, write_word2vec};
+    #[pymodule_export]
     use super::encoders::{BatchKeyEncoder, LabelEncoder};
     #[pymodule_export]
     use super::epoch::Epoch;
@@ -63,6 +68,8 @@ mod _somafeed {
     #[pymodule_export]
     use super::images::{ImageBatch, Images, draw_maps};
     #[pymodule_export]
+    use super::kmers::KmerVocabulary;
+    #[pymodule_export]
     use super::loader::Loader;
     #[pymodule_export]
     use super::memory_limit::Budget;
@@ -72,6 +79,8 @@ mod _somafeed {
     use super::program::run_program;
     #[pymodule_export]
     use super::samples::{SampleLoader, Samples};
+    #[pymodule_export]
+    use super::sequences::{SequenceBatch, Sequences, fill_sequence_servers, import_sequences};
     #[pymodule_export]
     use super::splits::{Sampling, split_by_fraction, split_by_group, split_by_label};
     #[pymodule_export]

@@ -54,11 +54,17 @@ impl<K: Kind> Chosen<K> {
         Ok(Self::class(kind, Selected::all(Arc::new(source))))
     }
 
-    fn class(kind: Arc<K>, opened: Selected<K::Source>) -> PyClassInitializer<K::Class> {
+    /// The samples that were opened, as Python's class.
+    pub(crate) fn class(kind: Arc<K>, opened: Selected<K::Source>) -> PyClassInitializer<K::Class> {
         let rows = Arc::new(opened.rows().clone());
         let chosen = Arc::new(Self { kind, rows, opened: PerProcess::new(opened) });
         let samples = Arc::<Self>::clone(&chosen);
         PyClassInitializer::from(Samples(samples)).add_subclass(K::class(chosen))
+    }
+
+    /// Their kind.
+    pub(crate) fn kind(&self) -> &K {
+        &self.kind
     }
 
     /// The samples in this process.

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 _PROGRAM = """
-import random, sys, threading, time
+import os, random, sys, threading, time
 import numpy as np
 import somafeed
 from somafeed import _somafeed as native
@@ -48,6 +48,40 @@ def iterate(datasets):
     while True:
         for _ in ds:
             begun.set()
+
+def sequences():
+    # Once, by the first thread.
+    with making:
+        store = f"{uri}-sequences"
+        if not os.path.exists(store):
+            with open(f"{store}.txt", "w") as file:
+                file.writelines(f"{'ACGT' * 50},{number}\\n" for number in range(5000))
+            native.import_sequences([f"{store}.txt"], store)
+    return native.Sequences(store)
+
+def iterate_sequences():
+    opened = sequences()
+    entries = opened.with_entries(ENTRIES, vocabulary=opened.count_words(KMERS))
+    loader = native.SampleLoader(entries)
+    while True:
+        for _ in loader.epoch(0):
+            begun.set()
+
+def train_sequences():
+    opened = sequences()
+    trainer = native.Doc2VecTrainer(opened, opened.count_words(KMERS), TRAINING)
+    while True:
+        trainer.epoch(0)
+        begun.set()
+
+making = threading.Lock()
+ENTRIES = {"letters": True, "names": True, "one_hot": None, "windows": None, "layout": "ragged",
+           "max_length": None, "pad": None}
+KMERS = {"k": 4, "stride": 4, "frames": 4, "padding": 3, "unknown": "fail", "alphabet": None,
+         "fold_case": False}
+TRAINING = {"vector_size": 8, "window": 3, "negative": 5, "epochs": 9, "dm": True, "dm_mean": True,
+            "shrink_windows": True, "alpha": 0.025, "min_alpha": 0.0, "sample": 0.0,
+            "ns_exponent": 0.75, "workers": 2, "seed": 1}
 
 def work():
     {work}
@@ -89,6 +123,10 @@ WORKS = {
     "Epoch.stats": "stats()",
     "Epoch.close": "close()",
     "ExperimentDataset": "iterate(datasets)",
+    "Sequences": "sequences().names()",
+    "Sequences.count_words": "sequences().count_words(KMERS)",
+    "SampleLoader.epoch": "iterate_sequences()",
+    "Doc2VecTrainer.epoch": "train_sequences()",
     "generate_example":
         "native.generate_example(f'{uri}-{time.monotonic_ns()}', n_cells=300, n_genes=20)",
 }

@@ -12,7 +12,8 @@ import somafeed
 
 REPOSITORY = Path(__file__).parents[2]
 MODULES = ["", ".joinids", ".settings", ".splits", ".dataset", ".batches", ".sources",
-           ".iteration", ".samplings", ".shares", ".tokens", ".images", ".labels", ".augmentation"]
+           ".iteration", ".own_source", ".samplings", ".shares", ".tokens", ".images", ".labels",
+           ".augmentation", ".sequences", ".doc2vec"]
 
 
 @pytest.mark.parametrize("name", MODULES)

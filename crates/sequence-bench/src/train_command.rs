@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use doc2vec::{
     Combine, Documents, Embeddings, Model, TrainSpec, Trainer, WindowRule, check_word2vec_names,
 };
-use pipeline::{Pipeline, PipelineSpec};
+use pipeline::{Pipeline, PipelineSpec, Stop};
 use sequences::{
     SequenceBatch, SequenceFiles, SequenceList, SequenceSamples, SequenceSpec, SequenceStore as _,
     Tokenizer,
@@ -201,7 +201,7 @@ impl Training {
 fn names(store: &SequenceFiles) -> anyhow::Result<Vec<String>> {
     let mut list = SequenceList::default();
     let n_sequences = store.summary().n_sequences;
-    store.read_names(&[0..n_sequences], &mut list)?;
+    store.read_names(&[0..n_sequences], &mut list, &Stop::default())?;
     let name = |row| String::from_utf8_lossy(list.name(row).unwrap_or_default()).into_owned();
     Ok((0..usize::try_from(n_sequences)?).map(name).collect())
 }

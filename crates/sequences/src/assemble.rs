@@ -5,6 +5,7 @@ use worktime::ThreadTime;
 
 use crate::batch::SequenceBatch;
 use crate::error::Error;
+use crate::layout::{Layout, PaddedRows, one_hot};
 use crate::samples::{SequenceBlock, SequenceSpec};
 use crate::sequence_list::SequenceList;
 use crate::tokens::TokenFrames;
@@ -35,7 +36,8 @@ impl SequenceAssembler {
             (order.len(), order.iter().filter_map(|at| of(*at as usize)).sum())
         };
         let list = &block.sequences;
-        let letters = self.spec.letters.then(|| n_bytes(&|at| list.get(at).map(<[u8]>::len)));
+        let letters =
+            self.spec.needs_letters().then(|| n_bytes(&|at| list.get(at).map(<[u8]>::len)));
         let names = self.spec.names.then(|| n_bytes(&|at| list.name(at).map(<[u8]>::len)));
         self.sequences.reserve(letters, names);
         let n_frames = self.n_frames();
@@ -84,7 +86,7 @@ impl Assemble for SequenceAssembler {
                 )));
             };
             self.rows.push(*row);
-            let letters = if self.spec.letters { Some(letters) } else { None };
+            let letters = self.spec.needs_letters().then_some(letters);
             let name = block.sequences.name(at);
             self.sequences.push_parts(letters, name);
             if 0 < n_frames {
@@ -99,12 +101,35 @@ impl Assemble for SequenceAssembler {
             Some(spec) => Some(self.windows(spec, place.epoch)?),
             None => None,
         };
-        let tokens = std::mem::take(&mut self.tokens);
+        let (mut sequences, tokens) =
+            (std::mem::take(&mut self.sequences), std::mem::take(&mut self.tokens));
+        let (spec, n_frames) = (&self.spec, self.n_frames());
+        let padded_letters = if spec.needs_letters() {
+            PaddedRows::new(sequences.letters(), spec.layout, 0)
+        } else {
+            None
+        };
+        let padded_words = spec.tokenizer.as_ref().and_then(|tokenizer| {
+            let after_the_last = tokenizer.vocabulary().n_words() as u32;
+            let fill = spec.pad_word.unwrap_or(after_the_last);
+            PaddedRows::new(tokens.sequences(n_frames), spec.layout, fill)
+        });
+        let one_hot = spec.one_hot.as_ref().map(|alphabet| {
+            let ragged = sequences.letters_and_ends().0;
+            one_hot(padded_letters.as_ref().map_or(ragged, |padded| &padded.values), alphabet)
+        });
+        let is_ragged = spec.layout == Layout::Ragged;
+        if !is_ragged {
+            sequences.clear_letters();
+        }
         Ok(SequenceBatch {
             rows: std::mem::take(&mut self.rows),
-            n_frames: self.n_frames(),
-            sequences: std::mem::take(&mut self.sequences),
-            tokens: self.spec.tokenizer.is_some().then_some(tokens),
+            n_frames,
+            sequences,
+            tokens: (spec.tokenizer.is_some() && is_ragged).then_some(tokens),
+            padded_letters,
+            padded_words,
+            one_hot,
             windows,
             place,
         })

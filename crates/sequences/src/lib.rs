@@ -21,6 +21,7 @@ mod error;
 pub mod fuzz;
 mod input;
 mod kmers;
+mod layout;
 mod output;
 mod samples;
 mod sequence_list;
@@ -33,12 +34,13 @@ mod windows;
 
 pub use alphabet::Alphabet;
 pub use assemble::SequenceAssembler;
-pub use batch::SequenceBatch;
+pub use batch::{SequenceBatch, SequenceParts};
 pub use error::Error;
 pub use input::{Record, RecordFormat, RecordReader};
 #[cfg(feature = "servers")]
 pub use key_values;
 pub use kmers::KmerSpec;
+pub use layout::{Layout, PaddedRows};
 pub use output::write_record;
 pub use samples::{SequenceBlock, SequenceSamples, SequenceSpec};
 pub use sequence_list::SequenceList;

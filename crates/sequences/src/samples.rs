@@ -5,9 +5,11 @@ use std::sync::Arc;
 use pipeline::{BlockBytes, BlockRows, Need, ReadStats, Source, Stop};
 use worktime::{ReadTimes, now};
 
+use crate::alphabet::Alphabet;
 use crate::assemble::SequenceAssembler;
 use crate::batch::SequenceBatch;
 use crate::error::Error;
+use crate::layout::Layout;
 use crate::sequence_list::SequenceList;
 use crate::store::SequenceStore;
 use crate::tokenizer::{TokenScratch, Tokenizer};
@@ -25,6 +27,19 @@ pub struct SequenceSpec {
     pub tokenizer: Option<Tokenizer>,
     /// Each word with its context and noise. Needs a tokenizer.
     pub windows: Option<WindowSpec>,
+    /// A one among zeros for each letter, by its number in this alphabet.
+    pub one_hot: Option<Alphabet>,
+    /// How sequences of different lengths lie in a batch.
+    pub layout: Layout,
+    /// The number that fills up rows of words; `None` is the one after the last word.
+    pub pad_word: Option<u32>,
+}
+
+impl SequenceSpec {
+    /// Whether letters are copied to batches, by themselves or to be encoded.
+    pub(crate) fn needs_letters(&self) -> bool {
+        self.letters || self.one_hot.is_some()
+    }
 }
 
 /// Sequences of a store, as samples.
@@ -100,6 +115,29 @@ impl SequenceSamples {
         letters.saturating_mul(spec.n_frames as u64) / spec.stride as u64
     }
 
+    /// Bytes of letters and words in rows of equal length, and of encoded letters, at most.
+    fn laid_out_bytes(&self, n_rows: u64, n_letters: u64) -> u64 {
+        let longest = self.store.summary().longest;
+        let of_rows = |longest: u64| match self.spec.layout {
+            Layout::Ragged => 0,
+            Layout::Longest => n_rows.saturating_mul(longest),
+            Layout::Padded(width) => n_rows.saturating_mul(width as u64),
+        };
+        let letters = if self.spec.needs_letters() { of_rows(longest) } else { 0 };
+        let words = of_rows(self.n_tokens(1, longest)).min(match &self.spec.tokenizer {
+            Some(_) => u64::MAX,
+            None => 0,
+        });
+        let encoded = self.spec.one_hot.as_ref().map_or(0, |alphabet| {
+            let n_letters = if self.spec.layout == Layout::Ragged { n_letters } else { letters };
+            n_letters.saturating_mul(4 * alphabet.letters().len() as u64)
+        });
+        // A mask, and numbers of 32 bits.
+        [letters.saturating_mul(2), words.saturating_mul(5), encoded]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+
     fn n_frames(&self) -> usize {
         self.spec.tokenizer.as_ref().map_or(0, |tokenizer| tokenizer.spec().n_frames)
     }
@@ -145,7 +183,9 @@ impl Source for SequenceSamples {
         Ok(Need {
             block: typical(block_rows),
             largest: self.block_bytes_for(block_rows, most),
-            batch: typical(batch_rows).saturating_add(windows),
+            batch: typical(batch_rows)
+                .saturating_add(windows)
+                .saturating_add(self.laid_out_bytes(batch_rows, batch_rows.saturating_mul(mean))),
             // The codes of the letters of one sequence come after what the store needs, and stay.
             reading: self
                 .store

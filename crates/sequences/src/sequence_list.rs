@@ -32,7 +32,7 @@ impl Ragged {
         self.bytes.reserve(n_bytes);
     }
 
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+    fn iter(&self) -> impl Iterator<Item = &[u8]> + Clone {
         (0..self.ends.len()).filter_map(|idx| self.get(idx))
     }
 
@@ -83,13 +83,23 @@ impl SequenceList {
     }
 
     /// The letters of all sequences, in their order.
-    pub fn letters(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn letters(&self) -> impl Iterator<Item = &[u8]> + Clone {
         self.letters.iter()
     }
 
     /// The letters of all sequences one after another, and the end of each in them.
     pub fn letters_and_ends(&self) -> (&[u8], &[usize]) {
         (&self.letters.bytes, &self.letters.ends)
+    }
+
+    /// Takes the letters of all sequences one after another, and the end of each in them.
+    pub fn into_letters_and_ends(self) -> (Vec<u8>, Vec<usize>) {
+        (self.letters.bytes, self.letters.ends)
+    }
+
+    /// The names of all sequences, in their order; none if names were not read.
+    pub fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.names.iter()
     }
 
     /// Appends a sequence. Either all sequences of a list have names or none has.
@@ -141,6 +151,11 @@ impl SequenceList {
     pub fn clear(&mut self) {
         self.letters.clear();
         self.names.clear();
+    }
+
+    /// Frees the letters, and keeps the names.
+    pub(crate) fn clear_letters(&mut self) {
+        self.letters = Ragged::default();
     }
 
     /// Bytes that the list keeps allocated.

@@ -47,4 +47,22 @@ pub trait SequenceStore: Debug + Send + Sync {
         into: &mut SequenceList,
         stop: &Stop,
     ) -> Result<u64, Error>;
+
+    /// Appends the names of `rows`, without letters, and returns the bytes that were read.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read).
+    fn read_names(
+        &self,
+        rows: &[Range<u64>],
+        into: &mut SequenceList,
+        stop: &Stop,
+    ) -> Result<u64, Error> {
+        let mut whole = SequenceList::default();
+        let n_bytes = self.read(rows, true, &mut whole, stop)?;
+        for name in whole.names() {
+            into.push_parts(None, Some(name));
+        }
+        Ok(n_bytes)
+    }
 }

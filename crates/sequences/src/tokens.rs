@@ -1,5 +1,7 @@
 //! Words of several sequences, frame by frame.
 
+use crate::layout::{Layout, PaddedRows};
+
 /// The words of sequences: each has the same number of frames, and frames differ in length.
 ///
 /// Frame `f` of sequence `s` is number `s * n_frames + f`.
@@ -45,17 +47,19 @@ impl TokenFrames {
     /// is true for words of the sequence. Both have `length` columns, and no rows if `n_frames` is
     /// 0.
     pub fn padded(&self, n_frames: usize, length: usize, fill: u32) -> (Vec<u32>, Vec<bool>) {
+        let rows = PaddedRows::new(self.sequences(n_frames), Layout::Padded(length), fill);
+        rows.map(|rows| (rows.values, rows.mask)).unwrap_or_default()
+    }
+
+    /// The words of each sequence, which has `n_frames` frames.
+    pub(crate) fn sequences(&self, n_frames: usize) -> impl Iterator<Item = &[u32]> + Clone {
         let n_sequences = self.frame_ends.len().checked_div(n_frames).unwrap_or(0);
-        let mut words = vec![fill; n_sequences * length];
-        let mut mask = vec![false; n_sequences * length];
-        for sequence in 0..n_sequences {
-            let tokens = self.frames_from(sequence * n_frames, n_frames);
-            let n_tokens = tokens.len().min(length);
-            let row = sequence * length..sequence * length + n_tokens;
-            words[row.clone()].copy_from_slice(&tokens[..n_tokens]);
-            mask[row].fill(true);
-        }
-        (words, mask)
+        (0..n_sequences).map(move |sequence| self.frames_from(sequence * n_frames, n_frames))
+    }
+
+    /// Takes the words and the end of each frame.
+    pub fn into_tokens_and_ends(self) -> (Vec<u32>, Vec<usize>) {
+        (self.tokens, self.frame_ends)
     }
 
     /// The words of `n` frames from `first` on.

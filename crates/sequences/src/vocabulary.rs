@@ -60,12 +60,27 @@ impl Vocabulary {
         when_unknown: WhenUnknown,
         threads: usize,
     ) -> Result<Self, Error> {
+        let stop = Stop::default();
+        Self::count_until(&stop, store, alphabet, spec, when_unknown, threads)
+    }
+
+    /// Like [`count`](Self::count), until `stop` is set.
+    ///
+    /// # Errors
+    /// Those of [`count`](Self::count); [`Error::Stopped`] if `stop` was set. An error sets it.
+    pub fn count_until(
+        stop: &Stop,
+        store: &dyn SequenceStore,
+        alphabet: &Alphabet,
+        spec: &KmerSpec,
+        when_unknown: WhenUnknown,
+        threads: usize,
+    ) -> Result<Self, Error> {
         spec.check(alphabet)?;
         let n_sequences = store.summary().n_sequences;
         let mean = (store.summary().n_letters / n_sequences.max(1)).max(1);
         let step = (READ_LETTERS / mean).max(1);
         let next = std::sync::atomic::AtomicU64::new(0);
-        let stop = Stop::default();
         let count = || {
             let mut counter = Counter::new(alphabet, spec, when_unknown);
             let mut sequences = SequenceList::default();
@@ -77,7 +92,7 @@ impl Vocabulary {
                 let rows = from..n_sequences.min(from.saturating_add(step));
                 sequences.clear();
                 let read = store
-                    .read(std::slice::from_ref(&rows), false, &mut sequences, &stop)
+                    .read(std::slice::from_ref(&rows), false, &mut sequences, stop)
                     .and_then(|_| {
                         let rows = rows.zip(sequences.letters());
                         rows.into_iter().try_for_each(|(row, letters)| counter.add(row, letters))
@@ -107,7 +122,9 @@ impl Vocabulary {
                         Some(counts) => add(counts, &counter.counts),
                         None => counts = Some(counter.counts),
                     },
-                    Ok(Err(Error::Stopped)) => {}
+                    Ok(Err(error @ Error::Stopped)) => {
+                        failure.get_or_insert(error);
+                    }
                     Ok(Err(error)) => failure = Some(error),
                     Err(panic) => std::panic::resume_unwind(panic),
                 }

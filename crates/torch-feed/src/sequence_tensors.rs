@@ -31,6 +31,9 @@ impl ArrayTensors {
     /// |---|---|
     /// | letters | `letters`, bytes `[letters]`, and `letter_ends`, `Kind::Int64`, `[sequences]` |
     /// | words | `tokens`, `[words]`, and `frame_ends`, `Kind::Int64`, `[sequences * frames]` |
+    /// | padded letters | `letters`, `[sequences, width]`, and `letter_lengths`, `[sequences]` |
+    /// | padded words | `tokens`, `[sequences, width]`, and `lengths`, `[sequences]` |
+    /// | encoded letters | `one_hot`, `Kind::Float`, all numbers in one dimension |
     /// | windows | `sequences`, `[T]`, `targets`, `[T]`, `contexts`, `[T, 2 * context]`, `targets_and_noise`, `[T, 1 + noise]` |
     ///
     /// # Errors
@@ -51,6 +54,20 @@ impl ArrayTensors {
         if let Some(tokens) = batch.tokens() {
             push("tokens", words(tokens.tokens(), None))?;
             push("frame_ends", numbers(tokens.frame_ends()))?;
+        }
+        if let Some(rows) = batch.padded_letters() {
+            let size = [rows.lengths.len() as i64, rows.width as i64];
+            push("letters", Tensor::f_from_data_size(&rows.values, &size, Kind::Uint8))?;
+            push("letter_lengths", numbers(&rows.lengths))?;
+        }
+        if let Some(rows) = batch.padded_words() {
+            let n_sequences = rows.lengths.len() as i64;
+            let words = words(&rows.values, None);
+            push("tokens", words.and_then(|words| words.f_view([n_sequences, rows.width as i64])))?;
+            push("lengths", numbers(&rows.lengths))?;
+        }
+        if let Some(one_hot) = batch.one_hot() {
+            push("one_hot", Tensor::f_from_slice(one_hot))?;
         }
         if let Some(windows) = batch.windows() {
             let Windows { sequences, targets, contexts, targets_and_noise, n_context, n_noise } =

@@ -116,7 +116,7 @@ impl SequenceFiles {
                 return Err(self.damaged(format!("{BY_NAME} has row {row}")));
             }
             let mut list = SequenceList::default();
-            self.read_names(&[row..row + 1], &mut list)?;
+            self.read_names(&[row..row + 1], &mut list, &Stop::default())?;
             if list.name(0) == Some(name) {
                 return Ok(Some(row));
             }
@@ -161,45 +161,6 @@ impl SequenceFiles {
         self.storage.read(&pieces, into).map_err(|source| unreadable(&*self.storage, file, source))
     }
 
-    /// Appends the names of `rows`, without letters, and returns the bytes that were read.
-    ///
-    /// # Errors
-    /// A row does not exist, or the store cannot be read or is damaged.
-    pub fn read_names(&self, rows: &[Range<u64>], into: &mut SequenceList) -> Result<u64, Error> {
-        for rows in rows {
-            self.letters(rows)?;
-        }
-        // The end before the first row, too; row 0 begins at 0.
-        let first = |rows: &Range<u64>| rows.start.saturating_sub(1);
-        let n_ends = |rows: &Range<u64>| (rows.end - first(rows)) as usize;
-        let in_file: Vec<_> = rows.iter().map(|rows| first(rows) * 8..rows.end * 8).collect();
-        let mut ends = vec![0_u64; rows.iter().map(n_ends).sum()];
-        self.read_file(NAME_ENDS, &in_file, bytemuck::cast_slice_mut(&mut ends))?;
-        let mut rest = &ends[..];
-        let (mut lengths, mut names) = (Vec::new(), Vec::with_capacity(rows.len()));
-        for rows in rows {
-            let (ends, others) = rest.split_at(n_ends(rows));
-            rest = others;
-            let (mut end, ends) = match ends.split_first() {
-                Some((before, ends)) if 0 < rows.start => (u64::from_le(*before), ends),
-                _ => (0, ends),
-            };
-            let start = end;
-            for next in ends {
-                let next = u64::from_le(*next);
-                if next < end || self.summary.n_name_bytes < next {
-                    return Err(self.damaged(format!("{NAME_ENDS} descends, or passes the end")));
-                }
-                lengths.push((next - end) as usize);
-                end = next;
-            }
-            names.push(start..end);
-        }
-        let n_name_bytes: u64 = names.iter().map(|names| names.end - names.start).sum();
-        into.extend_names(lengths, |bytes| self.read_file(NAMES, &names, bytes))?;
-        Ok(8 * ends.len() as u64 + n_name_bytes)
-    }
-
     fn damaged(&self, reason: String) -> Error {
         Error::Damaged { place: self.storage.place(), reason }
     }
@@ -234,8 +195,51 @@ impl SequenceStore for SequenceFiles {
         let lengths = rows.iter().cloned().flatten();
         let lengths = lengths.map(|row| (self.end_before(row + 1) - self.end_before(row)) as usize);
         into.extend_letters(lengths, |letters| self.read_file(LETTERS, &ranges, letters))?;
-        let n_names = if with_names { self.read_names(rows, into)? } else { 0 };
+        let n_names = if with_names { self.read_names(rows, into, stop)? } else { 0 };
         Ok(n_letters + n_names)
+    }
+
+    fn read_names(
+        &self,
+        rows: &[Range<u64>],
+        into: &mut SequenceList,
+        stop: &Stop,
+    ) -> Result<u64, Error> {
+        if stop.is_set() {
+            return Err(Error::Stopped);
+        }
+        for rows in rows {
+            self.letters(rows)?;
+        }
+        // The end before the first row, too; row 0 begins at 0.
+        let first = |rows: &Range<u64>| rows.start.saturating_sub(1);
+        let n_ends = |rows: &Range<u64>| (rows.end - first(rows)) as usize;
+        let in_file: Vec<_> = rows.iter().map(|rows| first(rows) * 8..rows.end * 8).collect();
+        let mut ends = vec![0_u64; rows.iter().map(n_ends).sum()];
+        self.read_file(NAME_ENDS, &in_file, bytemuck::cast_slice_mut(&mut ends))?;
+        let mut rest = &ends[..];
+        let (mut lengths, mut names) = (Vec::new(), Vec::with_capacity(rows.len()));
+        for rows in rows {
+            let (ends, others) = rest.split_at(n_ends(rows));
+            rest = others;
+            let (mut end, ends) = match ends.split_first() {
+                Some((before, ends)) if 0 < rows.start => (u64::from_le(*before), ends),
+                _ => (0, ends),
+            };
+            let start = end;
+            for next in ends {
+                let next = u64::from_le(*next);
+                if next < end || self.summary.n_name_bytes < next {
+                    return Err(self.damaged(format!("{NAME_ENDS} descends, or passes the end")));
+                }
+                lengths.push((next - end) as usize);
+                end = next;
+            }
+            names.push(start..end);
+        }
+        let n_name_bytes: u64 = names.iter().map(|names| names.end - names.start).sum();
+        into.extend_names(lengths, |bytes| self.read_file(NAMES, &names, bytes))?;
+        Ok(8 * ends.len() as u64 + n_name_bytes)
     }
 }
 

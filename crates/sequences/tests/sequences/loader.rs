@@ -45,6 +45,7 @@ impl Bed {
             names: true,
             tokenizer: Some(self.tokenizer.clone()),
             windows: Some(self.windows.clone()),
+            ..SequenceSpec::default()
         };
         let samples =
             SequenceSamples::new(Arc::<SequenceFiles>::clone(&self.store), of_batch).unwrap();

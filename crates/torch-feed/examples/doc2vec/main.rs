@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use doc2vec::NamedVectors;
-use pipeline::PipelineSpec;
+use pipeline::{PipelineSpec, Stop};
 use sequences::{
     KmerSpec, SequenceFiles, SequenceList, SequenceSamples, SequenceSpec, SequenceStore as _,
     Tokenizer, Vocabulary, WhenUnknown, WindowSpec,
@@ -185,7 +185,7 @@ fn model(
 fn score(store: &SequenceFiles, model: &DocumentModel) -> Result<Option<f64>, Failure> {
     let mut list = SequenceList::default();
     let n_sequences = store.summary().n_sequences;
-    store.read_names(&[0..n_sequences], &mut list)?;
+    store.read_names(&[0..n_sequences], &mut list, &Stop::default())?;
     let name = |row| String::from_utf8_lossy(list.name(row).unwrap_or_default()).into_owned();
     let names: Vec<String> = (0..usize::try_from(n_sequences)?).map(name).collect();
     let family = |name: &String| name.split_once("_member_").map(|(family, _)| family.to_owned());

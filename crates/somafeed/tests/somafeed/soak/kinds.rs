@@ -366,7 +366,8 @@ impl Kind for Sequences {
     ) -> Result<Box<dyn Running>, String> {
         let store = SequenceFiles::open(open(place, "sequences")?).map_err(|error| text(&error))?;
         let tokenizer = Some(self.words.clone());
-        let of_sequence = SequenceSpec { letters: true, names: true, tokenizer, windows: None };
+        let of_sequence =
+            SequenceSpec { letters: true, names: true, tokenizer, ..SequenceSpec::default() };
         let samples = SequenceSamples::new(Arc::new(store), of_sequence);
         let samples = samples.map_err(|error| text(&error))?;
         begin(samples, spec, &beginning, SequenceBatch::n_sequences, |batch| {
