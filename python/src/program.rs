@@ -18,7 +18,11 @@ const CALLED: &str = "somafeed";
 type OfKind = (&'static str, &'static str, fn(Vec<OsString>) -> ExitCode);
 
 /// The programs for kinds of samples besides cells.
-const KINDS: [OfKind; 1] = [("cubes", "somafeed cubes", cubes::run)];
+const KINDS: [OfKind; 3] = [
+    ("cubes", "somafeed cubes", cubes::run),
+    ("fields", "somafeed fields", fields::run),
+    ("sequences", "somafeed sequences", sequence_bench::run),
+];
 
 /// Runs a command and returns its exit code.
 #[pyfunction]

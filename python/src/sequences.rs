@@ -260,7 +260,7 @@ impl Sequences {
         dict.set_item("n_sequences", summary.n_sequences)?;
         dict.set_item("n_letters", summary.n_letters)?;
         dict.set_item("longest", summary.longest)?;
-        dict.set_item("letters", summary.letters.iter().copied().collect::<Vec<_>>())?;
+        dict.set_item("letters", summary.letters.clone())?;
         dict.set_item("fingerprint", &summary.fingerprint)?;
         Ok(dict)
     }

@@ -14,12 +14,12 @@ import pytest
 import somafeed as somafeed_package
 from conftest import tiledbsoma_python
 from programs import started
-from somafeed import ImageDataset
+from somafeed import Doc2Vec, FieldDataset, ImageDataset, Kmers, SequenceDataset
 from somafeed import _somafeed as native
 
 COMMAND = [sys.executable, "-m", "somafeed"]
 COMMANDS = ["sweep", "generate", "import", "slice", "relayout", "growth", "ranks", "report", "tune",
-            "cubes"]
+            "cubes", "fields", "sequences"]
 
 
 def somafeed(folder, *arguments, code=0, timeout=120):
@@ -103,6 +103,35 @@ def test_a_sweep_measures_points_and_goes_on(cells):
     assert (cells / "redrawn" / "speed-vs-memory.svg").exists()
 
 
+def test_fields_are_written_and_measured(tmp_path):
+    somafeed(tmp_path, "fields", "generate", "weather", "--samples", 8, "--lat", 8, "--lon", 16,
+             "--inputs", 2, "--targets", 2, "-q")
+    somafeed(tmp_path, "fields", "sweep", "weather", "-B", 2, "-t", 1, "--results", "swept", "-q")
+    rows = epochs(tmp_path / "swept")
+    assert rows and all(row["elapsed"] > 0 for row in rows)
+    assert rows[0]["command"].startswith("somafeed fields sweep weather ")
+    batch = next(iter(FieldDataset(tmp_path / "weather", ["inputs"], batch_size=2)))
+    assert len(batch["inputs"]) == 2 and batch["inputs"].size == 2 * 2 * 8 * 16
+
+
+def test_sequences_are_written_imported_trained_on_and_measured(tmp_path):
+    somafeed(tmp_path, "sequences", "generate", "dna.txt", "--families", 20, "--members", 4)
+    somafeed(tmp_path, "sequences", "import", "dna.txt", "dna", "-q")
+    out, _ = somafeed(tmp_path, "sequences", "words", "dna", "--write", "words.tsv")
+    assert "words of 4 letters" in out
+    somafeed(tmp_path, "sequences", "train", "dna", "-E", 2, "-t", 2, "--results", "vectors")
+    somafeed(tmp_path, "sequences", "sweep", "dna", "--form", "tokens", "-w", 1, "-B", 16,
+             "--repetitions", 1, "--results", "swept", "-q")
+    rows = epochs(tmp_path / "swept")
+    assert rows and rows[0]["command"].startswith("somafeed sequences sweep dna ")
+    ds = SequenceDataset(tmp_path / "dna", Kmers(), batch_size=80)
+    lines = [line.split("\t") for line in (tmp_path / "words.tsv").read_text().splitlines()]
+    assert ds.vocabulary.words == [word for word, _ in lines]
+    assert ds.vocabulary.counts.tolist() == [int(count) for _, count in lines]
+    model = Doc2Vec.load(tmp_path / "vectors" / "embeddings.safetensors")
+    assert model.dv.index_to_key == ds.names and model.wv.index_to_key == ds.vocabulary.words
+
+
 def test_cubes_are_written_converted_and_measured(tmp_path):
     somafeed(tmp_path, "cubes", "generate", "pigs", "--images", 6, "--size", "12x16x10",
              "--formats", "dat", "--level", 1)
@@ -143,6 +172,10 @@ def test_an_experiment_is_sliced_laid_out_anew_and_tuned(cells):
     (["sweep", "--consumer", "linear"], 2, "torch"),
     (["peers", "--uri", "x"], 2, "peers"),
     (["relayout", "absent", "to"], 1, "absent"),
+    (["fields", "swep"], 2, "swep"),
+    (["fields", "sweep", "absent"], 1, "absent"),
+    (["sequences", "import", "absent"], 2, "<STORE>"),
+    (["sequences", "words", "absent"], 1, "absent"),
     (["cubes", "swep"], 2, "swep"),
     (["cubes", "generate"], 2, "<FOLDER>"),
     (["cubes", "sweep", "absent"], 1, "absent"),

@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn rows_are_filled_up_and_cut() {
-        let sequences = [&[1, 2, 3][..], &[], &[4]];
+        let sequences: [&[u32]; 3] = [&[1, 2, 3], &[], &[4]];
         let rows = |layout| PaddedRows::new(sequences.iter().copied(), layout, 9);
         assert_eq!(rows(Layout::Ragged), None);
         let longest = rows(Layout::Longest).unwrap();
@@ -83,7 +83,7 @@ mod tests {
         let cut = rows(Layout::Padded(2)).unwrap();
         assert_eq!(cut.values, [1, 2, 9, 9, 4, 9]);
         assert_eq!(cut.mask, [true, true, false, false, true, false]);
-        assert_eq!(rows(Layout::Padded(0)).unwrap().values, []);
+        assert!(rows(Layout::Padded(0)).unwrap().values.is_empty());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pipeline::{Pipeline, PipelineSpec};
 use sequences::{
-    Alphabet, KmerSpec, SequenceBatch, SequenceFiles, SequenceFilesWriter, SequenceSamples,
+    Alphabet, KmerSpec, Layout, SequenceBatch, SequenceFiles, SequenceFilesWriter, SequenceSamples,
     SequenceSpec, Tokenizer, Vocabulary, WhenUnknown, WindowSpec,
 };
 use shuffle::AliasTable;
@@ -39,6 +39,39 @@ pub(super) fn samples(folder: &Path) -> (SequenceSamples, PipelineSpec) {
     };
     let samples = SequenceSamples::new(store, spec).unwrap();
     (samples, PipelineSpec { batch_rows: 2, ..PipelineSpec::default() })
+}
+
+/// Rows of words and letters, and encoded letters, have a row for each sequence.
+#[test]
+fn rows_are_those_of_the_batch() {
+    let folder = tempfile::tempdir().unwrap();
+    let (samples, spec) = samples(folder.path());
+    let of_batch = SequenceSpec {
+        windows: None,
+        layout: Layout::Padded(12),
+        one_hot: Some(Alphabet::DNA),
+        ..samples.spec().clone()
+    };
+    let samples = SequenceSamples::new(Arc::clone(samples.store()), of_batch).unwrap();
+    let pipeline =
+        Pipeline::new(Arc::new(samples.clone()), spec.clone(), SequenceBatch::n_sequences).unwrap();
+    let batches: Vec<SequenceBatch> = pipeline.epoch(0).unwrap().map(Result::unwrap).collect();
+    let loader = ArrayTensorLoader::new(samples, spec).unwrap();
+    for (tensors, batch) in loader.epoch(0).unwrap().zip(batches) {
+        let tensors = tensors.unwrap();
+        let (n, words) = (batch.n_sequences() as i64, batch.padded_words().unwrap());
+        let tokens = tensors.tensor("tokens").unwrap();
+        assert_eq!(tokens.size(), [n, 12]);
+        assert_eq!(
+            integers(tokens),
+            words.values.iter().map(|w| i64::from(*w)).collect::<Vec<_>>()
+        );
+        let lengths = integers(tensors.tensor("lengths").unwrap());
+        assert_eq!(lengths, words.lengths.iter().map(|n| *n as i64).collect::<Vec<_>>());
+        assert_eq!(tensors.tensor("letters").unwrap().size(), [n, 12]);
+        assert_eq!(tensors.tensor("one_hot").unwrap().size(), [n * 12 * 4]);
+        assert!(batch.tokens().is_none() && batch.letters(0).is_none());
+    }
 }
 
 #[test]
