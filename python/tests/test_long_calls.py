@@ -101,6 +101,8 @@ CALLS = {
     "Sampling.stratified": lambda: native.Sampling.stratified(groups(), 1000),
     "Sampling.at_most_per_class": lambda: native.Sampling.at_most_per_class(groups(), 2),
     "Sampling.group_batches": lambda: native.Sampling.group_batches(groups(), 64),
+    "Sampling.hierarchical": lambda: native.Sampling.hierarchical(
+        groups() % 2, groups(), 64, 10, labels=groups() % 3),
     "split_by_fraction": lambda: native.split_by_fraction(N_ROWS * 3, HALVES, seed=1),
     "split_by_group": lambda: native.split_by_group(groups(), HALVES, seed=1),
     "split_by_label": lambda: native.split_by_label(groups(), HALVES, seed=1),
