@@ -4,24 +4,24 @@
 //! The code runs in a thread that Python has made, which takes requests from here: Python, when it
 //! ends, ends its own threads wherever they are, and aborts if frames of Rust are below.
 
+mod batch;
+mod requests;
+
 use std::fmt;
 use std::sync::Arc;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded, unbounded};
 use pipeline::{Assemble, BatchPlace, BlockBytes, BlockPart, BlockRows, Need, Source};
-use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyMapping;
 use shuffle::Stop;
 use worktime::{ReadStats, ThreadTime};
 
-use crate::border::{AlignedBytes, Element, Memory};
-use crate::engine::{EpochOf, MadeBatch};
+use self::batch::OwnBatch;
+pub(crate) use self::batch::SampleBatch;
+use self::requests::{Answer, ArrayOfSample, Request, Requests, Wanted};
+use crate::border::AlignedBytes;
 use crate::errors::IntoException;
-use crate::experiment::unpicklable;
-use crate::memory_limit::KeptBatches;
-use crate::numpy::{self, array_of};
 use crate::samples::{Chosen, Kind, Samples};
 use crate::waiting::SIGNAL_INTERVAL;
 
@@ -42,84 +42,6 @@ impl Kind for Start {
 
     fn class(chosen: Arc<Chosen<Self>>) -> OwnSamples {
         OwnSamples(chosen)
-    }
-}
-
-/// The requests of a source, until it is dropped.
-#[pyclass(frozen, module = "somafeed._somafeed", name = "_Requests")]
-#[derive(Debug)]
-struct Requests(Receiver<Request>);
-
-#[pymethods]
-impl Requests {
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> Option<Request> {
-        py.detach(|| self.0.recv().ok())
-    }
-}
-
-/// What is asked of the thread. Without an answer it fails when it is dropped.
-#[pyclass(frozen, module = "somafeed._somafeed", name = "_Request")]
-#[derive(Debug)]
-struct Request {
-    wanted: Wanted,
-    answer: Sender<PyResult<Answer>>,
-}
-
-#[derive(Debug, Clone)]
-enum Wanted {
-    NRows,
-    Rows(Vec<i64>),
-}
-
-#[derive(Debug)]
-enum Answer {
-    NRows(u64),
-    Arrays(Vec<(ArrayOfSample, Vec<u8>)>),
-}
-
-#[pymethods]
-impl Request {
-    /// The rows to read; `None` if their number is asked for.
-    #[getter]
-    fn rows<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        match &self.wanted {
-            Wanted::NRows => Ok(None),
-            Wanted::Rows(rows) => array_of(py, rows.clone()).map(Some),
-        }
-    }
-
-    /// Takes what the source returned.
-    fn answer(&self, returned: &Bound<'_, PyAny>) {
-        let answer = match &self.wanted {
-            Wanted::NRows => returned.extract().map(Answer::NRows),
-            Wanted::Rows(rows) => arrays_in(returned, rows.len()).map(Answer::Arrays),
-        };
-        // The epoch may have been closed.
-        let _nobody_waits = self.answer.send(answer);
-    }
-
-    /// Takes what the source raised.
-    fn fail(&self, error: Bound<'_, PyAny>) {
-        let _nobody_waits = self.answer.send(Err(PyErr::from_value(error)));
-    }
-}
-
-/// An array of each sample.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct ArrayOfSample {
-    name: String,
-    element: Element,
-    shape: Vec<usize>,
-    n_bytes: usize,
-}
-
-impl fmt::Display for ArrayOfSample {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {} of shape {:?}", self.name, self.element.name(), self.shape)
     }
 }
 
@@ -225,55 +147,6 @@ impl OwnSource {
         let n_bytes: usize = self.arrays.iter().map(|array| array.n_bytes).sum();
         n_rows.saturating_mul(n_bytes as u64)
     }
-}
-
-/// The arrays that the source returned for some rows, as bytes.
-fn arrays_in(
-    returned: &Bound<'_, PyAny>,
-    n_rows: usize,
-) -> PyResult<Vec<(ArrayOfSample, Vec<u8>)>> {
-    let Ok(arrays) = returned.cast::<PyMapping>() else {
-        let class = returned.get_type().qualname()?;
-        let problem = format!("read returned a {class}, and not a dictionary of arrays");
-        return Err(PyTypeError::new_err(problem));
-    };
-    let items = arrays.items()?;
-    let arrays = items.iter().map(|item| {
-        let (name, array) = item.extract::<(String, Bound<'_, PyAny>)>()?;
-        array_bytes(name, &array, n_rows)
-    });
-    arrays.collect()
-}
-
-/// What one sample of an array is, and the bytes of all.
-fn array_bytes(
-    name: String,
-    array: &Bound<'_, PyAny>,
-    n_rows: usize,
-) -> PyResult<(ArrayOfSample, Vec<u8>)> {
-    let numpy = array.py().import("numpy")?;
-    let array = numpy.call_method1("asarray", (array,))?;
-    let native = array.getattr("dtype")?.call_method1("newbyteorder", ("=",))?;
-    let element = native.getattr("name")?.extract::<String>()?;
-    let Some(element) = Element::named(&element) else {
-        let problem = format!(
-            "array {name:?} has elements of type {element}: a batch holds numbers and Booleans"
-        );
-        return Err(PyTypeError::new_err(problem));
-    };
-    let array = numpy.call_method1("require", (array, native, "CA"))?;
-    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
-    let Some((_, shape)) = shape.split_first().filter(|(first, _)| **first == n_rows) else {
-        let problem = format!(
-            "array {name:?} has the shape {shape:?}, but {n_rows} samples were asked for: its \
-             first dimension is theirs"
-        );
-        return Err(PyValueError::new_err(problem));
-    };
-    let n_bytes = element.n_bytes() * shape.iter().product::<usize>();
-    let of_sample = ArrayOfSample { name, element, shape: shape.to_vec(), n_bytes };
-    let bytes = array.call_method1("reshape", (-1,))?.call_method1("view", ("u1",))?;
-    Ok((of_sample, PyBuffer::<u8>::get(&bytes)?.to_vec(array.py())?))
 }
 
 /// Rows that were read, an array after the other as in `OwnSource::arrays`.
@@ -392,29 +265,6 @@ impl Assemble for OwnAssembler {
     }
 }
 
-/// A batch, outside of Python.
-#[derive(Debug)]
-pub(crate) struct OwnBatch {
-    place: BatchPlace,
-    arrays: Arc<[ArrayOfSample]>,
-    samples: Vec<u64>,
-    values: Vec<AlignedBytes>,
-}
-
-impl MadeBatch for OwnBatch {
-    fn batch_idx(&self) -> u64 {
-        self.place.batch_idx
-    }
-
-    fn n_samples(&self) -> usize {
-        self.samples.len()
-    }
-
-    fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {
-        Ok(Py::new(py, SampleBatch::new(py, *self, &epoch.kept)?)?.into_any())
-    }
-}
-
 /// Samples that Python code of the user reads.
 #[pyclass(extends = Samples, frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
@@ -433,70 +283,5 @@ impl OwnSamples {
         let described =
             |array: &ArrayOfSample| (array.name.clone(), array.element.name(), array.shape.clone());
         Ok(here.source().arrays.iter().map(described).collect())
-    }
-}
-
-/// An array of each name, whose first dimension is the samples'.
-#[pyclass(frozen, module = "somafeed._somafeed")]
-#[derive(Debug)]
-pub(crate) struct SampleBatch {
-    place: BatchPlace,
-    n_samples: usize,
-    samples: Py<Memory>,
-    values: Vec<(String, Py<Memory>)>,
-}
-
-impl SampleBatch {
-    fn new(py: Python<'_>, batch: OwnBatch, kept: &Arc<KeptBatches>) -> PyResult<Self> {
-        let OwnBatch { place, arrays, samples, values } = batch;
-        let (n_samples, mut n_bytes) = (samples.len(), 0);
-        let values = arrays.iter().zip(values).map(|(array, bytes)| {
-            let of_array = (array.n_bytes * n_samples) as u64;
-            n_bytes += of_array;
-            let shape = [&[n_samples], array.shape.as_slice()].concat();
-            let memory = Memory::of_bytes(bytes, array.element, kept.keep(of_array));
-            Ok((array.name.clone(), Py::new(py, memory.with_shape(&shape)?)?))
-        });
-        let values = values.collect::<PyResult<_>>()?;
-        kept.lease(n_bytes);
-        let samples = Py::new(py, Memory::of_vec(samples))?;
-        Ok(Self { place, n_samples, samples, values })
-    }
-}
-
-#[pymethods]
-impl SampleBatch {
-    #[getter]
-    fn batch_idx(&self) -> u64 {
-        self.place.batch_idx
-    }
-
-    #[getter]
-    fn n_padding(&self) -> usize {
-        self.place.n_padding
-    }
-
-    #[getter]
-    fn samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        numpy::array(py, &self.samples)
-    }
-
-    /// The arrays by their names.
-    fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Vec<(&str, Bound<'py, PyAny>)>> {
-        let arrays = self.values.iter();
-        arrays.map(|(name, values)| Ok((name.as_str(), numpy::array(py, values)?))).collect()
-    }
-
-    fn __len__(&self) -> usize {
-        self.n_samples
-    }
-
-    fn __repr__(&self) -> String {
-        format!("SampleBatch({}: {} samples)", self.place.batch_idx, self.n_samples)
-    }
-
-    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(unpicklable("SampleBatch", "pickle its arrays"))
     }
 }
