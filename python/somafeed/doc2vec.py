@@ -243,7 +243,10 @@ class Doc2Vec:
         vocabulary = self._frequent(documents.vocabulary)
         sequences = documents._sequences.opened
         names = sequences.names()
-        trainer = native.Doc2VecTrainer(sequences, vocabulary._native, self._settings)
+        # The counts of another store's words would let the learning rate fall too soon or too late.
+        n_words = int(vocabulary.counts.sum()) if documents._is_counted else None
+        settings = {**self._settings, "n_words": n_words}
+        trainer = native.Doc2VecTrainer(sequences, vocabulary._native, settings)
         losses = []
         for epoch in range(self.epochs):
             begun = time.monotonic()

@@ -461,6 +461,7 @@ class SequenceDataset(SampleDataset[SequenceBatch]):
         }
         self._sequences = Sequences(store, config)
         self._vocabulary = kmers if isinstance(kmers, Vocabulary) else None
+        self._is_counted = isinstance(kmers, Kmers)
         if isinstance(kmers, Kmers):
             self._vocabulary = Vocabulary._count(self._sequences.opened, kmers, self.threads)
         # Now, so that settings that do not fit are an error here.

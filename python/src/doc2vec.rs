@@ -44,6 +44,8 @@ pub(crate) struct Settings {
     ns_exponent: f64,
     workers: usize,
     seed: u64,
+    /// Number of words of the whole store, if they were counted.
+    n_words: Option<u64>,
 }
 
 impl Settings {
@@ -129,7 +131,7 @@ impl Training {
         let n_documents = usize::try_from(rows.len())?;
         let n_store = samples.source().store().summary().n_sequences.max(1);
         // Words are those of the whole store; the rate falls by the part that is trained on.
-        let n_words = counts.iter().sum::<u64>();
+        let n_words = settings.n_words.unwrap_or_else(|| expected_words(&samples));
         let n_targets = (u128::from(n_words) * u128::from(rows.len()) / u128::from(n_store)) as u64;
         let trainer = Trainer::new(&settings.spec(n_targets), n_documents, counts);
         let trainer = trainer.map_err(by_gensims_names).or_exception()?;
@@ -177,6 +179,17 @@ impl Training {
         progress.loss += trained.loss.unwrap_or(0.0) * trained.words as f64;
         Ok(())
     }
+}
+
+/// The number of words of a store whose sequences have the mean length, without padding.
+fn expected_words(samples: &Selected<SequenceSamples>) -> u64 {
+    let summary = samples.source().store().summary();
+    let mean = (summary.n_letters / summary.n_sequences.max(1)) as usize;
+    let spec = samples.source().spec().tokenizer.as_ref().map(|tokenizer| *tokenizer.spec());
+    let words = spec.map_or(0, |spec| {
+        spec.n_words(mean).saturating_sub(2 * spec.padding * spec.n_frames) as u64
+    });
+    words.saturating_mul(summary.n_sequences)
 }
 
 impl Doc2VecTrainer {

@@ -81,7 +81,7 @@ KMERS = {"k": 4, "stride": 4, "frames": 4, "padding": 3, "unknown": "fail", "alp
          "fold_case": False}
 TRAINING = {"vector_size": 8, "window": 3, "negative": 5, "epochs": 9, "dm": True, "dm_mean": True,
             "shrink_windows": True, "alpha": 0.025, "min_alpha": 0.0, "sample": 0.0,
-            "ns_exponent": 0.75, "workers": 2, "seed": 1}
+            "ns_exponent": 0.75, "workers": 2, "seed": 1, "n_words": None}
 
 def work():
     {work}

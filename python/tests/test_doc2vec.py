@@ -7,7 +7,7 @@ import subprocess
 import numpy as np
 import pytest
 from conftest import tiledbsoma_python
-from somafeed import Doc2Vec, Kmers, SequenceDataset, import_sequences
+from somafeed import Doc2Vec, Kmers, SequenceDataset, Vocabulary, import_sequences
 from somafeed.doc2vec import NamedVectors
 from test_sequences import ends_by_ctrl_c
 
@@ -74,6 +74,17 @@ def test_a_part_of_a_data_set_is_trained_on(store):
         Doc2Vec(part, kmers=Kmers())
     with pytest.raises(AttributeError, match="give kmers"):
         Doc2Vec(SequenceDataset(store))
+
+
+def test_the_counts_of_another_store_are_no_measure_of_this_one(store):
+    """The learning rate falls by the words of the store that is trained on."""
+    counted = SequenceDataset(store, Kmers()).vocabulary
+    occurring = counted.counts > 0
+    words = [word for word, occurs in zip(counted.words, occurring) if occurs]
+    few = Vocabulary(counted.kmers, words, counted.counts[occurring] // 100 + 1)
+    model = Doc2Vec(store, kmers=few, window=3, **SETTINGS)
+    assert set(model.wv.index_to_key) == set(counted.words)
+    assert share_of_relatives(model) > 0.8
 
 
 def test_rare_words_are_left_out(store):

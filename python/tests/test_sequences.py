@@ -427,6 +427,24 @@ def test_the_programs_of_the_page(tmp_path):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+def test_a_bucket_delivers_what_a_folder_does(store):
+    command = [sys.executable, "-m", "somafeed", "serve-link", "--link", "1ms", "--name", "store",
+               "--", store]
+    with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        config = {
+            "vfs.s3.endpoint_override": process.stdout.readline().strip(), "vfs.s3.scheme": "http",
+            "vfs.s3.region": "us-east-1", "vfs.s3.use_virtual_addressing": "false",
+            "vfs.s3.no_sign_request": "true",
+        }
+        ds = sequences("s3://link/store", Kmers(3), names=True, letters=True, config=config)
+        for one, other in zip(sequences(store, Kmers(3), names=True, letters=True), ds, strict=True):
+            assert one["name"] == other["name"]
+            assert np.array_equal(one["input_ids"], other["input_ids"])
+        assert sorted(samples_of(pickle.loads(pickle.dumps(ds)))) == list(range(60))
+        with pytest.raises(FileNotFoundError, match="absent"):
+            SequenceDataset("s3://link/absent", config=config)
+
+
 # Servers
 
 
