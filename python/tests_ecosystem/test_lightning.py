@@ -84,7 +84,7 @@ def test_parts_that_are_missing(uri):
         DataModule(dataset(uri), fractions=(0.4, 0.2, 0.2, 0.2))
     with pytest.raises(ValueError, match="sum to 1"):
         DataModule(dataset(uri), fractions=(0.4, 0.2))
-    with pytest.raises(TypeError, match="ExperimentDataset"):
+    with pytest.raises(TypeError, match="a data set of somafeed"):
         DataModule(uri)
 
 
