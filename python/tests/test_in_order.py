@@ -101,8 +101,8 @@ def test_wrong_predictions(tmp_path):
 
     two = np.zeros((2, 3))
     for kind, text, batches in [
-        (TypeError, "row per cell", ["text"]),
-        (TypeError, "row per cell", [np.float32(1)]),
+        (TypeError, "row per sample", ["text"]),
+        (TypeError, "row per sample", [np.float32(1)]),
         (ValueError, "names", [{}]),
         (ValueError, "names", [{"a/b": two}]),
         (ValueError, "names", [{"soma_joinid": two}]),
@@ -111,7 +111,7 @@ def test_wrong_predictions(tmp_path):
         (ValueError, "has 1 rows, but the batch has 2", [two[:1]]),
         (ValueError, "type float64, before int64", [two.astype(np.int64), two]),
         (ValueError, "type <U9, before <U6", [np.array(["T cell"] * 2), np.array(["long name"] * 2)]),
-        (TypeError, "row per cell", [np.array([object(), object()])]),
+        (TypeError, "row per sample", [np.array([object(), object()])]),
         (ValueError, "before", [{"a": two}, {"b": two}]),
         (ValueError, "shape", [two, two[:, :1]]),
     ]:
