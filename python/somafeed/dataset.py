@@ -20,6 +20,7 @@ from somafeed.batches import (
     x_maker,
 )
 from somafeed.cells import Cells, Encoder, Selected
+from somafeed.device import Device
 from somafeed.joinids import Joinids
 from somafeed.loaders import Remainder
 from somafeed.obs_forms import obs_maker
@@ -108,6 +109,7 @@ class ExperimentDataset(Parts, Selected):
         encoders: Sequence[Encoder | str] | None = None,
         sampling: Sample | None = None,
         ramp_blocks: int = 0,
+        device: Device | None = None,
         target_sum: float | None = None,
         totals: str | None = None,
         log1p: bool = False,
@@ -171,6 +173,10 @@ class ExperimentDataset(Parts, Selected):
             ramp_blocks: Number of smaller blocks at the start of an epoch, so that the first batch
                 is there sooner: each has half as many cells as the next, and the first full one has
                 `io_batch_size`. The first batches are drawn from fewer cells.
+            device: The device of a batch's tensors, for example `"cuda"`; None means the
+                processor's memory. They are copied from pinned memory while the model works on the
+                batch before; dense X (`form="torch"`) travels as CSR and becomes dense there. Not
+                in a DataLoader's workers.
             target_sum: Scales the values of each cell to this sum.
             totals: The obs column whose numbers are the cells' sums for `target_sum`, for example
                 `raw_sum`; None means the sum over the selected genes.
@@ -200,6 +206,8 @@ class ExperimentDataset(Parts, Selected):
             remainder=remainder,
             sampling=sampling,
             ramp_blocks=ramp_blocks,
+            form=form,
+            device=device,
         )
         self.obs_column_names = list(names_of("obs_column_names", obs_column_names))
         if not self.obs_column_names:
@@ -314,9 +322,15 @@ class ExperimentDataset(Parts, Selected):
         if JOINID not in self.obs_column_names:
             self.obs_column_names.append(JOINID)
 
+    @property
+    def _densifies(self) -> bool:
+        # A batch of one cell is a row, which is sent as it is.
+        is_dense = self.form == "torch" and self.tokens is None and self.batch_size > 1
+        return is_dense and self.device is not None and self.device.type != "cpu"
+
     def _own_options(self) -> dict[str, Any]:
         tokens = self.tokens
-        is_csr = self.return_sparse_X or tokens is not None
+        is_csr = self.return_sparse_X or tokens is not None or self._densifies
         return {
             "dtype": self.dtype,
             "form": "csr" if is_csr else NATIVE_FORMS[self.form],
@@ -335,7 +349,8 @@ class ExperimentDataset(Parts, Selected):
         return (self.form, self.return_sparse_X, self.batch_size, self.tokens, of_obs)
 
     def _batch_maker(self) -> Callable[[native.Batch], MiniBatch]:
-        form, batch_size = self.form, self.batch_size
+        form: Form = "torch_csr" if self._densifies else self.form
+        batch_size = self.batch_size
         make_x = x_maker(form, self.return_sparse_X, batch_size)
         make_tokens = None if self.tokens is None else token_maker(self.tokens, form)
         make_obs = obs_maker(

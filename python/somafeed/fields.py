@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.batches import required
+from somafeed.device import Device
 from somafeed.loaders import Remainder
 from somafeed.samples import OpenedSamples, SampleDataset
 from somafeed.samplings import Sample
@@ -158,6 +159,7 @@ class FieldDataset(SampleDataset[FieldBatch]):
         remainder: Remainder | None = None,
         sampling: Sample | None = None,
         ramp_blocks: int = 0,
+        device: Device | None = None,
     ) -> None:
         """Opens the arrays, and reads the coordinates of their dimensions.
 
@@ -192,6 +194,7 @@ class FieldDataset(SampleDataset[FieldBatch]):
             sampling: Which samples an epoch has, if not each once: `WithReplacement`, or a native
                 `Sampling`.
             ramp_blocks: Number of smaller blocks at the start of an epoch: see `ExperimentDataset`.
+            device: The device of a batch's tensors: see `ExperimentDataset`.
 
         Raises:
             ValueError: Arguments that do not fit together; a dimension, an index or a label is not
@@ -212,6 +215,8 @@ class FieldDataset(SampleDataset[FieldBatch]):
             remainder=remainder,
             sampling=sampling,
             ramp_blocks=ramp_blocks,
+            form=form,
+            device=device,
         )
         if form not in FORMS:
             raise ValueError(f"unknown form {shown(form)}; there are {', '.join(FORMS)}")

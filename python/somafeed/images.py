@@ -13,6 +13,7 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.augmentation import Affine, Augmentation
 from somafeed.batches import required
+from somafeed.device import Device
 from somafeed.labels import Column, Labels, Table
 from somafeed.loaders import Remainder
 from somafeed.samples import OpenedSamples, SampleDataset
@@ -164,6 +165,7 @@ class ImageDataset(SampleDataset[ImageBatch]):
         remainder: Remainder | None = None,
         sampling: Sample | None = None,
         ramp_blocks: int = 0,
+        device: Device | None = None,
     ) -> None:
         """Opens the images: reads their list, and looks whether each has its files.
 
@@ -205,6 +207,7 @@ class ImageDataset(SampleDataset[ImageBatch]):
                 `ExperimentDataset`.
             sampling: Which images an epoch has, if not each once: see `ExperimentDataset`.
             ramp_blocks: Number of smaller blocks at the start of an epoch: see `ExperimentDataset`.
+            device: The device of a batch's tensors: see `ExperimentDataset`.
 
         Raises:
             ValueError: Arguments that do not fit together; an image is not there; an array has
@@ -225,6 +228,8 @@ class ImageDataset(SampleDataset[ImageBatch]):
             remainder=remainder,
             sampling=sampling,
             ramp_blocks=ramp_blocks,
+            form=form,
+            device=device,
         )
         if form not in FORMS:
             raise ValueError(f"unknown form {shown(form)}; there are {', '.join(FORMS)}")

@@ -50,9 +50,9 @@ class Loaders:
             ModuleNotFoundError: A package that batches of this form need is not installed.
             ValueError: A layer and an array of obsm have one name.
         """
-        key = (os.getpid(), *dataset._batch_key())
+        key = (os.getpid(), dataset.device, *dataset._batch_key())
         if self._make_batch is None or self._batch_key != key:
-            self._make_batch, self._batch_key = dataset._batch_maker(), key
+            self._make_batch, self._batch_key = dataset._placed_batch_maker(), key
         return self._make_batch
 
     def keep_lanes(self, lanes: int | None) -> None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.batches import required
+from somafeed.device import Device
 from somafeed.loaders import Remainder
 from somafeed.samples import OpenedSamples, SampleDataset
 from somafeed.samplings import Sample
@@ -103,7 +104,8 @@ class SourceDataset(SampleDataset[SourceBatch]):
         world: tuple[int, int] | None = None,
         remainder: Remainder | None = None,
         sampling: Sample | None = None,
-        ramp_blocks: int = 1,
+        ramp_blocks: int = 0,
+        device: Device | None = None,
     ) -> None:
         """Reads sample 0.
 
@@ -134,6 +136,8 @@ class SourceDataset(SampleDataset[SourceBatch]):
             remainder=remainder,
             sampling=sampling,
             ramp_blocks=ramp_blocks,
+            form=form,
+            device=device,
         )
         if form not in ("numpy", "torch"):
             raise ValueError(f"unknown form {shown(form)}; there are numpy, torch")

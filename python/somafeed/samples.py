@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
+from somafeed.device import Device, DeviceCopies, checked_device
 from somafeed.epochs import Epochs
 from somafeed.iteration import ExperimentIterator, Place
 from somafeed.loaders import Loaders, Remainder, remainder_of
@@ -203,6 +204,8 @@ class SampleDataset(IterableDataset[B]):
         remainder: Remainder | None,
         sampling: Sample | None,
         ramp_blocks: int,
+        form: str,
+        device: Device | None,
     ) -> None:
         """Checks the settings, which `ExperimentDataset` describes."""
         super().__init__()
@@ -225,6 +228,7 @@ class SampleDataset(IterableDataset[B]):
         self._world = None if world is None else checked_world(world)
         self.sampling = checked_sample(sampling)
         self.ramp_blocks = at_least_0("ramp_blocks", ramp_blocks, bits=32)
+        self.device = None if device is None else checked_device(device, form)
         self._parent_world: tuple[int, tuple[int, int]] | None = None
         self._loaders = Loaders()
 
@@ -246,6 +250,24 @@ class SampleDataset(IterableDataset[B]):
     def _own_options(self) -> dict[str, Any]:
         """The native loader's arguments that only this kind has."""
         return {}
+
+    @property
+    def _densifies(self) -> bool:
+        """Whether matrices in CSR become dense on the device."""
+        return False
+
+    def _placed_batch_maker(self) -> Callable[[Any], B]:
+        """The function that makes the user's batch of a native one, where the user wants it."""
+        make = self._batch_maker()
+        if self.device is None:
+            return make
+        copy = DeviceCopies(self.device, self._densifies)
+
+        def placed(batch: Any) -> B:
+            made: B = copy(make(batch))
+            return made
+
+        return placed
 
     @abstractmethod
     def _batch_key(self) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.batches import required
+from somafeed.device import Device
 from somafeed.loaders import Remainder
 from somafeed.samples import OpenedSamples, SampleDataset
 from somafeed.samplings import Sample
@@ -364,6 +365,7 @@ class SequenceDataset(SampleDataset[SequenceBatch]):
         remainder: Remainder | None = None,
         sampling: Sample | None = None,
         ramp_blocks: int = 0,
+        device: Device | None = None,
     ) -> None:
         """Opens the store, and counts its words if there is no vocabulary.
 
@@ -403,6 +405,7 @@ class SequenceDataset(SampleDataset[SequenceBatch]):
             sampling: Which sequences an epoch has, if not each once: `WithReplacement`, or a native
                 `Sampling`.
             ramp_blocks: Number of smaller blocks at the start of an epoch: see `ExperimentDataset`.
+            device: The device of a batch's tensors: see `ExperimentDataset`.
 
         Raises:
             ValueError: Arguments that do not fit together; a letter that the alphabet lacks.
@@ -423,6 +426,8 @@ class SequenceDataset(SampleDataset[SequenceBatch]):
             remainder=remainder,
             sampling=sampling,
             ramp_blocks=ramp_blocks,
+            form=form,
+            device=device,
         )
         for name, value, choices in (
             ("form", form, FORMS),

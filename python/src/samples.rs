@@ -73,7 +73,17 @@ impl<K: Kind> Chosen<K> {
             let (kind, rows) = (Arc::clone(&self.kind), Arc::clone(&self.rows));
             interruptible(py, move || {
                 let all = Selected::all(Arc::new(kind.open()?));
-                all.at(&rows).or_exception()
+                let here = all.at(&rows).or_exception()?;
+                if here.rows().len() != rows.len() {
+                    let problem = format!(
+                        "the samples have changed since another process opened them: {} of {} are \
+                         there now",
+                        here.rows().len(),
+                        rows.len()
+                    );
+                    return Err(PyValueError::new_err(problem));
+                }
+                Ok(here)
             })?
         })
     }

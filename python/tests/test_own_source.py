@@ -136,6 +136,28 @@ def test_workers(context):
     assert rows_of([{"row": np.asarray(batch["row"])} for batch in loader]) == whole
 
 
+class Shrinking(Numbers):
+    def __init__(self):
+        super().__init__(101)
+        self.pid = os.getpid()
+
+    def __getattribute__(self, name):
+        if name == "n_rows" and os.getpid() != self.pid:
+            return 50
+        return super().__getattribute__(name)
+
+
+def test_samples_that_are_gone_in_a_worker_are_an_error():
+    loader = StatefulDataLoader(
+        SourceDataset(Shrinking(), batch_size=8, seed=2),
+        batch_size=None,
+        num_workers=1,
+        multiprocessing_context="fork",
+    )
+    with pytest.raises(ValueError, match="50 of 101 are there now"):
+        list(loader)
+
+
 def test_a_dataloader():
     whole = rows_of(SourceDataset(Numbers(), batch_size=8, seed=2))
     loader = experiment_dataloader(SourceDataset(Numbers(), batch_size=8, seed=2))

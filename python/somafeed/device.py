@@ -1,0 +1,113 @@
+"""Batches on a device: copied from pinned memory, beside the model's work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from somafeed.batches import required
+from somafeed.world import current_worker
+
+if TYPE_CHECKING:
+    import torch
+
+Device: TypeAlias = "str | int | torch.device"
+
+
+def checked_device(device: Device, form: str) -> torch.device:
+    """The device on which batches of this form are wanted.
+
+    Raises:
+        ValueError: Batches of this form are no tensors.
+        RuntimeError: torch knows no such device.
+        ModuleNotFoundError: torch is not installed.
+    """
+    if not form.startswith("torch"):
+        raise ValueError(f"device= needs tensors, but form is {form!r}: take form='torch'")
+    checked: torch.device = required("torch", "device=").device(device)
+    return checked
+
+
+class DeviceCopies:
+    """Copies the tensors of batches to a device, on a stream of its own.
+
+    The stream that is current where the batch is asked for waits for the copies, the processor does
+    not: while a model works on one batch, the next is copied. Pinned memory is torch's own, which
+    it uses again once a copy has ended.
+    """
+
+    def __init__(self, device: torch.device, densifies: bool) -> None:
+        """Copies to `device`; with `densifies`, matrices in CSR become dense there.
+
+        Raises:
+            ValueError: This is a DataLoader's worker, whose batches go through shared memory.
+        """
+        if device.type != "cpu" and current_worker() is not None:
+            raise ValueError(
+                f"device='{device}' in a DataLoader's worker, whose batches go through the "
+                "processor's memory: take num_workers=0, which is as fast"
+            )
+        self._torch = required("torch", "device=")
+        self._device, self._densifies = device, densifies
+        self._stream = self._torch.cuda.Stream(device) if device.type == "cuda" else None
+
+    def __call__(self, batch: Any) -> Any:
+        """The batch with its tensors on the device."""
+        if self._stream is None:
+            return self._mapped(batch, lambda tensor: tensor.to(self._device))
+        cuda = self._torch.cuda
+        with cuda.stream(self._stream):
+            copied = self._mapped(batch, self._from_pinned)
+        current = cuda.current_stream(self._device)
+        current.wait_stream(self._stream)
+        # Its memory is the copying stream's, which may not use it again before this one has.
+        _each_part(copied, lambda tensor: tensor.record_stream(current))
+        return copied
+
+    def _from_pinned(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.pin_memory().to(self._device, non_blocking=True)
+
+    def _mapped(self, batch: Any, copy: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+        if isinstance(batch, self._torch.Tensor):
+            return self._copied(batch, copy)
+        if isinstance(batch, dict):
+            return {name: self._mapped(part, copy) for name, part in batch.items()}
+        if isinstance(batch, tuple):
+            return tuple(self._mapped(part, copy) for part in batch)
+        return batch
+
+    def _copied(
+        self, tensor: torch.Tensor, copy: Callable[[torch.Tensor], torch.Tensor]
+    ) -> torch.Tensor:
+        package, shape = self._torch, tensor.shape
+        parts = tuple(copy(part) for part in _parts(tensor))
+        made: torch.Tensor
+        if tensor.layout == package.sparse_csr:
+            made = package.sparse_csr_tensor(*parts, shape, check_invariants=False)
+            return made.to_dense() if self._densifies else made
+        if tensor.layout == package.sparse_coo:
+            made = package.sparse_coo_tensor(*parts, shape, check_invariants=False)
+            return made
+        return parts[0]
+
+
+def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """The dense tensors that a tensor consists of."""
+    layout = str(tensor.layout)
+    if layout == "torch.sparse_csr":
+        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
+    if layout == "torch.sparse_coo":
+        return tensor._indices(), tensor._values()
+    return (tensor,)
+
+
+def _each_part(batch: Any, use: Callable[[torch.Tensor], Any]) -> None:
+    """Calls a function with each dense tensor that a batch consists of."""
+    if isinstance(batch, dict):
+        batch = tuple(batch.values())
+    if isinstance(batch, tuple):
+        for part in batch:
+            _each_part(part, use)
+    elif hasattr(batch, "layout"):
+        for part in _parts(batch):
+            use(part)
