@@ -13,6 +13,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from cube_files import CubeFiles
+from feeding import SomafeedEpochs
 
 PREFETCH_FACTOR = 2
 
@@ -97,6 +98,26 @@ class Workers:
     def epoch(self, samples: list[int]) -> Iterator[Batch]:
         self.order.samples = samples
         return iter(self.loader)
+
+
+class Somafeed(SomafeedEpochs):
+    """somafeed's own package, whose threads decode a batch into the memory of its tensors."""
+
+    def __init__(self, task: Task) -> None:
+        from somafeed import Augmentation, ImageDataset
+
+        dataset = ImageDataset(
+            task["data"],
+            batch_size=task["batch"],
+            shuffle=task["shuffled"],
+            seed=task["seed"],
+            stored=task["format"],
+            form="torch",
+            augment=Augmentation(seed=task["seed"], valid_pixels="valid_pixels") if task["augment"] else None,
+            number_samples=True,
+            threads=task["workers"],
+        )
+        super().__init__(dataset, "image_index")
 
 
 class Slots:

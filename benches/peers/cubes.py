@@ -3,23 +3,26 @@
 The order comes on stdin, as JSON:
 
     {"cache": "warm", "task": {"data": "my-cubes", "format": "raw16", "epochs": [[3, 1, 0], [0, 3, 1]],
-     "batch": 2, "workers": 2, "codec_threads": null, "augment": false, "seed": 0,
+     "batch": 2, "workers": 2, "codec_threads": null, "augment": false, "shuffled": true, "seed": 0,
      "consumer_millis": 0.0, "check": false}}
 
 `data` is the folder of a data set (see cube_files.py), `format` its folder of cubes: dat, raw32 or
 raw16. `epochs` has the samples of each epoch in their order, equally many in each; the last batch
-of an epoch may be smaller. `workers` are processes (for spdl, threads); the benchmark of imsy-htc
-has 6 with a DataLoader and 2 with its ring. `codec_threads` are blosc's threads in each of them;
-null leaves them at what python-blosc chooses, all cores up to 8, as imsy-htc does (for spdl, 1).
-`augment` transforms on the CPU with Kornia, which the rings cannot do. The consumer sleeps for
-`consumer_millis` per batch. What follows `workers` may be left out. With "cold" as the cache, the
-files of an epoch are removed from the page cache before it.
+of an epoch may be smaller. `workers` are processes (for somafeed-python and spdl, threads); the
+benchmark of imsy-htc has 6 with a DataLoader and 2 with its ring. `codec_threads` are blosc's threads
+in each of them; null leaves them at what python-blosc chooses, all cores up to 8, as imsy-htc does
+(for spdl, 1). `augment` transforms on the CPU, with Kornia except in somafeed-python; the rings cannot
+do that. somafeed-python draws the order of `epochs` itself from `shuffled` and `seed`; it fails if that
+is another one. The consumer sleeps for `consumer_millis` per batch. What follows `workers` may be left
+out. With "cold" as the cache, the files of an epoch are removed from the page cache before it.
 
 Events are those of feeding.py.
 
-Checksums are those of features, labels and valid_pixels in C order as delivered: features as f16
-(raw16) or f32, labels as i64, valid_pixels as bytes 0 and 1. The readers:
+Checksums are those of features, labels and valid_pixels in C order: features as f16 (raw16) or f32,
+labels as i64, valid_pixels as bytes 0 and 1. So they are delivered, except that labels of
+somafeed-python have the type in which they are stored. The readers:
 
+    somafeed-python     somafeed's own package: ImageDataset, whose threads decode a batch together
     dataloader          torch's DataLoader: a worker reads samples and collates them
     ring                a ring of slots in shared memory: a worker decompresses a whole batch into a slot
     ring-together       the same, all workers decompress parts of the same slot
@@ -47,7 +50,14 @@ from feeding import measure, perform, versions
 from measuring import print_event
 
 KEYS = ["features", "labels", "valid_pixels"]
-DEFAULTS = {"codec_threads": None, "augment": False, "seed": 0, "consumer_millis": 0.0, "check": False}
+DEFAULTS = {
+    "codec_threads": None,
+    "augment": False,
+    "shuffled": False,
+    "seed": 0,
+    "consumer_millis": 0.0,
+    "check": False,
+}
 
 
 def htc(name: str, *settings: Any) -> Callable[[Task], Any]:
@@ -66,6 +76,7 @@ class Reader:
 
 
 READERS = {
+    "somafeed-python": Reader(cube_readers.Somafeed, ["somafeed"], augments=True),
     "dataloader": Reader(cube_readers.Workers, ["kornia"], augments=True),
     "ring": Reader(lambda task: cube_readers.Ring(task, together=False), []),
     "ring-together": Reader(lambda task: cube_readers.Ring(task, together=True), []),
@@ -123,6 +134,7 @@ def check(batches: Iterator[Batch]) -> None:
     """Prints the checksums of each sample as delivered."""
     for batch in batches:
         values = [batch[key].cpu().numpy() for key in KEYS]
+        values[1] = values[1].astype(np.int64, copy=False)
         for place, sample in enumerate(batch["image_index"].tolist()):
             crc32 = [zlib.crc32(np.ascontiguousarray(array[place])) for array in values]
             print_event({"Answer": {"Checksum": {"sample": sample, "crc32": crc32}}})

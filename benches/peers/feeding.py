@@ -53,6 +53,35 @@ def versions(packages: list[str]) -> dict[str, str]:
     return {name: version(name) for name in packages} | {"Python": platform.python_version()}
 
 
+def require_order(delivered: list[int], asked: list[int]) -> None:
+    """Fails if a loader that draws the order itself delivers other samples than the task has."""
+    if delivered != asked:
+        raise ValueError(f"it draws another order: samples {delivered[:4]} come where the task has {asked[:4]}")
+
+
+class SomafeedEpochs:
+    """Epochs of a data set of somafeed's own package, whose order it draws itself."""
+
+    def __init__(self, dataset: Any, key: str) -> None:
+        """`key` is the entry of a batch that gets the numbers of its samples."""
+        self.dataset, self.key, self.n_begun = dataset, key, 0
+
+    def epoch(self, samples: list[int]) -> Iterator[Any]:
+        """The batches of the next epoch, as far as it has these samples."""
+        self.dataset.set_epoch(self.n_begun)
+        self.n_begun += 1
+        size = self.dataset.batch_size
+        asked = (samples[at : at + size] for at in range(0, len(samples), size))
+        # Unlike a generator, map keeps no batch while the next one is made.
+        return map(self.numbered, asked, self.dataset)
+
+    def numbered(self, asked: list[int], batch: dict[str, Any]) -> dict[str, Any]:
+        # The last batch may be cut off.
+        batch[self.key] = batch.pop("sample")[: len(asked)]
+        require_order(batch[self.key].tolist(), asked)
+        return batch
+
+
 def measure(
     epoch: Callable[[], Iterator[Any]],
     size: Callable[[Any], tuple[int, int]],

@@ -3,7 +3,7 @@
 The order comes on stdin, as JSON:
 
     {"cache": "warm", "task": {"store": "weather.zarr", "arrays": ["inputs", "targets"],
-     "batches": [[3, 1], [0, 2]], "threads": 2, "check": false}}
+     "batches": [[3, 1], [0, 2]], "threads": 2, "seed": 0, "check": false}}
 
 Events go to stdout, one line of JSON each:
 
@@ -15,6 +15,8 @@ Events go to stdout, one line of JSON each:
 
 Other lines are ignored. Times are in seconds, memory is in bytes. The readers:
 
+    somafeed-python         somafeed's own package: FieldDataset, which draws the same order by the seed and reads a
+                            batch ahead
     xarray-dask             xarray with dask: one isel and one compute for a batch
     xarray-dask-per-sample  the same, one isel and one compute for each sample, then np.stack
     xarray-tensorstore      one isel, xarray_tensorstore.read of all arrays, then compute
@@ -38,11 +40,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from feeding import require_order
 from measuring import print_event, status_bytes
 
 Task = dict[str, Any]
@@ -50,6 +54,27 @@ Batch = list[np.ndarray]
 """The values of a batch, an array for each of the order's arrays; the first dimension is the sample."""
 Read = Callable[[list[int]], Batch]
 """Reads the samples of these numbers, in their order."""
+
+
+def somafeed_python(task: Task) -> Read:
+    dataset = import_module("somafeed").FieldDataset(
+        task["store"],
+        {name: name for name in task["arrays"]},
+        batch_size=len(task["batches"][0]),
+        seed=task["seed"],
+        number_samples=True,
+        threads=task["threads"],
+        remainder="drop",
+    )
+    # Each iteration is the next epoch.
+    batches = chain.from_iterable(repeat(dataset))
+
+    def read(samples: list[int]) -> Batch:
+        batch = next(batches)
+        require_order(batch["sample"].tolist(), samples)
+        return [batch[name] for name in task["arrays"]]
+
+    return read
 
 
 def open_dask(task: Task) -> Any:
@@ -147,6 +172,7 @@ class Reader:
 
 
 READERS = {
+    "somafeed-python": Reader(somafeed_python, ["somafeed", "numpy"]),
     "xarray-dask": Reader(xarray_dask, ["xarray", "dask", "zarr", "numpy"]),
     "xarray-dask-per-sample": Reader(xarray_dask_per_sample, ["xarray", "dask", "zarr", "numpy"]),
     "xarray-tensorstore": Reader(xarray_tensorstore, ["xarray-tensorstore", "xarray", "tensorstore", "numpy"]),

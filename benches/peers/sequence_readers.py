@@ -12,6 +12,7 @@ import torch
 from numpy.lib.stride_tricks import sliding_window_view
 from torch.utils.data import DataLoader, Dataset
 
+from feeding import SomafeedEpochs
 from sequence_store import Store, Task, require_words
 
 Batch = dict[str, torch.Tensor]
@@ -216,6 +217,46 @@ class ArrayBatches(Dataset):
         shape = (n_targets, self.task["n_noise"])
         columns = self.random.integers(len(own), size=shape, dtype=np.int32)
         return np.where(self.random.random(shape, dtype=np.float32) < own[columns], columns, other[columns])
+
+
+class Somafeed(SomafeedEpochs):
+    """somafeed's own package, whose threads cut and number words.
+
+    In place of `lengths` and `words` a batch has `offsets`, where each frame begins, and `input_ids`;
+    in place of `n_targets` and `with_noise`, `sequences`, the sequence of each target, and
+    `targets_and_noise`.
+    """
+
+    def __init__(self, task: Task) -> None:
+        from somafeed import Kmers, SequenceDataset, Windows
+
+        self.store, self.is_check = Store(task["store"]), task["check"]
+        self.has_windows = task["form"] == "windows"
+        dataset = SequenceDataset(
+            task["store"],
+            Kmers(task["k"], stride=task["stride"], frames=task["n_frames"], padding=task["padding"]),
+            batch_size=task["batch"],
+            io_batch_size=task["chunk"] * task["chunks_per_block"],
+            shuffle=task["shuffled"],
+            shuffle_chunk_size=task["chunk"],
+            seed=task["seed"],
+            windows=Windows(task["context"], task["n_noise"]) if self.has_windows else None,
+            form="torch",
+            number_samples=True,
+            threads=task["workers"],
+        )
+        super().__init__(dataset, "rows")
+
+    def numbered(self, asked: list[int], batch: Batch) -> Batch:
+        batch = super().numbered(asked, batch)
+        return batch | self.checked(batch) if self.is_check else batch
+
+    def checked(self, batch: Batch) -> Batch:
+        """What the other ways name and count otherwise."""
+        if self.has_windows:
+            return {"n_targets": (batch["sequences"] == batch["rows"][:, None]).sum(dim=1)}
+        lengths = batch["offsets"].diff().reshape(-1, self.dataset.vocabulary.kmers.frames)
+        return {"lengths": lengths, "words": batch["input_ids"]}
 
 
 def alias_table(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

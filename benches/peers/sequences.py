@@ -4,28 +4,33 @@ The order comes on stdin, as JSON:
 
     {"cache": "warm", "task": {"store": "my-store", "form": "windows", "epochs": [[3, 1, 0], [0, 3, 1]],
      "batch": 2, "workers": 2, "k": 4, "stride": 4, "n_frames": 4, "padding": 3, "context": 3, "n_noise": 5,
-     "words": ["ACGT", ...], "counts": [17, ...], "seed": 0, "consumer_millis": 0.0, "check": false}}
+     "words": ["ACGT", ...], "counts": [17, ...], "chunk": 2, "chunks_per_block": 2, "shuffled": true,
+     "seed": 0, "consumer_millis": 0.0, "check": false}}
 
 `store` is the folder of a store (see sequence_store.py). `form` says what a batch has of each
 sequence: tokens are its words, windows are each word with its neighbours and with noise. `epochs`
 has the sequences of each epoch by their numbers; the last batch of an epoch may be smaller. `words`
 are those of the vocabulary by their numbers, with padding before a sequence as X and after it as Y;
-`counts` say how often each occurs. `workers` are processes (for tokenizers, threads). The consumer
-sleeps for `consumer_millis` per batch.
+`counts` say how often each occurs. somafeed-python counts the words itself, and draws the order of
+`epochs` itself from `chunk`, `chunks_per_block`, `shuffled` and `seed`; it fails if that is another
+one. `workers` are processes (for somafeed-python and tokenizers, threads). The consumer sleeps for
+`consumer_millis` per batch.
 
 Events are those of feeding.py. Checksums are of each sequence: for tokens, those of the lengths of
 its frames and of its words; for windows, those of its targets and of their contexts; all as
 unsigned numbers of 32 bits in little-endian order. Noise is random, so that it is not compared. The
 readers:
 
-    dataloader   torch's DataLoader over single sequences, whose words are strings in lists: the way of
-                 Dragon's Doc2Vec example, written anew from its description, with two changes without
-                 which no epoch of it runs. Noise is drawn by a method instead of a lambda, which no
-                 worker can be sent, and sequences of different lengths are put together end to end.
-    numpy        torch's DataLoader over whole batches, whose words are made by numpy without a loop over
-                 letters, words or targets
-    tokenizers   Hugging Face's tokenizers, which cuts and numbers the words of a batch in threads; only
-                 tokens of words that do not overlap
+    somafeed-python   somafeed's own package: SequenceDataset, whose threads cut and number words
+    dataloader        torch's DataLoader over single sequences, whose words are strings in lists: the way
+                      of Dragon's Doc2Vec example, written anew from its description, with two changes
+                      without which no epoch of it runs. Noise is drawn by a method instead of a lambda,
+                      which no worker can be sent, and sequences of different lengths are put together
+                      end to end.
+    numpy             torch's DataLoader over whole batches, whose words are made by numpy without a loop
+                      over letters, words or targets
+    tokenizers        Hugging Face's tokenizers, which cuts and numbers the words of a batch in threads;
+                      only tokens of words that do not overlap
 """
 
 import argparse
@@ -58,6 +63,7 @@ class Reader:
 
 
 READERS = {
+    "somafeed-python": Reader(sequence_readers.Somafeed, ["somafeed"]),
     "dataloader": Reader(sequence_readers.Lists),
     "numpy": Reader(sequence_readers.Arrays),
     "tokenizers": Reader(lambda task: import_module("sequence_tokenizers").Threads(task), ["tokenizers"]),

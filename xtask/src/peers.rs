@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
             return Ok(cargo::exit_code(checked.status));
         }
         for name in String::from_utf8_lossy(&checked.stdout).lines() {
-            match prepare(name, &scripts) {
+            match prepare(name, &scripts, true) {
                 Ok(python) => started.arg("--environment").arg(setting(name, &python)),
                 Err(error) => {
                     let why = format!("{error:#}");
@@ -72,8 +72,9 @@ fn setting(name: &str, python: &Path) -> OsString {
     setting
 }
 
-/// The interpreter of a peer's environment. One that the user names is preferred.
-pub(crate) fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
+/// The interpreter of a peer's environment, with the wheel if that belongs to it and is used. One
+/// that the user names is preferred.
+pub(crate) fn prepare(name: &str, scripts: &Path, uses_wheel: bool) -> anyhow::Result<PathBuf> {
     let check = |python: &Path| check_script(python, &script(name, scripts));
     let variable = format!("SOMAFEED_PYTHON_{}", name.to_uppercase().replace('-', "_"));
     if let Some(named) = std::env::var_os(&variable).filter(|value| !value.is_empty()) {
@@ -90,7 +91,7 @@ pub(crate) fn prepare(name: &str, scripts: &Path) -> anyhow::Result<PathBuf> {
         check(&python)?;
         return Ok(python);
     }
-    let with_wheel = header(&requirements, "Wheel").is_some();
+    let with_wheel = uses_wheel && header(&requirements, "Wheel").is_some();
     let environment =
         environment(name, requirements, &variable).with_context(|| path.display().to_string())?;
     if with_wheel {

@@ -29,7 +29,8 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
     }
     if subcommand == "peers" && !peers::asks_for_help(rest) {
         let scripts = cargo::workspace_root().join("benches/peers");
-        command.arg("--python").arg(peers::prepare(name, &scripts)?);
+        let uses_wheel = reads_with_wheel(rest);
+        command.arg("--python").arg(peers::prepare(name, &scripts, uses_wheel)?);
         command.arg("--script").arg(scripts.join(format!("{name}.py")));
     }
     command.args(rest);
@@ -47,7 +48,8 @@ fn package(program: &str) -> &str {
 fn needs(name: &str, arguments: &[OsString]) -> Needs {
     let trains = name == "cubes"
         && arguments.first().is_some_and(|first| first == "sweep")
-        && consumer(arguments).is_some_and(|kind| kind == "cpu" || kind.starts_with("cuda"));
+        && value_of("--consumer", arguments)
+            .is_some_and(|kind| kind == "cpu" || kind.starts_with("cuda"));
     let mut words = arguments.iter().filter_map(|word| word.to_str());
     let is_remote =
         name == "fields" && words.any(|word| word.contains("://") || word.starts_with("--link"));
@@ -62,12 +64,18 @@ fn starts_servers(arguments: &[OsString]) -> bool {
     words.any(|word| word == "--cluster" || word.starts_with("--cluster="))
 }
 
-/// The value of the flag `--consumer`. If it comes twice, the program refuses it.
-fn consumer(arguments: &[OsString]) -> Option<&str> {
+/// Whether `peers` runs the wheel of this workspace: one of its readers, which all run by default.
+fn reads_with_wheel(arguments: &[OsString]) -> bool {
+    let readers = value_of("--readers", arguments);
+    readers.is_none_or(|readers| readers.split(',').any(|name| name == "somafeed-python"))
+}
+
+/// The value of a flag. If it comes twice, the program refuses it.
+fn value_of<'a>(flag: &str, arguments: &'a [OsString]) -> Option<&'a str> {
     let words = || arguments.iter().filter_map(|word| word.to_str());
-    let after = words().zip(words().skip(1)).filter(|(flag, _)| *flag == "--consumer");
-    let joined = words().filter_map(|word| word.strip_prefix("--consumer="));
-    after.map(|(_, kind)| kind).chain(joined).last()
+    let after = words().zip(words().skip(1)).filter(|(name, _)| *name == flag);
+    let joined = words().filter_map(|word| word.strip_prefix(flag)?.strip_prefix('='));
+    after.map(|(_, value)| value).chain(joined).last()
 }
 
 /// `cargo xtask preprocess`: short for the command of `cubes`.
@@ -100,5 +108,14 @@ mod tests {
         check("fields", "queue data --consumer 500", &[]);
         check("fields", "sweep data --link 30ms", &["s3"]);
         check("fields", "sweep s3://bucket/data", &["s3"]);
+    }
+    #[test]
+    fn the_wheel_is_made_if_a_reader_is_it() {
+        let uses = |arguments: &str| {
+            let arguments: Vec<OsString> = arguments.split(' ').map(Into::into).collect();
+            reads_with_wheel(&arguments)
+        };
+        assert!(uses("data") && uses("data --readers ring,somafeed-python"));
+        assert!(!uses("data --readers ring") && !uses("data --readers=ring,spdl -w 2"));
     }
 }

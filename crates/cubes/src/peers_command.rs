@@ -14,7 +14,7 @@ use images::Form;
 use serde::Serialize;
 
 use crate::bench::{
-    Augment, Consumer, CubeWork, Cubes, DataFlags, Memory, Point, Settings, Strategy,
+    Augment, Consumer, CubeWork, Cubes, DataFlags, Memory, Mode, Point, Settings, Strategy,
 };
 use crate::checksums::{KEYS, ours};
 
@@ -28,7 +28,7 @@ pub(crate) struct PeersArgs {
         long,
         value_name = "READERS",
         value_delimiter = ',',
-        default_value = "dataloader,ring,ring-together,htc-ring,spdl"
+        default_value = "somafeed-python,dataloader,ring,ring-together,htc-ring,spdl"
     )]
     readers: Vec<String>,
     /// Python with the packages of benches/peers/cubes.txt
@@ -58,10 +58,14 @@ pub(crate) struct PeersArgs {
     /// Threads of our loader, and workers of the readers
     #[arg(short = 'w', long, value_name = "N", default_value_t = 2, value_parser = workers)]
     workers: usize,
+    /// What the threads of our loader decode: single (a batch each), collaborative (one batch
+    /// together, like somafeed-python's)
+    #[arg(long, value_name = "MODE", default_value = "single", hide_possible_values = true)]
+    mode: Mode,
     /// Threads of blosc in each worker of the readers [default: python-blosc's, all cores up to 8]
     #[arg(long, value_name = "N")]
     codec_threads: Option<usize>,
-    /// Augment on the CPU, which only the readers dataloader and htc-dataloader can
+    /// Augment on the CPU; of the readers, only somafeed-python, dataloader and htc-dataloader can
     #[arg(long)]
     augment: bool,
     /// Shuffle the cubes
@@ -80,6 +84,7 @@ impl PeersArgs {
             form: self.form,
             augment: if self.augment { Augment::Cpu } else { Augment::None },
             workers: self.workers,
+            mode: self.mode,
             // Each epoch is cold by itself, as the readers' epochs are.
             gapless: false,
             ..strategy.settings()
@@ -118,6 +123,8 @@ struct ReaderTask {
     codec_threads: Option<usize>,
     /// Whether cubes are augmented on the CPU.
     augment: bool,
+    /// Whether the order is drawn, and its seed, for a reader that draws it itself.
+    shuffled: bool,
     seed: u64,
     /// Whether to report checksums instead of times.
     check: bool,
@@ -146,6 +153,7 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         workers: args.workers,
         codec_threads: args.codec_threads,
         augment: args.augment,
+        shuffled: args.shuffled,
         seed: args.data.seed,
         check: false,
     };

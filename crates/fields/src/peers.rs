@@ -6,5 +6,5 @@
 mod checksums;
 mod table;
 
-pub(crate) use checksums::{batches, ours};
+pub(crate) use checksums::{batches, n_epochs, ours};
 pub(crate) use table::table;

@@ -14,7 +14,7 @@ use serde::Serialize;
 use storage::local_path;
 
 use crate::bench::{DataFlags, FarAccess, Fields, Point, Strategy};
-use crate::peers::{batches, ours, table};
+use crate::peers::{batches, n_epochs, ours, table};
 
 /// Flags of `peers`.
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ pub(crate) struct PeersArgs {
         long,
         value_name = "READERS",
         value_delimiter = ',',
-        default_value = "xarray-dask,xarray-dask-per-sample,xarray-tensorstore,tensorstore,zarr-zarrs,zarr-python"
+        default_value = "somafeed-python,xarray-dask,xarray-dask-per-sample,xarray-tensorstore,tensorstore,zarr-zarrs,zarr-python"
     )]
     readers: Vec<String>,
     /// Python with the packages of benches/peers/fields.txt
@@ -65,8 +65,7 @@ impl PeersArgs {
             consumer_millis: 0.0,
             fill_secs: 0.0,
             max_batches: Some(self.batches),
-            // An epoch has a batch at least.
-            epochs: self.batches,
+            epochs: 1,
             together: true,
             validation: 0,
             seed: self.data.seed,
@@ -85,6 +84,8 @@ struct ReaderTask {
     batches: Vec<Vec<u64>>,
     /// Threads of one read.
     threads: usize,
+    /// Seed of the order, for a reader that draws it itself.
+    seed: u64,
     /// Whether to report checksums instead of times.
     check: bool,
 }
@@ -95,11 +96,15 @@ pub(crate) fn run(args: &PeersArgs, arguments: &[OsString]) -> anyhow::Result<Ex
         .ok_or_else(|| UsageError::new("the readers take a store on a local disk"))?;
     let point = args.point();
     let fields = args.data.open(FarAccess::default(), &point)?;
+    let n_batches = args.batches.max(args.check_batches);
+    // No more epochs than it takes: the next one would be read ahead.
+    let point = Point { epochs: n_epochs(&fields.data, &point, n_batches)?, ..point };
     let task = ReaderTask {
         store: store.canonicalize().with_context(|| format!("cannot open {}", store.display()))?,
         arrays: fields.data.arrays.clone(),
-        batches: batches(&fields.data, &point, args.batches.max(args.check_batches))?,
+        batches: batches(&fields.data, &point, n_batches)?,
         threads: point.threads,
+        seed: point.seed,
         check: false,
     };
     let own = |name: &str, point: Point| (name.to_owned(), point);

@@ -36,6 +36,10 @@ pub(crate) struct ReaderTask {
     pub(crate) words: Vec<String>,
     /// How often each occurs.
     pub(crate) counts: Vec<u64>,
+    /// How the order is drawn, for a reader that draws it itself.
+    pub(crate) chunk: u64,
+    pub(crate) chunks_per_block: u64,
+    pub(crate) shuffled: bool,
     pub(crate) seed: u64,
     /// Whether to report checksums instead of times.
     pub(crate) check: bool,
@@ -66,6 +70,9 @@ impl ReaderTask {
             n_noise: point.n_noise,
             words: numbers.map(|word| words.word(word).unwrap_or_default()).collect(),
             counts: words.counts().to_vec(),
+            chunk: point.chunk,
+            chunks_per_block: point.chunks_per_block,
+            shuffled: point.shuffled,
             seed: point.seed,
             check: false,
         })

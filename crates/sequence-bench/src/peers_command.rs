@@ -19,8 +19,8 @@ use crate::peers::{ReaderTask, ours, parts};
 pub(crate) struct PeersArgs {
     /// The store, as `import` writes it
     store: PathBuf,
-    /// Readers to compare with, of those that the script has [default: dataloader,numpy; for tokens
-    /// also tokenizers]
+    /// Readers to compare with, of those that the script has [default:
+    /// somafeed-python,dataloader,numpy; for tokens also tokenizers]
     #[arg(long, value_name = "READERS", value_delimiter = ',')]
     readers: Vec<String>,
     /// Python with the packages of benches/peers/sequences.txt
@@ -59,8 +59,8 @@ impl PeersArgs {
         if !self.readers.is_empty() {
             return self.readers.clone();
         }
-        let all = ["dataloader", "numpy", "tokenizers"];
-        let n = if self.form == Form::Tokens { all.len() } else { 2 };
+        let all = ["somafeed-python", "dataloader", "numpy", "tokenizers"];
+        let n = if self.form == Form::Tokens { all.len() } else { 3 };
         all[..n].iter().map(ToString::to_string).collect()
     }
 

@@ -16,7 +16,10 @@ use crate::native::Native;
 const FILE: &str = "python/LICENSE-THIRD-PARTY.txt";
 const APACHE: &str = include_str!("../../../LICENSE-APACHE");
 /// Packages that carry no text of their own, and whose licence is not Apache's.
-const TEXTS: [(&str, &str); 1] = [("blosc-src", include_str!("../../licenses/c-blosc.txt"))];
+const TEXTS: [(&str, &str); 2] = [
+    ("blosc-src", include_str!("../../licenses/c-blosc.txt")),
+    ("noodles-bgzf", include_str!("../../licenses/noodles.txt")),
+];
 /// What names of files with licences contain, in small letters; the last two are of fonts.
 const NAMES: [&str; 6] = ["license", "licence", "copying", "notice", "ofl.txt", "ufl.txt"];
 /// Folders of programs that are not compiled into a library.

@@ -19,6 +19,7 @@ reader = sys.argv[sys.argv.index("--reader") + 1]
 order = json.load(sys.stdin)
 task = order["task"]
 assert task["format"] == "raw16" and task["workers"] == 3 and task["codec_threads"] is None, task
+assert task["shuffled"] and task["seed"] == 7, task
 def event(event):
     print(json.dumps(event), flush=True)
 if reader == "dead" or reader == "late" and not task["check"]:
@@ -70,7 +71,8 @@ fn peers(folder: &Path, readers: &str) -> Output {
     fs::write(folder.join("sums.json"), serde_json::to_string(&sums).unwrap()).unwrap();
     fs::write(folder.join("stand_in.py"), STAND_IN).unwrap();
     let arguments = "peers data --python python3 --script stand_in.py -d out -E 2 -w 3 -B 2 \
-                     --repetitions 2 --shuffled --cold advise -q --readers";
+                     --repetitions 2 --shuffled --seed 7 --mode collaborative --cold advise -q \
+                     --readers";
     Command::new(env!("CARGO_BIN_EXE_cubes"))
         .current_dir(folder)
         .args(arguments.split_whitespace())
@@ -107,6 +109,8 @@ fn readers_that_deliver_the_same_are_measured_beside_ours() {
     let ours = records(folder.path(), "somafeed");
     assert_eq!(ours.len(), 2 * 2 * 2);
     assert!(ours.iter().all(|record| record.measured.n_rows == Some(5)));
+    let sharing = |record: &EpochRecord| record.point.settings.get("sharing").map(str::to_owned);
+    assert!(ours.iter().all(|record| sharing(record).as_deref() == Some("collaborative")));
     let page = fs::read_to_string(folder.path().join("out/README.md")).unwrap();
     assert!(page.contains("stand-in 1.0") && page.contains("cubes peers data"), "{page}");
 }

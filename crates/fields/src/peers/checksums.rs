@@ -9,22 +9,33 @@ use pipeline::Pipeline;
 
 use crate::bench::{FieldData, Point};
 
-/// The samples of the first batches of `point`, as our loader delivers them over its epochs.
-pub(crate) fn batches(
-    data: &FieldData,
-    point: &Point,
-    n_batches: u64,
-) -> anyhow::Result<Vec<Vec<u64>>> {
+/// The number of epochs that have the first batches of `point`.
+pub(crate) fn n_epochs(data: &FieldData, point: &Point, n_batches: u64) -> anyhow::Result<u64> {
+    Ok(n_batches.div_ceil(n_samples(data, point)? / point.batch))
+}
+
+/// The number of samples, which fill a batch.
+fn n_samples(data: &FieldData, point: &Point) -> anyhow::Result<u64> {
     let n_samples = data.samples_in(&data.storage()?, point)?.n_samples();
     ensure!(
         0 < point.batch && point.batch <= n_samples,
         "{n_samples} samples do not fill a batch of {}",
         point.batch
     );
+    Ok(n_samples)
+}
+
+/// The samples of the first batches of `point`, as our loader delivers them over its epochs.
+pub(crate) fn batches(
+    data: &FieldData,
+    point: &Point,
+    n_batches: u64,
+) -> anyhow::Result<Vec<Vec<u64>>> {
+    let n_samples = n_samples(data, point)?;
     let spec = point.spec();
     let lanes = spec.batches(spec.default_lanes());
     let mut batches = Vec::new();
-    for epoch in 0..n_batches.div_ceil(n_samples / point.batch) {
+    for epoch in 0..point.epochs {
         let plan = spec.plan(n_samples).dealt_epoch(epoch, &lanes)?;
         let blocks = plan.map(|block| block.delivered_rows());
         batches.extend(blocks.filter(|rows| rows.len() as u64 == point.batch));

@@ -16,6 +16,7 @@ const STAND_IN: &str = r#"
 import json, os, sys, zlib
 reader = sys.argv[sys.argv.index("--reader") + 1]
 task = json.load(sys.stdin)["task"]
+assert task["threads"] == 1 and task["seed"] == 7, task
 def event(event):
     print(json.dumps(event), flush=True)
 def values(array, sample):
@@ -57,6 +58,8 @@ fn peers(folder: &Path, readers: &str) -> Output {
             "2",
             "-t",
             "1",
+            "--seed",
+            "7",
         ])
         .args(["-q", "--readers", readers])
         .output()

@@ -15,6 +15,7 @@ reader = sys.argv[sys.argv.index("--reader") + 1]
 order = json.load(sys.stdin)
 task = order["task"]
 assert task["workers"] == 3 and task["batch"] == 2 and len(task["words"]) == len(task["counts"])
+assert task["shuffled"] and (task["chunk"], task["chunks_per_block"], task["seed"]) == (3, 4, 0)
 def event(event):
     print(json.dumps(event), flush=True)
 def crc32(numbers):
