@@ -69,7 +69,9 @@ fn check_command(words: &[&str]) -> Result<(), String> {
             check_arguments(arguments)
         }
         ["cargo", "run", "--release", "-p", package, "--example", name, "--", ..] => {
-            let examples = root().join("crates").join(package).join("examples");
+            // A crate that is published is named after its folder.
+            let folder = package.strip_prefix("somafeed-").unwrap_or(package);
+            let examples = root().join("crates").join(folder).join("examples");
             let is_there = examples.join(format!("{name}.rs")).is_file()
                 || examples.join(name).join("main.rs").is_file();
             if is_there { Ok(()) } else { Err(format!("{package} has no example {name}")) }
