@@ -88,7 +88,7 @@ fn started(folder: &Path, words: &[&str]) -> Command {
             "run",
             "--release",
             "-p",
-            "torch-feed",
+            "somafeed-torch-feed",
             "--example",
             name,
             "--",
