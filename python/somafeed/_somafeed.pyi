@@ -668,8 +668,6 @@ class Images(Samples):
         """Opens the images. `somafeed.ImageDataset` describes the arguments.
 
         Raises ValueError for settings that do not fit, OSError for files that are missing."""
-    def numbers(self) -> npt.NDArray[np.uint64]:
-        """The number of each image among those that were opened."""
     def images(self) -> list[tuple[str, str, str]]:
         """Name, domain and subject of each image that was opened, selected or not."""
     def classes(self) -> list[str]:

@@ -121,6 +121,15 @@ def required(module: str, needed_for: str) -> Any:
         ) from error
 
 
+def array_maker(form: str) -> Callable[[npt.NDArray[Any]], Any]:
+    """The function that takes an array of numpy as it is, or as a tensor over the same memory if
+    the form is one of torch. Imports what it needs."""
+    if not form.startswith("torch"):
+        return np.asarray
+    from_numpy: Callable[[npt.NDArray[Any]], Any] = required("torch", f"form={form!r}").from_numpy
+    return from_numpy
+
+
 def import_packages(form: str, obs_form: str, return_sparse_X: bool) -> None:
     """Imports what batches are made of, so that the first batch need not wait for it.
 

@@ -241,7 +241,7 @@ class Doc2Vec:
         elif kmers is not None:
             raise ValueError("the data set has its words: leave kmers out")
         vocabulary = self._frequent(documents.vocabulary)
-        sequences = documents._sequences.opened
+        sequences = documents._samples.opened
         names = sequences.names()
         # The counts of another store's words would let the learning rate fall too soon or too late.
         n_words = int(vocabulary.counts.sum()) if documents._is_counted else None

@@ -6,16 +6,16 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
-from somafeed.batches import required
+from somafeed.batches import array_maker, required
 from somafeed.device import Device
 from somafeed.loaders import Remainder
-from somafeed.samples import OpenedSamples, SampleDataset
+from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.samplings import Sample
 from somafeed.settings import at_least_0, integer, positive, shown
 from somafeed.sources import parameters
@@ -128,7 +128,7 @@ class Fields(OpenedSamples[native.Fields]):
         return described
 
 
-class FieldDataset(SampleDataset[FieldBatch]):
+class FieldDataset(OpenedDataset[FieldBatch, Fields]):
     """Fields of a Zarr store in shuffled batches: a dictionary with an array of each variable.
 
     Native threads read, decode and make batches ahead, so a DataLoader needs no workers. A batch
@@ -232,7 +232,7 @@ class FieldDataset(SampleDataset[FieldBatch]):
         named = checked_variables(variables)
         if SAMPLE in named:
             raise ValueError(f"{SAMPLE!r} is the name of the samples' numbers: take another")
-        self._fields = Fields(
+        self._opened_samples = Fields(
             os.fspath(uri),
             named,
             {
@@ -250,50 +250,35 @@ class FieldDataset(SampleDataset[FieldBatch]):
     @property
     def variables(self) -> dict[str, Variable]:
         """The variables by their names."""
-        return dict(self._fields.variables)
+        return dict(self._samples.variables)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of one sample of each variable."""
         return {
             name: tuple(
-                n for one, n in zip(dims, shape) if one not in self._fields.variables[name].dropped
+                n for one, n in zip(dims, shape) if one not in self._samples.variables[name].dropped
             )
-            for name, _, dims, shape in self._fields.opened.variables()
+            for name, _, dims, shape in self._samples.opened.variables()
         }
 
     @property
     def steps(self) -> npt.NDArray[np.int64]:
         """The step that each sample is about: its index in the arrays' first dimension."""
-        return self._fields.opened.steps().astype(np.int64)
+        return self._samples.opened.steps().astype(np.int64)
 
     def __repr__(self) -> str:
         names = ", ".join(self.variables)
-        n = self._fields.n_rows
+        n = self._samples.n_rows
         return f"FieldDataset({n} samples of {names} in batches of {self.batch_size})"
 
     # What it says of its kind of samples
-
-    @property
-    def _samples(self) -> Fields:
-        return self._fields
-
-    def _with(self, samples: Fields) -> Self:
-        other = self._another()
-        other._fields = samples
-        return other
-
-    def _number_samples(self) -> None:
-        self.number_samples = True
-
-    def _batch_key(self) -> tuple[Any, ...]:
-        return (self.form, self.number_samples)
 
     def _batch_maker(self) -> Callable[[native.FieldBatch], FieldBatch]:
         makers = {"numpy": _arrays, "torch": _tensors, "xarray": _data_arrays}
         dropped = {name: one.dropped for name, one in self.variables.items()}
         make_array = makers[self.form](self.variables)
-        number_samples, number = self.number_samples, _numbers(self.form)
+        number_samples, number = self.number_samples, array_maker(self.form)
 
         def make(batch: native.FieldBatch) -> FieldBatch:
             made = {
@@ -404,20 +389,13 @@ def _squeezed(
 ArrayMaker: TypeAlias = Callable[[native.FieldBatch, str, npt.NDArray[Any]], Any]
 
 
-def _numbers(form: FieldForm) -> Callable[[npt.NDArray[np.int64]], Any]:
-    if form != "torch":
-        return np.asarray
-    from_numpy: Callable[[npt.NDArray[np.int64]], Any] = required("torch", "form='torch'").from_numpy
-    return from_numpy
-
-
 def _arrays(_: Mapping[str, Variable]) -> ArrayMaker:
     return lambda batch, name, values: values
 
 
 def _tensors(_: Mapping[str, Variable]) -> ArrayMaker:
-    from_numpy = required("torch", "form='torch'").from_numpy
-    return lambda batch, name, values: from_numpy(values)
+    tensor = array_maker("torch")
+    return lambda batch, name, values: tensor(values)
 
 
 def _data_arrays(variables: Mapping[str, Variable]) -> ArrayMaker:

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.augmentation import Affine, Augmentation
-from somafeed.batches import required
+from somafeed.batches import array_maker, required
 from somafeed.device import Device
 from somafeed.labels import Column, Labels, Table
 from somafeed.loaders import Remainder
-from somafeed.samples import OpenedSamples, SampleDataset
+from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.samplings import Sample
 from somafeed.settings import names_of, positive, shown
 from somafeed.sources import parameters
@@ -102,10 +102,6 @@ class Images(OpenedSamples[native.Images]):
         other._opened = None
         return other
 
-    def numbers(self) -> npt.NDArray[np.int64]:
-        """The number of each image among those that were opened."""
-        return self.opened.numbers().astype(np.int64)
-
     def _groups_in(self, opened: native.Images) -> GroupsOf:
         return lambda columns: self.labels.groups(columns, opened.numbers().astype(np.int64))
 
@@ -129,7 +125,7 @@ class Images(OpenedSamples[native.Images]):
         return native.Images(self._uri, described, **self._options)
 
 
-class ImageDataset(SampleDataset[ImageBatch]):
+class ImageDataset(OpenedDataset[ImageBatch, Images]):
     """Images of a folder in shuffled batches: a dictionary with an array of each key.
 
     Native threads read, decode and make batches ahead, so a DataLoader needs no workers. A batch
@@ -243,7 +239,7 @@ class ImageDataset(SampleDataset[ImageBatch]):
         self.on_error: Literal["raise", "skip"] = on_error
         self.number_samples = bool(number_samples)
         self.augment = augment
-        self._images = Images(
+        self._opened_samples = Images(
             os.fspath(folder),
             checked_keys(keys),
             labels,
@@ -264,22 +260,22 @@ class ImageDataset(SampleDataset[ImageBatch]):
     @property
     def keys(self) -> dict[str, Key]:
         """The keys by their names."""
-        return dict(self._images.keys)
+        return dict(self._samples.keys)
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of one image's array of each key."""
-        return {name: tuple(shape) for name, _, shape in self._images.opened.keys()}
+        return {name: tuple(shape) for name, _, shape in self._samples.opened.keys()}
 
     @property
     def names(self) -> list[str]:
         """The names of the images, in their order."""
-        return self._images.labels.values(IMAGE_NAME, self._images.numbers())
+        return self._samples.labels.values(IMAGE_NAME, self._samples.numbers())
 
     @property
     def label_columns(self) -> list[str]:
         """The columns of labels."""
-        return self._images.labels.names
+        return self._samples.labels.names
 
     def labels_of(self, column: str) -> list[Any]:
         """The labels of the images, in the order of `names`.
@@ -287,47 +283,33 @@ class ImageDataset(SampleDataset[ImageBatch]):
         Raises:
             ValueError: There is no such column.
         """
-        return self._images.labels.values(column, self._images.numbers())
+        return self._samples.labels.values(column, self._samples.numbers())
 
     @property
     def classes(self) -> list[str]:
         """The names of the labels' classes, in the order of their numbers; empty if they have
         none."""
-        return self._images.opened.classes()
+        return self._samples.opened.classes()
 
     def with_augmentation(self, augment: Augmentation | None) -> Self:
         """The same images with other random maps, or with none: for example for the training part
         of a split alone."""
         described = _described(augment)
-        other = self._with(self._images.with_options(augmentation=described))
+        other = self._with(self._samples.with_options(augmentation=described))
         other.augment = augment
         return other
 
     def __repr__(self) -> str:
-        keys, n = ", ".join(self.keys), self._images.n_rows
+        keys, n = ", ".join(self.keys), self._samples.n_rows
         return f"ImageDataset({n} images with {keys} in batches of {self.batch_size})"
 
     # What it says of its kind of samples
 
-    @property
-    def _samples(self) -> Images:
-        return self._images
-
-    def _with(self, samples: Images) -> Self:
-        other = self._another()
-        other._images = samples
-        return other
-
-    def _number_samples(self) -> None:
-        self.number_samples = True
-
     def _batch_key(self) -> tuple[Any, ...]:
-        return (self.form, self.number_samples, self.on_error)
+        return (*super()._batch_key(), self.on_error)
 
     def _batch_maker(self) -> Callable[[native.ImageBatch], ImageBatch]:
-        as_form: Callable[[npt.NDArray[Any]], Any] = np.asarray
-        if self.form == "torch":
-            as_form = required("torch", "form='torch'").from_numpy
+        as_form = array_maker(self.form)
         number_samples, lists_skipped = self.number_samples, self.on_error == "skip"
 
         def make(batch: native.ImageBatch) -> ImageBatch:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
-from somafeed.batches import required
+from somafeed.batches import array_maker
 from somafeed.device import Device
 from somafeed.loaders import Remainder
-from somafeed.samples import OpenedSamples, SampleDataset
+from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.samplings import Sample
 from somafeed.settings import shown
 
@@ -73,7 +73,7 @@ def _answer(source: Source, requests: Any) -> None:
         del request
 
 
-class SourceDataset(SampleDataset[SourceBatch]):
+class SourceDataset(OpenedDataset[SourceBatch, OwnSamples]):
     """Samples that your own Python code reads: order, ranks, resuming, memory limit, reading ahead
     and batches are the engine's.
 
@@ -145,7 +145,7 @@ class SourceDataset(SampleDataset[SourceBatch]):
             raise TypeError(f"a source has n_rows and read(rows), but this is {shown(source)}")
         self.form: SourceForm = form
         self.number_samples = bool(number_samples)
-        self._own = OwnSamples(source)
+        self._opened_samples = OwnSamples(source)
         if SAMPLE in self.shapes:
             raise ValueError(f"{SAMPLE!r} is the name of the samples' numbers: take another")
         # Now, so that settings that do not fit are an error here.
@@ -154,35 +154,17 @@ class SourceDataset(SampleDataset[SourceBatch]):
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of one sample of each array."""
-        return {name: tuple(shape) for name, _, shape in self._own.opened.arrays()}
+        return {name: tuple(shape) for name, _, shape in self._samples.opened.arrays()}
 
     def __repr__(self) -> str:
         names = ", ".join(self.shapes)
-        n = self._own.n_rows
+        n = self._samples.n_rows
         return f"SourceDataset({n} samples of {names} in batches of {self.batch_size})"
 
     # What it says of its kind of samples
 
-    @property
-    def _samples(self) -> OwnSamples:
-        return self._own
-
-    def _with(self, samples: OwnSamples) -> Self:
-        other = self._another()
-        other._own = samples
-        return other
-
-    def _number_samples(self) -> None:
-        self.number_samples = True
-
-    def _batch_key(self) -> tuple[Any, ...]:
-        return (self.form, self.number_samples)
-
     def _batch_maker(self) -> Callable[[native.SampleBatch], SourceBatch]:
-        number_samples = self.number_samples
-        made: Callable[[npt.NDArray[Any]], Any] = np.asarray
-        if self.form == "torch":
-            made = required("torch", "form='torch'").from_numpy
+        number_samples, made = self.number_samples, array_maker(self.form)
 
         def make(batch: native.SampleBatch) -> SourceBatch:
             arrays = {name: made(array) for name, array in batch.arrays()}

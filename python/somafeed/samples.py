@@ -505,3 +505,32 @@ class SampleDataset(IterableDataset[B]):
         self.__dict__.update(state)
         self._parent_world = os.getpid(), state["_parent_world"]
         self._loaders = Loaders()
+
+
+S = TypeVar("S", bound=OpenedSamples[Any])
+"""The class of a kind's samples."""
+
+
+class OpenedDataset(SampleDataset[B], Generic[B, S]):
+    """A data set over samples that are described by how they are opened."""
+
+    _opened_samples: S
+    form: str
+    """The form of arrays in a batch."""
+    number_samples: bool
+    """Whether a batch has the numbers of its samples."""
+
+    @property
+    def _samples(self) -> S:
+        return self._opened_samples
+
+    def _with(self, samples: S) -> Self:
+        other = self._another()
+        other._opened_samples = samples
+        return other
+
+    def _number_samples(self) -> None:
+        self.number_samples = True
+
+    def _batch_key(self) -> tuple[Any, ...]:
+        return (self.form, self.number_samples)

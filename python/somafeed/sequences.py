@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
-from somafeed.batches import required
+from somafeed.batches import array_maker, required
 from somafeed.device import Device
 from somafeed.loaders import Remainder
-from somafeed.samples import OpenedSamples, SampleDataset
+from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.samplings import Sample
 from somafeed.settings import at_least_0, names_of, number, positive, shown
 from somafeed.sources import parameters
@@ -328,7 +328,7 @@ class Sequences(OpenedSamples[native.Sequences]):
         return _opened(self._store, self._config)
 
 
-class SequenceDataset(SampleDataset[SequenceBatch]):
+class SequenceDataset(OpenedDataset[SequenceBatch, Sequences]):
     """Sequences of a store in shuffled batches: a dictionary of arrays (see `SequenceBatch`).
 
     Native threads read sequences, cut them into words and make batches ahead, so a DataLoader needs
@@ -464,11 +464,11 @@ class SequenceDataset(SampleDataset[SequenceBatch]):
             "max_length": None if max_length is None else positive("max_length", max_length),
             "pad": None if pad is None else at_least_0("pad", pad, bits=31),
         }
-        self._sequences = Sequences(store, config)
+        self._opened_samples = Sequences(store, config)
         self._vocabulary = kmers if isinstance(kmers, Vocabulary) else None
         self._is_counted = isinstance(kmers, Kmers)
         if isinstance(kmers, Kmers):
-            self._vocabulary = Vocabulary._count(self._sequences.opened, kmers, self.threads)
+            self._vocabulary = Vocabulary._count(self._samples.opened, kmers, self.threads)
         # Now, so that settings that do not fit are an error here.
         self._with_entries(self.seed)
 
@@ -486,31 +486,19 @@ class SequenceDataset(SampleDataset[SequenceBatch]):
     @property
     def names(self) -> list[str]:
         """The names of the sequences, in their order."""
-        return self._sequences.opened.names()
+        return self._samples.opened.names()
 
     @property
     def summary(self) -> dict[str, Any]:
         """Numbers of the whole store: `n_sequences`, `n_letters`, `longest`, `letters` with the
         count of each, and a `fingerprint`."""
-        return self._sequences.opened.summary()
+        return self._samples.opened.summary()
 
     def __repr__(self) -> str:
-        n = self._sequences.n_rows
+        n = self._samples.n_rows
         return f"SequenceDataset({n} sequences in batches of {self.batch_size})"
 
     # What it says of its kind of samples
-
-    @property
-    def _samples(self) -> Sequences:
-        return self._sequences
-
-    def _with(self, samples: Sequences) -> Self:
-        other = self._another()
-        other._sequences = samples
-        return other
-
-    def _number_samples(self) -> None:
-        self.number_samples = True
 
     def _own_options(self) -> dict[str, Any]:
         return {"read_threads": self.threads}
@@ -522,14 +510,14 @@ class SequenceDataset(SampleDataset[SequenceBatch]):
     def _with_entries(self, seed: int) -> native.Sequences:
         """The sequences with what batches have of them."""
         vocabulary = None if self._vocabulary is None else self._vocabulary._native
-        opened = self._sequences.opened
+        opened = self._samples.opened
         return opened.with_entries(self._entries, vocabulary=vocabulary, seed=seed)
 
     def _batch_key(self) -> tuple[Any, ...]:
-        return (self.form, self.integers, self.number_samples)
+        return (*super()._batch_key(), self.integers)
 
     def _batch_maker(self) -> Callable[[native.SequenceBatch], SequenceBatch]:
-        from_numpy = required("torch", "form='torch'").from_numpy if self.form == "torch" else None
+        as_form = array_maker(self.form)
         integers, number_samples, has_letters = self.integers, self.number_samples, self._letters
 
         def make(batch: native.SequenceBatch) -> SequenceBatch:
@@ -541,9 +529,7 @@ class SequenceDataset(SampleDataset[SequenceBatch]):
                     arrays[name] = arrays[name].astype(integers, copy=False)
             if number_samples:
                 arrays["sample"] = batch.samples
-            made: SequenceBatch = dict(arrays)
-            if from_numpy is not None:
-                made = {name: from_numpy(array) for name, array in arrays.items()}
+            made: SequenceBatch = {name: as_form(array) for name, array in arrays.items()}
             if batch.names is not None:
                 made["name"] = batch.names
             return made

@@ -215,13 +215,6 @@ impl Images {
         Chosen::open(py, Folder { uri, config, images, form, spec })
     }
 
-    /// The number of each image among those that were opened.
-    fn numbers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let here = self.0.here(py)?;
-        let numbers = computed(py, move || here.rows().iter().collect::<Vec<u64>>())?;
-        array_of(py, numbers)
-    }
-
     /// Name, domain and subject of each image that was opened, whether it is selected or not.
     fn images(&self, py: Python<'_>) -> PyResult<Vec<(String, String, String)>> {
         let here = self.0.here(py)?;
