@@ -13,6 +13,7 @@ use soma_io::{
 use tiledb::{Array, Attribute, Context, Datatype};
 
 use crate::both_ways;
+use crate::deleting;
 use crate::described::{self, assert_same_frames};
 use crate::python;
 
@@ -65,8 +66,8 @@ fn frames_indexed_by_other_columns() {
     for seed in 0..n_seeds.unwrap_or(2_u32) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("experiment");
-        let arguments = [path.to_str().unwrap(), &seed.to_string()];
-        let mut holds = python::run(&python, "write_indexed_experiment.py", &arguments);
+        let scripts: [(&str, &[&str]); 1] = [("write_indexed_experiment.py", &[&seed.to_string()])];
+        let mut holds = deleting::make(&python, &path, &scripts);
         for place in ["/earlier/obs", "/earlier/var", "/latest/obs", "/latest/var"] {
             // A joinid that is null is an error, so the column has none.
             holds.pointer_mut(place).unwrap()[0]["nullable"] = false.into();

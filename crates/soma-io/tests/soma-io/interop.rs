@@ -11,6 +11,7 @@ use soma_io::{
     RowRanges, XReader,
 };
 
+use crate::deleting;
 use crate::described;
 use crate::described_x::{self, assert_same};
 use crate::python;
@@ -248,8 +249,8 @@ fn cells_that_tiledbsoma_deletes_are_gone() {
     let Some(python) = python::interpreter() else { return };
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("experiment");
-    python::run(&python, "write_experiment.py", &[path.to_str().unwrap()]);
-    let states = python::run(&python, "delete_cells.py", &[path.to_str().unwrap()]);
+    let scripts: [(&str, &[&str]); 2] = [("write_experiment.py", &[]), ("delete_cells.py", &[])];
+    let states = deleting::make(&python, &path, &scripts);
     let states = states.as_array().unwrap();
     let n_obs = |state: &Value| state["holds"]["obs"][0]["values"].as_array().unwrap().len();
     assert!(n_obs(&states[states.len() - 1]) + 1000 < n_obs(&states[0]));

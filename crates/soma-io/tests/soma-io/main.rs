@@ -12,6 +12,7 @@ mod cells;
 mod delete_commit;
 #[path = "../support/deleted.rs"]
 mod deleted;
+mod deleting;
 #[path = "../support/described.rs"]
 mod described;
 #[path = "../support/described_x.rs"]

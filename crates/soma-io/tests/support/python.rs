@@ -2,7 +2,7 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 
@@ -31,16 +31,25 @@ pub(crate) fn interpreter() -> Option<PathBuf> {
 /// Runs a script of `tests/python`, and returns the JSON that it prints.
 #[track_caller]
 pub(crate) fn run(python: &Path, script: &str, arguments: &[&str]) -> Value {
+    printed(&output(python, script, arguments), script)
+}
+
+/// What a script of `tests/python` printed, and how it ended.
+#[track_caller]
+pub(crate) fn output(python: &Path, script: &str, arguments: &[&str]) -> Output {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python").join(script);
     let mut command = Command::new(python);
     command.arg(&script).args(arguments).env("PYTHONDONTWRITEBYTECODE", "1");
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(
-        output.status.success(),
-        "{} ended with {}:\n{}",
-        script.display(),
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
+    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// The JSON that a script has printed.
+///
+/// # Panics
+/// The script failed.
+#[track_caller]
+pub(crate) fn printed(output: &Output, script: &str) -> Value {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script} ended with {}:\n{said}", output.status);
     serde_json::from_slice(&output.stdout).unwrap()
 }
