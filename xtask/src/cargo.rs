@@ -25,10 +25,13 @@ pub(crate) fn workspace_root() -> PathBuf {
     package.parent().map_or_else(|| package.clone(), Path::to_owned)
 }
 
-/// A command in the workspace's folder, in the environment of `native`.
+/// A command in the workspace's folder, in the environment of `native`; it may run cargo.
 pub(crate) fn command(program: &OsStr, native: &Native) -> Command {
     let mut command = Command::new(program);
     command.current_dir(workspace_root());
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_our_package(name)) {
+        command.env_remove(name);
+    }
     for name in &native.unset {
         command.env_remove(name);
     }
@@ -42,17 +45,14 @@ pub(crate) fn cargo<S: AsRef<OsStr>>(
     native: &Native,
 ) -> Command {
     let mut command = command(&program(), native);
-    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_our_package(name)) {
-        command.env_remove(name);
-    }
     command.args(arguments);
     command
 }
 
 /// Whether this variable describes `xtask` as cargo's current package.
 ///
-/// Some build scripts (ring's) watch such variables. Passed on, they would force a rebuild at each
-/// change between `cargo xtask test` and `cargo test`.
+/// Some build scripts (ring's) watch such variables. Passed on, by way of maturin too, they would
+/// force a rebuild at each change between `cargo xtask test`, the wheel and `cargo test`.
 fn is_of_our_package(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     let exact = ["CARGO", "CARGO_BIN_NAME", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE", "OUT_DIR"];

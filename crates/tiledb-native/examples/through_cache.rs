@@ -1,10 +1,10 @@
 //! Measures the savings of a cache by the length of its blocks:
 //! `through_cache <array folder> [threads] [milliseconds a request]`.
 //!
-//! The array lies in a folder, behind an object store that delays each request and sends 50 MB/s
-//! per request. For each block length, 16 random chunks of 64 rows are read: with an empty cache,
-//! again like a later process, and then 16 other chunks. Requests for bytes and for sizes are
-//! counted separately.
+//! The array's files are read into memory, behind an object store that delays each request and
+//! sends 50 MB/s per request. For each block length, 16 random chunks of 64 rows are read: with an
+//! empty cache, again like a later process, and then 16 other chunks. Requests for bytes and for
+//! sizes are counted separately.
 #![expect(clippy::print_stdout, reason = "it is a program that reports")]
 
 use std::fmt;
@@ -14,12 +14,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use futures_util::FutureExt as _;
 use futures_util::stream::BoxStream;
-use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    ObjectStoreExt as _, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 use storage::{CacheSpec, CachedStorage, ObjectOptions, ObjectStorage, Storage};
 use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions, is_in_fragment};
@@ -27,10 +28,10 @@ use tiledb_native::{Array, ColumnSelection, CsrBuffers, OpenOptions, is_in_fragm
 const BYTES_PER_SECOND: f64 = 50e6;
 const KIB: u64 = 1 << 10;
 
-/// A folder that responds like a remote store.
+/// Files in memory that respond like a remote store.
 #[derive(Debug)]
 struct Slow {
-    inner: LocalFileSystem,
+    inner: InMemory,
     latency: Duration,
     n_gets: AtomicU64,
     n_heads: AtomicU64,
@@ -127,6 +128,26 @@ fn measure(what: &str, slow: &Slow, storage: Arc<dyn Storage>, threads: usize, s
     );
 }
 
+/// The files of a folder, with their paths below it as keys.
+fn in_memory(root: &std::path::Path) -> std::io::Result<InMemory> {
+    let (store, mut folders) = (InMemory::new(), vec![root.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if let Some(key) = path.strip_prefix(root).ok().and_then(|key| key.to_str()) {
+                let key = Path::parse(key).map_err(std::io::Error::other)?;
+                let put = store.put(&key, std::fs::read(&path)?.into());
+                put.now_or_never()
+                    .expect("memory answers at once")
+                    .map_err(std::io::Error::other)?;
+            }
+        }
+    }
+    Ok(store)
+}
+
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments.next().ok_or("name the folder of an array")?;
@@ -134,7 +155,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         |default: u64| arguments.next().and_then(|text| text.parse().ok()).unwrap_or(default);
     let (threads, millis) = (number(2) as usize, number(30));
     let slow = Arc::new(Slow {
-        inner: LocalFileSystem::new_with_prefix(std::path::absolute(&folder)?)?,
+        inner: in_memory(std::path::Path::new(&folder))?,
         latency: Duration::from_millis(millis),
         n_gets: AtomicU64::new(0),
         n_heads: AtomicU64::new(0),
