@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from somafeed.dataloader import experiment_dataloader
     from somafeed.dataset import ExperimentDataset
     from somafeed.doc2vec import Doc2Vec
+    from somafeed.engine import EngineSettings
     from somafeed.fields import FieldDataset, Variable
     from somafeed.images import ImageDataset, Key
     from somafeed.iteration import ExperimentIterator
@@ -87,6 +88,7 @@ __all__ = [
     "ClassBalanced",
     "Dataset",
     "Doc2Vec",
+    "EngineSettings",
     "Epoch",
     "Experiment",
     "ExperimentDataset",
@@ -140,6 +142,7 @@ _LATER = {
     "Affine": "somafeed.augmentation",
     "Augmentation": "somafeed.augmentation",
     "Doc2Vec": "somafeed.doc2vec",
+    "EngineSettings": "somafeed.engine",
     "ExperimentDataset": "somafeed.dataset",
     "ExperimentIterator": "somafeed.iteration",
     "FieldDataset": "somafeed.fields",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from somafeed import _somafeed as native
 from somafeed.batches import (
@@ -20,12 +20,10 @@ from somafeed.batches import (
     x_maker,
 )
 from somafeed.cells import Cells, Encoder, Selected
-from somafeed.device import Device
+from somafeed.engine import EngineSettings
 from somafeed.joinids import Joinids
-from somafeed.loaders import Remainder
 from somafeed.obs_forms import obs_maker
 from somafeed.parts import Parts
-from somafeed.samplings import Sample
 from somafeed.settings import names_of, shown
 from somafeed.sources import JOINID, checked_genes, parameters, source_of
 from somafeed.tokens import Tokens, checked_tokens, token_maker
@@ -100,21 +98,16 @@ class ExperimentDataset(Parts, Selected):
         obsm: Sequence[str] = (),
         reader: native.Reader = "auto",
         dataset: native.Dataset | None = None,
-        memory: int | str | None = None,
-        world: tuple[int, int] | None = None,
-        remainder: Remainder | None = None,
         form: Form = "numpy",
         dtype: DType | None = None,
         obs_form: ObsForm = "pandas",
         encoders: Sequence[Encoder | str] | None = None,
-        sampling: Sample | None = None,
-        ramp_blocks: int = 0,
-        device: Device | None = None,
         target_sum: float | None = None,
         totals: str | None = None,
         log1p: bool = False,
         clip: tuple[float, float] | None = None,
         tokens: Tokens | None = None,
+        **engine: Unpack[EngineSettings],
     ) -> None:
         """Opens the experiment and reads the obs columns of the selected cells.
 
@@ -155,28 +148,12 @@ class ExperimentDataset(Parts, Selected):
                 the form of X, arrays of obsm are dense.
             reader: `"native"` or `"libtiledb"` insists on one reader of X.
             dataset: A native data set, instead of all the above. Cannot be pickled.
-            memory: Limit for blocks, batches and reading: bytes, or like `"2GiB"`. Each process has
-                this much, and so each DataLoader worker.
-            world: `(rank, world size)`. None asks torch.distributed, then the launcher's variables.
-            remainder: What becomes of cells that do not fill a global batch of `batch_size` times
-                world size: `"keep"` delivers a short batch, `"drop"` leaves them out of this epoch,
-                `"pad"` repeats others. None means `"keep"` for one rank and `"drop"` for several,
-                whose batches must be equally many.
             form: The form of X: see `Form`.
             dtype: The type of X's values: see `DType`. None means `"stored"` for `form="numpy"`,
                 like tiledbsoma_ml; the other forms are of the type in their name.
             obs_form: The form of obs: see `ObsForm`.
             encoders: Encoders of obs columns, or names of columns for which one is fitted to all
                 selected cells. For `obs_form="codes"`; None means one for each column.
-            sampling: Which cells an epoch has, if not each once: `WithReplacement`, `Weighted`,
-                `ClassBalanced`, `Stratified`, `AtMostPerClass` or `GroupBatches`.
-            ramp_blocks: Number of smaller blocks at the start of an epoch, so that the first batch
-                is there sooner: each has half as many cells as the next, and the first full one has
-                `io_batch_size`. The first batches are drawn from fewer cells.
-            device: The device of a batch's tensors, for example `"cuda"`; None means the
-                processor's memory. They are copied from pinned memory while the model works on the
-                batch before; dense X (`form="torch"`) travels as CSR and becomes dense there. Not
-                in a DataLoader's workers.
             target_sum: Scales the values of each cell to this sum.
             totals: The obs column whose numbers are the cells' sums for `target_sum`, for example
                 `raw_sum`; None means the sum over the selected genes.
@@ -185,6 +162,7 @@ class ExperimentDataset(Parts, Selected):
             tokens: `RankTokens` or `BinTokens`: batches then have the tokens of cells, a
                 `TokenBatch`, in place of X. They come as numpy arrays or, with `form="torch"`, as
                 tensors, and keep rank 2 if `batch_size` is 1.
+            **engine: The engine's settings: see `EngineSettings`.
 
         Raises:
             ValueError: Arguments that do not fit together; a measurement, layer, column or joinid
@@ -201,13 +179,8 @@ class ExperimentDataset(Parts, Selected):
             shuffle_chunk_size=shuffle_chunk_size,
             seed=seed,
             use_eager_fetch=use_eager_fetch,
-            memory=memory,
-            world=world,
-            remainder=remainder,
-            sampling=sampling,
-            ramp_blocks=ramp_blocks,
             form=form,
-            device=device,
+            **engine,
         )
         self.obs_column_names = list(names_of("obs_column_names", obs_column_names))
         if not self.obs_column_names:

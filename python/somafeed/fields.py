@@ -6,17 +6,15 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.batches import array_maker, required
-from somafeed.device import Device
-from somafeed.loaders import Remainder
+from somafeed.engine import EngineSettings
 from somafeed.samples import OpenedDataset, OpenedSamples
-from somafeed.samplings import Sample
 from somafeed.settings import at_least_0, integer, positive, shown
 from somafeed.sources import parameters
 
@@ -154,12 +152,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         coordinates: bool = True,
         threads: int = 2,
         config: Mapping[str, Any] | None = None,
-        memory: int | str | None = None,
-        world: tuple[int, int] | None = None,
-        remainder: Remainder | None = None,
-        sampling: Sample | None = None,
-        ramp_blocks: int = 0,
-        device: Device | None = None,
+        **engine: Unpack[EngineSettings],
     ) -> None:
         """Opens the arrays, and reads the coordinates of their dimensions.
 
@@ -186,15 +179,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             coordinates: Whether coordinates are read, for `form="xarray"`.
             threads: Threads that read and decode one block.
             config: Settings of an object store, by TileDB's names.
-            memory: Limit for blocks, batches and reading: bytes, or like `"2GiB"`. Each process has
-                this much, and so each DataLoader worker.
-            world: `(rank, world size)`. None asks torch.distributed, then the launcher's variables.
-            remainder: What becomes of samples that do not fill a global batch: see
-                `ExperimentDataset`.
-            sampling: Which samples an epoch has, if not each once: `WithReplacement`, or a native
-                `Sampling`.
-            ramp_blocks: Number of smaller blocks at the start of an epoch: see `ExperimentDataset`.
-            device: The device of a batch's tensors: see `ExperimentDataset`.
+            **engine: The engine's settings: see `EngineSettings`.
 
         Raises:
             ValueError: Arguments that do not fit together; a dimension, an index or a label is not
@@ -210,13 +195,8 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             shuffle_chunk_size=shuffle_chunk_size,
             seed=seed,
             use_eager_fetch=use_eager_fetch,
-            memory=memory,
-            world=world,
-            remainder=remainder,
-            sampling=sampling,
-            ramp_blocks=ramp_blocks,
             form=form,
-            device=device,
+            **engine,
         )
         if form not in FORMS:
             raise ValueError(f"unknown form {shown(form)}; there are {', '.join(FORMS)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,9 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.augmentation import Affine, Augmentation
 from somafeed.batches import array_maker, required
-from somafeed.device import Device
+from somafeed.engine import EngineSettings
 from somafeed.labels import Column, Labels, Table
-from somafeed.loaders import Remainder
 from somafeed.samples import OpenedDataset, OpenedSamples
-from somafeed.samplings import Sample
 from somafeed.settings import names_of, positive, shown
 from somafeed.sources import parameters
 from somafeed.splits import GroupsOf
@@ -156,12 +154,7 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
         number_samples: bool = False,
         threads: int = 2,
         config: Mapping[str, Any] | None = None,
-        memory: int | str | None = None,
-        world: tuple[int, int] | None = None,
-        remainder: Remainder | None = None,
-        sampling: Sample | None = None,
-        ramp_blocks: int = 0,
-        device: Device | None = None,
+        **engine: Unpack[EngineSettings],
     ) -> None:
         """Opens the images: reads their list, and looks whether each has its files.
 
@@ -196,14 +189,7 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
                 among those that were opened.
             threads: Threads that read and decode one block.
             config: Settings of an object store, by TileDB's names.
-            memory: Limit for blocks, batches and reading: bytes, or like `"2GiB"`. Each process has
-                this much, and so each DataLoader worker.
-            world: `(rank, world size)`. None asks torch.distributed, then the launcher's variables.
-            remainder: What becomes of images that do not fill a global batch: see
-                `ExperimentDataset`.
-            sampling: Which images an epoch has, if not each once: see `ExperimentDataset`.
-            ramp_blocks: Number of smaller blocks at the start of an epoch: see `ExperimentDataset`.
-            device: The device of a batch's tensors: see `ExperimentDataset`.
+            **engine: The engine's settings: see `EngineSettings`.
 
         Raises:
             ValueError: Arguments that do not fit together; an image is not there; an array has
@@ -219,13 +205,8 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
             shuffle_chunk_size=shuffle_chunk_size,
             seed=seed,
             use_eager_fetch=use_eager_fetch,
-            memory=memory,
-            world=world,
-            remainder=remainder,
-            sampling=sampling,
-            ramp_blocks=ramp_blocks,
             form=form,
-            device=device,
+            **engine,
         )
         if form not in FORMS:
             raise ValueError(f"unknown form {shown(form)}; there are {', '.join(FORMS)}")

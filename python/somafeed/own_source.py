@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.batches import array_maker
-from somafeed.device import Device
-from somafeed.loaders import Remainder
+from somafeed.engine import EngineSettings
 from somafeed.samples import OpenedDataset, OpenedSamples
-from somafeed.samplings import Sample
 from somafeed.settings import shown
 
 if TYPE_CHECKING:
@@ -100,12 +98,7 @@ class SourceDataset(OpenedDataset[SourceBatch, OwnSamples]):
         use_eager_fetch: bool = True,
         form: SourceForm = "numpy",
         number_samples: bool = False,
-        memory: int | str | None = None,
-        world: tuple[int, int] | None = None,
-        remainder: Remainder | None = None,
-        sampling: Sample | None = None,
-        ramp_blocks: int = 0,
-        device: Device | None = None,
+        **engine: Unpack[EngineSettings],
     ) -> None:
         """Reads sample 0.
 
@@ -114,7 +107,7 @@ class SourceDataset(OpenedDataset[SourceBatch, OwnSamples]):
             form: The form of arrays in a batch: see `SourceForm`.
             number_samples: Whether a batch has the entry `"sample"`, the numbers of its samples.
 
-        The other arguments are those of `FieldDataset`.
+        The other arguments are those of `FieldDataset`, and the engine's (`EngineSettings`).
 
         Raises:
             ValueError: Arguments that do not fit together; an array whose first dimension is not
@@ -131,13 +124,8 @@ class SourceDataset(OpenedDataset[SourceBatch, OwnSamples]):
             shuffle_chunk_size=shuffle_chunk_size,
             seed=seed,
             use_eager_fetch=use_eager_fetch,
-            memory=memory,
-            world=world,
-            remainder=remainder,
-            sampling=sampling,
-            ramp_blocks=ramp_blocks,
             form=form,
-            device=device,
+            **engine,
         )
         if form not in ("numpy", "torch"):
             raise ValueError(f"unknown form {shown(form)}; there are numpy, torch")

@@ -199,15 +199,15 @@ class SampleDataset(IterableDataset[B]):
         shuffle_chunk_size: int,
         seed: int | None,
         use_eager_fetch: bool,
-        memory: int | str | None,
-        world: tuple[int, int] | None,
-        remainder: Remainder | None,
-        sampling: Sample | None,
-        ramp_blocks: int,
         form: str,
-        device: Device | None,
+        memory: int | str | None = None,
+        world: tuple[int, int] | None = None,
+        remainder: Remainder | None = None,
+        sampling: Sample | None = None,
+        ramp_blocks: int = 0,
+        device: Device | None = None,
     ) -> None:
-        """Checks the settings, which `ExperimentDataset` describes."""
+        """Checks the settings, which `EngineSettings` and each kind describe."""
         super().__init__()
         self.batch_size = positive("batch_size", batch_size)
         self.io_batch_size = positive("io_batch_size", io_batch_size)

@@ -6,17 +6,15 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.batches import array_maker, required
-from somafeed.device import Device
-from somafeed.loaders import Remainder
+from somafeed.engine import EngineSettings
 from somafeed.samples import OpenedDataset, OpenedSamples
-from somafeed.samplings import Sample
 from somafeed.settings import at_least_0, names_of, number, positive, shown
 from somafeed.sources import parameters
 from somafeed.tokens import Integers, Layout
@@ -360,12 +358,7 @@ class SequenceDataset(OpenedDataset[SequenceBatch, Sequences]):
         number_samples: bool = False,
         threads: int = 2,
         config: Mapping[str, Any] | None = None,
-        memory: int | str | None = None,
-        world: tuple[int, int] | None = None,
-        remainder: Remainder | None = None,
-        sampling: Sample | None = None,
-        ramp_blocks: int = 0,
-        device: Device | None = None,
+        **engine: Unpack[EngineSettings],
     ) -> None:
         """Opens the store, and counts its words if there is no vocabulary.
 
@@ -397,15 +390,7 @@ class SequenceDataset(OpenedDataset[SequenceBatch, Sequences]):
             number_samples: Whether a batch has the entry `"sample"`, the numbers of its sequences.
             threads: Threads that read sequences and cut them into words.
             config: Settings of an object store, by TileDB's names.
-            memory: Limit for blocks, batches and reading: bytes, or like `"2GiB"`. Each process has
-                this much, and so each DataLoader worker.
-            world: `(rank, world size)`. None asks torch.distributed, then the launcher's variables.
-            remainder: What becomes of sequences that do not fill a global batch: see
-                `ExperimentDataset`.
-            sampling: Which sequences an epoch has, if not each once: `WithReplacement`, or a native
-                `Sampling`.
-            ramp_blocks: Number of smaller blocks at the start of an epoch: see `ExperimentDataset`.
-            device: The device of a batch's tensors: see `ExperimentDataset`.
+            **engine: The engine's settings: see `EngineSettings`.
 
         Raises:
             ValueError: Arguments that do not fit together; a letter that the alphabet lacks.
@@ -421,13 +406,8 @@ class SequenceDataset(OpenedDataset[SequenceBatch, Sequences]):
             shuffle_chunk_size=shuffle_chunk_size,
             seed=seed,
             use_eager_fetch=use_eager_fetch,
-            memory=memory,
-            world=world,
-            remainder=remainder,
-            sampling=sampling,
-            ramp_blocks=ramp_blocks,
             form=form,
-            device=device,
+            **engine,
         )
         for name, value, choices in (
             ("form", form, FORMS),
