@@ -144,9 +144,8 @@ class Cells(Samples):
 
 
 def _encoder(name: str, text: str) -> Encoder:
-    if name == "LabelEncoder":
-        return native.LabelEncoder.from_json(text)
-    return native.BatchKeyEncoder.from_json(text)
+    encoder: Encoder = getattr(native, name).from_json(text)
+    return encoder
 
 
 class Selected:

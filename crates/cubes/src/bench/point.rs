@@ -210,7 +210,10 @@ pub(crate) const STORED_FORM: &str = "stored_form";
 /// The form of cubes' elements in batches, as rows name it.
 pub(crate) fn form_of_batches(form: Form, element: BatchElement) -> &'static str {
     let is_f16 = match element {
-        BatchElement::Stored => !matches!(form, Form::Dat | Form::Raw32),
+        BatchElement::Stored => match form {
+            Form::Dat | Form::Raw32 => false,
+            Form::Raw16 | Form::Zarr => true,
+        },
         element => element == BatchElement::F16,
     };
     if is_f16 { "f16" } else { "dense" }
