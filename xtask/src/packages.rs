@@ -46,12 +46,10 @@ fn text<'a>(package: &'a Value, key: &str) -> &'a str {
     package[key].as_str().unwrap_or_default()
 }
 
-/// Writes a program that depends on the packed facade: the first one in Rust of the README.
+/// Writes a program that depends on the packed facade: the one that docs/loader.md shows.
 fn write_program(folder: &Path, published: &[&Value]) -> anyhow::Result<()> {
     let root = cargo::workspace_root();
-    let page = fs::read_to_string(root.join("README.md"))?;
-    let program = page.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next());
-    let program = program.context("README.md shows no program in Rust")?;
+    let program = fs::read_to_string(root.join("crates/somafeed/tests/outside/in_memory.rs"))?;
     let version = text(published[0], "version");
     remove(folder)?;
     fs::create_dir_all(folder.join("src"))?;

@@ -73,7 +73,7 @@ pub mod soma {
     pub use soma_io::*;
 }
 
-/// The example of the README, compiled and run as a test.
+/// The example of the README, which is compiled as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

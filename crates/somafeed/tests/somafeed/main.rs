@@ -101,9 +101,9 @@ fn a_program_trains_with_torch() {
 }
 
 #[test]
-fn the_readme_shows_the_program_in_memory() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let (_, rest) = readme.split_once("```rust\n").unwrap();
+fn the_page_shows_the_program_in_memory() {
+    let page = fs::read_to_string(root().join("docs/loader.md")).unwrap();
+    let (_, rest) = page.split_once("```rust\n").unwrap();
     let (shown, _) = rest.split_once("```").unwrap();
     assert_eq!(shown, program("in_memory.rs"));
 }
