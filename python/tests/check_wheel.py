@@ -14,7 +14,7 @@ from pathlib import Path
 
 from endings import WORKS, ending
 
-COMMANDS = ["sweep", "generate", "import", "slice", "relayout", "growth", "ranks", "report", "tune"]
+COMMANDS = ["demo", "sweep", "generate", "import", "slice", "relayout", "growth", "ranks", "report", "tune"]
 PACKAGES = ["anndata", "pandas", "tiledb", "tiledbsoma", "torch"]
 N_ENDINGS = 15
 README = Path(__file__).parents[2] / "README.md"

@@ -18,8 +18,17 @@ from somafeed import Doc2Vec, FieldDataset, ImageDataset, Kmers, SequenceDataset
 from somafeed import _somafeed as native
 
 COMMAND = [sys.executable, "-m", "somafeed"]
-COMMANDS = ["sweep", "generate", "import", "slice", "relayout", "growth", "ranks", "report", "tune",
+COMMANDS = ["demo", "sweep", "generate", "import", "slice", "relayout", "growth", "ranks", "report", "tune",
             "cubes", "fields", "sequences"]
+
+
+def test_a_first_look(tmp_path):
+    table, _ = somafeed(tmp_path, "demo")
+    assert all(f"{4096 // n} × {n} " in table for n in (16, 32, 64, 128, 256)), table
+    assert "somafeed tune --uri somafeed-demo/cells" in table
+    assert (tmp_path / "somafeed-demo/results/epochs.parquet").exists()
+    _, why = somafeed(tmp_path, "demo", code=2)
+    assert "somafeed-demo exists: name another folder" in why
 
 
 def somafeed(folder, *arguments, code=0, timeout=120):

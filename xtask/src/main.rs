@@ -50,6 +50,8 @@ cargo xtask: the commands of this workspace
 Usage: cargo xtask <COMMAND> [ARGUMENTS]
 
 Commands:
+  demo      write a small experiment and measure it: a first look, in seconds
+              cargo xtask demo
   sweep     measure the loader over a grid of settings; without --uri, on a generated example experiment
               cargo xtask sweep
               cargo xtask sweep --uri ~/census/experiment -b '65536 / [64,1024]' -m np.array,csr
@@ -224,8 +226,8 @@ fn main() -> ExitCode {
         Some("test-launchers") => without_arguments("test-launchers", &rest, launchers::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),
         Some(
-            name @ ("sweep" | "tune" | "growth" | "ranks" | "report" | "generate" | "import"
-            | "slice" | "relayout" | "bench-readers"),
+            name @ ("demo" | "sweep" | "tune" | "growth" | "ranks" | "report" | "generate"
+            | "import" | "slice" | "relayout" | "bench-readers"),
         ) => sweep::run(name, &rest),
         Some(other) => Err(unknown(other)),
     };

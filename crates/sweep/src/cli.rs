@@ -12,6 +12,7 @@ use compare::{
 use tune::TuneArgs;
 
 use crate::data_commands::{GenerateArgs, ImportArgs};
+use crate::demo::DemoArgs;
 use crate::grid::SweepArgs;
 use crate::growth::GrowthArgs;
 use crate::ranks::RanksArgs;
@@ -56,6 +57,8 @@ impl Cli {
 pub(crate) enum Command {
     /// Measure the loader over a grid of settings, each point in its own process
     Sweep(Box<SweepArgs>),
+    /// Write a small experiment and measure it: a first look, in seconds
+    Demo(DemoArgs),
     /// Write a Census-shaped experiment
     Generate(GenerateArgs),
     /// Turn a 10x Genomics folder or an AnnData into an experiment

@@ -4,6 +4,7 @@
 //!   process;
 //! - `ranks`: several ranks load one store at the same time;
 //! - `growth`: sweeps several sizes of data; `report_command`: reports on existing rows;
+//! - `demo`: a small experiment, measured;
 //! - `data_commands`, `slice` and `relayout_command`: write experiments.
 //!
 //! `tune` and the comparisons (`compare`) are crates of their own, as are the measured process
@@ -13,6 +14,7 @@
 
 mod cli;
 mod data_commands;
+mod demo;
 #[cfg(test)]
 mod documented;
 mod grid;
@@ -47,6 +49,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let outcome = match cli.command {
         Command::Sweep(args) => grid::run(&args, &arguments),
+        Command::Demo(args) => demo::run(&args),
         Command::Generate(args) => data_commands::generate(&args),
         Command::Import(args) => data_commands::import(&args),
         Command::Slice(args) => slice::run(&args),
