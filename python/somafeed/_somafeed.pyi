@@ -589,6 +589,7 @@ class Fields(Samples):
         variables: Sequence[Mapping[str, Any]],
         *,
         config: Mapping[str, str] | None = None,
+        dim: str | int | None = None,
         start: int | None = None,
         end: int | None = None,
         stride: int = 1,
@@ -600,12 +601,12 @@ class Fields(Samples):
         Raises ValueError for what is not there, OSError if the store cannot be read.
         """
     def steps(self) -> npt.NDArray[np.uint64]:
-        """The step that each sample is about: its index in the arrays' first dimension."""
+        """The step that each sample is about: its index in the dimension of the samples."""
     def variables(self) -> list[tuple[str, str, list[str], list[int]]]:
         """Name, type, dimensions and shape of one sample of each variable."""
     def coordinates(self, variable: str, dimension: str) -> npt.NDArray[Any] | list[str] | None:
-        """The coordinates of a variable's dimension, which is not the first; None if there are
-        none."""
+        """The coordinates of a variable's dimension, which is not that of the samples; None if
+        there are none."""
 
 @final
 class FieldBatch:

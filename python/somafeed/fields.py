@@ -47,15 +47,15 @@ class Variable:
     """
 
     path: str
-    """The array's path in the store, for example `t2m` or `era5/t2m`. Its first dimension is that of
-    the samples' steps."""
+    """The array's path in the store, for example `t2m` or `era5/t2m`. Its first dimension, or that
+    which `FieldDataset(dim=)` names, is that of the samples' steps."""
     steps: Sequence[int] = (0,)
     """Steps relative to the sample's own, in the order of the batch."""
     isel: Mapping[str, Index] = field(default_factory=dict)
-    """The selected indices of other dimensions, as xarray's `isel` takes them. They ascend."""
+    """The selected indices of other dimensions, as xarray's `isel` takes them."""
     sel: Mapping[str, Label] = field(default_factory=dict)
     """The selected coordinates of other dimensions, as xarray's `sel` takes them: labels equal
-    coordinates exactly, in the order of the array; a slice has both of its ends."""
+    coordinates exactly; a slice has both of its ends."""
     dtype: Literal["float32"] | None = None
     """`"float32"` converts the elements; None leaves their type."""
     mask_and_scale: bool = True
@@ -144,6 +144,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         seed: int | None = None,
         use_eager_fetch: bool = True,
         *,
+        dim: str | int | None = None,
         start: int | None = None,
         end: int | None = None,
         stride: int = 1,
@@ -170,6 +171,8 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
                 has, so that each is decoded once a block.
             seed: From 0 to 2^64 - 1. None draws one, which several ranks may not do.
             use_eager_fetch: Whether blocks and batches are made ahead, in threads.
+            dim: The dimension of every array along which samples lie, by its name or position. None
+                means the first.
             start: The step that the first sample is about. None means the first one before which
                 there are as many as the variables look back.
             end: Samples are about steps before this one. None means the number of steps.
@@ -217,6 +220,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             named,
             {
                 "config": parameters(config or {}),
+                "dim": dim if dim is None or isinstance(dim, str) else at_least_0("dim", dim),
                 "start": None if start is None else at_least_0("start", start),
                 "end": None if end is None else at_least_0("end", end),
                 "stride": positive("stride", stride),
@@ -307,12 +311,12 @@ def _plain(name: str, variable: Variable) -> dict[str, Any]:
 
 
 def _indices(dimension: str, at: Index, length: int) -> tuple[int, int] | list[int]:
-    """Ascending indices as the native module takes them."""
+    """Indices as the native module takes them."""
     if isinstance(at, slice):
         start, stop, step = at.indices(length)
         if step == 1:
             return (start, max(start, stop))
-        return sorted(range(start, stop, step)) if step > 0 else _unordered(dimension)
+        return list(range(start, stop, step))
     listed = np.atleast_1d(np.asarray(at))
     if listed.dtype == np.bool_:
         if len(listed) != length:
@@ -322,13 +326,7 @@ def _indices(dimension: str, at: Index, length: int) -> tuple[int, int] | list[i
     indices = [one + length if one < 0 else one for one in indices]
     if any(not 0 <= one < length for one in indices):
         raise ValueError(f"isel of {shown(dimension)}: an index is not below its {length}")
-    if any(b <= a for a, b in zip(indices, indices[1:])):
-        _unordered(dimension)
     return indices
-
-
-def _unordered(dimension: str) -> list[int]:
-    raise ValueError(f"indices of {shown(dimension)} must ascend: the array's order is kept")
 
 
 def _labels(label: Any) -> list[str | float]:

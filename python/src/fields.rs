@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrays::{
-    ArrayBatch, ArraySamples, CoordinateValues, Coordinates, ElementType, Indices, Label,
-    OwnedValues, SampleSpec, Selection, Variable,
+    ArrayBatch, ArraySamples, CoordinateValues, Coordinates, Dimension, ElementType, Indices,
+    Label, OwnedValues, SampleSpec, Selection, Variable,
 };
 use bench_run::Secrets;
 use pipeline::BatchPlace;
@@ -38,6 +38,12 @@ struct Described {
 enum LabelValue {
     Text(String),
     Number(f64),
+}
+
+#[derive(Debug, FromPyObject)]
+enum DimensionValue {
+    Name(String),
+    Position(usize),
 }
 
 impl From<Described> for Variable {
@@ -103,14 +109,15 @@ pub(crate) struct Fields(Arc<Chosen<Store>>);
 impl Fields {
     #[new]
     #[pyo3(signature = (
-        uri, variables, *, config = None, start = None, end = None, stride = 1, threads = 1,
-        coordinates = true
+        uri, variables, *, config = None, dim = None, start = None, end = None, stride = 1,
+        threads = 1, coordinates = true
     ))]
     fn new(
         py: Python<'_>,
         uri: String,
         variables: Vec<Described>,
         config: Option<Config>,
+        dim: Option<DimensionValue>,
         start: Option<u64>,
         end: Option<u64>,
         stride: u64,
@@ -118,8 +125,19 @@ impl Fields {
         coordinates: bool,
     ) -> PyResult<PyClassInitializer<Self>> {
         let variables = variables.into_iter().map(Variable::from);
-        let spec =
-            SampleSpec { start, end, stride, threads, coordinates, ..SampleSpec::new(variables) };
+        let along = dim.map(|dim| match dim {
+            DimensionValue::Name(name) => Dimension::Name(name),
+            DimensionValue::Position(position) => Dimension::Position(position),
+        });
+        let spec = SampleSpec {
+            along,
+            start,
+            end,
+            stride,
+            threads,
+            coordinates,
+            ..SampleSpec::new(variables)
+        };
         let store = Store { uri, config: config.unwrap_or_default(), spec };
         Chosen::open(py, store)
     }

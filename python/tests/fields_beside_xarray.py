@@ -21,7 +21,8 @@ CHANNELS = ["t2m", "u10", "v10", "msl", "tp"]
 
 
 def written(rng, at):
-    """A store of some arrays with one first dimension, and the arrays as xarray opens them."""
+    """A store of some arrays over time, which may be any of their dimensions, the arrays as xarray opens
+    them, and what `dim` must be."""
     n_times = rng.randint(6, 20)
     sizes = {"level": rng.randint(1, 5), "lat": rng.randint(1, 7), "channel": rng.randint(1, 5)}
     coords = {
@@ -31,9 +32,11 @@ def written(rng, at):
         "channel": CHANNELS[: sizes["channel"]],
     }
     made, encoding = {}, {}
+    time_is_first = rng.random() < 0.5
     values = np.random.default_rng(rng.randrange(1 << 32))
     for name in ["a", "b", "c"][: rng.randint(1, 3)]:
-        dims = ["time", *rng.sample(list(sizes), rng.randint(0, 3))]
+        dims = rng.sample(list(sizes), rng.randint(0, 3))
+        dims.insert(0 if time_is_first else rng.randint(0, len(dims)), "time")
         shape = [n_times if dim == "time" else sizes[dim] for dim in dims]
         dtype = rng.choice(DTYPES)
         array = (values.random(shape) * 100).astype(dtype)
@@ -45,23 +48,24 @@ def written(rng, at):
     zarr_format = rng.choice([2, 3])
     store = xr.Dataset(made, coords)
     store.to_zarr(path, encoding=encoding, zarr_format=zarr_format, consolidated=False)
-    return path, xr.open_zarr(path, consolidated=False)
+    dim = rng.choice([None, "time", 0]) if time_is_first else "time"
+    return path, xr.open_zarr(path, consolidated=False), dim
 
 
 def chosen(rng, array):
-    """A random selection of dimensions but the first: isel, sel, and the array with both."""
+    """A random selection of dimensions but time: isel and sel."""
     isel, sel = {}, {}
-    for dim in array.dims[1:]:
+    for dim in [dim for dim in array.dims if dim != "time"]:
         n, values = array.sizes[dim], array[dim].values
-        some = sorted(rng.sample(range(n), rng.randint(1, n)))
-        first, last = some[0], some[-1]
+        some = rng.sample(range(n), rng.randint(1, n))
+        first, last = min(some), max(some)
         match rng.randrange(8):
             case 0:
                 isel[dim] = slice(first, last + 1)
             case 1:
-                isel[dim] = slice(None, None, rng.randint(1, 3))
+                isel[dim] = slice(None, None, rng.choice([1, 2, 3, -1, -2]))
             case 2:
-                isel[dim] = some
+                isel[dim] = some + rng.choice([[], some[:1]])
             case 3:
                 isel[dim] = first - n
             case 4:
@@ -73,7 +77,7 @@ def chosen(rng, array):
     return isel, sel
 
 
-def check(rng, path, whole):
+def check(rng, path, whole, dim):
     variables, expected, dtypes = {}, {}, {}
     for name in whole.data_vars:
         for copy in range(rng.randint(1, 2)):
@@ -82,12 +86,12 @@ def check(rng, path, whole):
             dtype = rng.choice([None, None, "float32"])
             key = f"{name}{copy}"
             variables[key] = Variable(name, steps=steps, isel=isel, sel=sel, dtype=dtype)
-            expected[key] = whole[name].isel(isel).sel(sel).load()
+            expected[key] = whole[name].isel(isel).sel(sel).transpose("time", ...).load()
             dtypes[key] = dtype
     batch_size = rng.randint(1, 4)
     options = {
         "batch_size": batch_size, "io_batch_size": batch_size * rng.choice([1, 2]),
-        "seed": rng.randrange(9), "stride": rng.randint(1, 3), "threads": rng.randint(1, 3),
+        "dim": dim, "seed": rng.randrange(9), "stride": rng.randint(1, 3), "threads": rng.randint(1, 3),
         "shuffle": rng.random() < 0.7,
     }
     plain = FieldDataset(path, variables, number_samples=True, **options)
@@ -114,14 +118,14 @@ def check(rng, path, whole):
             assert np.array_equal(array.values, batch[key], equal_nan=True), shown
             assert np.array_equal(array["time"].values, whole["time"].values[of_array]), shown
             assert array.dims[0] == "sample" and array.dims[-len(values.dims) + 1:] == values.dims[1:] or len(values.dims) == 1, shown
-            for dim in whole[key[0]].dims[1:]:
-                assert np.array_equal(array[dim].values, values[dim].values), (shown, dim)
+            for other in [other for other in whole[key[0]].dims if other != "time"]:
+                assert np.array_equal(array[other].values, values[other].values), (shown, other)
     assert n == len(plain.steps) == plain.n_samples, options
 
 
 for at in range(n_stores):
     rng = random.Random(seed + at)
-    path, whole = written(rng, at)
+    path, whole, dim = written(rng, at)
     for _ in range(3):
-        check(rng, path, whole)
+        check(rng, path, whole, dim)
 print(f"{n_stores} stores are read as xarray reads them")

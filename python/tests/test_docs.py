@@ -13,7 +13,7 @@ import somafeed
 REPOSITORY = Path(__file__).parents[2]
 MODULES = ["", ".joinids", ".settings", ".splits", ".dataset", ".batches", ".sources",
            ".iteration", ".own_source", ".samplings", ".shares", ".tokens", ".images", ".labels",
-           ".augmentation", ".sequences", ".doc2vec"]
+           ".augmentation", ".sequences", ".doc2vec", ".engine"]
 
 
 @pytest.mark.parametrize("name", MODULES)

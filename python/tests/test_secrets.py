@@ -112,7 +112,7 @@ def public_callables():
 
 
 # Their arguments are for torch's class, or shown as given.
-ELSEWHERE = {"XLocator", "QueryIDs", "XLocator.create", "Experiment().names"}
+ELSEWHERE = {"XLocator", "QueryIDs", "XLocator.create", "Experiment().names", "EngineSettings"}
 
 
 def required_arguments(call):

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use storage::{FileVersion, Piece, Storage};
 use worktime::{ReadStats, ThreadTime};
 
+use crate::blosc::DecodeScratch;
 use crate::chunk_files::{ChunkFile, PlaceInShard};
 use crate::chunks::Chunks;
 use crate::convert::Convert;
@@ -15,6 +16,7 @@ use crate::error::Cause;
 use crate::fetch_far::fetch_all;
 use crate::geometry::{Segment, SelectedChunk};
 use crate::joined::join;
+use crate::kept::{DecodedChunk, KeptChunks};
 use crate::memory::{check_chunk, words};
 use crate::read::Failure;
 use crate::read_files::ReadFiles;
@@ -29,15 +31,19 @@ pub(crate) struct Rows<'a> {
     pub(crate) into: &'a mut [u8],
 }
 
-/// The chunks of some segments in one range of the first dimension, and the rows that want them.
+/// The chunks of some segments in one range of rows, and the rows that want them.
 #[derive(Debug)]
 pub(crate) struct Task<'a> {
     pub(crate) chunks: &'a Chunks,
     pub(crate) convert: &'a Convert,
-    /// The chunks' index in the first dimension.
+    /// The chunks' index in the dimension of the rows.
     pub(crate) chunk_row: u64,
     pub(crate) segments: &'a [Segment],
     pub(crate) rows: Vec<Rows<'a>>,
+    /// Whether blocks of the chunks are read instead of whole chunks.
+    pub(crate) is_in_parts: bool,
+    /// Where the chunks are kept when they are decoded.
+    pub(crate) keep_in: Option<&'a KeptChunks>,
 }
 
 /// A chunk of a task.
@@ -114,15 +120,12 @@ fn locate(
     }
 }
 
-/// The tasks that read the rows `steps` into `into`, one after another.
+/// The tasks that read rows of an array: the step of each, and its memory.
 pub(crate) fn tasks<'a>(
     (chunks, convert): (&'a Chunks, &'a Convert),
-    steps: &[u64],
-    into: &'a mut [u8],
+    mut rows: Vec<(u64, &'a mut [u8])>,
 ) -> Vec<Task<'a>> {
     let (geometry, n_to) = (&chunks.geometry, convert.n_bytes(chunks.stored));
-    let rows = into.chunks_exact_mut(geometry.row_len * n_to);
-    let mut rows: Vec<(u64, &mut [u8])> = steps.iter().copied().zip(rows).collect();
     rows.sort_by_key(|(step, _)| *step);
     let mut tasks: Vec<Task<'a>> = Vec::new();
     for (step, row) in rows {
@@ -131,7 +134,8 @@ pub(crate) fn tasks<'a>(
         if tasks.last().is_none_or(|last| last.chunk_row != chunk_row) {
             tasks.extend(geometry.segments().chunks(1).map(|segments| {
                 let rows = Vec::new();
-                Task { chunks, convert, chunk_row, segments, rows }
+                let (is_in_parts, keep_in) = (false, None);
+                Task { chunks, convert, chunk_row, segments, rows, is_in_parts, keep_in }
             }));
         }
         let mut rest = row;
@@ -151,9 +155,24 @@ impl<'a> Task<'a> {
         self.rows.iter().map(|rows| rows.into.len()).sum()
     }
 
-    /// Bytes of its chunks, whole and decoded: about as many are fetched, at most.
+    /// Bytes of its chunks, whole and decoded, or of twice the wanted part: about as many are
+    /// fetched, at most.
     pub(crate) fn fetched_bytes(&self) -> u64 {
+        if self.is_in_parts {
+            return 2 * self.n_bytes() as u64;
+        }
+        self.decoded_bytes()
+    }
+
+    /// Bytes of its chunks, decoded.
+    pub(crate) fn decoded_bytes(&self) -> u64 {
         (self.n_chunks() * self.chunks.chunk_bytes()) as u64
+    }
+
+    /// Whether its chunks, kept decoded, save more than a copy from the system's own cache.
+    pub(crate) fn is_worth_keeping(&self, storage: &dyn Storage) -> bool {
+        let costs_more = !self.chunks.decoder.is_raw() || storage.request_counts().is_some();
+        costs_more && !self.is_in_parts
     }
 
     /// The number of its chunks.
@@ -179,7 +198,7 @@ impl<'a> Task<'a> {
 
     /// The indices of a chunk.
     pub(crate) fn indices(&self, chunk: TaskChunk<'_>) -> Vec<u64> {
-        std::iter::once(self.chunk_row).chain(chunk.selected.indices.iter().copied()).collect()
+        self.chunks.geometry.indices(self.chunk_row, chunk.selected)
     }
 
     /// The failure of a chunk.
@@ -187,17 +206,20 @@ impl<'a> Task<'a> {
         self.chunks.failure(&self.indices(chunk), source)
     }
 
-    /// The place of a whole chunk that is delivered as it is decoded.
-    fn direct(&mut self, chunk: TaskChunk<'_>) -> Option<&mut [u8]> {
+    /// The places of a whole chunk that is delivered as it is decoded, one or several.
+    fn direct(&mut self, chunk: TaskChunk<'_>) -> Option<Vec<&mut [u8]>> {
         let (n_bytes, row_elements) = (self.chunks.stored.n_bytes(), self.row_elements());
         let elements = chunk.selected.part.whole().filter(|_| self.convert.is_copy())?;
-        let [Rows { first: 0, len, into }] = &mut self.rows[..] else { return None };
-        let is_whole = *len as u64 == self.chunks.geometry.chunk_rows;
-        if !is_whole || (1 < *len && elements.len() != row_elements) {
+        let n_rows = self.chunks.geometry.chunk_rows as usize;
+        if 1 < n_rows && elements.len() != row_elements {
             return None;
         }
         let start = (chunk.start + elements.start) * n_bytes;
-        into.get_mut(start..start + *len * elements.len() * n_bytes)
+        let place = start..start + n_rows * elements.len() * n_bytes;
+        let places = self.rows.iter_mut().map(|Rows { first, len, into }| {
+            (*first == 0 && *len == n_rows).then(|| into.get_mut(place.clone())).flatten()
+        });
+        places.collect::<Option<Vec<_>>>().filter(|places| !places.is_empty())
     }
 
     /// Decodes a chunk as far as needed, puts its selected part into the rows that want it, and
@@ -210,41 +232,66 @@ impl<'a> Task<'a> {
     ) -> Result<usize, Cause> {
         let chunks = self.chunks;
         let n_bytes = chunks.chunk_bytes();
-        if let Some(into) = self.direct(chunk) {
-            chunks.decoder.decode(encoded, into, contexts)?;
+        let kept = self.keep_in.map(|kept| (kept, self.indices(chunk)));
+        // A chunk that is kept is decoded as a whole.
+        let is_kept = kept.is_some();
+        let keep = |decoded: &[u8]| {
+            if let Some((kept, indices)) = kept {
+                kept.insert(&chunks.path, indices, copied(decoded));
+            }
+        };
+        if let Some(places) = self.direct(chunk) {
+            fill_each(places, |into| {
+                chunks.decoder.decode(encoded, into, contexts)?;
+                keep(into);
+                Ok(())
+            })?;
             return Ok(n_bytes);
         }
         let is_aligned = encoded.as_ptr().addr().is_multiple_of(chunks.stored.n_bytes());
         if chunks.decoder.is_raw() && encoded.len() == n_bytes && is_aligned {
-            self.scatter(chunk, encoded);
+            self.scatter(chunk, (encoded, 0));
+            keep(encoded);
             return Ok(n_bytes);
         }
-        let n_rows = self.rows.iter().map(|rows| rows.first + rows.len).max().unwrap_or(0);
-        let to_decode = chunks.decoder.bytes_to_decode(n_rows * chunks.chunk_row_bytes(), n_bytes);
+        let last = self.rows.iter().map(|rows| rows.first + rows.len - 1).max().unwrap_or(0);
+        let end = last * chunks.geometry.row_stride + chunk.selected.part.span().end;
+        let end = if is_kept { n_bytes } else { end * chunks.stored.n_bytes() };
+        let to_decode = chunks.decoder.bytes_to_decode(end, n_bytes);
         check_chunk(to_decode)?;
         let decoded = words(decoded, to_decode)?;
         chunks.decoder.decode_first(encoded, (decoded, n_bytes), contexts)?;
-        self.scatter(chunk, decoded);
+        self.scatter(chunk, (decoded, 0));
+        keep(decoded);
         Ok(to_decode)
     }
 
-    /// Copies the selected part of a decoded chunk to its rows.
-    fn scatter(&mut self, chunk: TaskChunk<'_>, decoded: &[u8]) {
+    /// Copies the selected part of a chunk to its rows. `decoded` has it all; its first byte has
+    /// the place `start` in the chunk, which is that of an element.
+    pub(crate) fn scatter(&mut self, chunk: TaskChunk<'_>, (decoded, start): (&[u8], usize)) {
         let (row_elements, part) = (self.row_elements(), &chunk.selected.part);
         let is_row = part.whole().is_some_and(|elements| elements.len() == row_elements);
         let Self { chunks, convert, rows, .. } = self;
-        let from_bytes = chunks.chunk_row_bytes();
+        let n_from = chunks.stored.n_bytes();
+        let from_bytes = chunks.geometry.row_stride * n_from;
         let n_to = convert.n_bytes(chunks.stored);
         for Rows { first, len, into } in rows {
-            let from = &decoded[*first * from_bytes..][..*len * from_bytes];
             if is_row {
+                let from = &decoded[*first * from_bytes - start..][..*len * from_bytes];
                 convert.run(chunks.stored, from, into);
                 continue;
             }
-            let into = into.chunks_exact_mut(row_elements * n_to);
-            for (from, into) in from.chunks_exact(from_bytes).zip(into) {
-                let into = &mut into[chunk.start * n_to..];
-                convert.scatter(chunks.stored, part, (from, 0), into);
+            let rows = (*first..*first + *len).map(|row| row * from_bytes);
+            for (at, into) in rows.zip(into.chunks_exact_mut(row_elements * n_to)) {
+                // `decoded` may begin within the row.
+                let from = &decoded[at.saturating_sub(start)..];
+                let first = start.saturating_sub(at) / n_from;
+                convert.scatter(
+                    chunks.stored,
+                    part,
+                    (from, first),
+                    &mut into[chunk.start * n_to..],
+                );
             }
         }
     }
@@ -271,29 +318,70 @@ impl<'a> Task<'a> {
     }
 }
 
+/// A copy of a decoded chunk.
+fn copied(bytes: &[u8]) -> Vec<u64> {
+    let mut words = vec![0; bytes.len().div_ceil(size_of::<u64>())];
+    bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+    words
+}
+
+/// Fills the first place, and copies it to the others.
+fn fill_each(
+    mut places: Vec<&mut [u8]>,
+    fill: impl FnOnce(&mut [u8]) -> Result<(), Cause>,
+) -> Result<(), Cause> {
+    let Some((first, others)) = places.split_first_mut() else { return Ok(()) };
+    fill(first)?;
+    others.iter_mut().for_each(|other| other.copy_from_slice(first));
+    Ok(())
+}
+
 /// What a reading thread uses again, and what it counts.
 #[derive(Debug, Default)]
 pub(crate) struct Worker {
     /// Chunks as stored. Words, so that elements in them are aligned.
     pub(crate) encoded: Vec<u64>,
     /// A chunk decoded.
-    decoded: Vec<u64>,
+    pub(crate) decoded: Vec<u64>,
     contexts: Contexts,
+    pub(crate) blosc: DecodeScratch,
     /// Counts of the present read.
     pub(crate) stats: ReadStats,
 }
 
 impl Worker {
+    /// Delivers a task from chunks that are kept, if all of them are.
+    pub(crate) fn put_kept(&mut self, task: &mut Task<'_>, kept: &KeptChunks) -> bool {
+        let found: Option<Vec<(TaskChunk<'_>, DecodedChunk)>> = task
+            .wanted()
+            .map(|chunk| Some((chunk, kept.get(&task.chunks.path, &task.indices(chunk))?)))
+            .collect();
+        let Some(found) = found else { return false };
+        let start = worktime::now();
+        for (chunk, words) in found {
+            let bytes = bytemuck::cast_slice(&words);
+            task.scatter(chunk, (&bytes[..task.chunks.chunk_bytes()], 0));
+        }
+        self.stats.add_decoded(0, 0, worktime::now() - start);
+        true
+    }
+
     /// Runs tasks: one, or several whose files are fetched together.
     pub(crate) fn run(
         &mut self,
         storage: &dyn Storage,
         tasks: &mut [Task<'_>],
     ) -> Result<(), Failure> {
+        tasks.sort_by_key(|task| task.is_in_parts);
+        let (whole, in_parts) = tasks.split_at_mut(tasks.partition_point(|task| !task.is_in_parts));
         if storage.request_counts().is_some() {
-            return self.run_far(storage, tasks);
+            self.run_far(storage, whole)?;
+            return self.run_in_parts(storage, in_parts);
         }
-        for task in tasks {
+        for task in in_parts.chunks_mut(1) {
+            self.run_in_parts(storage, task)?;
+        }
+        for task in whole {
             let mut files = ReadFiles::default();
             let placed =
                 place(storage, std::slice::from_ref(task), &mut files)?.pop().unwrap_or_default();
@@ -306,6 +394,18 @@ impl Worker {
             files.check(storage).and(read)?;
         }
         Ok(())
+    }
+
+    /// Runs tasks whose chunks are read in parts, all of them together.
+    fn run_in_parts(
+        &mut self,
+        storage: &dyn Storage,
+        tasks: &mut [Task<'_>],
+    ) -> Result<(), Failure> {
+        let mut files = ReadFiles::default();
+        let placed = place(storage, tasks, &mut files)?;
+        let read = self.read_parts(storage, tasks, (&placed, &files));
+        files.check(storage).and(read)
     }
 
     /// Reads the chunks of a task from a storage that answers at once, one after another.
@@ -328,7 +428,7 @@ impl Worker {
     }
 
     /// Reads a part of a file, which is a chunk.
-    fn read_piece(
+    pub(crate) fn read_piece(
         &mut self,
         storage: &dyn Storage,
         task: &mut Task<'_>,
@@ -338,9 +438,9 @@ impl Worker {
         let start = worktime::now();
         let n_bytes = (piece.range.end - piece.range.start) as usize;
         if task.chunks.decoder.is_raw()
-            && let Some(into) = task.direct(chunk)
+            && let Some(places) = task.direct(chunk)
         {
-            storage.read(&[piece], into)?;
+            fill_each(places, |into| Ok(storage.read(&[piece.clone()], into)?))?;
             self.stats.add_fetched(n_bytes as u64, worktime::now() - start);
             self.stats.add_decoded(0, n_bytes as u64, ThreadTime::default());
             return Ok(());

@@ -28,12 +28,13 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// The chunks of the array at `path`. `selected` has an entry for each dimension but the first.
+    /// The chunks of the array at `path`, whose rows are the indices of dimension `axis`. `selected`
+    /// has an entry for each other dimension.
     pub(crate) fn new(
         array: Array<Store>,
         path: &str,
         storage: &dyn Storage,
-        selected: &[Indices],
+        (axis, selected): (usize, &[Indices]),
     ) -> Result<Self, Error> {
         let stored = element_type(&array, path)?;
         let fill = array.fill_value().as_ne_bytes().to_vec();
@@ -44,7 +45,7 @@ impl Chunks {
         let lens: Vec<u64> = shape.iter().map(|len| len.get()).collect();
         let too_large = || Error::TooLarge { array: path.to_owned(), what: "a row or a chunk" };
         let most_bytes = ElementType::F64.n_bytes();
-        let geometry = Geometry::new(&lens, selected, most_bytes).ok_or_else(too_large)?;
+        let geometry = Geometry::new(&lens, (axis, selected), most_bytes).ok_or_else(too_large)?;
         let decoder = Decoder::new(codecs, shape, data_type, fill_value);
         Ok(Self { path: path.to_owned(), files, decoder, stored, fill, geometry })
     }
@@ -54,7 +55,7 @@ impl Chunks {
         self.chunk_row_bytes() * self.geometry.chunk_rows as usize
     }
 
-    /// Bytes of a decoded chunk in one index of the first dimension.
+    /// Bytes of a decoded chunk that one row has.
     pub(crate) fn chunk_row_bytes(&self) -> usize {
         self.geometry.chunk_row_len * self.stored.n_bytes()
     }

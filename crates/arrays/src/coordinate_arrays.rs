@@ -15,6 +15,7 @@ use crate::convert::Convert;
 use crate::coordinates::{CoordinateValues, Coordinates, SkippedCoordinates};
 use crate::element::ElementType;
 use crate::error::{Cause, Error};
+use crate::kept::KeptChunks;
 use crate::metadata::{self, Opened, Unopened};
 use crate::read;
 use crate::store::Store;
@@ -150,7 +151,7 @@ impl<'a> CoordinateArrays<'a> {
     fn unpacked(&self, opened: Opened, path: &str) -> Result<Option<CoordinateValues>, Error> {
         let (element, packing) = packing(&opened, path)?;
         let n = opened.array.shape().first().copied().unwrap_or(0);
-        let chunks = Chunks::new(opened.array, path, &**self.storage, &[])?;
+        let chunks = Chunks::new(opened.array, path, &**self.storage, (0, &[]))?;
         let values = self.numbers(&Chunks { stored: element, ..chunks }, n);
         let values = values.map_err(|source| Error::ReadInto { array: path.to_owned(), source })?;
         Ok(values.map(|values| match &packing {
@@ -161,14 +162,14 @@ impl<'a> CoordinateArrays<'a> {
 
     /// The numbers of an array; `None` if one is larger than an `i64`.
     fn numbers(&self, chunks: &Chunks, n: u64) -> Result<Option<CoordinateValues>, Cause> {
-        let steps: Vec<u64> = (0..n).collect();
-        let n_bytes = steps.len() * chunks.stored.n_bytes();
+        let n_bytes = n as usize * chunks.stored.n_bytes();
         let mut words = vec![0_u64; n_bytes.div_ceil(size_of::<u64>())];
         let bytes: &mut [u8] = &mut bytemuck::cast_slice_mut(&mut words)[..n_bytes];
         let convert = Convert::Copy;
-        let all = tasks((chunks, &convert), &steps, bytes);
+        let rows = (0..n).zip(bytes.chunks_exact_mut(chunks.stored.n_bytes())).collect();
+        let all = tasks((chunks, &convert), rows);
         let with = (&mut Vec::new(), self.threads);
-        read::run(&**self.storage, all, with, &Stop::default())
+        read::run((&**self.storage, &KeptChunks::default()), all, with, &Stop::default())
             .map_err(|failure| failure.source)?;
         Ok(typed(chunks.stored, bytes))
     }

@@ -121,14 +121,6 @@ impl Coordinates {
             }
             indices.push(at as u64);
         }
-        if indices.windows(2).any(|pair| pair[1] <= pair[0]) {
-            let mut ordered: Vec<_> = indices.iter().zip(labels).collect();
-            ordered.sort_by_key(|(at, _)| **at);
-            ordered.dedup_by_key(|(at, _)| **at);
-            let ordered: Vec<String> = ordered.iter().map(|(_, of)| of.to_string()).collect();
-            let order = ordered.join(", ");
-            return Err(format!("the array has another order: list the labels as {order}"));
-        }
         Ok(Indices::List(indices))
     }
 

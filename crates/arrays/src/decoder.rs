@@ -36,6 +36,8 @@ pub(crate) enum Decoder {
     Gzip,
     /// A zlib stream (RFC 1950) of elements as in memory.
     Zlib,
+    /// A buffer of c-blosc of elements as in memory, of which parts can be decoded.
+    Blosc(Box<Chain>),
     /// Any other chain of codecs.
     Chain(Box<Chain>),
 }
@@ -77,8 +79,11 @@ impl Decoder {
         if let Some(decoder) = common(&metadata, &element) {
             return decoder;
         }
+        let is_blosc = is_as_in_memory(&metadata, &element)
+            && matches!(&metadata[1..], [codec] if codec.name() == "blosc");
         let whole = Chain { compression: None, codecs, shape, element, fill };
-        Self::Chain(Box::new(whole.split(&metadata)))
+        let chain = Box::new(whole.split(&metadata));
+        if is_blosc { Self::Blosc(chain) } else { Self::Chain(chain) }
     }
 
     /// Whether chunks are stored as they are in memory.
@@ -135,7 +140,7 @@ impl Decoder {
             }
             Self::Gzip => inflate(flate2::bufread::MultiGzDecoder::new(encoded), into)?,
             Self::Zlib => inflate(flate2::bufread::ZlibDecoder::new(encoded), into)?,
-            Self::Chain(chain) => {
+            Self::Blosc(chain) | Self::Chain(chain) => {
                 let decode = AssertUnwindSafe(|| chain.decode(encoded, into, contexts));
                 let decoded = catch_unwind(decode);
                 decoded.unwrap_or_else(|panic| Err(panic_message(panic.as_ref()).into()))?;
@@ -196,20 +201,25 @@ impl Chain {
 
 /// The decoder of a common chain: the elements' bytes, little-endian, and at most one compression.
 fn common(metadata: &[MetadataV3], element: &DataType) -> Option<Decoder> {
-    let (bytes, compressions) = metadata.split_first()?;
-    let endian = bytes.configuration().and_then(|configuration| configuration.get("endian"));
-    let is_as_in_memory = cfg!(target_endian = "little")
-        && bytes.name() == "bytes"
-        && (element.fixed_size() == Some(1)
-            || endian.is_some_and(|endian| endian.as_str() == Some("little")));
-    if !is_as_in_memory {
+    if !is_as_in_memory(metadata, element) {
         return None;
     }
-    match compressions {
+    match &metadata[1..] {
         [] => Some(Decoder::Raw),
         [one] => compression(one),
         _ => None,
     }
+}
+
+/// Whether the first codec leaves the elements as they are in memory.
+fn is_as_in_memory(metadata: &[MetadataV3], element: &DataType) -> bool {
+    let Some(bytes) = metadata.first().filter(|codec| codec.name() == "bytes") else {
+        return false;
+    };
+    let endian = bytes.configuration().and_then(|configuration| configuration.get("endian"));
+    cfg!(target_endian = "little")
+        && (element.fixed_size() == Some(1)
+            || endian.is_some_and(|endian| endian.as_str() == Some("little")))
 }
 
 /// The decoder of a common compression.

@@ -47,7 +47,7 @@ pub(crate) fn fetch_all(
 }
 
 /// Reads pieces together, each into its own buffer. An error comes with the place of its piece.
-fn read_pieces(
+pub(crate) fn read_pieces(
     storage: &dyn Storage,
     pieces: &[Piece<'_>],
 ) -> Result<Vec<Vec<u8>>, (usize, io::Error)> {

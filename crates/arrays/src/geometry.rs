@@ -4,18 +4,23 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::part::Part;
-use crate::selection::{ChunkRuns, Indices, by_chunk};
+use crate::selection::{ChunkRuns, Indices, Run, by_chunk};
 
-/// A selected chunk, of those that share an index in the first dimension.
+/// The first element.
+const ONE: Run = Run { src: 0, dst: 0, len: 1 };
+
+/// A selected chunk, of those that share an index in the dimension of the rows.
 #[derive(Debug)]
 pub(crate) struct SelectedChunk {
-    /// Its indices in all dimensions but the first.
+    /// Its indices in all dimensions, where the rows are not in the first; otherwise in all but that
+    /// one. The index in the dimension of the rows has no meaning.
     pub(crate) indices: Vec<u64>,
     pub(crate) part: Part,
 }
 
 /// Consecutive elements of a row, and the chunks that they come from. Segments are split at the
-/// borders of chunks in the second dimension, so that no chunk belongs to two.
+/// borders of chunks in the outermost other dimension, so that no chunk belongs to two. Where
+/// selected indices go to and fro between chunks, all are one.
 #[derive(Debug)]
 pub(crate) struct Segment {
     /// Its elements within the row.
@@ -26,15 +31,19 @@ pub(crate) struct Segment {
 /// The shape of the chunks, and the selected part of a row.
 #[derive(Debug)]
 pub(crate) struct Geometry {
+    /// The dimension of the rows.
+    pub(crate) axis: usize,
     /// Rows of a chunk.
     pub(crate) chunk_rows: u64,
-    /// Elements of a chunk in one index of the first dimension.
+    /// Elements of a chunk that one row has.
     pub(crate) chunk_row_len: usize,
+    /// Elements of a chunk from a place in one row to the same place in the next.
+    pub(crate) row_stride: usize,
     /// Shape of the selected part of a row.
     pub(crate) row_shape: Vec<usize>,
     /// Elements of the selected part of a row.
     pub(crate) row_len: usize,
-    /// What is selected in all dimensions but the first, and the length of a chunk in each.
+    /// What is selected in all dimensions but that of the rows, and the length of a chunk in each.
     selected: Vec<(Indices, usize)>,
     /// Made by the first read, since a chunk takes some hundred bytes, whatever it holds.
     segments: OnceLock<Vec<Segment>>,
@@ -45,10 +54,15 @@ pub(crate) const MOST_CHUNKS: u64 = 1 << 22;
 
 impl Geometry {
     /// The part of an array with chunks of `chunk_shape` that `selected` describes, an entry for
-    /// each dimension but the first. `None` if it has more elements than memory has addresses, or
-    /// more than [`MOST_CHUNKS`] chunks in a row.
-    pub(crate) fn new(chunk_shape: &[u64], selected: &[Indices], n_bytes: usize) -> Option<Self> {
-        let (chunk_rows, chunk_lens) = chunk_shape.split_first()?;
+    /// each dimension but `axis`, that of the rows. `None` if it has more elements than memory has
+    /// addresses, or more than [`MOST_CHUNKS`] chunks in a row.
+    pub(crate) fn new(
+        chunk_shape: &[u64],
+        (axis, selected): (usize, &[Indices]),
+        n_bytes: usize,
+    ) -> Option<Self> {
+        let mut chunk_lens = chunk_shape.to_vec();
+        let chunk_rows = (axis < chunk_lens.len()).then(|| chunk_lens.remove(axis))?;
         let row_shape: Vec<usize> = selected
             .iter()
             .map(|indices| usize::try_from(indices.len()).ok())
@@ -62,20 +76,46 @@ impl Geometry {
             .try_fold(1_u64, |n, (indices, len)| n.checked_mul(indices.n_chunks(*len as u64)));
         n_chunks.filter(|n_chunks| *n_chunks <= MOST_CHUNKS)?;
         let chunk_row_len = addressable(&chunk_lens, n_bytes)?;
-        addressable(&[usize::try_from(*chunk_rows).ok()?, chunk_row_len], n_bytes)?;
+        addressable(&[usize::try_from(chunk_rows).ok()?, chunk_row_len], n_bytes)?;
+        let row_stride = chunk_lens[axis..].iter().product();
         let selected = selected.iter().cloned().zip(chunk_lens).collect();
-        let (chunk_rows, segments) = (*chunk_rows, OnceLock::new());
-        Some(Self { chunk_rows, chunk_row_len, row_shape, row_len, selected, segments })
+        let segments = OnceLock::new();
+        Some(Self {
+            axis,
+            chunk_rows,
+            chunk_row_len,
+            row_stride,
+            row_shape,
+            row_len,
+            selected,
+            segments,
+        })
     }
 
     /// The segments of a row.
     pub(crate) fn segments(&self) -> &[Segment] {
         self.segments.get_or_init(|| {
             let lens = self.selected.iter().map(|(_, len)| *len).zip(self.row_shape.clone());
-            let by_dim: Vec<Vec<ChunkRuns>> =
+            let mut lens: Vec<(usize, usize)> = lens.collect();
+            let mut by_dim: Vec<Vec<ChunkRuns>> =
                 self.selected.iter().map(|(indices, len)| by_chunk(indices, *len as u64)).collect();
-            segments(&by_dim, &lens.collect::<Vec<_>>())
+            if 0 < self.axis {
+                // The first row of a chunk; the others are strides away.
+                by_dim.insert(self.axis, vec![ChunkRuns { chunk: 0, runs: vec![ONE] }]);
+                lens.insert(self.axis, (self.chunk_rows as usize, 1));
+            }
+            segments(&by_dim, &lens)
         })
+    }
+
+    /// The indices of a chunk among those that have its other indices.
+    pub(crate) fn indices(&self, chunk_row: u64, chunk: &SelectedChunk) -> Vec<u64> {
+        let mut indices = chunk.indices.clone();
+        match indices.get_mut(self.axis).filter(|_| 0 < self.axis) {
+            Some(of_rows) => *of_rows = chunk_row,
+            None => indices.insert(0, chunk_row),
+        }
+        indices
     }
 }
 
@@ -88,25 +128,30 @@ fn addressable(shape: &[usize], n_bytes: usize) -> Option<usize> {
 fn segments(by_dim: &[Vec<ChunkRuns>], lens: &[(usize, usize)]) -> Vec<Segment> {
     let Some((outer, inner)) = by_dim.split_first() else {
         // Rows of a single element.
-        let one =
-            ChunkRuns { chunk: 0, runs: vec![crate::selection::Run { src: 0, dst: 0, len: 1 }] };
+        let one = ChunkRuns { chunk: 0, runs: vec![ONE] };
         let part = Part::new(&[&one], &[(1, 1)], 0);
         let chunks = vec![SelectedChunk { indices: Vec::new(), part }];
         return vec![Segment { elements: 0..1, chunks }];
     };
     let inner_len: usize = lens[1..].iter().map(|(_, in_row)| in_row).product();
-    outer
-        .iter()
-        .map(|of_outer| {
-            let Range { start, end } = of_outer.positions();
-            let chunks = combinations(inner).into_iter().map(|of_inner| {
-                let runs: Vec<&ChunkRuns> = std::iter::once(of_outer).chain(of_inner).collect();
-                let indices = runs.iter().map(|of_dim| of_dim.chunk).collect();
-                SelectedChunk { indices, part: Part::new(&runs, lens, start) }
-            });
-            Segment { elements: start * inner_len..end * inner_len, chunks: chunks.collect() }
-        })
-        .collect()
+    let chunks = |of_outer: &ChunkRuns, start: usize| -> Vec<SelectedChunk> {
+        let each = combinations(inner).into_iter().map(|of_inner| {
+            let runs: Vec<&ChunkRuns> = std::iter::once(of_outer).chain(of_inner).collect();
+            let indices = runs.iter().map(|of_dim| of_dim.chunk).collect();
+            SelectedChunk { indices, part: Part::new(&runs, lens, start) }
+        });
+        each.collect()
+    };
+    let positions: Option<Vec<Range<usize>>> = outer.iter().map(ChunkRuns::positions).collect();
+    let Some(positions) = positions else {
+        let all = outer.iter().flat_map(|of_outer| chunks(of_outer, 0)).collect();
+        return vec![Segment { elements: 0..lens[0].1 * inner_len, chunks: all }];
+    };
+    let each = outer.iter().zip(positions).map(|(of_outer, Range { start, end })| Segment {
+        elements: start * inner_len..end * inner_len,
+        chunks: chunks(of_outer, start),
+    });
+    each.collect()
 }
 
 /// Every way to take one entry of each dimension, the last varying fastest.

@@ -39,8 +39,8 @@ impl Worker {
                 None => task.fill(*chunk),
             }
         }
-        let part_of_first = stored.first().map(|(chunk, _)| &chunk.selected.part);
-        let n_outer = part_of_first.map_or(0, Part::n_outer);
+        let n_outer = stored.iter().map(|(chunk, _)| chunk.selected.part.n_outer()).max();
+        let n_outer = n_outer.unwrap_or(0);
         let stride: usize =
             stored.iter().map(|(chunk, _)| chunk.selected.part.outer_stride()).sum();
         let step = (BAND_BYTES / (stride * task.chunks.stored.n_bytes()).max(1)).max(1);
@@ -48,6 +48,9 @@ impl Worker {
             let band = start..n_outer.min(start + step);
             for (chunk, Place { file, range }) in &stored {
                 let part = chunk.selected.part.band(band.clone());
+                if part.n_outer() == 0 {
+                    continue;
+                }
                 let from = (files.names[*file].as_str(), range.start);
                 self.read_band(storage, task, from, &part)
                     .map_err(|source| task.failure(*chunk, &source))?;

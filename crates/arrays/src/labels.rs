@@ -8,7 +8,7 @@ use crate::selection::Indices;
 pub enum Selection {
     /// By index.
     Indices(Indices),
-    /// By coordinate, in the order of the array. Each label equals one coordinate exactly.
+    /// By coordinate, in this order. Each label equals one coordinate exactly.
     Labels(Vec<Label>),
 }
 

@@ -101,13 +101,14 @@ impl Part {
         Self { dims }
     }
 
-    /// The elements of the chunk from the first selected index of the outermost dimension to the
-    /// last one.
+    /// The elements of the chunk from the least selected index of the outermost dimension to the
+    /// greatest one.
     pub(crate) fn span(&self) -> Range<usize> {
         let runs = self.dims.first().map_or(&[][..], |outer| &outer.runs);
         let stride = self.outer_stride();
-        let start = runs.first().map_or(0, |run| run.src * stride);
-        runs.last().map_or(0..0, |run| start..(run.src + run.len) * stride)
+        let start = runs.iter().map(|run| run.src).min().unwrap_or(0);
+        let end = runs.iter().map(|run| run.src + run.len).max().unwrap_or(0);
+        start * stride..end * stride
     }
 }
 

@@ -12,6 +12,7 @@ use worktime::ReadStats;
 
 use crate::chunk_task::{Task, Worker};
 use crate::error::Cause;
+use crate::kept::KeptChunks;
 
 /// Bytes of tasks that justify another thread: starting one takes as long as copying these.
 const BYTES_PER_THREAD: usize = 256 << 10;
@@ -39,6 +40,7 @@ struct Queue<'a> {
     tasks: Mutex<std::vec::IntoIter<Task<'a>>>,
     failure: Mutex<Option<Failure>>,
     storage: &'a dyn Storage,
+    kept: &'a KeptChunks,
     /// Bytes of tasks that a thread takes at once.
     taken_bytes: u64,
     stop: &'a Stop,
@@ -47,11 +49,14 @@ struct Queue<'a> {
 /// Runs `tasks` on up to `n_threads` threads, including the calling one. `workers` are used again.
 /// Returns early, without an error, once `stop` is set.
 pub(crate) fn run<'a>(
-    storage: &'a dyn Storage,
-    tasks: Vec<Task<'a>>,
+    (storage, kept): (&'a dyn Storage, &'a KeptChunks),
+    mut tasks: Vec<Task<'a>>,
     (workers, n_threads): (&mut Vec<Worker>, usize),
     stop: &'a Stop,
 ) -> Result<ReadStats, Failure> {
+    for task in &mut tasks {
+        task.is_in_parts = task.is_wanted_in_parts(storage);
+    }
     let n_bytes: usize = tasks.iter().map(Task::n_bytes).sum();
     let n_threads = n_threads.min(tasks.len()).min(1 + n_bytes / BYTES_PER_THREAD).max(1);
     if workers.len() < n_threads {
@@ -68,6 +73,7 @@ pub(crate) fn run<'a>(
         tasks: Mutex::new(tasks.into_iter()),
         failure: Mutex::new(None),
         storage,
+        kept,
         taken_bytes,
         stop,
     };
@@ -99,6 +105,12 @@ impl<'a> Queue<'a> {
             let mut tasks = self.take();
             if tasks.is_empty() || self.stop.is_set() {
                 return;
+            }
+            tasks.retain_mut(|task| !worker.put_kept(task, self.kept));
+            for task in &mut tasks {
+                let is_kept =
+                    task.is_worth_keeping(self.storage) && self.kept.has_room(task.decoded_bytes());
+                task.keep_in = is_kept.then_some(self.kept);
             }
             if let Err(failure) = worker.run(self.storage, &mut tasks) {
                 self.fail(failure);

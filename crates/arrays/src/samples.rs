@@ -15,6 +15,7 @@ use crate::coordinate_arrays::CoordinateArrays;
 use crate::coordinates::{Coordinates, SkippedCoordinates};
 use crate::element::ElementType;
 use crate::error::Error;
+use crate::kept::KeptChunks;
 use crate::read;
 use crate::spec::{ReadStrategy, SampleSpec};
 use crate::variable::OpenVariable;
@@ -29,6 +30,7 @@ pub struct ArraySamples {
     window: Window,
     read: ReadStrategy,
     threads: usize,
+    kept: Arc<KeptChunks>,
 }
 
 impl std::fmt::Debug for ArraySamples {
@@ -67,12 +69,14 @@ impl ArraySamples {
         let mut variables = Vec::with_capacity(spec.variables.len());
         for variable in &spec.variables {
             let coordinates = (&mut arrays, spec.coordinates);
-            variables.push(OpenVariable::open(&storage, variable, coordinates)?);
+            let along = spec.along.as_ref();
+            variables.push(OpenVariable::open(&storage, (variable, along), coordinates)?);
         }
         let skipped = arrays.into_skipped().into();
         let variables: Arc<[OpenVariable]> = variables.into();
         let window = Window::new(&variables, spec)?;
-        Ok(Self { storage, variables, skipped, window, read, threads })
+        let kept = Arc::default();
+        Ok(Self { storage, variables, skipped, window, read, threads, kept })
     }
 
     /// The number of samples.
@@ -207,16 +211,25 @@ impl ArraySamples {
         let requests_before = requests_sent();
         let mut stats = ReadStats::nothing();
         for (idx, these) in samples.chunks(one_read).enumerate() {
-            let mut all = Vec::new();
+            // A chunk that several variables want alike is decoded once.
+            let mut wanted: Vec<(&OpenVariable, Vec<(u64, &mut [u8])>)> = Vec::new();
             for (variable, into) in self.variables.iter().zip(&mut *into) {
                 let sample_bytes = variable.sample_bytes() as usize;
                 let start = idx * one_read * sample_bytes;
                 let places = &mut into[start..start + these.len() * sample_bytes];
                 let steps = these.iter().flat_map(|sample| self.window.steps_of(variable, *sample));
-                let source = (&variable.chunks, &variable.convert);
-                all.extend(tasks(source, &steps.collect::<Vec<u64>>(), places));
+                let rows = steps.zip(places.chunks_exact_mut(variable.row_bytes()));
+                match wanted.iter_mut().find(|(other, _)| other.has_rows_of(variable)) {
+                    Some((_, all)) => all.extend(rows),
+                    None => wanted.push((variable, rows.collect())),
+                }
             }
-            stats += read::run(&*self.storage, all, (&mut scratch.0, self.threads), stop)?;
+            let all = wanted
+                .into_iter()
+                .flat_map(|(of, rows)| tasks((&of.chunks, &of.convert), rows))
+                .collect();
+            stats +=
+                read::run((&*self.storage, &self.kept), all, (&mut scratch.0, self.threads), stop)?;
         }
         let requests = requests_sent().zip(requests_before);
         let values = self.variables.iter().map(|of| of.chunks.geometry.row_len * of.steps.len());
@@ -248,8 +261,13 @@ impl Source for ArraySamples {
     fn fingerprint(&self) -> String {
         let variables = self.variables.iter().map(|of| {
             let OpenVariable { chunks, steps, element, selected, n_steps, .. } = of;
-            let Chunks { path, stored, .. } = chunks;
-            format!("{path} {n_steps} {steps:?} {stored} {element} {selected:?}")
+            let Chunks { path, stored, geometry, .. } = chunks;
+            let along = if geometry.axis == 0 {
+                String::new()
+            } else {
+                format!(" along {}", geometry.axis)
+            };
+            format!("{path} {n_steps} {steps:?} {stored} {element} {selected:?}{along}")
         });
         let window = format!("{:?}", self.window);
         std::iter::once(window).chain(variables).collect::<Vec<_>>().join("; ")
@@ -310,6 +328,12 @@ impl Source for ArraySamples {
         })?;
         into.samples = samples;
         Ok(stats)
+    }
+
+    /// Decoded chunks are kept, except those that are not compressed in a folder, which the
+    /// system keeps.
+    fn keep(&self, holder: u64, bytes: u64) {
+        self.kept.allow(holder, bytes);
     }
 
     fn assembler(&self, _batch_rows: u64) -> Result<ArrayAssembler, Error> {

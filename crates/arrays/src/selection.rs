@@ -1,5 +1,6 @@
 //! Which indices of a dimension are read, and how they lie in the array's chunks.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// Indices of a dimension.
@@ -8,7 +9,7 @@ use std::ops::Range;
 pub enum Indices {
     /// Consecutive ones.
     Range(Range<u64>),
-    /// Chosen ones, ascending.
+    /// Chosen ones, in the order of the batch. One may come several times.
     List(Vec<u64>),
 }
 
@@ -26,7 +27,7 @@ impl Indices {
         self.len() == 0
     }
 
-    /// The indices, ascending.
+    /// The indices, in the order of the batch.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
         let (range, list) = match self {
             Self::Range(range) => (range.clone(), [].as_slice()),
@@ -39,12 +40,7 @@ impl Indices {
     pub(crate) fn problem(&self, len: u64) -> Option<String> {
         let last = match self {
             Self::Range(range) => range.end.checked_sub(1).filter(|_| range.start < range.end),
-            Self::List(list) => {
-                if list.windows(2).any(|pair| pair[1] <= pair[0]) {
-                    return Some("the indices do not ascend".to_owned());
-                }
-                list.last().copied()
-            }
+            Self::List(list) => list.iter().max().copied(),
         };
         match last {
             None => Some("there is no index".to_owned()),
@@ -60,12 +56,15 @@ impl Indices {
             Self::Range(range) if range.is_empty() => 0,
             Self::Range(range) => chunk(range.end - 1) - chunk(range.start) + 1,
             Self::List(list) => {
-                list.chunk_by(|one, next| chunk(*one) == chunk(*next)).count() as u64
+                let mut chunks: Vec<u64> = list.iter().map(|index| chunk(*index)).collect();
+                chunks.sort_unstable();
+                chunks.dedup();
+                chunks.len() as u64
             }
         }
     }
 
-    /// Ranges of consecutive indices, ascending.
+    /// Ranges of consecutive indices, in the order of the batch.
     fn ranges(&self) -> Vec<Range<u64>> {
         match self {
             Self::Range(range) => vec![range.clone()],
@@ -92,21 +91,25 @@ pub(crate) struct Run {
 pub(crate) struct ChunkRuns {
     /// The chunk's index in this dimension.
     pub(crate) chunk: u64,
+    /// In the order of their places.
     pub(crate) runs: Vec<Run>,
 }
 
 impl ChunkRuns {
-    /// The positions among the selected indices: consecutive ones, since indices ascend.
-    pub(crate) fn positions(&self) -> Range<usize> {
+    /// The positions among the selected indices; `None` if there are others between them.
+    pub(crate) fn positions(&self) -> Option<Range<usize>> {
         let start = self.runs.first().map_or(0, |run| run.dst);
         let end = self.runs.last().map_or(0, |run| run.dst + run.len);
-        start..end
+        let len: usize = self.runs.iter().map(|run| run.len).sum();
+        (end - start == len).then_some(start..end)
     }
 }
 
-/// Splits the selected indices of a dimension at the borders of its chunks of `chunk_len`.
+/// Splits the selected indices of a dimension at the borders of its chunks of `chunk_len`. Chunks
+/// come in the order of their first places.
 pub(crate) fn by_chunk(indices: &Indices, chunk_len: u64) -> Vec<ChunkRuns> {
     let mut chunks: Vec<ChunkRuns> = Vec::new();
+    let mut known: HashMap<u64, usize> = HashMap::new();
     let mut dst = 0;
     for range in indices.ranges() {
         let mut start = range.start;
@@ -115,9 +118,12 @@ pub(crate) fn by_chunk(indices: &Indices, chunk_len: u64) -> Vec<ChunkRuns> {
             let end = range.end.min((chunk + 1) * chunk_len);
             let len = (end - start) as usize;
             let run = Run { src: (start - chunk * chunk_len) as usize, dst, len };
-            match chunks.last_mut().filter(|last| last.chunk == chunk) {
-                Some(last) => last.runs.push(run),
-                None => chunks.push(ChunkRuns { chunk, runs: vec![run] }),
+            match known.get(&chunk).and_then(|at| chunks.get_mut(*at)) {
+                Some(of_chunk) => of_chunk.runs.push(run),
+                None => {
+                    known.insert(chunk, chunks.len());
+                    chunks.push(ChunkRuns { chunk, runs: vec![run] });
+                }
             }
             (start, dst) = (end, dst + len);
         }
@@ -133,20 +139,37 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_cover_the_selection_in_order(
-            chosen in prop::collection::btree_set(0..60_u64, 1..20),
+        fn runs_cover_the_selection(
+            list in prop::collection::vec(0..60_u64, 1..20),
+            is_ascending in any::<bool>(),
             chunk_len in 1..9_u64,
         ) {
-            let list: Vec<u64> = chosen.into_iter().collect();
-            let mut seen = Vec::new();
-            for ChunkRuns { chunk, runs } in by_chunk(&Indices::List(list.clone()), chunk_len) {
-                for Run { src, dst, len } in runs {
-                    prop_assert_eq!(dst, seen.len());
+            let mut list = list;
+            if is_ascending {
+                list.sort_unstable();
+                list.dedup();
+            }
+            let mut seen = vec![None; list.len()];
+            let indices = Indices::List(list.clone());
+            let chunks = by_chunk(&indices, chunk_len);
+            prop_assert_eq!(chunks.len() as u64, indices.n_chunks(chunk_len));
+            let mut at = 0;
+            for of_chunk in &chunks {
+                if let Some(positions) = of_chunk.positions() {
+                    prop_assert!(!is_ascending || positions.start == at);
+                    at = positions.end;
+                } else {
+                    prop_assert!(!is_ascending);
+                }
+                for Run { src, dst, len } in &of_chunk.runs {
                     prop_assert!(src + len <= chunk_len as usize);
-                    seen.extend((0..len as u64).map(|i| chunk * chunk_len + src as u64 + i));
+                    for i in 0..*len {
+                        let index = of_chunk.chunk * chunk_len + (src + i) as u64;
+                        prop_assert_eq!(seen[dst + i].replace(index), None);
+                    }
                 }
             }
-            prop_assert_eq!(seen, list);
+            prop_assert_eq!(seen.into_iter().collect::<Option<Vec<_>>>(), Some(list));
         }
     }
 
@@ -155,6 +178,7 @@ mod tests {
         assert!(Indices::Range(0..4).problem(4).is_none());
         assert!(Indices::Range(0..5).problem(4).unwrap().contains("index 4"));
         assert!(Indices::Range(2..2).problem(4).unwrap().contains("no index"));
-        assert!(Indices::List(vec![1, 1]).problem(4).unwrap().contains("ascend"));
+        assert!(Indices::List(vec![3, 1, 1]).problem(4).is_none());
+        assert!(Indices::List(vec![4, 1]).problem(4).unwrap().contains("index 4"));
     }
 }

@@ -5,8 +5,10 @@ use crate::labels::Selection;
 /// How the samples of one or several arrays are made and read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleSpec {
-    /// The arrays of a sample. Their first dimension is the same: the steps.
+    /// The arrays of a sample. All have as many steps.
     pub variables: Vec<Variable>,
+    /// The dimension of the steps in each array, by its name or position; `None` is the first.
+    pub along: Option<Dimension>,
     /// The step that the first sample is about. `None` is the first step before which there are as
     /// many as the variables look back.
     pub start: Option<u64>,
@@ -18,7 +20,7 @@ pub struct SampleSpec {
     /// What one read comprises.
     pub read: ReadStrategy,
     /// Threads that read and decode one block, including the calling one. More than the block has
-    /// chunks (in one step and one range of the second dimension) gain nothing.
+    /// chunks (in one step and one range of the outermost other dimension) gain nothing.
     pub threads: usize,
     /// Whether the coordinates of all dimensions are looked for. Without them, opening takes fewer
     /// requests.
@@ -31,6 +33,7 @@ impl SampleSpec {
     pub fn new(variables: impl IntoIterator<Item = Variable>) -> Self {
         Self {
             variables: variables.into_iter().collect(),
+            along: None,
             start: None,
             end: None,
             stride: 1,

@@ -88,7 +88,7 @@ impl StoredArray {
         } else {
             let selected: Vec<Indices> =
                 array.shape().iter().skip(1).map(|len| Indices::Range(0..*len)).collect();
-            let chunks = Chunks::new(array, path, &**storage, &selected)?;
+            let chunks = Chunks::new(array, path, &**storage, (0, &selected))?;
             if MAX_CHUNK_BYTES < chunks.chunk_bytes() as u64 {
                 return Err(Error::TooLarge { array: path.to_owned(), what: "a chunk" });
             }

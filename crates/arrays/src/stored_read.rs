@@ -146,7 +146,16 @@ impl StoredArray {
                     Some(last) if last.chunk_row == chunk_row => last.rows.push(rows),
                     _ => {
                         let (segments, rows) = (geometry.segments(), vec![rows]);
-                        tasks.push(Task { chunks, convert, chunk_row, segments, rows });
+                        let (is_in_parts, keep_in) = (false, None);
+                        tasks.push(Task {
+                            chunks,
+                            convert,
+                            chunk_row,
+                            segments,
+                            rows,
+                            is_in_parts,
+                            keep_in,
+                        });
                     }
                 }
                 at = end;

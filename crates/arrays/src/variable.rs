@@ -29,15 +29,15 @@ pub(crate) struct OpenVariable {
     pub(crate) convert: Convert,
     /// Elements as delivered.
     pub(crate) element: ElementType,
-    /// Names of the dimensions; empty where the metadata has none.
+    /// Names of the dimensions but that of the steps; empty where the metadata has none.
     pub(crate) dimensions: Vec<String>,
-    /// The selected indices of all dimensions but the first.
+    /// The selected indices of all dimensions but that of the steps.
     pub(crate) selected: Vec<Indices>,
-    /// The coordinates of the selected indices, for all dimensions but the first.
+    /// The coordinates of the selected indices, for all dimensions but that of the steps.
     pub(crate) coordinates: Vec<Option<Arc<Coordinates>>>,
-    /// The coordinates of the first dimension.
+    /// The coordinates of the steps.
     pub(crate) step_coordinates: Option<Arc<Coordinates>>,
-    /// Length of the first dimension.
+    /// The number of steps.
     pub(crate) n_steps: u64,
     /// Memory of its batches.
     pub(crate) pool: Arc<Pool>,
@@ -48,7 +48,7 @@ impl OpenVariable {
     /// `with_coordinates`, or if a selection needs them.
     pub(crate) fn open(
         storage: &Arc<dyn Storage>,
-        spec: &Variable,
+        (spec, along): (&Variable, Option<&Dimension>),
         (arrays, with_coordinates): (&mut CoordinateArrays<'_>, bool),
     ) -> Result<Self, Error> {
         let path = spec.path.trim_matches('/').to_owned();
@@ -69,15 +69,17 @@ impl OpenVariable {
             vec![None; dimensions.len()]
         };
         let known = Dimensions { array: &path, names: &dimensions, shape: array.shape() };
-        let selected = known.selected(&spec.select, &coordinates, arrays)?;
-        let (step_coordinates, others) = match coordinates.split_first() {
-            Some((first, others)) => (first.clone(), others),
-            None => (None, [].as_slice()),
-        };
-        let lens = array.shape().iter().skip(1);
-        let cut = others.iter().zip(&selected).zip(lens).map(|((found, indices), len)| {
+        let axis = along.map_or(Ok(0), |along| {
+            known.position(along).ok_or_else(|| known.refused(along, known.listed()))
+        })?;
+        let selected = known.selected((&spec.select, axis), &coordinates, arrays)?;
+        let mut others = coordinates;
+        let step_coordinates = others.remove(axis);
+        let mut lens = array.shape().to_vec();
+        let n_steps = lens.remove(axis);
+        let cut = others.iter().zip(&selected).zip(&lens).map(|((found, indices), len)| {
             let coordinates = found.as_ref()?;
-            let is_whole = indices.len() == *len;
+            let is_whole = *indices == Indices::Range(0..*len);
             Some(if is_whole {
                 Arc::clone(coordinates)
             } else {
@@ -86,7 +88,7 @@ impl OpenVariable {
         });
         let coordinates = cut.collect();
         let packing = (!spec.as_stored).then(|| packing(&opened, &path)).transpose()?;
-        let opened = Self::build(opened.array, &path, &**storage, selected)?;
+        let opened = Self::build(opened.array, &path, &**storage, (axis, selected))?;
         let opened = match packing {
             Some((element, packing)) => opened.unpacked(element, packing),
             None => opened,
@@ -96,6 +98,7 @@ impl OpenVariable {
             steps: spec.steps.clone(),
             coordinates,
             step_coordinates,
+            n_steps,
             ..if spec.as_f32 { opened.into_f32() } else { opened }
         })
     }
@@ -106,13 +109,11 @@ impl OpenVariable {
         array: Array<Store>,
         path: &str,
         storage: &dyn Storage,
-        selected: Vec<Indices>,
+        (axis, selected): (usize, Vec<Indices>),
     ) -> Result<Self, Error> {
-        let Some(n_steps) = array.shape().first().copied() else {
-            return Err(Error::NoRows { array: path.to_owned() });
-        };
-        let dimensions = dimension_names(&array);
-        let chunks = Chunks::new(array, path, storage, &selected)?;
+        let mut dimensions = dimension_names(&array);
+        dimensions.remove(axis);
+        let chunks = Chunks::new(array, path, storage, (axis, &selected))?;
         Ok(Self {
             name: path.to_owned(),
             steps: vec![0],
@@ -123,7 +124,7 @@ impl OpenVariable {
             selected,
             coordinates: Vec::new(),
             step_coordinates: None,
-            n_steps,
+            n_steps: 0,
             pool: Arc::default(),
         })
     }
@@ -162,14 +163,13 @@ impl OpenVariable {
     /// The names of the dimensions of [`sample_shape`](Self::sample_shape).
     pub(crate) fn sample_dimensions(&self) -> Vec<&str> {
         let steps = (self.steps.len() != 1).then_some("step");
-        let row = self.dimensions.iter().skip(1).map(String::as_str);
+        let row = self.dimensions.iter().map(String::as_str);
         steps.into_iter().chain(row).collect()
     }
 
-    /// The coordinates of the selected indices of a dimension that is not the first.
+    /// The coordinates of the selected indices of a dimension that is not that of the steps.
     pub(crate) fn coordinates_of(&self, dimension: &str) -> Option<&Coordinates> {
-        let names = self.dimensions.iter().skip(1);
-        let mut pairs = names.zip(&self.coordinates);
+        let mut pairs = self.dimensions.iter().zip(&self.coordinates);
         let (_, coordinates) = pairs.find(|(name, _)| *name == dimension)?;
         coordinates.as_deref()
     }
@@ -177,6 +177,15 @@ impl OpenVariable {
     /// Bytes of a sample.
     pub(crate) fn sample_bytes(&self) -> u64 {
         (self.row_bytes() as u64).saturating_mul(self.steps.len() as u64)
+    }
+
+    /// Whether rows of `other` are rows of this one: the same part of the same array, delivered
+    /// alike.
+    pub(crate) fn has_rows_of(&self, other: &Self) -> bool {
+        self.chunks.path == other.chunks.path
+            && self.selected == other.selected
+            && self.element == other.element
+            && self.convert.is_copy() == other.convert.is_copy()
     }
 
     /// Bytes of the decoded chunks of the largest task.
@@ -235,10 +244,18 @@ struct Dimensions<'a> {
 }
 
 impl Dimensions<'_> {
-    /// The selected indices of each dimension but the first.
+    /// The dimensions, for a message.
+    fn listed(&self) -> String {
+        if self.names.iter().all(String::is_empty) {
+            return format!("the array has {} dimensions without names", self.shape.len());
+        }
+        format!("the dimensions are {}", self.names.join(", "))
+    }
+
+    /// The selected indices of each dimension but `axis`.
     fn selected(
         &self,
-        select: &[(Dimension, Selection)],
+        (select, axis): (&[(Dimension, Selection)], usize),
         coordinates: &[Option<Arc<Coordinates>>],
         arrays: &CoordinateArrays<'_>,
     ) -> Result<Vec<Indices>, Error> {
@@ -246,14 +263,9 @@ impl Dimensions<'_> {
         let mut all: Vec<Indices> = shape.iter().map(|len| Indices::Range(0..*len)).collect();
         for (dimension, selection) in select {
             let Some(at) = self.position(dimension) else {
-                let known = if names.iter().all(String::is_empty) {
-                    format!("the array has {} dimensions without names", all.len())
-                } else {
-                    format!("the dimensions are {}", names.join(", "))
-                };
-                return Err(self.refused(dimension, known));
+                return Err(self.refused(dimension, self.listed()));
             };
-            if at == 0 {
+            if at == axis {
                 let reason = "samples are made of it: set start and stride".to_owned();
                 return Err(self.refused(dimension, reason));
             }
@@ -272,7 +284,8 @@ impl Dimensions<'_> {
                 }
             };
         }
-        for (at, (indices, len)) in all.iter().zip(shape).enumerate().skip(1) {
+        for (at, (indices, len)) in all.iter().zip(shape).enumerate().filter(|(at, _)| *at != axis)
+        {
             if let Some(reason) = indices.problem(*len) {
                 let dimension = match names.get(at).filter(|name| !name.is_empty()) {
                     Some(name) => Dimension::Name(name.clone()),
@@ -281,7 +294,8 @@ impl Dimensions<'_> {
                 return Err(self.refused(&dimension, reason));
             }
         }
-        Ok(all.split_off(1))
+        all.remove(axis);
+        Ok(all)
     }
 
     fn position(&self, dimension: &Dimension) -> Option<usize> {

@@ -21,8 +21,7 @@ impl Window {
         };
         if let Some(other) = variables.iter().find(|other| other.n_steps != first.n_steps) {
             return Err(refused(format!(
-                "{} has {} steps and {} has {}: the arrays of a sample have the same first \
-                 dimension",
+                "{} has {} steps and {} has {}: the arrays of a sample have equally many",
                 first.chunks.path, first.n_steps, other.chunks.path, other.n_steps
             )));
         }

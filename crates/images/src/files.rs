@@ -7,14 +7,13 @@
 pub mod blosc;
 mod error;
 mod normalize;
-mod scratch;
 pub mod tivita;
 
 use arrays::ElementType;
+pub use arrays::blosc::DecodeScratch;
 
 pub use error::FileError;
 pub use normalize::{Norm, normalize};
-pub use scratch::DecodeScratch;
 
 /// A format of files of cubes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -29,12 +29,17 @@ fn spec() -> impl Strategy<Value = PipelineSpec> {
     })
 }
 
-/// Two arrays with the same number of steps, and a part of each.
-pub(crate) fn arrays() -> impl Strategy<Value = ([Stored; 2], Vec<Variable>)> {
-    (stored(), stored()).prop_flat_map(|(a, mut b)| {
+/// Two arrays with the same number of steps, the dimension of these in both, and a part of each.
+pub(crate) fn arrays() -> impl Strategy<Value = ([Stored; 2], usize, Vec<Variable>)> {
+    (stored(), stored(), 0..4_usize).prop_flat_map(|(mut a, mut b, axis)| {
         b.shape[0] = a.shape[0];
-        let parts = (variable("a", &a.shape), variable("b", &b.shape));
-        parts.prop_map(move |(of_a, of_b)| ([a.clone(), b.clone()], vec![of_a, of_b]))
+        let axis = axis.min(a.shape.len() - 1).min(b.shape.len() - 1);
+        for Stored { shape, chunk, .. } in [&mut a, &mut b] {
+            shape.swap(0, axis);
+            chunk.swap(0, axis);
+        }
+        let parts = (variable("a", (&a.shape, axis)), variable("b", (&b.shape, axis)));
+        parts.prop_map(move |(of_a, of_b)| ([a.clone(), b.clone()], axis, vec![of_a, of_b]))
     })
 }
 
@@ -50,16 +55,19 @@ proptest! {
 
     #[test]
     fn each_sample_comes_once_with_its_values(
-        (stored, variables) in arrays(),
+        (stored, axis, variables) in arrays(),
         ([start, end], stride, read, threads) in reading(),
         spec in spec(),
     ) {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "a", &stored[0]);
         write(folder.path(), "b", &stored[1]);
-        let n_steps = stored[0].shape[0];
+        let n_steps = stored[0].shape[axis];
         let end = end.map(|end| end.min(n_steps));
-        let samples = SampleSpec { start, end, stride, read, threads, ..SampleSpec::new(variables.clone()) };
+        // The first dimension needs no name.
+        let along = (0 < axis).then_some(axis.into());
+        let samples =
+            SampleSpec { start, end, stride, along, read, threads, ..SampleSpec::new(variables.clone()) };
         let Ok(samples) = open_with(folder.path(), &samples) else {
             // No sample fits: the window is longer than the array.
             let reach = variables.iter().flat_map(|of| &of.steps).fold((0, 0), |(least, most), by| {
@@ -83,7 +91,7 @@ proptest! {
                     for (sample, values) in batch.samples().iter().zip(all.chunks(of_sample)) {
                         let step = pipeline.source().step(*sample);
                         prop_assert!(end.is_none_or(|end| step < end));
-                        prop_assert_eq!(values, expected(&stored.shape, variable, step));
+                        prop_assert_eq!(values, expected((&stored.shape, axis), variable, step));
                     }
                 }
                 batch.samples().iter().for_each(|sample| seen[*sample as usize] += 1);

@@ -14,7 +14,7 @@ use crate::oracle::{Compression, Stored, write};
 use crate::{in_order, open, values};
 
 /// The files of `folder` in an object store.
-fn far(folder: &std::path::Path, request_bytes: u64) -> Arc<ObjectStorage> {
+pub(crate) fn far(folder: &std::path::Path, request_bytes: u64) -> Arc<ObjectStorage> {
     let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     copy(folder, &Path::default(), &*store);
     let options = ObjectOptions { request_bytes, ..ObjectOptions::default() };

@@ -33,7 +33,7 @@ proptest! {
 
     #[test]
     fn samples_in_the_callers_memory_are_those_of_the_engine(
-        (stored, variables) in arrays(),
+        (stored, axis, variables) in arrays(),
         ([start, end], stride, read, threads) in reading(),
         chosen in prop::collection::vec(any::<u64>(), 0..12),
         as_f32 in any::<bool>(),
@@ -41,10 +41,10 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), "a", &stored[0]);
         write(folder.path(), "b", &stored[1]);
-        let end = end.map(|end| end.min(stored[0].shape[0]));
+        let end = end.map(|end| end.min(stored[0].shape[axis]));
         let [a, b]: [Variable; 2] = variables.try_into().unwrap();
         let a = if as_f32 { a.as_f32() } else { a };
-        let spec = SampleSpec { start, end, stride, read, threads, ..SampleSpec::new([a, b]) };
+        let spec = SampleSpec { start, end, stride, along: Some(axis.into()), read, threads, ..SampleSpec::new([a, b]) };
         // No sample may fit.
         let Ok(samples) = open_with(folder.path(), &spec) else { return Ok(()) };
         let expected = delivered(samples.clone());

@@ -77,17 +77,19 @@ pub(crate) fn write(folder: &Path, name: &str, stored: &Stored) {
     array.store_array_subset(&array.subset_all(), &values).unwrap();
 }
 
-/// A random part of an array: steps around a sample's own, and indices of other dimensions.
+/// A random part of an array whose steps are dimension `axis`: steps around a sample's own, and
+/// indices of other dimensions.
 pub(crate) fn variable(
     name: &'static str,
-    shape: &[u64],
+    (shape, axis): (&[u64], usize),
 ) -> impl Strategy<Value = Variable> + use<> {
-    let others: Vec<_> = shape.iter().skip(1).map(|len| indices(*len)).collect();
-    (prop::collection::vec(-2..=2_i64, 1..4), others).prop_map(move |(steps, others)| {
-        let chosen = others.into_iter().enumerate();
+    let each: Vec<_> = shape.iter().map(|len| indices(*len)).collect();
+    (prop::collection::vec(-2..=2_i64, 1..4), each).prop_map(move |(steps, each)| {
         let mut variable = Variable::new(name).steps(steps);
-        for (at, indices) in chosen.filter_map(|(at, indices)| Some((at + 1, indices?))) {
-            variable = variable.select(at, indices);
+        for (at, indices) in each.into_iter().enumerate().filter(|(at, _)| *at != axis) {
+            if let Some(indices) = indices {
+                variable = variable.select(at, indices);
+            }
         }
         variable
     })
@@ -99,17 +101,21 @@ fn indices(len: u64) -> impl Strategy<Value = Option<Indices>> {
     });
     let list = prop::collection::btree_set(0..len, 1..=len as usize)
         .prop_map(|chosen| Some(Indices::List(chosen.into_iter().collect())));
-    prop_oneof![Just(None), range, list]
+    // In any order, and several times.
+    let any_list = prop::collection::vec(0..len, 1..=len as usize + 1)
+        .prop_map(|chosen| Some(Indices::List(chosen)));
+    prop_oneof![Just(None), range, list, any_list]
 }
 
-/// The values of a variable in the sample about `step`.
-pub(crate) fn expected(shape: &[u64], variable: &Variable, step: u64) -> Vec<f64> {
+/// The values of a variable, whose steps are dimension `axis`, in the sample about `step`.
+pub(crate) fn expected((shape, axis): (&[u64], usize), variable: &Variable, step: u64) -> Vec<f64> {
     let mut numbers: Vec<u64> = Vec::new();
     for by in &variable.steps {
-        let mut at = vec![step.checked_add_signed(*by).unwrap()];
-        for (dim, len) in shape.iter().enumerate().skip(1) {
+        let mut at = vec![0];
+        for (dim, len) in shape.iter().enumerate() {
             let chosen = variable.select.iter().find(|(of, _)| *of == dim.into());
             let indices: Vec<u64> = match chosen {
+                None if dim == axis => vec![step.checked_add_signed(*by).unwrap()],
                 None => (0..*len).collect(),
                 Some((_, Selection::Indices(Indices::Range(range)))) => range.clone().collect(),
                 Some((_, Selection::Indices(Indices::List(list)))) => list.clone(),

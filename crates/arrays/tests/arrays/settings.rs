@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use arrays::{Indices, SampleSpec, Variable};
+use arrays::{Dimension, Indices, SampleSpec, Variable};
 
 use crate::oracle::{Stored, write};
 use crate::{chain, open, open_with};
@@ -29,6 +29,9 @@ fn settings_that_do_not_fit_are_named() {
     refused(&SampleSpec::new([]), &["needs a variable"]);
     refused(&SampleSpec::new([a(), a()]), &["two variables have the name a"]);
     refused(&SampleSpec::new([a(), Variable::new("b")]), &["a has 5 steps and b has 6"]);
+    let along = |along: Dimension| SampleSpec { along: Some(along), ..spec_of(a()) };
+    refused(&along("lat".into()), &["dimension lat", "without names"]);
+    refused(&along(2.into()), &["dimension 2", "2 dimensions"]);
     refused(&spec_of(a().steps([])), &["a has no steps"]);
     refused(&SampleSpec { stride: 0, ..spec_of(a()) }, &["stride"]);
     refused(
@@ -40,7 +43,7 @@ fn settings_that_do_not_fit_are_named() {
     refused(&SampleSpec { end: Some(6), ..spec_of(a()) }, &["before step 6", "5 steps"]);
     refused(&spec_of(a().steps([-3, 3])), &["no sample", "from -3 to 3"]);
     refused(&spec_of(a().select(1, Indices::Range(0..4))), &["dimension 1", "index 3"]);
-    refused(&spec_of(a().select(1, Indices::List(vec![2, 1]))), &["dimension 1", "ascend"]);
+    refused(&spec_of(a().select(1, Indices::List(vec![3, 1]))), &["dimension 1", "index 3"]);
     refused(&spec_of(a().select(2, Indices::Range(0..1))), &["dimension 2", "2 dimensions"]);
     refused(&spec_of(a().select("lat", Indices::Range(0..1))), &["dimension lat", "without names"]);
     refused(&spec_of(a().select(0, Indices::Range(0..1))), &["stride"]);

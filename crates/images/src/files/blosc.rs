@@ -8,17 +8,15 @@
 //! Buffers may be compressed by zstd, lz4, zlib or blosclz, after a byte shuffle, a bit shuffle, or
 //! neither. We write zstd after a byte shuffle, as htc does.
 
-mod blosclz;
-mod buffer;
 mod compress;
 mod header;
 mod pickle;
-mod shuffle;
 
 use std::collections::HashSet;
 
+use arrays::blosc::Buffer;
+
 use super::{DecodeScratch, FileError, StoredArray};
-use buffer::Buffer;
 use header::{Description, Header, Named};
 
 /// A compressed array over borrowed bytes.
@@ -81,10 +79,11 @@ fn parse_one<'a>(
 impl Stored<'_> {
     /// Bytes of a piece: a block, if elements do not straddle blocks.
     pub(super) fn piece_bytes(&self) -> usize {
-        if self.buffer.block_bytes().is_multiple_of(self.reversed_bytes) {
-            self.buffer.block_bytes()
+        let header = self.buffer.header();
+        if header.block_bytes().is_multiple_of(self.reversed_bytes) {
+            header.block_bytes()
         } else {
-            self.buffer.n_bytes()
+            header.n_bytes()
         }
     }
 
@@ -95,8 +94,9 @@ impl Stored<'_> {
         into: &mut [u8],
         scratch: &mut DecodeScratch,
     ) -> Result<(), FileError> {
-        let first = piece * self.piece_bytes().div_ceil(self.buffer.block_bytes());
-        for (idx, block) in into.chunks_mut(self.buffer.block_bytes()).enumerate() {
+        let block_bytes = self.buffer.header().block_bytes();
+        let first = piece * self.piece_bytes().div_ceil(block_bytes);
+        for (idx, block) in into.chunks_mut(block_bytes).enumerate() {
             self.buffer.decode_block(first + idx, block, scratch)?;
         }
         if self.reversed_bytes > 1 {

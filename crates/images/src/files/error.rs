@@ -92,3 +92,17 @@ impl FileError {
         Self::Write { reason: reason.into() }
     }
 }
+
+impl From<arrays::blosc::Error> for FileError {
+    fn from(error: arrays::blosc::Error) -> Self {
+        use arrays::blosc::Error;
+        match error {
+            Error::Truncated { part, length, end } => Self::Truncated { part, length, end },
+            Error::Damaged { offset, reason } => Self::Damaged { offset, reason },
+            Error::Unsupported { offset, reason } => Self::Unsupported { offset, reason },
+            Error::Decompress { offset, codec, source } => {
+                Self::Decompress { offset, codec, source }
+            }
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! Compression into a buffer of c-blosc 1: zstd after a byte shuffle.
 
-use super::buffer::{CODEC_VERSION, HEADER_BYTES, MAX_BYTES, MIN_PART_BYTES, VERSION, ZSTD, flags};
-use super::shuffle::shuffle_bytes;
+use arrays::blosc::{
+    CODEC_VERSION, Header, MAX_BYTES, MIN_PART_BYTES, VERSION, ZSTD, flags, shuffle_bytes,
+};
+
 use crate::files::FileError;
 
 /// Levels of c-blosc.
@@ -27,7 +29,7 @@ pub(super) fn compress(
         let buffer = compress_blocks(values, element_bytes, block_bytes, zstd_level(clevel));
         // As c-blosc does, values are copied if that takes less.
         let buffer = buffer.map_err(|error| FileError::write(format!("zstd: {error}")))?;
-        if buffer.len() <= HEADER_BYTES + values.len() {
+        if buffer.len() <= Header::BYTES + values.len() {
             return Ok(buffer);
         }
     }
@@ -68,13 +70,13 @@ fn compress_blocks(
 ) -> std::io::Result<Vec<u8>> {
     let mut buffer = header(values.len(), element_bytes, block_bytes, 0);
     let n_blocks = values.len().div_ceil(block_bytes);
-    buffer.resize(HEADER_BYTES + 4 * n_blocks, 0);
+    buffer.resize(Header::BYTES + 4 * n_blocks, 0);
     let mut compressor = zstd::bulk::Compressor::new(level)?;
     let mut shuffled = vec![0; block_bytes];
     let mut compressed = vec![0; zstd::zstd_safe::compress_bound(block_bytes)];
     for (idx, block) in values.chunks(block_bytes).enumerate() {
         let start = buffer.len() as u32;
-        buffer[HEADER_BYTES + 4 * idx..][..4].copy_from_slice(&start.to_le_bytes());
+        buffer[Header::BYTES + 4 * idx..][..4].copy_from_slice(&start.to_le_bytes());
         let shuffled = &mut shuffled[..block.len()];
         shuffle_bytes(element_bytes, block, shuffled);
         let n_bytes = compressor.compress_to_buffer(shuffled, &mut compressed)?;
@@ -82,7 +84,7 @@ fn compress_blocks(
         let part = if n_bytes < block.len() { &compressed[..n_bytes] } else { shuffled };
         buffer.extend_from_slice(&(part.len() as u32).to_le_bytes());
         buffer.extend_from_slice(part);
-        if buffer.len() > HEADER_BYTES + values.len() {
+        if buffer.len() > Header::BYTES + values.len() {
             // It will be copied instead.
             break;
         }
@@ -103,5 +105,5 @@ fn header(n_bytes: usize, element_bytes: usize, block_bytes: usize, more: u8) ->
 /// Writes the buffer's own length into its header.
 fn set_length(buffer: &mut [u8]) {
     let length = buffer.len() as u32;
-    buffer[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
+    buffer[Header::BYTES - 4..Header::BYTES].copy_from_slice(&length.to_le_bytes());
 }

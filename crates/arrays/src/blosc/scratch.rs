@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::FileError;
+use super::Error;
 
 /// Memory of decoding, kept from one array to the next: one per thread.
 #[derive(Debug, Default)]
@@ -34,8 +34,8 @@ impl Zstd {
         compressed: &[u8],
         into: &mut [u8],
         offset: usize,
-    ) -> Result<usize, FileError> {
-        let failed = |source: std::io::Error| FileError::Decompress {
+    ) -> Result<usize, Error> {
+        let failed = |source: std::io::Error| Error::Decompress {
             offset,
             codec: "zstd",
             source: Box::new(source),
@@ -65,8 +65,8 @@ impl Zlib {
         compressed: &[u8],
         into: &mut [u8],
         offset: usize,
-    ) -> Result<usize, FileError> {
-        let failed = |source: Box<dyn std::error::Error + Send + Sync>| FileError::Decompress {
+    ) -> Result<usize, Error> {
+        let failed = |source: Box<dyn std::error::Error + Send + Sync>| Error::Decompress {
             offset,
             codec: "zlib",
             source,

@@ -86,8 +86,9 @@ fn unshuffle_any(element_bytes: usize, shuffled: &[u8], into: &mut [u8]) {
     rest.copy_from_slice(&shuffled[n_elements * element_bytes..]);
 }
 
-/// Applies the byte shuffle that [`unshuffle_bytes`] undoes.
-pub(super) fn shuffle_bytes(element_bytes: usize, values: &[u8], into: &mut [u8]) {
+/// Applies the byte shuffle to elements of `element_bytes`: puts the first bytes of all elements
+/// together, then the second ones, and so on. Both slices have the same length.
+pub fn shuffle_bytes(element_bytes: usize, values: &[u8], into: &mut [u8]) {
     let n_elements = values.len() / element_bytes;
     let (shuffled, rest) = into.split_at_mut(n_elements * element_bytes);
     for at in 0..element_bytes {
