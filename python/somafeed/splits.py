@@ -68,6 +68,17 @@ class Between:
         return [np.sort(np.arange(n_rows)[self.places])]
 
 
+@dataclass(frozen=True, eq=False)
+class Places:
+    """A split whose one part is the rows at these places, ascending."""
+
+    places: Rows
+
+    def parts(self, n_rows: int, groups_of: GroupsOf | None) -> list[Rows]:
+        """The rows."""
+        return [self.places]
+
+
 @dataclass(frozen=True)
 class RandomSplit:
     """Parts of random rows; for one seed the same parts as tiledbsoma_ml's `random_split`.
