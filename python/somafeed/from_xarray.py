@@ -308,7 +308,8 @@ class _Source:
     def of(cls, given: Any, name: str) -> _Source:
         # xarray has no public way to the array that a variable reads. Whatever is found here is
         # checked against the store afterwards.
-        data, layer = given.variable._data, None
+        data: Any = given.variable._data
+        layer = None
         graph = getattr(data, "dask", None)
         if graph is not None:
             data, layer = _of_graph(graph, name)

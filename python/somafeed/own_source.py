@@ -36,6 +36,7 @@ class Source(Protocol):
     @property
     def n_rows(self) -> int:
         """Number of samples."""
+        ...
 
     def read(self, rows: npt.NDArray[np.int64]) -> Mapping[str, Any]:
         """Reads samples: an array for each name, whose first dimension is that of `rows`.
@@ -44,6 +45,7 @@ class Source(Protocol):
         Names, types and shapes of a sample are those of sample 0, which is read when the data set
         is made.
         """
+        ...
 
 
 class OwnSamples(OpenedSamples[native.OwnSamples]):

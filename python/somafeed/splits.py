@@ -37,6 +37,7 @@ class Split(Protocol):
 
     def parts(self, n_rows: int, groups_of: GroupsOf) -> list[Rows]:
         """The rows of each part. Each row of `0..n_rows` is in exactly one."""
+        ...
 
 
 def checked_fractions(fractions: Sequence[float]) -> tuple[float, ...]:
