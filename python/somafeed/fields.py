@@ -22,17 +22,15 @@ from somafeed.settings import at_least_0, integer, positive, shown
 from somafeed.sources import parameters
 
 if TYPE_CHECKING:
-    import torch
     import xarray
 
 FieldForm: TypeAlias = Literal["numpy", "torch", "xarray"]
 """The form of each variable in a batch: `numpy.ndarray`, `torch.Tensor` over the same memory, or
 `xarray.DataArray` with the coordinates of its dimensions and samples."""
 
-# `Any` is `xarray.DataArray`, for users without it.
-FieldBatch: TypeAlias = "dict[str, npt.NDArray[Any] | torch.Tensor | Any]"
-"""An array of each variable by its name: samples, then steps if there are several, then the selected
-part of the array's other dimensions."""
+FieldBatch: TypeAlias = dict[str, Any]
+"""An array of each variable by its name, in the form `FieldForm`: samples, then steps if there are
+several, then the selected part of the array's other dimensions."""
 
 FORMS: tuple[FieldForm, ...] = ("numpy", "torch", "xarray")
 
@@ -53,7 +51,7 @@ class Variable:
     path: str
     """The array's path in the store, for example `t2m` or `era5/t2m`. Its first dimension is that of
     the samples' steps."""
-    steps: Sequence[int] = (0,)
+    steps: int | Sequence[int] = (0,)
     """Steps relative to the sample's own, in the order of the batch."""
     isel: Mapping[str, Index] = field(default_factory=dict)
     """The selected indices of other dimensions, as xarray's `isel` takes them. They ascend."""
@@ -69,13 +67,18 @@ class Variable:
     def __post_init__(self) -> None:
         if not isinstance(self.path, str):
             raise TypeError(f"the path of an array is a text, not {shown(self.path)}")
-        steps = [self.steps] if isinstance(self.steps, int) else self.steps
-        object.__setattr__(self, "steps", tuple(integer("a step", step) for step in steps))
+        object.__setattr__(self, "steps", self.offsets)
         if self.dtype not in (None, "float32"):
             raise ValueError(f"dtype is 'float32' or None, not {shown(self.dtype)}")
         twice = set(self.isel) & set(self.sel)
         if twice:
             raise ValueError(f"dimension {shown(twice.pop())} is both in isel and in sel")
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The steps, also if there is one."""
+        steps = [self.steps] if isinstance(self.steps, int) else self.steps
+        return tuple(integer("a step", step) for step in steps)
 
     @property
     def dropped(self) -> list[str]:
@@ -337,7 +340,7 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
     named = checked_variables(names_in(data) if variables is None else variables)
     stored = stored_arrays(data, named, options["config"])
     window, part = stored.window.options(
-        [step for one in named.values() for step in one.steps],
+        [step for one in named.values() for step in one.offsets],
         **{name: options[name] for name in ("start", "end", "stride")},
     )
     samples = Fields(stored.uri, stored.variables, {**options, **window})
@@ -348,7 +351,7 @@ def _plain(name: str, variable: Variable) -> dict[str, Any]:
     return {
         "name": name,
         "path": variable.path,
-        "steps": list(variable.steps),
+        "steps": list(variable.offsets),
         "isel": [],
         "sel": [],
         "as_f32": variable.dtype == "float32",
@@ -437,7 +440,7 @@ def _data_arrays(variables: Mapping[str, Variable]) -> ArrayMaker:
         dimensions = [one for one in batch.dimensions(name) if one not in drop]
         coordinates: dict[str, Any] = {SAMPLE: (SAMPLE, batch.samples.astype(np.int64))}
         if "step" in dimensions:
-            coordinates["step"] = ("step", np.array(variable.steps))
+            coordinates["step"] = ("step", np.array(variable.offsets))
         of_samples = batch.sample_coordinates(name)
         if of_samples is not None:
             dimension, numbers, attributes = of_samples

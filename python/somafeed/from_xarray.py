@@ -213,7 +213,7 @@ class _Array:
         return replace(
             wanted,
             path=self.path,
-            steps=[step * window.spacing for step in wanted.steps],
+            steps=[step * window.spacing for step in wanted.offsets],
             isel=_isel(inner, self.whole.sizes),
             sel={},
             mask_and_scale=wanted.mask_and_scale and self.is_decoded is not False,

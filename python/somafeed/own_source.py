@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +18,11 @@ from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.samplings import Sample
 from somafeed.settings import shown
 
-if TYPE_CHECKING:
-    import torch
-
 SourceForm: TypeAlias = Literal["numpy", "torch"]
 """The form of each array in a batch: `numpy.ndarray`, or `torch.Tensor` over the same memory."""
 
-SourceBatch: TypeAlias = "dict[str, npt.NDArray[Any] | torch.Tensor]"
-"""An array of each name; its first dimension is the samples'."""
+SourceBatch: TypeAlias = dict[str, Any]
+"""An array or tensor of each name; its first dimension is the samples'."""
 
 SAMPLE = "sample"
 
