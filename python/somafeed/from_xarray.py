@@ -7,6 +7,7 @@ the store at opening, so that nothing that was computed is left out unnoticed.
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,14 +27,6 @@ Selected = dict[str, "int | npt.NDArray[np.int64]"]
 _WAY_OUT = "or give the store's address instead, and select by Variable(isel=, sel=)"
 
 _PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
-
-_FORMS: tuple[dict[str, bool], ...] = (
-    {},
-    {"decode_times": False},
-    {"mask_and_scale": False},
-    {"decode_cf": False},
-)
-"""The ways in which xarray decodes numbers, until one has the types of the given arrays."""
 
 _SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "http": "http", "https": "https"}
 _SCHEMES |= {name: "azure" for name in ("az", "abfs", "abfss", "azure")}
@@ -120,7 +113,9 @@ def stored_arrays(
     Raises:
         ValueError: An array does not come from Zarr as it is, or its selection cannot be found.
     """
-    arrays = {name: _Array.found(data, name) for name in {one.path for one in variables.values()}}
+    opened: dict[Any, Any] = {}
+    names = dict.fromkeys(one.path for one in variables.values())
+    arrays = {name: _Array.found(data, name, opened) for name in names}
     places = {array.address: array for array in arrays.values()}
     if len(places) > 1:
         one, other = list(places.values())[:2]
@@ -128,15 +123,18 @@ def stored_arrays(
             f"variables {shown(one.name)} and {shown(other.name)} lie in different stores: make a "
             "FieldDataset of each"
         )
-    firsts = [(array, array.steps()) for array in arrays.values()]
-    for array, steps in firsts:
-        if not np.array_equal(steps, firsts[0][1]):
+    first, *others = arrays.values()
+    window = Window(first.steps())
+    for other in others:
+        is_same = other.whole.dims[0] == first.whole.dims[0]
+        if not is_same or not np.array_equal(other.steps(), window.places):
             raise ValueError(
-                f"variables {shown(firsts[0][0].name)} and {shown(array.name)} have other steps: "
-                "the first dimension of all must be the same"
+                f"variables {shown(first.name)} and {shown(other.name)} have other steps, which "
+                f"are {shown(str(first.whole.dims[0]))} and {shown(str(other.whole.dims[0]))}: name "
+                "variables with the same first dimension"
             )
+    for array in arrays.values():
         array.check_values(config)
-    window = Window(firsts[0][1])
     [address] = places
     return StoredArrays(
         address,
@@ -162,7 +160,8 @@ class _Array:
     selected: Selected
 
     @classmethod
-    def found(cls, data: Any, name: str) -> _Array:
+    def found(cls, data: Any, name: str, opened: dict[Any, Any]) -> _Array:
+        """The array of a variable. Groups that are opened anew are kept in `opened`."""
         given = _named(data, name)
         empty = [one for one, n in given.sizes.items() if n == 0]
         if empty:
@@ -171,9 +170,15 @@ class _Array:
             )
         source = _Source.of(given, name)
         store, address, path = source.place(data, name)
-        whole = _opened_anew(store, path, given, name)
+        folder, _, stored_name = path.rpartition("/")
+        key = address, folder
+        if key not in opened:
+            opened[key] = _opened_anew(store, folder, name)
+        if stored_name not in opened[key].data_vars:
+            raise _in_memory(name)
+        whole = _decoded_like(given, opened[key], stored_name, name)
         if source.is_decoded:
-            _check_packing(given, whole, name)
+            _check_packing(given, opened[key][stored_name], name)
         selected = {
             str(one): _selected(given, whole, one, source.positions(given, whole, one), name)
             for one in whole.dims
@@ -287,7 +292,7 @@ class _Array:
                     f"{values.dtype} in the store: give the store's address instead"
                 )
             theirs = theirs.astype(values.dtype)
-            if not np.array_equal(theirs, values, equal_nan=values.dtype.kind == "f"):
+            if not _are_equal(theirs, values):
                 return False
         return True
 
@@ -439,63 +444,104 @@ def _named(data: Any, name: str) -> Any:
     return data[name] if hasattr(data, "data_vars") else data
 
 
-def _opened_anew(store: Any, path: str, given: Any, name: str) -> Any:
-    """The whole array that a variable is a part of, decoded like it.
+def _opened_anew(store: Any, folder: str, name: str) -> Any:
+    """The group with the array of a variable, opened anew: as it is stored.
 
     Raises:
-        ValueError: There is none with its types; it has dimensions or coordinates that the store
-            does not.
+        ValueError: The variable is in memory, and where it was read is not a store.
     """
     import xarray
 
-    group, _, stored_name = path.rpartition("/")
-    in_memory = ValueError(
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return xarray.open_dataset(
+                store, engine="zarr", group=folder or None, chunks=None, cache=False, decode_cf=False
+            )
+        except (OSError, ValueError) as error:
+            # What xarray keeps may be a part of the address.
+            if isinstance(store, str):
+                raise _in_memory(name) from error
+            raise
+
+
+def _in_memory(name: str) -> ValueError:
+    return ValueError(
         f"variable {shown(name)} is in memory, loaded or computed, and not an array in the root of "
         f"the store: give what xarray.open_zarr opened, before values were used, {_WAY_OUT}"
     )
-    differs = ""
-    for form in _FORMS:
+
+
+def _decoded_like(given: Any, stored: Any, stored_name: str, name: str) -> Any:
+    """The whole array that a variable is a part of, decoded like it.
+
+    Raises:
+        ValueError: It has dimensions, coordinates or a type that the store does not have.
+    """
+    _check_dimensions(given, stored[stored_name], name)
+    made = [one for one in given.coords if one not in stored.variables]
+    if made:
+        raise ValueError(
+            f"variable {shown(name)} has coordinates {shown(str(made[0]))} that the store does "
+            f"not have: leave them out by .drop_vars({str(made[0])!r})"
+        )
+    differs = None
+    for array in _decoded(stored[[stored_name]]):
+        whole = array[stored_name]
+        pairs = [(f"variable {name!r}", given, whole)]
+        pairs += [
+            (f"coordinates {one!r}", given[one], whole[one])
+            for one in whole.dims
+            if one in given.coords and one in whole.coords
+        ]
+        other = [one for one in pairs if not _is_same_type(one[1].dtype, one[2].dtype)]
+        if not other:
+            return whole
+        differs = differs or other[0]
+    what, ours, theirs = differs or ("", given, given)
+    raise ValueError(
+        f"xarray has {what} of type {ours.dtype}, and the store {theirs.dtype}: it was converted. "
+        f"Convert later, {_WAY_OUT}"
+    )
+
+
+def _decoded(stored: Any) -> Iterator[Any]:
+    """A data set in the ways in which xarray decodes numbers and times."""
+    import xarray
+
+    coder = getattr(getattr(xarray, "coders", None), "CFDatetimeCoder", None)
+    of_times = [True, False] if coder is None else [True, False, coder(use_cftime=True)]
+    yield stored
+    for mask_and_scale, decode_times, decode_timedelta in itertools.product(
+        (True, False), of_times, (None, True, False)
+    ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                whole = xarray.open_dataset(
-                    store, engine="zarr", group=group or None, chunks=None, cache=False, **form
+                yield xarray.decode_cf(
+                    stored,
+                    mask_and_scale=mask_and_scale,
+                    decode_times=decode_times,
+                    decode_timedelta=decode_timedelta,
                 )
-            except (OSError, ValueError) as error:
-                # What xarray keeps may be a part of the address.
-                if isinstance(store, str):
-                    raise in_memory from error
-                raise
-        if stored_name not in whole.data_vars:
-            raise in_memory
-        array = whole[stored_name]
-        _check_dimensions(given, array, name)
-        made = [one for one in given.coords if one not in whole.variables]
-        if made:
-            raise ValueError(
-                f"variable {shown(name)} has coordinates {shown(str(made[0]))} that the store does "
-                f"not have: leave them out by .drop_vars({str(made[0])!r})"
-            )
-        of_types = [("variable", name, given.dtype, array.dtype)]
-        of_types += [
-            ("coordinates", str(one), given[one].dtype, array[one].dtype)
-            for one in array.dims
-            if one in given.coords and one in array.coords
-        ]
-        other = [one for one in of_types if not _is_same_type(one[2], one[3])]
-        if not other:
-            return array
-        differs = differs or "{} {!r} of type {}, and the store has {}".format(*other[0])
-    raise ValueError(f"xarray has {differs}: it was converted. Convert later, {_WAY_OUT}")
+            except (ValueError, ImportError):
+                # Numbers that are no times, or cftime is not installed.
+                continue
+
+
+def _are_equal(ours: Any, stored: Any) -> bool:
+    """Whether arrays are equal. NaN is like NaN."""
+    ours, stored = np.asarray(ours), np.asarray(stored)
+    return np.array_equal(ours, stored, ours.dtype.kind == stored.dtype.kind == "f")
 
 
 def _is_same_type(given: Any, stored: Any) -> bool:
-    """Whether types are equal; texts of any length are, since a selection may shorten them."""
-    texts = ("U", "S", "O", "T")
-    return bool(given == stored) or (given.kind in texts and stored.kind in texts)
+    """Whether types are equal, or both of texts or of times, whose lengths and units may differ."""
+    kinds = given.kind + stored.kind
+    return bool(given == stored) or kinds == "MM" or not set(kinds) - set("USOT")
 
 
-def _check_packing(given: Any, whole: Any, name: str) -> None:
+def _check_packing(given: Any, stored: Any, name: str) -> None:
     """Fails if numbers were unpacked by other attributes than those of the store.
 
     Raises:
@@ -503,9 +549,7 @@ def _check_packing(given: Any, whole: Any, name: str) -> None:
     """
     for key in _PACKING:
         if key in given.encoding:
-            ours, stored = (np.asarray(one.encoding.get(key)) for one in (given, whole))
-            are_floats = ours.dtype.kind == stored.dtype.kind == "f"
-            if not np.array_equal(ours, stored, equal_nan=are_floats):
+            if not _are_equal(given.encoding[key], stored.attrs.get(key)):
                 raise ValueError(
                     f"the encoding {key!r} of variable {shown(name)} is not that of the store: "
                     f"decode by the store's own, {_WAY_OUT}"
@@ -579,14 +623,14 @@ def _places_of_labels(
         )
     values = np.atleast_1d(labels.values)
     if known is not None:
-        is_same = of_whole[np.atleast_1d(known)].equals(type(of_whole)(values))
         places = np.atleast_1d(known)
+        is_same = _are_equal(values, of_whole.values[places])
     elif of_whole.is_unique:
         places = of_whole.get_indexer(values).astype(np.int64)
         is_same = not (places < 0).any()
     else:
         places = np.arange(len(of_whole))
-        is_same = np.array_equal(values, of_whole.values)
+        is_same = _are_equal(values, of_whole.values)
     if not is_same:
         raise ValueError(
             f"variable {shown(name)} has coordinates of {shown(dimension)} that the store does not "

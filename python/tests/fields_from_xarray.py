@@ -15,6 +15,7 @@ import pandas as pd
 import xarray as xr
 import zarr
 from somafeed import FieldDataset, Variable
+from xarray.coders import CFDatetimeCoder
 
 warnings.simplefilter("ignore")
 folder, n_stores, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -44,6 +45,9 @@ def written(rng, at):
         dtype = rng.choice(DTYPES)
         made[name] = (dims, (values.random(shape) * 100).astype(dtype))
         encoding[name] = {"chunks": [rng.randint(1, n) for n in shape]}
+        if dtype == "float32" and rng.random() < 0.5:
+            made[name][1][made[name][1] < 10] = np.nan
+            encoding[name]["_FillValue"] = np.float32(-1)
         if dtype == "float64" and rng.random() < 0.5:
             encoding[name] |= {"dtype": "int16", "scale_factor": 0.5, "_FillValue": -1}
     is_zip, group = rng.random() < 0.2, rng.choice([None, None, "era5", "era5/daily"])
@@ -154,8 +158,8 @@ def check(rng, opened, may_load):
         assert np.array_equal(ours, right.astype(ours.dtype), ours.dtype.kind == "f"), shown
 
 
-def weather(name):
-    """A store of a few arrays, and a function that opens it."""
+def weather(name, **more):
+    """Writes a store of a few arrays; returns a function that opens it."""
     coords = {"time": pd.date_range("2020-01-01", periods=12), "lat": [10.0, 20.0, 30.0]}
     values = np.arange(12 * 3 * 4, dtype="f4").reshape(12, 3, 4)
     made = {"t2m": (("time", "lat", "x"), values), "u10": (("time", "lat", "x"), values + 0.5)}
@@ -165,7 +169,7 @@ def weather(name):
     made["packed"][1][4] = np.nan
     encoding = {"packed": {"dtype": "i2", "scale_factor": 0.5, "_FillValue": -1}}
     path = f"{folder}/{name}.zarr"
-    xr.Dataset(made, coords).to_zarr(path, encoding=encoding, consolidated=False)
+    xr.Dataset(made | more, coords).to_zarr(path, encoding=encoding, consolidated=False)
     chunks = {"time": 4} if CHUNKED else None
     return lambda **how: xr.open_zarr(path, **{"consolidated": False, "chunks": chunks, **how})
 
@@ -224,6 +228,7 @@ REFUSED = {
     "another store": (lambda ds: ds[["t2m"]].assign(v10=other().u10), "different stores"),
     "in memory, without address": (lambda ds: xr.Dataset({"a": ("time", [1.0])}), "in memory"),
     "no name": (lambda ds: ds.t2m.rename(None), "has no name"),
+    "a static variable": (lambda ds: fixed(), "orography.*name variables with"),
     "a tree": (lambda ds: xr.DataTree(ds), "DataTree"),
     "changed in memory": (put, "other values|in memory"),
     "decoded otherwise": (lambda ds: decoded(opened(mask_and_scale=False)), "'_FillValue'|_apply_mask"),
@@ -234,6 +239,9 @@ TAKEN = {
     "a variable renamed": lambda ds: ds[["t2m", "u10"]].rename(t2m="u10", u10="t2m"),
     "an array": lambda ds: ds.t2m,
     "Booleans": lambda ds: ds.mask,
+    "times as stored": lambda ds: opened(decode_times=False)[["t2m"]].isel(time=[1, 4, 7]),
+    "nothing decoded": lambda ds: opened(decode_cf=False)[["packed"]].isel(time=slice(1, 9)),
+    "times of another unit": lambda ds: opened(decode_times=CFDatetimeCoder(time_unit="s"))[["t2m"]],
     "attributes": lambda ds: ds[["t2m"]].assign_attrs(title="x"),
     "encodings dropped": lambda ds: ds[["t2m", "packed"]].drop_encoding(),
     "irregular steps": lambda ds: ds[["t2m", "packed"]].isel(time=[1, 2, 5]),
@@ -258,6 +266,7 @@ for at in range(n_stores):
     for _ in range(4):
         check(rng, *way)
 opened, other = weather("weather"), weather("other")
+fixed = weather("fixed", orography=(("lat", "x"), np.ones((3, 4))))
 for name, (change, message) in REFUSED.items():
     try:
         FieldDataset(change(opened()))
