@@ -1,7 +1,7 @@
 """An `xarray.Dataset` or `xarray.DataArray` that was opened from Zarr, as arrays of its store.
 
-The address comes from the Zarr array that a variable still reads. What was selected is found by
-comparing coordinates with those of the store. Elements that xarray reads are compared with those of
+The address comes from the Zarr array that a variable still reads, and what was selected from the
+keys by which it is read, or from coordinates. Elements that xarray has are compared with those of
 the store at opening, so that nothing that was computed is left out unnoticed.
 """
 
@@ -49,7 +49,9 @@ class Window:
             return 1
         return int(gaps[0]) if (gaps == gaps[0]).all() else 0
 
-    def options(self, steps: Sequence[int], start: int | None, end: int | None, stride: int) -> Any:
+    def options(
+        self, steps: Sequence[int], start: int | None, end: int | None, stride: int
+    ) -> tuple[dict[str, Any], Places | None]:
         """The options `start`, `end` and `stride` for the whole arrays, and the samples of those
         if they are not all: None, or a split with one part.
 
@@ -57,7 +59,7 @@ class Window:
             ValueError: There is no such sample; steps beside the sample's own are wanted, and those
                 that were selected are not evenly spaced.
         """
-        before, after = -min(0, *steps), max(0, *steps)
+        before, after = -min([0, *steps]), max([0, *steps])
         first = before if start is None else start
         last = len(self.places) if end is None else end
         if first < before or last > len(self.places):
@@ -68,14 +70,14 @@ class Window:
         last = min(last, len(self.places) - after)
         if last <= first:
             raise ValueError(f"there is no sample: {len(self.places)} steps are selected")
-        whole = {"start": None, "end": None, "stride": 1}
         if not self.spacing:
             if before or after:
                 raise ValueError(
                     "the selected steps are not evenly spaced, so none is before or after another: "
                     f"select a slice, {_WAY_OUT}"
                 )
-            return whole, Places(self.places[first:last:stride])
+            listed = Places(self.places[first:last:stride])
+            return {"start": None, "end": None, "stride": 1}, listed
         start, end = int(self.places[first]), int(self.places[last - 1]) + 1
         return {"start": start, "end": end, "stride": stride * self.spacing}, None
 
@@ -345,7 +347,8 @@ class _Source:
         known = self.known[list(whole.dims).index(dimension)]
         if self.layer is None or isinstance(known, int):
             return known
-        if dimension in given.coords and dimension in whole.coords:
+        has_labels = dimension in given.coords and dimension in whole.coords
+        if has_labels and whole.get_index(dimension).is_unique:
             return None
         # Has dask select from numbers of indices instead.
         line: Any = given.isel({one: 0 for one in given.dims if one != dimension}).data

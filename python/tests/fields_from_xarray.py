@@ -158,9 +158,9 @@ def check(rng, opened, may_load):
         assert np.array_equal(ours, right.astype(ours.dtype), ours.dtype.kind == "f"), shown
 
 
-def weather(name, **more):
+def weather(name, lat=(10.0, 20.0, 30.0), **more):
     """Writes a store of a few arrays; returns a function that opens it."""
-    coords = {"time": pd.date_range("2020-01-01", periods=12), "lat": [10.0, 20.0, 30.0]}
+    coords = {"time": pd.date_range("2020-01-01", periods=12), "lat": list(lat)}
     values = np.arange(12 * 3 * 4, dtype="f4").reshape(12, 3, 4)
     made = {"t2m": (("time", "lat", "x"), values), "u10": (("time", "lat", "x"), values + 0.5)}
     made["mask"] = (("time",), np.arange(12) > 5)
@@ -254,6 +254,7 @@ TAKEN = {
     "no coordinates, a part": lambda ds: ds.t2m.isel(x=[0, 2], time=slice(2, None, 3)),
     "no coordinates, one": lambda ds: ds.t2m.isel(x=1).isel(lat=0, time=[1, 3]),
     "coordinates dropped": lambda ds: ds.t2m.isel(lat=1, drop=True).drop_vars("time")[2:5],
+    "equal coordinates": lambda ds: doubled().t2m.isel(lat=[0, 2]),
     "chunked later": lambda ds: opened(chunks=None).t2m.isel(x=[0, 2], lat=1, time=slice(1, None))
     .pipe(lambda array: array.chunk(time=3) if CHUNKED else array).isel(time=slice(2, None, 2)),
     "merged in another order": lambda ds: ds[["u10", "t2m"]],
@@ -266,6 +267,7 @@ for at in range(n_stores):
     for _ in range(4):
         check(rng, *way)
 opened, other = weather("weather"), weather("other")
+doubled = weather("doubled", lat=(10.0, 20.0, 20.0))
 fixed = weather("fixed", orography=(("lat", "x"), np.ones((3, 4))))
 for name, (change, message) in REFUSED.items():
     try:
