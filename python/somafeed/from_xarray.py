@@ -668,7 +668,11 @@ def _read(
 ) -> Iterator[npt.NDArray[Any]]:
     """A variable at these steps, in batches."""
     options: Any = {"shuffle": False, "coordinates": False, "world": (0, 1), "seed": 0}
-    read = FieldDataset(address, {"x": wanted}, config=config, **options)
+    try:
+        read = FieldDataset(address, {"x": wanted}, config=config, **options)
+    except OSError as error:
+        error.add_note("xarray does not keep the storage_options of a store: give them as config=")
+        raise
     sample_bytes = 8 * int(np.prod(read.shapes["x"], dtype=np.int64))
     listed = read._with(read._samples.part(Places(steps), 0))
     listed.batch_size = max(1, _COMPARED_BYTES // max(1, sample_bytes))
