@@ -275,11 +275,18 @@ def _is_same_column(ours: Any, stored: Any) -> bool:
         return _is_same_categorical(pd.Categorical(ours), pd.Categorical(stored))
     if all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
         return _is_equal(ours, stored)
-    left, right = pd.Series(np.asarray(ours, object)), pd.Series(np.asarray(stored, object))
+    left, right = (_objects(one) for one in (ours, stored))
     nulls = left.isna()
     if not nulls.equals(right.isna()):
         return False
     return bool((left[~nulls].to_numpy() == right[~nulls].to_numpy()).all())
+
+
+def _objects(column: Any) -> Any:
+    """A column as a `pandas.Series` of objects."""
+    import pandas as pd
+
+    return pd.Series(np.asarray(column, object))
 
 
 def _is_same_categorical(ours: pd.Categorical, stored: pd.Categorical) -> bool:

@@ -25,10 +25,11 @@ ObsBatch: TypeAlias = (
 )
 Beside: TypeAlias = dict[str, XBatch]
 XOrTokens: TypeAlias = "npt.NDArray[Any] | sparse.csr_matrix | torch.Tensor | dict[str, Any]"
-MiniBatch: TypeAlias = tuple[XOrTokens, ObsBatch] | tuple[XOrTokens, ObsBatch, Beside]
-"""Rows of X, of shape (cells, genes), and the same rows of obs; with `layers` or `obsm`, also the
-same rows of those, by name. With `tokens`, the tokens of the cells (`somafeed.tokens.TokenBatch`)
-are in the place of X."""
+# `Any`, as in batches of all kinds, because a type checker does not know the form of a batch.
+MiniBatch: TypeAlias = tuple[Any, ...]
+"""Rows of X (`XBatch`), of shape (cells, genes), and the same rows of obs (`ObsBatch`); with
+`layers` or `obsm`, also the same rows of those, by name (`Beside`). With `tokens`, the tokens of the
+cells (`somafeed.tokens.TokenBatch`) are in the place of X."""
 
 Form: TypeAlias = Literal["numpy", "f16", "torch", "torch_f16", "torch_csr", "torch_coo"]
 """The form of X in a batch, of shape (cells, genes).

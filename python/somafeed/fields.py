@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
@@ -19,16 +20,15 @@ from somafeed.settings import at_least_0, integer, positive, shown
 from somafeed.sources import parameters
 
 if TYPE_CHECKING:
-    import torch
+    import xarray
 
 FieldForm: TypeAlias = Literal["numpy", "torch", "xarray"]
 """The form of each variable in a batch: `numpy.ndarray`, `torch.Tensor` over the same memory, or
 `xarray.DataArray` with the coordinates of its dimensions and samples."""
 
-# `Any` is `xarray.DataArray`, for users without it.
-FieldBatch: TypeAlias = "dict[str, npt.NDArray[Any] | torch.Tensor | Any]"
-"""An array of each variable by its name: samples, then steps if there are several, then the selected
-part of the array's other dimensions."""
+FieldBatch: TypeAlias = dict[str, Any]
+"""An array of each variable by its name, in the form `FieldForm`: samples, then steps if there are
+several, then the selected part of the array's other dimensions."""
 
 FORMS: tuple[FieldForm, ...] = ("numpy", "torch", "xarray")
 
@@ -49,7 +49,7 @@ class Variable:
     path: str
     """The array's path in the store, for example `t2m` or `era5/t2m`. Its first dimension, or that
     which `FieldDataset(dim=)` names, is that of the samples' steps."""
-    steps: Sequence[int] = (0,)
+    steps: int | Sequence[int] = (0,)
     """Steps relative to the sample's own, in the order of the batch."""
     isel: Mapping[str, Index] = field(default_factory=dict)
     """The selected indices of other dimensions, as xarray's `isel` takes them."""
@@ -65,13 +65,18 @@ class Variable:
     def __post_init__(self) -> None:
         if not isinstance(self.path, str):
             raise TypeError(f"the path of an array is a text, not {shown(self.path)}")
-        steps = [self.steps] if isinstance(self.steps, int) else self.steps
-        object.__setattr__(self, "steps", tuple(integer("a step", step) for step in steps))
+        object.__setattr__(self, "steps", self.offsets)
         if self.dtype not in (None, "float32"):
             raise ValueError(f"dtype is 'float32' or None, not {shown(self.dtype)}")
         twice = set(self.isel) & set(self.sel)
         if twice:
             raise ValueError(f"dimension {shown(twice.pop())} is both in isel and in sel")
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The steps, also if there is one."""
+        steps = [self.steps] if isinstance(self.steps, int) else self.steps
+        return tuple(integer("a step", step) for step in steps)
 
     @property
     def dropped(self) -> list[str]:
@@ -103,8 +108,9 @@ class Fields(OpenedSamples[native.Fields]):
 
     def _resolved(self) -> list[dict[str, Any]]:
         """The variables with the indices of their selections."""
-        coordinates = {**self._options, "coordinates": True}
-        whole = native.Fields(self._uri, self._described, **coordinates)
+        selects_labels = any(one.sel for one in self.variables.values())
+        options = {**self._options, "coordinates": selects_labels}
+        whole = native.Fields(self._uri, self._described, **options)
         shapes = {name: dict(zip(dims, shape)) for name, _, dims, shape in whole.variables()}
         described = []
         for plain, (name, variable) in zip(self._described, self.variables.items()):
@@ -115,11 +121,13 @@ class Fields(OpenedSamples[native.Fields]):
                     f"variable {shown(name)} has no dimension {shown(unknown[0])}: it has "
                     f"{', '.join(lengths)}"
                 )
-            isel = [(one, _indices(one, at, lengths[one])) for one, at in variable.isel.items()]
+            isel = [
+                (one, selected_indices(one, at, lengths[one])) for one, at in variable.isel.items()
+            ]
             sel = []
             for one, label in variable.sel.items():
                 if isinstance(label, slice):
-                    isel.append((one, _between(one, label, whole.coordinates(name, one))))
+                    isel.append((one, between_labels(one, label, whole.coordinates(name, one))))
                 else:
                     sel.append((one, _labels(label)))
             described.append({**plain, "isel": isel, "sel": sel})
@@ -135,8 +143,8 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 
     def __init__(
         self,
-        uri: str | os.PathLike[str],
-        variables: Mapping[str, Variable | str] | Sequence[str],
+        uri: str | os.PathLike[str] | xarray.Dataset | xarray.DataArray,
+        variables: Mapping[str, Variable | str] | Sequence[str] | None = None,
         batch_size: int = 1,
         io_batch_size: int | None = None,
         shuffle: bool = True,
@@ -159,9 +167,11 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 
         Args:
             uri: A path or an address in an object store, of a Zarr group or of a Zip archive with
-                one.
+                one. Or a data set or an array that xarray opened from there, and of which parts may
+                be selected: samples are then of those parts, and read without xarray.
             variables: The arrays of a sample by their names in a batch: a `Variable`, or the path of
-                a whole array. Several may be parts of one array.
+                a whole array. Several may be parts of one array. For xarray, paths are the names of
+                variables, and None means all.
             batch_size: Samples of a batch; the last may have fewer.
             io_batch_size: Samples that are read, and shuffled, together; a multiple of
                 `shuffle_chunk_size` if shuffled. None means `batch_size`: then no batch is copied.
@@ -186,7 +196,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 
         Raises:
             ValueError: Arguments that do not fit together; a dimension, an index or a label is not
-                there; the arrays differ in the number of steps.
+                there; the arrays differ in the number of steps; what xarray has was computed.
             TypeError: An argument of another type.
             ModuleNotFoundError: A package that batches of this form need is not installed.
             OSError: The storage cannot be read.
@@ -205,29 +215,27 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             raise ValueError(f"unknown form {shown(form)}; there are {', '.join(FORMS)}")
         if form != "numpy":
             required(form, f"form={form!r}")
-        if not isinstance(uri, str | os.PathLike):
+        self.form: FieldForm = form
+        self.number_samples = bool(number_samples)
+        options: dict[str, Any] = {
+            "config": parameters(config or {}),
+            "dim": dim if dim is None or isinstance(dim, str) else at_least_0("dim", dim),
+            "start": None if start is None else at_least_0("start", start),
+            "end": None if end is None else at_least_0("end", end),
+            "stride": positive("stride", stride),
+            "threads": positive("threads", threads),
+            "coordinates": bool(coordinates) or form == "xarray",
+        }
+        if is_xarray(uri):
+            self._opened_samples = _samples_in(uri, variables, options)
+        elif isinstance(uri, str | os.PathLike):
+            named = checked_variables(variables)
+            self._opened_samples = Fields(os.fspath(uri), named, options)
+        else:
             raise TypeError(
                 f"FieldDataset takes the address of a Zarr store, not {shown(uri)}: give its path, "
                 "and selections as Variable(isel=, sel=)"
             )
-        self.form: FieldForm = form
-        self.number_samples = bool(number_samples)
-        named = checked_variables(variables)
-        if SAMPLE in named:
-            raise ValueError(f"{SAMPLE!r} is the name of the samples' numbers: take another")
-        self._opened_samples = Fields(
-            os.fspath(uri),
-            named,
-            {
-                "config": parameters(config or {}),
-                "dim": dim if dim is None or isinstance(dim, str) else at_least_0("dim", dim),
-                "start": None if start is None else at_least_0("start", start),
-                "end": None if end is None else at_least_0("end", end),
-                "stride": positive("stride", stride),
-                "threads": positive("threads", threads),
-                "coordinates": bool(coordinates) or form == "xarray",
-            },
-        )
         # Now, so that settings that do not fit are an error here.
         self._loaders.batch_maker(self)
 
@@ -276,6 +284,15 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         return make
 
 
+def is_xarray(thing: Any) -> bool:
+    """Whether it is a data set, an array or a tree of xarray."""
+    xarray = sys.modules.get("xarray")
+    kinds = ("Dataset", "DataArray", "DataTree")
+    return xarray is not None and isinstance(
+        thing, tuple(getattr(xarray, kind) for kind in kinds if hasattr(xarray, kind))
+    )
+
+
 def checked_variables(variables: Any) -> dict[str, Variable]:
     """The variables by their names.
 
@@ -295,14 +312,30 @@ def checked_variables(variables: Any) -> dict[str, Variable]:
         if not isinstance(name, str) or not isinstance(made, Variable):
             raise TypeError(f"a variable is a path or a Variable, not {shown(one)}")
         named[name] = made
+    if SAMPLE in named:
+        raise ValueError(f"{SAMPLE!r} is the name of the samples' numbers: take another")
     return named
+
+
+def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
+    """The samples of a data set or an array of xarray."""
+    from somafeed.from_xarray import names_in, stored_arrays
+
+    named = checked_variables(names_in(data) if variables is None else variables)
+    stored = stored_arrays(data, named, options["config"], options["dim"])
+    window, part = stored.window.options(
+        [step for one in named.values() for step in one.offsets],
+        **{name: options[name] for name in ("start", "end", "stride")},
+    )
+    samples = Fields(stored.uri, stored.variables, {**options, **window})
+    return samples if part is None else samples.part(part, 0)
 
 
 def _plain(name: str, variable: Variable) -> dict[str, Any]:
     return {
         "name": name,
         "path": variable.path,
-        "steps": list(variable.steps),
+        "steps": list(variable.offsets),
         "isel": [],
         "sel": [],
         "as_f32": variable.dtype == "float32",
@@ -310,7 +343,7 @@ def _plain(name: str, variable: Variable) -> dict[str, Any]:
     }
 
 
-def _indices(dimension: str, at: Index, length: int) -> tuple[int, int] | list[int]:
+def selected_indices(dimension: str, at: Index, length: int) -> tuple[int, int] | list[int]:
     """Indices as the native module takes them."""
     if isinstance(at, slice):
         start, stop, step = at.indices(length)
@@ -334,7 +367,7 @@ def _labels(label: Any) -> list[str | float]:
     return [one if isinstance(one, str) else float(one) for one in listed]
 
 
-def _between(dimension: str, label: slice, coordinates: Any) -> list[int]:
+def between_labels(dimension: str, label: slice, coordinates: Any) -> list[int]:
     """The indices of coordinates between the ends of a slice, both of which count."""
     if coordinates is None:
         raise ValueError(f"dimension {shown(dimension)} has no coordinates: select by isel")
@@ -385,7 +418,7 @@ def _data_arrays(variables: Mapping[str, Variable]) -> ArrayMaker:
         dimensions = [one for one in batch.dimensions(name) if one not in drop]
         coordinates: dict[str, Any] = {SAMPLE: (SAMPLE, batch.samples.astype(np.int64))}
         if "step" in dimensions:
-            coordinates["step"] = ("step", np.array(variable.steps))
+            coordinates["step"] = ("step", np.array(variable.offsets))
         of_samples = batch.sample_coordinates(name)
         if of_samples is not None:
             dimension, numbers, attributes = of_samples

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack
+from typing import Any, Literal, Self, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,6 @@ from somafeed.settings import names_of, positive, shown
 from somafeed.sources import parameters
 from somafeed.splits import GroupsOf
 
-if TYPE_CHECKING:
-    import torch
-
 ImageForm: TypeAlias = Literal["numpy", "torch"]
 """The form of each array in a batch: `numpy.ndarray`, or `torch.Tensor` over the same memory."""
 
@@ -33,9 +30,9 @@ Role: TypeAlias = Literal["image", "mask", "plain"]
 """How augmentation treats an array: it interpolates images, takes the nearest pixel of masks, and
 leaves plain ones."""
 
-ImageBatch: TypeAlias = "dict[str, npt.NDArray[Any] | torch.Tensor | list[str]]"
-"""An array of each key by its name, with the samples in the first dimension, and `image_name`: the
-names of the samples."""
+ImageBatch: TypeAlias = dict[str, Any]
+"""An array or tensor of each key by its name, with the samples in the first dimension, and
+`image_name`: a list of the samples' names."""
 
 FORMS: tuple[ImageForm, ...] = ("numpy", "torch")
 KEYS = ("features", "labels", "valid_pixels")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, Unpack
+from typing import Any, Literal, Protocol, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +16,11 @@ from somafeed.engine import EngineSettings
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.settings import shown
 
-if TYPE_CHECKING:
-    import torch
-
 SourceForm: TypeAlias = Literal["numpy", "torch"]
 """The form of each array in a batch: `numpy.ndarray`, or `torch.Tensor` over the same memory."""
 
-SourceBatch: TypeAlias = "dict[str, npt.NDArray[Any] | torch.Tensor]"
-"""An array of each name; its first dimension is the samples'."""
+SourceBatch: TypeAlias = dict[str, Any]
+"""An array or tensor of each name; its first dimension is the samples'."""
 
 SAMPLE = "sample"
 
@@ -34,6 +31,7 @@ class Source(Protocol):
     @property
     def n_rows(self) -> int:
         """Number of samples."""
+        ...
 
     def read(self, rows: npt.NDArray[np.int64]) -> Mapping[str, Any]:
         """Reads samples: an array for each name, whose first dimension is that of `rows`.
@@ -42,6 +40,7 @@ class Source(Protocol):
         Names, types and shapes of a sample are those of sample 0, which is read when the data set
         is made.
         """
+        ...
 
 
 class OwnSamples(OpenedSamples[native.OwnSamples]):

@@ -515,7 +515,8 @@ class OpenedDataset(SampleDataset[B], Generic[B, S]):
     """A data set over samples that are described by how they are opened."""
 
     _opened_samples: S
-    form: str
+    # `Any` because each kind has its own forms.
+    form: Any
     """The form of arrays in a batch."""
     number_samples: bool
     """Whether a batch has the numbers of its samples."""

@@ -39,15 +39,19 @@ class Labelled(Protocol):
     @property
     def n_rows(self) -> int:
         """Number of cells."""
+        ...
 
     def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
         """A number for each cell; equal numbers if cells agree in all these obs columns."""
+        ...
 
     def weights(self, column: str) -> npt.NDArray[np.float64]:
         """The numbers of an obs column."""
+        ...
 
     def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
         """Whether each cell has this label in an obs column of strings."""
+        ...
 
 
 class Recipe(Protocol):
@@ -59,6 +63,7 @@ class Recipe(Protocol):
         Raises:
             ValueError: There is no such column, or the sample cannot be drawn from these cells.
         """
+        ...
 
 
 Sample: TypeAlias = Recipe | native.Sampling

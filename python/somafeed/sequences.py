@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, Unpack
+from typing import Any, Literal, Self, TypeAlias, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +19,11 @@ from somafeed.settings import at_least_0, names_of, number, positive, shown
 from somafeed.sources import parameters
 from somafeed.tokens import Integers, Layout
 
-if TYPE_CHECKING:
-    import torch
-
 SequenceForm: TypeAlias = Literal["numpy", "torch"]
 """The form of arrays in a batch: `numpy.ndarray`, or `torch.Tensor` over the same memory."""
 
-SequenceBatch: TypeAlias = "dict[str, npt.NDArray[Any] | torch.Tensor | list[str]]"
-"""What a batch has of its sequences.
+SequenceBatch: TypeAlias = dict[str, Any]
+"""What a batch has of its sequences: arrays or tensors.
 
 | entry | shape | values |
 |---|---|---|

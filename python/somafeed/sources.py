@@ -31,6 +31,7 @@ class Source(Protocol):
 
     def open(self, columns: Sequence[str], totals: str | None = None) -> native.Dataset:
         """Opens the cells with these obs columns, which do not include `soma_joinid`."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,6 +37,7 @@ class Split(Protocol):
 
     def parts(self, n_rows: int, groups_of: GroupsOf) -> list[Rows]:
         """The rows of each part. Each row of `0..n_rows` is in exactly one."""
+        ...
 
 
 def checked_fractions(fractions: Sequence[float]) -> tuple[float, ...]:
@@ -66,6 +67,17 @@ class Between:
     def parts(self, n_rows: int, groups_of: GroupsOf | None) -> list[Rows]:
         """The rows, ascending."""
         return [np.sort(np.arange(n_rows)[self.places])]
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """A split whose one part is the rows at these places, ascending."""
+
+    places: Rows
+
+    def parts(self, n_rows: int, groups_of: GroupsOf | None) -> list[Rows]:
+        """The rows."""
+        return [self.places]
 
 
 @dataclass(frozen=True)

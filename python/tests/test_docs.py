@@ -2,6 +2,7 @@
 
 import doctest
 import re
+import shlex
 import subprocess
 import sys
 from importlib import import_module
@@ -22,21 +23,31 @@ def test_docstrings(name):
     assert doctest.testmod(module).failed == 0
 
 
+def text_of(page):
+    """A page; of the README the section on Python."""
+    text = (REPOSITORY / page).read_text()
+    return text[text.index("## Python") :].partition("\n## ")[0] if page == "README.md" else text
+
+
 def python_of(page):
     """The Python in a page, as one program."""
-    text = (REPOSITORY / page).read_text()
-    if page == "README.md":
-        text = text[text.index("## Python") :].partition("\n## ")[0]
-    return "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+    return "\n".join(re.findall(r"```python\n(.*?)```", text_of(page), re.DOTALL))
+
+
+def run(arguments, folder):
+    ran = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
 
 
 @pytest.mark.parametrize("page", ["python/README.md", "README.md", "docs/python.md"])
 def test_pages(page, tmp_path):
     program = python_of(page)
     assert "ExperimentDataset(" in program
-    command = [sys.executable, "-W", "error::DeprecationWarning", "-c", program]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
+    if page == "README.md":
+        # Write what the program reads.
+        for command in re.findall(r"^somafeed (.*)$", text_of(page), re.MULTILINE):
+            run(["-m", "somafeed", *shlex.split(command)], tmp_path)
+    run(["-W", "error::DeprecationWarning", "-c", program], tmp_path)
 
 
 def test_everything_public_is_there_and_described():

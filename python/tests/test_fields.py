@@ -92,6 +92,17 @@ def test_batches_are_equal_to_what_xarray_selects(tmp_path):
     )
 
 
+def test_what_xarray_opened_and_selected_is_read_as_it_is(tmp_path):
+    n = os.environ.get("SOMAFEED_RANDOM_FIELDS", "12")
+    seed = os.environ.get("SOMAFEED_RANDOM_SEED", "0")
+    script = Path(__file__).with_name("fields_from_xarray.py")
+    command = [tiledbsoma_python(), script, str(tmp_path), n, seed]
+    ended = subprocess.run(command, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (0, f"{n} stores are read as xarray reads them\n"), (
+        ended.stderr
+    )
+
+
 def test_each_sample_comes_once_an_epoch_in_another_order(store):
     ds = fields(store)
     assert (len(ds), ds.n_samples, ds.shapes) == (

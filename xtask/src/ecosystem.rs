@@ -14,7 +14,7 @@ use crate::{cargo, native, wheel};
 const REQUIREMENTS: &str = include_str!("../requirements/ecosystem.txt");
 /// Imports each framework, so that a missing library is found at once.
 const CHECK: &str =
-    "import accelerate, lightning, nbclient, pytest, ray.train, scvi, tiledbsoma_ml";
+    "import accelerate, dask, lightning, nbclient, pytest, ray.train, scvi, tiledbsoma_ml";
 /// Prints the versions for the record of a run.
 const VERSIONS: &str = "\
 from importlib.metadata import version

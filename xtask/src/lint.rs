@@ -55,6 +55,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
                 "python/somafeed",
             ],
         ),
+        ("basedpyright", vec!["--project", "python/pyproject.toml", "--pythonpath", &types]),
     ];
     for (schema, files) in SCHEMAS {
         checks
@@ -76,7 +77,7 @@ fn environment() -> Environment {
         folder: "python-lint".to_owned(),
         what: "the linters".to_owned(),
         requirements: LINT.to_owned(),
-        download: "about 60 MB".to_owned(),
+        download: "about 140 MB".to_owned(),
         instead: "install the packages of xtask/requirements/lint.txt and run the commands of \
                   xtask/src/lint.rs by hand"
             .to_owned(),
@@ -87,7 +88,7 @@ fn environment() -> Environment {
 
 /// A linter: a module of Python, or a program where pip puts it beside the packages.
 fn command(python: &Path, name: &str) -> anyhow::Result<Command> {
-    if ["check_jsonschema", "mypy"].contains(&name) {
+    if ["basedpyright", "check_jsonschema", "mypy"].contains(&name) {
         let mut command = cargo::command(python.as_os_str(), &Native::default());
         command.args(["-m", name]);
         return Ok(command);

@@ -147,7 +147,7 @@ Commands:
               cargo xtask fuzz --executions 100000000
   ci        formatting, tidy, lint, clippy, documentation, each bench once: everything but the tests
               cargo xtask ci
-  lint      check Python (ruff, mypy), words (typos), licences (cargo-deny) and workflows, by pinned programs
+  lint      check Python (ruff, mypy, basedpyright), words (typos), licences (cargo-deny) and workflows, by pinned programs
               cargo xtask lint
   tidy      check the project's rules that lints cannot
               cargo xtask tidy

@@ -1,0 +1,712 @@
+"""An `xarray.Dataset` or `xarray.DataArray` that was opened from Zarr, as arrays of its store.
+
+The address comes from the Zarr array that a variable still reads, and what was selected from the
+keys by which it is read, or from coordinates. Elements that xarray has are compared with those of
+the store at opening, so that nothing that was computed is left out unnoticed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from somafeed.fields import FieldDataset, Variable, between_labels, selected_indices
+from somafeed.settings import shown
+from somafeed.splits import Places
+
+Selected = dict[str, "int | npt.NDArray[np.int64]"]
+"""The indices of each dimension of a stored array; a single one if the dimension was dropped."""
+
+_WAY_OUT = "or give the store's address instead, and select by Variable(isel=, sel=)"
+
+_PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
+
+_SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "http": "http", "https": "https"}
+_SCHEMES |= {name: "azure" for name in ("az", "abfs", "abfss", "azure")}
+
+_COMPARED_BYTES = 16 << 20
+"""Bytes of an array in memory that are compared at once."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Evenly spaced or listed steps of the store, which count as the only ones there are."""
+
+    places: npt.NDArray[np.int64]
+
+    @property
+    def spacing(self) -> int:
+        """Steps of the store from one to the next; 0 if they are not evenly spaced."""
+        gaps = np.diff(self.places)
+        if len(gaps) == 0:
+            return 1
+        return int(gaps[0]) if (gaps == gaps[0]).all() else 0
+
+    def options(
+        self, steps: Sequence[int], start: int | None, end: int | None, stride: int
+    ) -> tuple[dict[str, Any], Places | None]:
+        """The options `start`, `end` and `stride` for the whole arrays, and the samples of those
+        if they are not all: None, or a split with one part.
+
+        Raises:
+            ValueError: There is no such sample; steps beside the sample's own are wanted, and those
+                that were selected are not evenly spaced.
+        """
+        before, after = -min([0, *steps]), max([0, *steps])
+        first = before if start is None else start
+        last = len(self.places) if end is None else end
+        if first < before or last > len(self.places):
+            raise ValueError(
+                f"samples are about the selected steps from {before} to {len(self.places)}: "
+                f"start={first}, end={last} are beyond"
+            )
+        last = min(last, len(self.places) - after)
+        if last <= first:
+            raise ValueError(f"there is no sample: {len(self.places)} steps are selected")
+        if not self.spacing:
+            if before or after:
+                raise ValueError(
+                    "the selected steps are not evenly spaced, so none is before or after another: "
+                    f"select a slice, {_WAY_OUT}"
+                )
+            listed = Places(self.places[first:last:stride])
+            return {"start": None, "end": None, "stride": 1}, listed
+        start, end = int(self.places[first]), int(self.places[last - 1]) + 1
+        return {"start": start, "end": end, "stride": stride * self.spacing}, None
+
+
+@dataclass(frozen=True)
+class StoredArrays:
+    """The address of a Zarr store, variables of its arrays, and the steps that are selected."""
+
+    uri: str
+    variables: dict[str, Variable]
+    window: Window
+
+
+def names_in(data: Any) -> list[str]:
+    """The variables that are taken if none is named: all of a data set, or the array itself.
+
+    Raises:
+        TypeError: It is a tree of groups.
+        ValueError: The array has no name.
+    """
+    if hasattr(data, "children"):
+        raise TypeError("a DataTree has several groups: give one, like tree['era5'].to_dataset()")
+    if hasattr(data, "data_vars"):
+        return [str(name) for name in data.data_vars]
+    if data.name is None:
+        raise ValueError("the DataArray has no name: give it one by .rename('t2m')")
+    return [str(data.name)]
+
+
+def stored_arrays(
+    data: Any,
+    variables: Mapping[str, Variable],
+    config: Mapping[str, str],
+    dim: str | int | None,
+) -> StoredArrays:
+    """The store's arrays that the variables name, with what was selected of them in xarray.
+
+    Raises:
+        ValueError: An array does not come from Zarr as it is, or its selection cannot be found.
+    """
+    opened: dict[Any, Any] = {}
+    names = dict.fromkeys(one.path for one in variables.values())
+    arrays = {name: _Array.found(data, name, opened, dim) for name in names}
+    places = {array.address: array for array in arrays.values()}
+    if len(places) > 1:
+        one, other = list(places.values())[:2]
+        raise ValueError(
+            f"variables {shown(one.name)} and {shown(other.name)} lie in different stores: make a "
+            "FieldDataset of each"
+        )
+    first, *others = arrays.values()
+    window = Window(first.steps())
+    for other in others:
+        is_same = other.whole.dims[0] == first.whole.dims[0]
+        if not is_same or not np.array_equal(other.steps(), window.places):
+            raise ValueError(
+                f"variables {shown(first.name)} and {shown(other.name)} have other steps, which "
+                f"are {shown(str(first.whole.dims[0]))} and {shown(str(other.whole.dims[0]))}: name "
+                "variables with the same dimension of samples"
+            )
+    for array in arrays.values():
+        array.check_values(config)
+    [address] = places
+    return StoredArrays(
+        address,
+        {name: arrays[one.path].variable(one, window) for name, one in variables.items()},
+        window,
+    )
+
+
+@dataclass
+class _Array:
+    """A variable of xarray, and the array of a store that it is a part of."""
+
+    name: str
+    given: Any
+    """The `xarray.DataArray`."""
+    whole: Any
+    """The whole array, opened anew."""
+    address: str
+    path: str
+    is_in_memory: bool
+    is_decoded: bool | None
+    """Whether xarray unpacks numbers; None if that is not known."""
+    selected: Selected
+    dim: str | int | None
+    """The dimension of samples, as the store's array is opened."""
+
+    @classmethod
+    def found(
+        cls, data: Any, name: str, opened: dict[Any, Any], dim: str | int | None
+    ) -> _Array:
+        """The array of a variable. Groups that are opened anew are kept in `opened`."""
+        given = _named(data, name)
+        empty = [one for one, n in given.sizes.items() if n == 0]
+        if empty:
+            raise ValueError(
+                f"nothing of {shown(str(empty[0]))} of variable {shown(name)} is selected"
+            )
+        source = _Source.of(given, name)
+        store, address, path = source.place(data, name)
+        folder, _, stored_name = path.rpartition("/")
+        key = address, folder
+        if key not in opened:
+            opened[key] = _opened_anew(store, folder, name)
+        if stored_name not in opened[key].data_vars:
+            raise _in_memory(name)
+        whole = _decoded_like(given, opened[key], stored_name, name)
+        if source.is_decoded:
+            _check_packing(given, opened[key][stored_name], name)
+        selected = {
+            str(one): _selected(given, whole, one, source.positions(given, whole, one), name)
+            for one in whole.dims
+        }
+        if dim is not None:
+            # Samples come first in what is read.
+            first = _dimension(whole, dim, name)
+            whole = whole.transpose(first, ...)
+            given = given.transpose(first, ..., missing_dims="ignore")
+        in_memory, decoded = source.array is None, source.is_decoded
+        return cls(name, given, whole, address, path, in_memory, decoded, selected, dim)
+
+    def steps(self) -> npt.NDArray[np.int64]:
+        """The indices of the samples' dimension."""
+        dimension = self.whole.dims[0]
+        steps = self.selected[dimension]
+        if isinstance(steps, int):
+            raise ValueError(
+                f"variable {shown(self.name)} has lost the dimension of the samples, "
+                f"{shown(dimension)}: select it by a list, isel({dimension}=[{steps}])"
+            )
+        return steps
+
+    def variable(self, wanted: Variable, window: Window) -> Variable:
+        """The part of the store's array that a variable of the given one is."""
+        kept = {
+            one: at
+            for one, at in self.selected.items()
+            if one != self.whole.dims[0] and not isinstance(at, int)
+        }
+        unknown = [one for one in (*wanted.isel, *wanted.sel) if one not in kept]
+        if unknown:
+            raise ValueError(
+                f"variable {shown(self.name)} has no dimension {shown(unknown[0])}: it has "
+                f"{', '.join(kept)}"
+            )
+        inner = {one: at for one, at in self.selected.items() if one != self.whole.dims[0]}
+        for one, at in wanted.isel.items():
+            inner[one] = _part(kept[one], at, one)
+        for one, label in wanted.sel.items():
+            inner[one] = _part(kept[one], self._at_labels(one, label), one)
+        return replace(
+            wanted,
+            path=self.path,
+            steps=[step * window.spacing for step in wanted.offsets],
+            isel=_isel(inner, self.whole.sizes),
+            sel={},
+            mask_and_scale=wanted.mask_and_scale and self.is_decoded is not False,
+        )
+
+    def _at_labels(self, dimension: str, label: Any) -> Any:
+        """The positions of labels in the given array."""
+        if dimension not in self.given.coords:
+            raise ValueError(f"dimension {shown(dimension)} has no coordinates: select by isel")
+        values = self.given[dimension].values
+        if isinstance(label, slice):
+            return between_labels(dimension, label, values)
+        found = []
+        for one in np.atleast_1d(np.asarray(label)):
+            at = np.flatnonzero(values == one)
+            if len(at) != 1:
+                raise ValueError(
+                    f"{len(at)} coordinates of {shown(dimension)} are {shown(str(one))}"
+                )
+            found.append(int(at[0]))
+        return found[0] if np.ndim(label) == 0 else sorted(found)
+
+    def check_values(self, config: Mapping[str, str]) -> None:
+        """Compares elements that xarray has with those of the store: all that are in memory, of
+        others the first, the last and one between of each dimension.
+
+        Raises:
+            ValueError: They differ.
+        """
+        first = self.whole.dims[0]
+        compared = {
+            one: np.arange(n) if self.is_in_memory else np.unique([0, n // 2, n - 1])
+            for one, n in self.given.sizes.items()
+        }
+        inner: Selected = {}
+        for one, at in self.selected.items():
+            if one != first:
+                inner[one] = at if isinstance(at, int) else at[compared[one]]
+        steps = self.steps()[compared[first]]
+        # Whether numbers that are in memory were unpacked is not known.
+        for is_decoded in (True, False) if self.is_decoded is None else (self.is_decoded,):
+            isel = _isel(inner, self.whole.sizes)
+            wanted = Variable(self.path, isel=isel, mask_and_scale=is_decoded)
+            read = _read(self.address, (wanted, self.dim), steps, config)
+            if self._equals(compared, read):
+                self.is_decoded = is_decoded
+                return
+        what = "computed or changed in xarray"
+        if self.is_in_memory:
+            what += ", or lies in a group, which is not known of values in memory"
+        raise ValueError(
+            f"variable {shown(self.name)} has other values than {shown(self.path)} in "
+            f"{shown(self.address)}: it was {what}. Write the result and give its address, "
+            f"{_WAY_OUT}"
+        )
+
+    def _equals(
+        self, compared: Mapping[str, npt.NDArray[np.int64]], read: Iterator[npt.NDArray[Any]]
+    ) -> bool:
+        first = self.whole.dims[0]
+        given = self.given.isel({one: at for one, at in compared.items() if one != first})
+        at = 0
+        for values in read:
+            theirs = given.isel({first: compared[first][at : at + len(values)]}).values
+            at += len(values)
+            if theirs.dtype.kind != values.dtype.kind:
+                if self.is_decoded is None:
+                    return False
+                raise ValueError(
+                    f"variable {shown(self.name)} has the type {theirs.dtype} in xarray, and "
+                    f"{values.dtype} in the store: give the store's address instead"
+                )
+            theirs = theirs.astype(values.dtype)
+            if not _are_equal(theirs, values):
+                return False
+        return True
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a variable reads: an array of Zarr, or memory."""
+
+    array: Any
+    """The `zarr.Array`; None if the numbers are in memory."""
+    is_decoded: bool | None
+    known: list[int | npt.NDArray[np.int64]] | None
+    """The indices of each of its dimensions that are read; None if they are not known."""
+    layer: str | None
+    """The layer of dask that reads, if another selects parts of it."""
+
+    @classmethod
+    def of(cls, given: Any, name: str) -> _Source:
+        # xarray has no public way to the array that a variable reads. Whatever is found here is
+        # checked against the store afterwards.
+        data: Any = given.variable._data
+        layer = None
+        graph = getattr(data, "dask", None)
+        if graph is not None:
+            data, layer = _of_graph(graph, name)
+        keys, is_known, is_decoded = [], True, False
+        while type(data).__module__.partition(".")[0] == "xarray":
+            kind = type(data).__name__
+            is_decoded |= kind == "_ElementwiseFunctionArray"
+            if kind == "LazilyIndexedArray":
+                keys.append(data.key.tuple)
+            is_known &= kind != "LazilyVectorizedIndexedArray"
+            get = getattr(data, "get_array", None)
+            data = getattr(data, "array", None) if get is None else get()
+        if isinstance(data, np.ndarray) and graph is None:
+            return cls(None, None, None, None)
+        if type(data).__module__.partition(".")[0] != "zarr":
+            raise ValueError(
+                f"variable {shown(name)} was not opened from Zarr, but is an object of type "
+                f"{type(data).__name__}: open it by xarray.open_zarr, or give a store's address"
+            )
+        return cls(data, is_decoded, _positions(data.shape, keys) if is_known else None, layer)
+
+    def positions(
+        self, given: Any, whole: Any, dimension: Any
+    ) -> int | npt.NDArray[np.int64] | None:
+        """The indices of a dimension of the whole array; None if they are not known."""
+        if self.known is None:
+            return None
+        known = self.known[list(whole.dims).index(dimension)]
+        if self.layer is None or isinstance(known, int):
+            return known
+        has_labels = dimension in given.coords and dimension in whole.coords
+        if has_labels and whole.get_index(dimension).is_unique:
+            return None
+        # Has dask select from numbers of indices instead.
+        line: Any = given.isel({one: 0 for one in given.dims if one != dimension}).data
+        graph = dict(line.dask)
+        axes = [one for one, at in zip(whole.dims, self.known) if not isinstance(at, int)]
+        indices = known.reshape([-1 if one == dimension else 1 for one in axes])
+        graph[self.layer] = np.broadcast_to(indices, graph[self.layer].shape)
+        selecting: Any = type(line)(graph, line.name, line.chunks, dtype=np.int64)
+        found = np.asarray(selecting.compute(scheduler="synchronous"))
+        return int(found) if found.ndim == 0 else found
+
+    def place(self, data: Any, name: str) -> tuple[Any, str, str]:
+        """What xarray opens, the store's address for us, and the array's path in it."""
+        if self.array is not None:
+            return self.array.store, _address(self.array.store, name), self.array.path
+        source = data.encoding.get("source")
+        if not isinstance(source, str | os.PathLike):
+            raise ValueError(
+                f"variable {shown(name)} is in memory, loaded or computed: give what "
+                f"xarray.open_zarr opened, before values were used, {_WAY_OUT}"
+            )
+        return os.fspath(source), os.fspath(source), name
+
+
+def _of_graph(graph: Any, name: str) -> tuple[Any, str | None]:
+    """What a graph of dask reads, and the layer that reads if another selects a part.
+
+    Raises:
+        ValueError: It does more than reading and selecting.
+    """
+    layers = [str(layer) for layer in getattr(graph, "layers", ())]
+    sources = [layer for layer in layers if layer.startswith("original-")]
+    source = sources[0] if len(sources) == 1 else ""
+    others = [one for one in layers if one not in (source, source.removeprefix("original-"))]
+    computed = [one for one in others if not one.startswith(("getitem-", "rechunk-"))]
+    if not source or computed:
+        what = f" ({computed[0].rpartition('-')[0]})" if computed else ""
+        raise ValueError(
+            f"variable {shown(name)} is computed by dask{what}, not only read and selected: write "
+            f"the result and give its address, {_WAY_OUT}"
+        )
+    return graph[source], source if any(one.startswith("getitem-") for one in others) else None
+
+
+def _positions(
+    shape: Sequence[int], keys: Sequence[Any]
+) -> list[int | npt.NDArray[np.int64]] | None:
+    """The indices of each dimension that these keys, the outermost first, select; None if they are
+    others than slices, lists and single indices."""
+    found: list[int | npt.NDArray[np.int64]] = [np.arange(n) for n in shape]
+    for key in reversed(keys):
+        kept = [(axis, at) for axis, at in enumerate(found) if not isinstance(at, int)]
+        if len(key) != len(kept):
+            return None
+        for (axis, of), at in zip(kept, key):
+            part = of[at]
+            found[axis] = int(part) if np.ndim(part) == 0 else part
+    return found
+
+
+def _address(store: Any, name: str) -> str:
+    """The address of a store of zarr.
+
+    Raises:
+        ValueError: It is not a folder, a Zip archive or in an object store.
+    """
+    kind = type(store).__name__
+    if kind == "LocalStore":
+        return str(store.root)
+    if kind == "ZipStore":
+        return str(store.path)
+    if kind == "FsspecStore":
+        url = store.fs.unstrip_protocol(store.path)
+        scheme, _, rest = str(url).partition("://")
+        if scheme in ("file", "local"):
+            return rest
+        if scheme in _SCHEMES:
+            return f"{_SCHEMES[scheme]}://{rest}"
+        kind = f"{kind} of {scheme}://"
+    raise ValueError(
+        f"variable {shown(name)} lies in a {kind}, whose address is not known: give the address of "
+        "a folder, a Zip archive or a place in an object store, and select by "
+        "Variable(isel=, sel=)"
+    )
+
+
+def _named(data: Any, name: str) -> Any:
+    """A variable of a data set, or the array itself.
+
+    Raises:
+        ValueError: There is no such variable.
+    """
+    names = names_in(data)
+    if name not in names:
+        raise ValueError(f"there is no variable {shown(name)}: there are {', '.join(names)}")
+    return data[name] if hasattr(data, "data_vars") else data
+
+
+def _opened_anew(store: Any, folder: str, name: str) -> Any:
+    """The group with the array of a variable, opened anew: as it is stored.
+
+    Raises:
+        ValueError: The variable is in memory, and where it was read is not a store.
+    """
+    import xarray
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return xarray.open_dataset(
+                store, engine="zarr", group=folder or None, chunks=None, cache=False, decode_cf=False
+            )
+        except (OSError, ValueError) as error:
+            # What xarray keeps may be a part of the address.
+            if isinstance(store, str):
+                raise _in_memory(name) from error
+            raise
+
+
+def _in_memory(name: str) -> ValueError:
+    return ValueError(
+        f"variable {shown(name)} is in memory, loaded or computed, and not an array in the root of "
+        f"the store: give what xarray.open_zarr opened, before values were used, {_WAY_OUT}"
+    )
+
+
+def _decoded_like(given: Any, stored: Any, stored_name: str, name: str) -> Any:
+    """The whole array that a variable is a part of, decoded like it.
+
+    Raises:
+        ValueError: It has dimensions, coordinates or a type that the store does not have.
+    """
+    _check_dimensions(given, stored[stored_name], name)
+    made = [one for one in given.coords if one not in stored.variables]
+    if made:
+        raise ValueError(
+            f"variable {shown(name)} has coordinates {shown(str(made[0]))} that the store does "
+            f"not have: leave them out by .drop_vars({str(made[0])!r})"
+        )
+    differs = None
+    for array in _decoded(stored[[stored_name]]):
+        whole = array[stored_name]
+        pairs = [(f"variable {name!r}", given, whole)]
+        pairs += [
+            (f"coordinates {one!r}", given[one], whole[one])
+            for one in whole.dims
+            if one in given.coords and one in whole.coords
+        ]
+        other = [one for one in pairs if not _is_same_type(one[1].dtype, one[2].dtype)]
+        if not other:
+            return whole
+        differs = differs or other[0]
+    what, ours, theirs = differs or ("", given, given)
+    raise ValueError(
+        f"xarray has {what} of type {ours.dtype}, and the store {theirs.dtype}: it was converted. "
+        f"Convert later, {_WAY_OUT}"
+    )
+
+
+def _decoded(stored: Any) -> Iterator[Any]:
+    """A data set in the ways in which xarray decodes numbers and times."""
+    import xarray
+
+    coder = getattr(getattr(xarray, "coders", None), "CFDatetimeCoder", None)
+    of_times = [True, False] if coder is None else [True, False, coder(use_cftime=True)]
+    yield stored
+    for mask_and_scale, decode_times, decode_timedelta in itertools.product(
+        (True, False), of_times, (None, True, False)
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                yield xarray.decode_cf(
+                    stored,
+                    mask_and_scale=mask_and_scale,
+                    decode_times=decode_times,
+                    decode_timedelta=decode_timedelta,
+                )
+            except (ValueError, ImportError):
+                # Numbers that are no times, or cftime is not installed.
+                continue
+
+
+def _are_equal(ours: Any, stored: Any) -> bool:
+    """Whether arrays are equal. NaN is like NaN."""
+    ours, stored = np.asarray(ours), np.asarray(stored)
+    return np.array_equal(ours, stored, ours.dtype.kind == stored.dtype.kind == "f")
+
+
+def _is_same_type(given: Any, stored: Any) -> bool:
+    """Whether types are equal, or both of texts or of times, whose lengths and units may differ."""
+    kinds = given.kind + stored.kind
+    return bool(given == stored) or kinds == "MM" or not set(kinds) - set("USOT")
+
+
+def _check_packing(given: Any, stored: Any, name: str) -> None:
+    """Fails if numbers were unpacked by other attributes than those of the store.
+
+    Raises:
+        ValueError: They were.
+    """
+    for key in _PACKING:
+        if key in given.encoding:
+            if not _are_equal(given.encoding[key], stored.attrs.get(key)):
+                raise ValueError(
+                    f"the encoding {key!r} of variable {shown(name)} is not that of the store: "
+                    f"decode by the store's own, {_WAY_OUT}"
+                )
+
+
+def _check_dimensions(given: Any, whole: Any, name: str) -> None:
+    """Fails if an array has other dimensions than that of the store, or another order.
+
+    Raises:
+        ValueError: It has.
+    """
+    stored = list(whole.dims)
+    other = [one for one in given.dims if one not in stored]
+    if other:
+        raise ValueError(
+            f"variable {shown(name)} has the dimension {shown(str(other[0]))}, and the store "
+            f"{', '.join(map(str, stored))}: it was renamed or made in xarray. Rename later, "
+            f"{_WAY_OUT}"
+        )
+    kept = [one for one in stored if one in given.dims]
+    if list(given.dims) != kept:
+        raise ValueError(
+            f"variable {shown(name)} was transposed: the store's order is {', '.join(kept)}. "
+            f"Transpose batches, {_WAY_OUT}"
+        )
+
+
+def _selected(
+    given: Any, whole: Any, dimension: Any, known: int | npt.NDArray[np.int64] | None, name: str
+) -> int | npt.NDArray[np.int64]:
+    """The indices of a dimension of the whole array that the given one has.
+
+    Raises:
+        ValueError: They are not known, or not in the array's order; coordinates are others than the
+            store's.
+    """
+    places = known
+    has_labels = dimension in given.coords and dimension in whole.coords
+    if has_labels:
+        places = _places_of_labels(given, whole, dimension, known, name)
+    elif places is None:
+        if given.sizes.get(dimension) != whole.sizes[dimension]:
+            raise ValueError(
+                f"dimension {shown(dimension)} of variable {shown(name)} has no coordinates, so "
+                f"which part was selected is not known: select it by Variable({name!r}, "
+                f"isel={{{dimension!r}: ...}}), and samples by start=, end= and stride="
+            )
+        places = np.arange(whole.sizes[dimension])
+    if not isinstance(places, int) and (np.diff(places) <= 0).any():
+        raise ValueError(
+            f"the indices of {shown(dimension)} of variable {shown(name)} must ascend: the store's "
+            f"order is kept. Sort batches, {_WAY_OUT}"
+        )
+    return places
+
+
+def _places_of_labels(
+    given: Any, whole: Any, dimension: Any, known: int | npt.NDArray[np.int64] | None, name: str
+) -> int | npt.NDArray[np.int64]:
+    """The indices by coordinates, which agree with those that are known.
+
+    Raises:
+        ValueError: They do not, or there are no such coordinates, or several.
+    """
+    labels, of_whole = given[dimension], whole.get_index(dimension)
+    if labels.ndim > (dimension in given.dims):
+        raise ValueError(
+            f"points were selected of variable {shown(name)}, which has no dimension "
+            f"{shown(dimension)} any more: select by slices and lists, {_WAY_OUT}"
+        )
+    values = np.atleast_1d(labels.values)
+    if known is not None:
+        places = np.atleast_1d(known)
+        is_same = _are_equal(values, of_whole.values[places])
+    elif of_whole.is_unique:
+        places = of_whole.get_indexer(values).astype(np.int64)
+        is_same = not (places < 0).any()
+    else:
+        places = np.arange(len(of_whole))
+        is_same = _are_equal(values, of_whole.values)
+    if not is_same:
+        raise ValueError(
+            f"variable {shown(name)} has coordinates of {shown(dimension)} that the store does not "
+            f"have, or has twice: they were assigned or computed in xarray. Give the arrays as "
+            f"they were opened, {_WAY_OUT}"
+        )
+    return int(places[0]) if dimension not in given.dims else places
+
+
+def _part(of: npt.NDArray[np.int64], at: Any, dimension: str) -> Any:
+    """The indices in the store of a part of those that are selected."""
+    found = selected_indices(dimension, at, len(of))
+    if isinstance(found, tuple):
+        return of[slice(*found)]
+    is_one = not isinstance(at, slice) and np.ndim(at) == 0
+    return int(of[found[0]]) if is_one else of[found]
+
+
+def _isel(selected: Selected, sizes: Mapping[Any, int]) -> dict[str, Any]:
+    """Indices as `isel` of a variable: slices if they have no gaps, none of a whole dimension."""
+    isel: dict[str, Any] = {}
+    for one, at in selected.items():
+        if isinstance(at, int) or not len(at) or at[-1] - at[0] + 1 != len(at):
+            isel[one] = at
+        elif len(at) < sizes[one]:
+            isel[one] = slice(int(at[0]), int(at[-1]) + 1)
+    return isel
+
+
+def _dimension(whole: Any, dim: str | int, name: str) -> str:
+    """The name of the samples' dimension.
+
+    Raises:
+        ValueError: The array has none of this name or position.
+    """
+    dims = [str(one) for one in whole.dims]
+    found = dims[dim : dim + 1] if isinstance(dim, int) else [one for one in dims if one == dim]
+    if not found:
+        raise ValueError(
+            f"variable {shown(name)} has no dimension {shown(dim)}: it has {', '.join(dims)}"
+        )
+    return found[0]
+
+
+def _read(
+    address: str,
+    along: tuple[Variable, str | int | None],
+    steps: npt.NDArray[np.int64],
+    config: Mapping[str, str],
+) -> Iterator[npt.NDArray[Any]]:
+    """A variable at these steps of a dimension, in batches."""
+    wanted, dim = along
+    options: Any = {"dim": dim, "shuffle": False, "coordinates": False, "world": (0, 1), "seed": 0}
+    try:
+        read = FieldDataset(address, {"x": wanted}, config=config, **options)
+    except OSError as error:
+        error.add_note("xarray does not keep the storage_options of a store: give them as config=")
+        raise
+    sample_bytes = 8 * int(np.prod(read.shapes["x"], dtype=np.int64))
+    listed = read._with(read._samples.part(Places(steps), 0))
+    listed.batch_size = max(1, _COMPARED_BYTES // max(1, sample_bytes))
+    listed.io_batch_size = listed.batch_size
+    for batch in listed:
+        yield np.asarray(batch["x"])
