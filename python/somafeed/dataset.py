@@ -22,7 +22,7 @@ from somafeed.batches import (
 from somafeed.cells import Cells, Encoder, Selected
 from somafeed.device import Device
 from somafeed.joinids import Joinids
-from somafeed.loaders import Remainder
+from somafeed.loaders import OnError, Remainder
 from somafeed.obs_forms import obs_maker
 from somafeed.parts import Parts
 from somafeed.samplings import Sample
@@ -109,6 +109,7 @@ class ExperimentDataset(Parts, Selected):
         encoders: Sequence[Encoder | str] | None = None,
         sampling: Sample | None = None,
         ramp_blocks: int = 0,
+        on_error: OnError = "raise",
         device: Device | None = None,
         target_sum: float | None = None,
         totals: str | None = None,
@@ -173,6 +174,11 @@ class ExperimentDataset(Parts, Selected):
             ramp_blocks: Number of smaller blocks at the start of an epoch, so that the first batch
                 is there sooner: each has half as many cells as the next, and the first full one has
                 `io_batch_size`. The first batches are drawn from fewer cells.
+            on_error: What happens if cells cannot be read: `"raise"` ends the epoch with the error.
+                `"skip"` leaves them out, warns, and counts and names them in `stats()`. Their
+                batches are shorter, even empty, so that all ranks have equally many batches. It is
+                still an error if the storage cannot be reached, if no cell can be read, or if more
+                than a tenth of a rank's cells, and at least 100, fail one after another.
             device: The device of a batch's tensors, for example `"cuda"`; None means the
                 processor's memory. They are copied from pinned memory while the model works on the
                 batch before; dense X (`form="torch"`) travels as CSR and becomes dense there. Not
@@ -206,6 +212,7 @@ class ExperimentDataset(Parts, Selected):
             remainder=remainder,
             sampling=sampling,
             ramp_blocks=ramp_blocks,
+            on_error=on_error,
             form=form,
             device=device,
         )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.batches import array_maker, required
 from somafeed.device import Device
-from somafeed.loaders import Remainder
+from somafeed.loaders import OnError, Remainder
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.samplings import Sample
 from somafeed.settings import at_least_0, integer, positive, shown
@@ -159,6 +159,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         remainder: Remainder | None = None,
         sampling: Sample | None = None,
         ramp_blocks: int = 0,
+        on_error: OnError = "raise",
         device: Device | None = None,
     ) -> None:
         """Opens the arrays, and reads the coordinates of their dimensions.
@@ -194,6 +195,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             sampling: Which samples an epoch has, if not each once: `WithReplacement`, or a native
                 `Sampling`.
             ramp_blocks: Number of smaller blocks at the start of an epoch: see `ExperimentDataset`.
+            on_error: What happens if a sample cannot be read: see `ExperimentDataset`.
             device: The device of a batch's tensors: see `ExperimentDataset`.
 
         Raises:
@@ -215,6 +217,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             remainder=remainder,
             sampling=sampling,
             ramp_blocks=ramp_blocks,
+            on_error=on_error,
             form=form,
             device=device,
         )

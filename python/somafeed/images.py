@@ -15,7 +15,7 @@ from somafeed.augmentation import Affine, Augmentation
 from somafeed.batches import array_maker, required
 from somafeed.device import Device
 from somafeed.labels import Column, Labels, Table
-from somafeed.loaders import Remainder
+from somafeed.loaders import OnError, Remainder
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.samplings import Sample
 from somafeed.settings import names_of, positive, shown
@@ -152,7 +152,6 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
         dtype: Literal["float16", "float32"] | None = None,
         normalization: Literal["l1", "l2"] | None = None,
         augment: Augmentation | None = None,
-        on_error: Literal["raise", "skip"] = "raise",
         number_samples: bool = False,
         threads: int = 2,
         config: Mapping[str, Any] | None = None,
@@ -161,6 +160,7 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
         remainder: Remainder | None = None,
         sampling: Sample | None = None,
         ramp_blocks: int = 0,
+        on_error: OnError = "raise",
         device: Device | None = None,
     ) -> None:
         """Opens the images: reads their list, and looks whether each has its files.
@@ -189,9 +189,6 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
             normalization: The norm by which each pixel's spectrum is divided, of cubes that are
                 stored as float32.
             augment: Random maps, applied by the loader's threads.
-            on_error: What happens if an image cannot be read. `"raise"` ends the epoch with an
-                error that names its file. `"skip"` leaves it out: the batch is shorter and lists
-                its name in `"skipped"`, and `stats()["skipped"]` has the reasons.
             number_samples: Whether a batch has the entry `"sample"`: the numbers of its images
                 among those that were opened.
             threads: Threads that read and decode one block.
@@ -203,6 +200,9 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
                 `ExperimentDataset`.
             sampling: Which images an epoch has, if not each once: see `ExperimentDataset`.
             ramp_blocks: Number of smaller blocks at the start of an epoch: see `ExperimentDataset`.
+            on_error: What happens if an image cannot be read: see `ExperimentDataset`. With
+                `"skip"` a batch also lists the names of its images that were skipped, in
+                `"skipped"`, and an image that has no file is found only when it is read.
             device: The device of a batch's tensors: see `ExperimentDataset`.
 
         Raises:
@@ -224,6 +224,7 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
             remainder=remainder,
             sampling=sampling,
             ramp_blocks=ramp_blocks,
+            on_error=on_error,
             form=form,
             device=device,
         )
@@ -233,10 +234,7 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
             required(form, f"form={form!r}")
         if not isinstance(folder, str | os.PathLike):
             raise TypeError(f"ImageDataset takes the address of a folder, not {shown(folder)}")
-        if on_error not in ("raise", "skip"):
-            raise ValueError(f"on_error is 'raise' or 'skip', not {shown(on_error)}")
         self.form: ImageForm = form
-        self.on_error: Literal["raise", "skip"] = on_error
         self.number_samples = bool(number_samples)
         self.augment = augment
         self._opened_samples = Images(
@@ -251,7 +249,7 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
                 "normalization": normalization,
                 "augmentation": _described(augment),
                 "threads": positive("threads", threads),
-                "skip_damaged": on_error == "skip",
+                "checks_files": on_error == "raise",
             },
         )
         # Now, so that settings that do not fit are an error here.
@@ -318,7 +316,7 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
             if number_samples:
                 made[SAMPLE] = as_form(batch.samples.astype(np.int64))
             if lists_skipped:
-                made[SKIPPED] = [name for name, _ in batch.skipped]
+                made[SKIPPED] = batch.skipped
             return made
 
         return make

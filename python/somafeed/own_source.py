@@ -13,7 +13,7 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.batches import array_maker
 from somafeed.device import Device
-from somafeed.loaders import Remainder
+from somafeed.loaders import OnError, Remainder
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.samplings import Sample
 from somafeed.settings import shown
@@ -105,6 +105,7 @@ class SourceDataset(OpenedDataset[SourceBatch, OwnSamples]):
         remainder: Remainder | None = None,
         sampling: Sample | None = None,
         ramp_blocks: int = 0,
+        on_error: OnError = "raise",
         device: Device | None = None,
     ) -> None:
         """Reads sample 0.
@@ -136,6 +137,7 @@ class SourceDataset(OpenedDataset[SourceBatch, OwnSamples]):
             remainder=remainder,
             sampling=sampling,
             ramp_blocks=ramp_blocks,
+            on_error=on_error,
             form=form,
             device=device,
         )

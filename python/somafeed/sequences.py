@@ -14,7 +14,7 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.batches import array_maker, required
 from somafeed.device import Device
-from somafeed.loaders import Remainder
+from somafeed.loaders import OnError, Remainder
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.samplings import Sample
 from somafeed.settings import at_least_0, names_of, number, positive, shown
@@ -365,6 +365,7 @@ class SequenceDataset(OpenedDataset[SequenceBatch, Sequences]):
         remainder: Remainder | None = None,
         sampling: Sample | None = None,
         ramp_blocks: int = 0,
+        on_error: OnError = "raise",
         device: Device | None = None,
     ) -> None:
         """Opens the store, and counts its words if there is no vocabulary.
@@ -405,6 +406,7 @@ class SequenceDataset(OpenedDataset[SequenceBatch, Sequences]):
             sampling: Which sequences an epoch has, if not each once: `WithReplacement`, or a native
                 `Sampling`.
             ramp_blocks: Number of smaller blocks at the start of an epoch: see `ExperimentDataset`.
+            on_error: What happens if a sequence cannot be read: see `ExperimentDataset`.
             device: The device of a batch's tensors: see `ExperimentDataset`.
 
         Raises:
@@ -426,6 +428,7 @@ class SequenceDataset(OpenedDataset[SequenceBatch, Sequences]):
             remainder=remainder,
             sampling=sampling,
             ramp_blocks=ramp_blocks,
+            on_error=on_error,
             form=form,
             device=device,
         )
