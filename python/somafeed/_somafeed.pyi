@@ -488,6 +488,8 @@ class EngineSettings(TypedDict, total=False):
     lanes: int | None
     remainder: Literal["keep", "drop", "pad"]
     sampling: Sampling | None
+    on_error: Literal["raise", "skip"]
+    """Whether samples that cannot be read end the epoch or are left out."""
     keep_decoded: int | None
     """The cache for decoded values across blocks and epochs, in bytes; None means the rest of
     `memory`, or nothing without a limit."""
@@ -664,7 +666,7 @@ class Images(Samples):
         normalization: str | None = None,
         augmentation: Mapping[str, Any] | None = None,
         threads: int = 1,
-        skip_damaged: bool = False,
+        checks_files: bool = True,
     ) -> None:
         """Opens the images. `somafeed.ImageDataset` describes the arguments.
 
@@ -692,8 +694,8 @@ class ImageBatch:
     def names(self) -> list[str]:
         """The names of the images."""
     @property
-    def skipped(self) -> list[tuple[str, str]]:
-        """Name and reason of each image that could not be read."""
+    def skipped(self) -> list[str]:
+        """The names of images that could not be read."""
     @property
     def keys(self) -> list[str]: ...
     def values(self, name: str) -> npt.NDArray[Any]:
@@ -871,8 +873,8 @@ class Epoch:
     def stats(self) -> dict[str, Any]:
         """Counts and times so far: `n_rows`, `nnz`, `bytes_read`, `read_secs`, `wait_secs` (sum
         over batches), `waits` (of each batch), `kept_bytes` (delivered batches that are still
-        alive) and others. `skipped` has the reason for each sample that could not be read
-        and was left out, by name.
+        alive) and others. `n_skipped` is the number of samples that could not be read and are
+        missing in the batches; `skipped` has the reasons for the first 100 of them, by name.
 
         `accelerator_utilization` is the AU of MLPerf Storage: the share of the time after the first
         batch in which the loader was not waited for, None before the second. `entropy` has, for

@@ -164,14 +164,15 @@ def x_maker(form: Form, return_sparse_X: bool, batch_size: int) -> XMaker:
 
         def tensor(values: Values, _: tuple[int, int]) -> XBatch:
             x = values.dense()
-            made: torch.Tensor = from_numpy(x[0] if squeezed else x)
+            # It has no cell if that was skipped.
+            made: torch.Tensor = from_numpy(x[0] if squeezed and len(x) else x)
             return made
 
         return tensor
 
     def array(values: Values, _: tuple[int, int]) -> XBatch:
         x = values.dense()
-        row: npt.NDArray[Any] = x[0] if squeezed else x
+        row: npt.NDArray[Any] = x[0] if squeezed and len(x) else x
         return row
 
     return array
@@ -229,7 +230,7 @@ def beside_maker(
         made = {name: make_x(batch.layer(name), shape) for name in layers}
         for name in obsm:
             rows = batch.obsm(name)
-            made[name] = as_form(rows[0] if squeezed else rows)
+            made[name] = as_form(rows[0] if squeezed and len(rows) else rows)
         return made
 
     return beside

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypedDict
 
 from somafeed.device import Device
-from somafeed.loaders import Remainder
+from somafeed.loaders import OnError, Remainder
 from somafeed.samplings import Sample
 
 
@@ -42,6 +42,13 @@ class EngineSettings(TypedDict, total=False):
     """Number of smaller blocks at the start of an epoch, so that the first batch is there sooner: each
     has half as many samples as the next, and the first full one has `io_batch_size`. The first
     batches are drawn from fewer samples. By default 0."""
+    on_error: OnError
+    """What happens if samples cannot be read: `"raise"`, the default, ends the epoch with the error.
+    `"skip"` leaves them out, warns, and counts and names them in `stats()`. Their batches are shorter,
+    even empty, so that all ranks have equally many batches. It is still an error if the storage cannot
+    be reached, if no sample can be read, or if more than a tenth of a rank's samples, and at least
+    100, fail one after another. Of images, a batch also lists the names in `"skipped"`, and an image
+    that has no file is found only when it is read."""
     device: Device | None
     """The device of a batch's tensors, for example `"cuda"`; None, the default, means the processor's
     memory. They are copied from pinned memory while the model works on the batch before; dense X of

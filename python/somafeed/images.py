@@ -147,7 +147,6 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
         dtype: Literal["float16", "float32"] | None = None,
         normalization: Literal["l1", "l2"] | None = None,
         augment: Augmentation | None = None,
-        on_error: Literal["raise", "skip"] = "raise",
         number_samples: bool = False,
         threads: int = 2,
         config: Mapping[str, Any] | None = None,
@@ -179,9 +178,6 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
             normalization: The norm by which each pixel's spectrum is divided, of cubes that are
                 stored as float32.
             augment: Random maps, applied by the loader's threads.
-            on_error: What happens if an image cannot be read. `"raise"` ends the epoch with an
-                error that names its file. `"skip"` leaves it out: the batch is shorter and lists
-                its name in `"skipped"`, and `stats()["skipped"]` has the reasons.
             number_samples: Whether a batch has the entry `"sample"`: the numbers of its images
                 among those that were opened.
             threads: Threads that read and decode one block.
@@ -211,10 +207,7 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
             required(form, f"form={form!r}")
         if not isinstance(folder, str | os.PathLike):
             raise TypeError(f"ImageDataset takes the address of a folder, not {shown(folder)}")
-        if on_error not in ("raise", "skip"):
-            raise ValueError(f"on_error is 'raise' or 'skip', not {shown(on_error)}")
         self.form: ImageForm = form
-        self.on_error: Literal["raise", "skip"] = on_error
         self.number_samples = bool(number_samples)
         self.augment = augment
         self._opened_samples = Images(
@@ -229,7 +222,7 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
                 "normalization": normalization,
                 "augmentation": _described(augment),
                 "threads": positive("threads", threads),
-                "skip_damaged": on_error == "skip",
+                "checks_files": self.on_error == "raise",
             },
         )
         # Now, so that settings that do not fit are an error here.
@@ -296,7 +289,7 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
             if number_samples:
                 made[SAMPLE] = as_form(batch.samples.astype(np.int64))
             if lists_skipped:
-                made[SKIPPED] = [name for name, _ in batch.skipped]
+                made[SKIPPED] = batch.skipped
             return made
 
         return make

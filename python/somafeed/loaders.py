@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from somafeed.samples import NativeLoader, SampleDataset
 
 Remainder: TypeAlias = Literal["keep", "drop", "pad"]
+OnError: TypeAlias = Literal["raise", "skip"]
+"""What happens if samples cannot be read."""
 BatchMaker: TypeAlias = Callable[[Any], Any]
 
 
@@ -93,6 +95,7 @@ def _options(dataset: SampleDataset[Any], epochs: Epochs) -> dict[str, Any]:
         "shuffle": dataset.shuffle,
         "seed": dataset.seed,
         "ramp_blocks": dataset.ramp_blocks,
+        "on_error": dataset.on_error,
         "memory": dataset.memory,
         "chunk_rows": chunk_rows,
         "chunks_per_block": chunks_per_block,

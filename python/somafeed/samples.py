@@ -15,7 +15,7 @@ from somafeed import _somafeed as native
 from somafeed.device import Device, DeviceCopies, checked_device
 from somafeed.epochs import Epochs
 from somafeed.iteration import ExperimentIterator, Place
-from somafeed.loaders import Loaders, Remainder, remainder_of
+from somafeed.loaders import Loaders, OnError, Remainder, remainder_of
 from somafeed.samplings import Labelled, Sample, checked_sample
 from somafeed.settings import (
     at_least_0,
@@ -205,6 +205,7 @@ class SampleDataset(IterableDataset[B]):
         remainder: Remainder | None = None,
         sampling: Sample | None = None,
         ramp_blocks: int = 0,
+        on_error: OnError = "raise",
         device: Device | None = None,
     ) -> None:
         """Checks the settings, which `EngineSettings` and each kind describe."""
@@ -228,6 +229,9 @@ class SampleDataset(IterableDataset[B]):
         self._world = None if world is None else checked_world(world)
         self.sampling = checked_sample(sampling)
         self.ramp_blocks = at_least_0("ramp_blocks", ramp_blocks, bits=32)
+        if on_error not in ("raise", "skip"):
+            raise ValueError(f"on_error is 'raise' or 'skip', not {shown(on_error)}")
+        self.on_error: OnError = on_error
         self.device = None if device is None else checked_device(device, form)
         self._parent_world: tuple[int, tuple[int, int]] | None = None
         self._loaders = Loaders()

@@ -289,6 +289,11 @@ impl AlignedBytes {
         Self { words: vec![0; n_bytes.div_ceil(size_of::<u64>())], n_bytes }
     }
 
+    /// Leaves at most the first `n_bytes`.
+    pub(crate) fn truncate(&mut self, n_bytes: usize) {
+        self.n_bytes = self.n_bytes.min(n_bytes);
+    }
+
     /// The bytes.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.n_bytes]

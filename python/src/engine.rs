@@ -1,17 +1,19 @@
 //! The engine as Python sees it, whatever the samples are: settings, epochs and their batches.
 
+use std::ffi::CString;
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use loader::{LoaderState, Order, PipelineSpec, Remainder, World};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use loader::{LoaderState, Order, PipelineSpec, Remainder, Skipped, WhenDamaged, World};
+use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::entropy::EntropyMeter;
-use crate::errors::value_error;
+use crate::errors::{hidden, value_error};
 use crate::memory_limit::KeptBatches;
 use crate::splits::Sampling;
 
@@ -25,13 +27,15 @@ pub(crate) trait RunningEpoch: Debug + Send {
     fn state(&self) -> LoaderState;
     /// What ran so far.
     fn stats(&self) -> RunStats;
+    /// Number of samples that the batches so far lack.
+    fn n_skipped(&self) -> u64;
 }
 
 /// A batch of some kind of samples on its way to Python.
 pub(crate) trait MadeBatch: Send {
     /// Its number in the epoch.
     fn batch_idx(&self) -> u64;
-    /// How many samples it has, those that could not be read included.
+    /// How many samples it has.
     fn n_samples(&self) -> usize;
     /// Python's batch, whose memory counts as kept while it lives.
     fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>>;
@@ -43,14 +47,15 @@ pub(crate) struct EpochOf {
     pub(crate) kept: Arc<KeptBatches>,
     /// Counts labels, if the samples have any.
     entropy: Mutex<EntropyMeter>,
-    /// Name and reason of each sample that could not be read and was left out.
-    skipped: Mutex<Vec<(String, String)>>,
+    /// Whether Python was warned of samples that were left out.
+    has_warned: AtomicBool,
 }
 
 impl EpochOf {
     /// An epoch of batches of this budget, whose labels are counted by `entropy`.
     pub(crate) fn new(kept: &Arc<KeptBatches>, entropy: EntropyMeter) -> Self {
-        Self { kept: Arc::clone(kept), entropy: Mutex::new(entropy), skipped: Mutex::default() }
+        let has_warned = AtomicBool::new(false);
+        Self { kept: Arc::clone(kept), entropy: Mutex::new(entropy), has_warned }
     }
 
     /// The meter of labels.
@@ -58,9 +63,12 @@ impl EpochOf {
         self.entropy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The samples of delivered batches that were left out.
-    pub(crate) fn lock_skipped(&self) -> MutexGuard<'_, Vec<(String, String)>> {
-        self.skipped.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The first sample that batches lack, once.
+    pub(crate) fn first_skipped(&self, epoch: &dyn RunningEpoch) -> Option<Skipped> {
+        if epoch.n_skipped() == 0 || self.has_warned.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        epoch.stats().engine.skipped.into_iter().next()
     }
 }
 
@@ -73,6 +81,20 @@ pub(crate) struct RunStats {
     pub(crate) reader: Option<String>,
     /// Number of genes, the columns of every batch.
     pub(crate) n_columns: Option<usize>,
+}
+
+/// Warns that samples are left out.
+///
+/// # Errors
+/// The user has made warnings errors.
+pub(crate) fn warn_skipped(py: Python<'_>, first: &Skipped) -> PyResult<()> {
+    let Skipped { name, error, .. } = first;
+    let text = hidden(&format!(
+        "{name} was skipped, because it cannot be read: {error}; stats() of the iterator counts \
+         such samples and names the first"
+    ));
+    let text = CString::new(text.replace('\0', " ")).map_err(PyValueError::new_err)?;
+    PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 1)
 }
 
 /// The settings of the engine, from the keyword arguments that are left to it.
@@ -140,6 +162,10 @@ fn set(spec: &mut PipelineSpec, name: &str, value: &Bound<'_, PyAny>) -> PyResul
         "prefetch_blocks" => spec.prefetch_blocks = value.extract()?,
         "prefetch_batches" => spec.prefetch_batches = value.extract()?,
         "read_threads" => spec.read_threads = value.extract()?,
+        "on_error" => {
+            let choices = [("raise", WhenDamaged::Fail), ("skip", WhenDamaged::Skip)];
+            spec.when_damaged = choice(name, value.extract()?, &choices)?;
+        }
         _ => return Err(PyTypeError::new_err("there is no such argument")),
     }
     Ok(())

@@ -3,12 +3,12 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
-use loader::LoaderState;
+use loader::{LoaderState, Skipped};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict as _, PyDict};
 
-use crate::engine::{EpochOf, MadeBatch, RunStats, RunningEpoch};
-use crate::errors::{OrException as _, SomafeedError};
+use crate::engine::{EpochOf, MadeBatch, RunStats, RunningEpoch, warn_skipped};
+use crate::errors::{OrException as _, SomafeedError, hidden};
 use crate::experiment::unpicklable;
 use crate::process::OfProcess;
 use crate::waiting::{SIGNAL_INTERVAL, detached, drop_in_thread, interruptible, unpanicked};
@@ -72,23 +72,34 @@ impl Stage {
     }
 }
 
+/// A batch, and the first sample that was skipped unless Python was warned before.
+type Next = (Box<dyn MadeBatch>, Option<Skipped>);
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Stage> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn poll(&self) -> Poll<Option<PyResult<Box<dyn MadeBatch>>>> {
+    fn poll(&self) -> Poll<Option<PyResult<Next>>> {
         match &mut *self.lock() {
-            Stage::Running(epoch) => epoch.next_within(SIGNAL_INTERVAL),
+            Stage::Running(epoch) => {
+                let next = epoch.next_within(SIGNAL_INTERVAL);
+                let first_skipped = || self.of.first_skipped(epoch.as_ref());
+                next.map(|next| next.map(|batch| batch.map(|batch| (batch, first_skipped()))))
+            }
             Stage::Closed { .. } => Poll::Ready(None),
         }
     }
 
     /// Makes Python's batch. If that fails, the epoch ends before that batch, so that a resumed one
     /// has it.
-    fn make(&self, py: Python<'_>, batch: Box<dyn MadeBatch>) -> PyResult<Py<PyAny>> {
+    fn make(&self, py: Python<'_>, (batch, first_skipped): Next) -> PyResult<Py<PyAny>> {
         let batch_idx = batch.batch_idx();
-        let made = unpanicked(|| batch.into_python(py, &self.of)).flatten();
+        let made = unpanicked(|| {
+            first_skipped.map_or(Ok(()), |skipped| warn_skipped(py, &skipped))?;
+            batch.into_python(py, &self.of)
+        });
+        let made = made.flatten();
         if made.is_err()
             && let Some(epoch) = detached(py, || self.lock().close_before(batch_idx))?
         {
@@ -210,10 +221,10 @@ impl Epoch {
             dict.set_item("n_columns", n_columns)?;
             dict.set_item("nnz", engine.read.values)?;
             dict.set_item("entropy", shared.of.lock_entropy().to_dict(py)?)?;
-        } else {
-            let skipped = shared.of.lock_skipped().clone();
-            dict.set_item("skipped", skipped.into_iter().into_py_dict(py)?)?;
         }
+        dict.set_item("n_skipped", engine.n_skipped)?;
+        let skipped = engine.skipped.iter().map(|row| (hidden(&row.name), hidden(&row.error)));
+        dict.set_item("skipped", skipped.into_py_dict(py)?)?;
         Ok(dict)
     }
 

@@ -124,9 +124,9 @@ impl<T, E: IntoException> OrException<T> for Result<T, E> {
     }
 }
 
-/// The message of an exception that is not raised.
-pub(crate) fn message_of(error: &(dyn StdError + 'static)) -> String {
-    Secrets::of_environment(Vec::new()).hide(&message(error))
+/// A message that is not raised, without secrets.
+pub(crate) fn hidden(message: &str) -> String {
+    Secrets::of_environment(Vec::new()).hide(message)
 }
 
 /// The messages of an error and its causes, each once, joined by colons.
@@ -287,7 +287,7 @@ fn of_engine(error: &pipeline::Error) -> Kind {
         E::Memory { .. } | E::Budget { .. } | E::BlockMemory { .. } => Kind::Memory,
         E::Sample(error) => of_sampling(error),
         E::Spawn { source, .. } => of_io(source),
-        E::Panicked { .. } => Kind::Other,
+        E::Panicked { .. } | E::Unreadable { .. } => Kind::Other,
         _ => Kind::Value,
     }
 }

@@ -8,7 +8,7 @@ use images::augment::{Affine, Augmentation};
 use images::files::Norm;
 use images::{
     BatchMemory, DataSet, Form, ImageBatch as Assembled, ImageMemory, ImageSamples, ImageSpec, Key,
-    Origin, Role, SeededAugmentation, WhenDamaged,
+    Origin, Role, SeededAugmentation,
 };
 use pipeline::BatchPlace;
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -18,7 +18,7 @@ use storage::{Config, OpenOptions};
 
 use crate::border::{Element, Memory};
 use crate::engine::{EpochOf, MadeBatch, choice};
-use crate::errors::{IntoException as _, OrException as _, SomafeedError, message_of, value_error};
+use crate::errors::{IntoException as _, OrException as _, SomafeedError, value_error};
 use crate::experiment::unpicklable;
 use crate::fields::element_of;
 use crate::memory_limit::KeptBatches;
@@ -181,7 +181,7 @@ impl Images {
     #[new]
     #[pyo3(signature = (
         uri, keys, *, config = None, images = None, stored = None, dtype = None,
-        normalization = None, augmentation = None, threads = 1, skip_damaged = false
+        normalization = None, augmentation = None, threads = 1, checks_files = true
     ))]
     fn new(
         py: Python<'_>,
@@ -194,7 +194,7 @@ impl Images {
         normalization: Option<&str>,
         augmentation: Option<DescribedAugmentation>,
         threads: usize,
-        skip_damaged: bool,
+        checks_files: bool,
     ) -> PyResult<PyClassInitializer<Self>> {
         let form = stored.map(str::parse::<Form>).transpose();
         let form = form.map_err(|error| value_error(&format!("stored: {error}")))?;
@@ -208,7 +208,7 @@ impl Images {
             augmentation: augmentation.map(DescribedAugmentation::seeded).transpose()?,
             threads,
             memory: BatchMemory::Pooled,
-            when_damaged: if skip_damaged { WhenDamaged::Skip } else { WhenDamaged::Fail },
+            checks_files,
             ..ImageSpec::new(Form::Raw16)
         };
         let config = config.unwrap_or_default();
@@ -247,13 +247,11 @@ impl MadeBatch for Assembled {
     }
 
     fn n_samples(&self) -> usize {
-        self.n_planned()
+        Self::n_samples(self)
     }
 
     fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {
-        let batch = ImageBatch::new(py, *self, &epoch.kept)?;
-        epoch.lock_skipped().extend(batch.skipped.iter().cloned());
-        Ok(Py::new(py, batch)?.into_any())
+        Ok(Py::new(py, ImageBatch::new(py, *self, &epoch.kept)?)?.into_any())
     }
 }
 
@@ -266,8 +264,8 @@ pub(crate) struct ImageBatch {
     n_padding: usize,
     samples: Py<Memory>,
     names: Vec<String>,
-    /// Name and reason of each image that could not be read.
-    skipped: Vec<(String, String)>,
+    /// The names of images that could not be read.
+    skipped: Vec<String>,
     keys: Vec<(String, Py<Memory>)>,
 }
 
@@ -276,11 +274,7 @@ impl ImageBatch {
         let BatchPlace { batch_idx: idx, n_padding, .. } = batch.place();
         let name_of = |sample: &u64| batch.image(*sample).map(|image| image.name.clone());
         let names = batch.samples().iter().filter_map(name_of).collect();
-        let skipped = batch
-            .skipped()
-            .iter()
-            .filter_map(|skipped| Some((name_of(&skipped.sample)?, message_of(&*skipped.error))));
-        let skipped = skipped.collect();
+        let skipped = batch.skipped().iter().map(|skipped| skipped.name.clone()).collect();
         let (n_samples, samples) = (batch.n_samples(), batch.samples().to_vec());
         let shapes = batch.keys().map(|values| {
             let name = values.name().to_owned();
@@ -337,7 +331,7 @@ impl ImageBatch {
     }
 
     #[getter]
-    fn skipped(&self) -> Vec<(String, String)> {
+    fn skipped(&self) -> Vec<String> {
         self.skipped.clone()
     }
 

@@ -117,6 +117,10 @@ impl RunningEpoch for CellEpoch {
         self.epoch.state()
     }
 
+    fn n_skipped(&self) -> u64 {
+        self.epoch.n_skipped()
+    }
+
     fn stats(&self) -> RunStats {
         let loader::EpochStats { engine, spec, reader, n_columns, .. } = self.epoch.stats();
         let (reader, n_columns) = (Some(reader), Some(n_columns));

@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded, unbounded};
 use pipeline::{Assemble, BatchPlace, BlockBytes, BlockPart, BlockRows, Need, Source};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{
+    PyConnectionError, PyException, PyMemoryError, PyRuntimeError, PyTimeoutError, PyValueError,
+};
 use pyo3::prelude::*;
 use shuffle::Stop;
 use worktime::{ReadStats, ThreadTime};
@@ -202,9 +204,25 @@ impl Source for OwnSource {
         Ok(ReadStats { values, ..ReadStats::default() })
     }
 
+    fn is_damage(&self, error: &Error) -> bool {
+        match error {
+            Error::Raised(error) => Python::try_attach(|py| is_of_rows(py, error)) == Some(true),
+            Error::Returned(_) => true,
+            Error::Ending | Error::Engine(_) => false,
+        }
+    }
+
     fn assembler(&self, _batch_rows: u64) -> Result<OwnAssembler, Error> {
         Ok(OwnAssembler { arrays: Arc::clone(&self.arrays), ..OwnAssembler::default() })
     }
+}
+
+/// Whether an exception may be due to the rows that were read.
+fn is_of_rows(py: Python<'_>, error: &PyErr) -> bool {
+    let is_of_system = error.is_instance_of::<PyMemoryError>(py)
+        || error.is_instance_of::<PyConnectionError>(py)
+        || error.is_instance_of::<PyTimeoutError>(py);
+    error.is_instance_of::<PyException>(py) && !is_of_system
 }
 
 /// The bytes that were read of this array, if its samples are like the first one.
@@ -259,8 +277,12 @@ impl Assemble for OwnAssembler {
     }
 
     fn finish(&mut self, place: BatchPlace) -> Result<OwnBatch, Error> {
-        let (samples, values) =
-            (std::mem::take(&mut self.samples), std::mem::take(&mut self.batch));
+        let samples = std::mem::take(&mut self.samples);
+        let mut values = std::mem::take(&mut self.batch);
+        // Samples that were skipped are missing at the end.
+        for (array, bytes) in self.arrays.iter().zip(&mut values) {
+            bytes.truncate(array.n_bytes * samples.len());
+        }
         Ok(OwnBatch { place, arrays: Arc::clone(&self.arrays), samples, values })
     }
 }

@@ -156,6 +156,10 @@ impl<S: Source<Batch: MadeBatch, Error: IntoException>> RunningEpoch for pipelin
         self.state()
     }
 
+    fn n_skipped(&self) -> u64 {
+        self.n_skipped()
+    }
+
     fn stats(&self) -> RunStats {
         RunStats { engine: self.stats(), spec: self.spec().clone(), reader: None, n_columns: None }
     }

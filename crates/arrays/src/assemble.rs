@@ -109,15 +109,18 @@ impl Assemble for ArrayAssembler {
     }
 
     fn finish(&mut self, place: BatchPlace) -> Result<ArrayBatch, Error> {
-        let whole = |slot: PooledSlot| {
-            let n_bytes = slot.bytes().len();
-            (Arc::new(slot), 0..n_bytes)
+        let slots = match std::mem::take(&mut self.values) {
+            Values::Shared(values) => Ok(values),
+            Values::Copied(slots) => Err(slots),
+            Values::None => Err(self.slots()?),
         };
-        let values = match std::mem::take(&mut self.values) {
-            Values::Shared(values) => values,
-            Values::Copied(slots) => slots.into_iter().map(whole).collect(),
-            Values::None => self.slots()?.into_iter().map(whole).collect(),
+        // Samples that were skipped are missing at the end.
+        let n_samples = self.samples.len();
+        let filled = |(slot, variable): (PooledSlot, &OpenVariable)| {
+            (Arc::new(slot), 0..n_samples * variable.sample_bytes() as usize)
         };
+        let values = slots
+            .unwrap_or_else(|slots| slots.into_iter().zip(&*self.variables).map(filled).collect());
         Ok(ArrayBatch {
             variables: Arc::clone(&self.variables),
             values,

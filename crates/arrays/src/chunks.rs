@@ -68,6 +68,10 @@ impl Chunks {
             text = format!("{text}: {error}");
             cause = error.source();
         }
-        Failure { path: self.path.clone(), source: text.into() }
+        let source = match pipeline::system_failure(&**source) {
+            Some(kind) => std::io::Error::new(kind, text).into(),
+            None => text.into(),
+        };
+        Failure { path: self.path.clone(), source }
     }
 }

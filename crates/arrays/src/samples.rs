@@ -336,6 +336,20 @@ impl Source for ArraySamples {
         self.kept.allow(holder, bytes);
     }
 
+    fn unit_end(&self, row: u64) -> u64 {
+        let ends = self.variables.iter().map(|variable| self.window.unit_end(variable, row));
+        ends.min().unwrap_or(row)
+    }
+
+    fn row_name(&self, row: u64) -> String {
+        format!("step {}", self.step(row))
+    }
+
+    fn is_damage(&self, error: &Error) -> bool {
+        let is_own = matches!(error, Error::Memory { .. } | Error::Pipeline(_));
+        !is_own && pipeline::system_failure(error).is_none()
+    }
+
     fn assembler(&self, _batch_rows: u64) -> Result<ArrayAssembler, Error> {
         Ok(ArrayAssembler::new(Arc::clone(&self.variables), self.window))
     }

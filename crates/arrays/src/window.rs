@@ -68,6 +68,14 @@ impl Window {
         self.start.saturating_add(sample.saturating_mul(self.stride))
     }
 
+    /// The first sample after this one that reads another chunk of a variable.
+    pub(crate) fn unit_end(&self, variable: &OpenVariable, sample: u64) -> u64 {
+        let chunk_rows = variable.chunks.geometry.chunk_rows.max(1);
+        // Steps until the next chunk begins.
+        let to_next = self.steps_of(variable, sample).map(|step| chunk_rows - step % chunk_rows);
+        sample.saturating_add(to_next.min().unwrap_or(1).div_ceil(self.stride))
+    }
+
     /// The steps of a sample in a variable.
     pub(crate) fn steps_of(
         &self,

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use pipeline::{Assemble, BatchPlace, BlockPart};
+use pipeline::{Assemble, BatchPlace, BlockPart, Skipped};
 use slots::{Allocate as _, Mapped, SlotMemory};
 use worktime::ThreadTime;
 
 use crate::batch::{BatchBytes, ImageBatch, Opened, Pooled};
-use crate::block::{BlockMemory, ImageBlock, Skipped};
+use crate::block::{BlockMemory, ImageBlock};
 use crate::data_set::DataSet;
 use crate::error::Error;
 use crate::open_key::OpenKey;
@@ -18,9 +18,10 @@ pub struct ImageAssembler {
     of: Arc<Opened>,
     /// Whether memory of batches goes round.
     is_pooled: bool,
-    n_planned: usize,
+    /// The most samples of the batch in the making.
+    n_wanted: usize,
     samples: Vec<u64>,
-    skipped: Vec<Skipped>,
+    skipped: Vec<Arc<Skipped>>,
     memory: Option<BatchBytes>,
 }
 
@@ -28,7 +29,7 @@ impl ImageAssembler {
     pub(crate) fn new(data: DataSet, keys: Arc<[OpenKey]>, is_pooled: bool) -> Self {
         let (samples, skipped) = (Vec::new(), Vec::new());
         let of = Arc::new(Opened { data, keys });
-        Self { of, is_pooled, n_planned: 0, samples, skipped, memory: None }
+        Self { of, is_pooled, n_wanted: 0, samples, skipped, memory: None }
     }
 
     /// Memory of its own for a batch of `n_samples`.
@@ -45,34 +46,24 @@ impl ImageAssembler {
     }
 
     /// Copies the samples at these places of a block behind those that the batch has. `bytes_of`
-    /// gives a key's array at a place, if the sample could be read.
+    /// gives a key's array at a place.
     fn collate<'a>(
         &mut self,
         block: &'a ImageBlock,
         part: BlockPart<'_>,
-        bytes_of: impl Fn(usize, usize) -> Option<&'a [u8]>,
+        bytes_of: impl Fn(usize, usize) -> &'a [u8],
     ) -> Result<(), Error> {
         let mut memory = match self.memory.take() {
             Some(BatchBytes::Owned(memory)) => memory,
-            _ => self.allocate(self.n_planned)?,
+            _ => self.allocate(self.n_wanted)?,
         };
         for place in part.start..part.start + part.order.len() {
-            let sample = block.samples[place];
             let at = self.samples.len();
-            let mut was_read = true;
             for (idx, to) in memory.iter_mut().enumerate() {
-                let Some(bytes) = bytes_of(idx, place) else {
-                    was_read = false;
-                    break;
-                };
+                let bytes = bytes_of(idx, place);
                 to.bytes_mut()[at * bytes.len()..][..bytes.len()].copy_from_slice(bytes);
             }
-            if was_read {
-                self.samples.push(sample);
-            } else {
-                let skipped = block.skipped.iter().find(|of| of.sample == sample);
-                self.skipped.extend(skipped.cloned());
-            }
+            self.samples.push(block.samples[place]);
         }
         self.memory = Some(BatchBytes::Owned(memory));
         Ok(())
@@ -85,7 +76,7 @@ impl Assemble for ImageAssembler {
     type Error = Error;
 
     fn begin(&mut self, n_rows: usize) -> Result<(), Error> {
-        self.n_planned = n_rows;
+        self.n_wanted = n_rows;
         self.samples = Vec::with_capacity(n_rows);
         self.skipped = Vec::new();
         self.memory = None;
@@ -93,37 +84,33 @@ impl Assemble for ImageAssembler {
     }
 
     fn add(&mut self, block: &ImageBlock, part: BlockPart<'_>) -> Result<ThreadTime, Error> {
-        let is_whole = part.order.len() == self.n_planned && part.start == 0;
+        let is_whole = part.order.len() == self.n_wanted && part.start == 0;
         match &block.memory {
-            BlockMemory::Cubes(cubes) => self.collate(block, part, |idx, place| {
-                cubes[place].as_ref().map(|cube| cube[idx].bytes())
-            })?,
+            BlockMemory::Cubes(cubes) => {
+                self.collate(block, part, |idx, place| cubes[place][idx].bytes())?;
+            }
             BlockMemory::Slot(slot) if is_whole => {
                 self.memory = Some(BatchBytes::Slot(Arc::clone(slot)));
                 self.samples.extend_from_slice(&block.samples);
-                self.skipped.extend_from_slice(&block.skipped);
             }
-            BlockMemory::Pooled(slots)
-                if is_whole
-                    && block.samples.len() == self.n_planned
-                    && block.skipped.is_empty() =>
-            {
+            BlockMemory::Pooled(slots) if is_whole && block.samples.len() == self.n_wanted => {
                 self.memory = Some(BatchBytes::Pooled(Arc::clone(slots)));
                 self.samples.extend_from_slice(&block.samples);
             }
             BlockMemory::Pooled(slots) => {
                 let of = Arc::clone(&self.of);
-                let is_read = |place: usize| {
-                    block.skipped.iter().all(|skipped| skipped.sample != block.samples[place])
-                };
                 self.collate(block, part, |idx, place| {
                     let n_bytes = of.keys[idx].n_bytes();
-                    is_read(place).then(|| &slots[idx].bytes()[place * n_bytes..][..n_bytes])
+                    &slots[idx].bytes()[place * n_bytes..][..n_bytes]
                 })?;
             }
             BlockMemory::Slot(_) | BlockMemory::None => return Err(not_its_block()),
         }
         Ok(ThreadTime::default())
+    }
+
+    fn leave_out(&mut self, images: &[Arc<Skipped>]) {
+        self.skipped.extend_from_slice(images);
     }
 
     /// Leaves the slot to the batch.
@@ -141,7 +128,6 @@ impl Assemble for ImageAssembler {
             memory,
             samples: std::mem::take(&mut self.samples),
             skipped: std::mem::take(&mut self.skipped),
-            n_planned: self.n_planned,
             place,
         })
     }

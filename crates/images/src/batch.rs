@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use arrays::{Element, ElementType};
-use pipeline::BatchPlace;
+use pipeline::{BatchPlace, Skipped};
 use slots::{CopyGuard, PooledSlot, Slot, SlotMemory};
 
-use crate::block::Skipped;
 use crate::data_set::{DataSet, Image};
 use crate::error::Error;
 use crate::open_key::OpenKey;
@@ -21,8 +20,7 @@ pub struct ImageBatch {
     pub(crate) of: Arc<Opened>,
     pub(crate) memory: BatchBytes,
     pub(crate) samples: Vec<u64>,
-    pub(crate) skipped: Vec<Skipped>,
-    pub(crate) n_planned: usize,
+    pub(crate) skipped: Vec<Arc<Skipped>>,
     pub(crate) place: BatchPlace,
 }
 
@@ -83,7 +81,7 @@ impl ImageBatch {
     /// The number of samples that the plan has for this batch: those in it and those that could not
     /// be read.
     pub fn n_planned(&self) -> usize {
-        self.n_planned
+        self.samples.len() + self.skipped.len()
     }
 
     /// The numbers of the samples.
@@ -97,7 +95,7 @@ impl ImageBatch {
     }
 
     /// The images that could not be read, if the settings skip them.
-    pub fn skipped(&self) -> &[Skipped] {
+    pub fn skipped(&self) -> &[Arc<Skipped>] {
         &self.skipped
     }
 

@@ -4,24 +4,11 @@ use std::sync::Arc;
 
 use slots::{PooledSlot, Slot, SlotMemory};
 
-use crate::error::Error;
-
-/// An image that could not be read.
-#[derive(Debug, Clone)]
-pub struct Skipped {
-    /// The sample.
-    pub sample: u64,
-    /// Why it could not be read; names the file.
-    pub error: Arc<Error>,
-}
-
 /// Images that were read together, decoded, in the order in which they will be delivered.
 #[derive(Debug, Default)]
 pub struct ImageBlock {
-    /// The samples that were read; unless they lie in a slot, also those that could not be.
+    /// The samples.
     pub(crate) samples: Vec<u64>,
-    /// The samples that could not be read.
-    pub(crate) skipped: Vec<Skipped>,
     pub(crate) memory: BlockMemory,
 }
 
@@ -33,11 +20,10 @@ pub(crate) enum BlockMemory {
     None,
     /// A slot of the ring.
     Slot(Arc<Slot>),
-    /// The memory of each key, with an array for each sample. That of a sample that could not be
-    /// read is arbitrary.
+    /// The memory of each key, with an array for each sample.
     Pooled(Arc<Vec<PooledSlot>>),
-    /// The arrays of each sample, by key; `None` for a sample that could not be read.
-    Cubes(Vec<Option<Vec<Box<dyn SlotMemory>>>>),
+    /// The arrays of each sample, by key.
+    Cubes(Vec<Vec<Box<dyn SlotMemory>>>),
 }
 
 impl ImageBlock {
@@ -50,7 +36,7 @@ impl ImageBlock {
             BlockMemory::None => 0,
             BlockMemory::Slot(slot) => slot.n_bytes() as u64,
             BlockMemory::Pooled(slots) => slots.iter().map(PooledSlot::memory_bytes).sum(),
-            BlockMemory::Cubes(cubes) => cubes.iter().flatten().map(of_cube).sum(),
+            BlockMemory::Cubes(cubes) => cubes.iter().map(of_cube).sum(),
         }
     }
 }

@@ -10,7 +10,7 @@
 //!   [`ImageSpec::threads`] threads share the images of one batch.
 //! - Random maps ([`augment`]) depend on the sample and the epoch, not on threads.
 //! - A file that is damaged or does not fit the data set ends the epoch with an error that names
-//!   it, or is skipped and listed in the batch ([`WhenDamaged`]).
+//!   it, or is skipped and listed in the batch ([`WhenDamaged`](pipeline::WhenDamaged)).
 //!
 //! Formats of files are in [`files`].
 #![forbid(unsafe_code)]
@@ -35,8 +35,8 @@ mod zarr_arrays;
 
 pub use assemble::ImageAssembler;
 pub use batch::{ImageBatch, ImageMemory, KeyValues};
-pub use block::{ImageBlock, Skipped};
+pub use block::ImageBlock;
 pub use data_set::{DAT_SUFFIX, DataSet, Form, Image, ImageList, LIST_FILE, LIST_VERSION};
 pub use error::Error;
 pub use samples::{ImageSamples, ReadScratch, n_slots};
-pub use spec::{BatchMemory, ImageSpec, Key, Origin, Role, SeededAugmentation, WhenDamaged};
+pub use spec::{BatchMemory, ImageSpec, Key, Origin, Role, SeededAugmentation};

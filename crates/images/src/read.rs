@@ -21,19 +21,10 @@ pub(crate) struct Task<'a> {
     pub(crate) slices: Vec<&'a mut [u8]>,
 }
 
-/// An image that could not be read.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    /// Its place in the block.
-    pub(crate) at: usize,
-    pub(crate) sample: u64,
-    pub(crate) error: Error,
-}
-
-/// The tasks that are left, and what came of the others.
+/// The tasks that are left, and which of the others failed, by their places.
 struct Queue<'a> {
     tasks: Mutex<std::vec::IntoIter<Task<'a>>>,
-    failures: Mutex<Vec<Failure>>,
+    failures: Mutex<Vec<(usize, Error)>>,
     reading: &'a Reading<'a>,
 }
 
@@ -43,19 +34,19 @@ pub(crate) struct Reading<'a> {
     pub(crate) epoch: u64,
     /// Most threads, including the calling one.
     pub(crate) n_threads: usize,
-    /// Whether the first failure ends the block.
-    pub(crate) stops_at_failure: bool,
     pub(crate) stop: &'a Stop,
 }
 
-/// Runs `tasks`. `workers` are used again. Returns what failed, in the order of the block: the
-/// first failure, or, if damaged images are to be skipped, all. Returns early, without a failure,
-/// once `stop` is set.
+/// Runs `tasks`. `workers` are used again. Returns early, without an error, once `stop` is set.
+///
+/// # Errors
+/// That of the first image, in the order of the block, of those that failed before all threads
+/// knew; a thread cannot be started.
 pub(crate) fn run(
     reading: &Reading<'_>,
     tasks: Vec<Task<'_>>,
     workers: &mut Vec<Worker>,
-) -> Result<(ReadStats, Vec<Failure>), std::io::Error> {
+) -> Result<ReadStats, Error> {
     let n_threads = reading.n_threads.min(tasks.len()).max(1);
     if workers.len() < n_threads {
         workers.resize_with(n_threads, Worker::default);
@@ -70,30 +61,31 @@ pub(crate) fn run(
         for worker in others {
             let thread = std::thread::Builder::new().name("images-read".to_owned());
             let queue = &queue;
-            thread.spawn_scoped(scope, move || queue.drain(worker))?;
+            let started = thread.spawn_scoped(scope, move || queue.drain(worker));
+            started.map_err(|source| Error::Thread { source })?;
         }
         for worker in mine {
             queue.drain(worker);
         }
-        Ok::<(), std::io::Error>(())
+        Ok::<(), Error>(())
     })?;
     let mut stats = ReadStats::nothing();
     for worker in workers.iter() {
         stats += worker.stats;
     }
-    let mut failures = queue.failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-    failures.sort_by_key(|failure| failure.at);
-    Ok((stats, failures))
+    let failures = queue.failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let first = failures.into_iter().min_by_key(|(at, _)| *at);
+    first.map_or(Ok(stats), |(_, error)| Err(error))
 }
 
 impl<'a> Queue<'a> {
-    /// Reads images until none is left, one fails for good, or the block is no longer wanted.
+    /// Reads images until none is left, one fails, or the block is no longer wanted.
     fn drain(&self, worker: &mut Worker) {
         let Reading { reader, epoch, stop, .. } = *self.reading;
         while let Some(mut task) = self.next() {
             let read = worker.read(reader, (task.sample, epoch), &mut task.slices, stop);
             if let Err(error) = read {
-                let failure = Failure { at: task.at, sample: task.sample, error };
+                let failure = (task.at, error);
                 self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
             }
         }
@@ -103,9 +95,7 @@ impl<'a> Queue<'a> {
         if self.reading.stop.is_set() {
             return None;
         }
-        if self.reading.stops_at_failure
-            && !self.failures.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
-        {
+        if !self.failures.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return None;
         }
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).next()

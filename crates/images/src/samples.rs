@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use arrays::ElementType;
 use pipeline::{BlockBytes, BlockRows, Need, PipelineSpec, ReadStats, Source, Stop};
-use slots::{Allocate as _, Mapped, PooledSlot, Ring, Slot, SlotMemory};
+use slots::{Allocate as _, Mapped, PooledSlot, Ring, SlotMemory};
 
 use crate::assemble::{ImageAssembler, not_its_block};
 use crate::batch::ImageBatch;
-use crate::block::{BlockMemory, ImageBlock, Skipped};
+use crate::block::{BlockMemory, ImageBlock};
 use crate::data_set::{DataSet, Form};
 use crate::error::Error;
 use crate::image_files::ImageFile;
 use crate::open_key::{OpenKey, open_keys};
-use crate::read::{Failure, Reading, Task, run};
+use crate::read::{Reading, Task, run};
 use crate::read_image::{ImageReader, Worker};
-use crate::spec::{BatchMemory, ImageSpec, Origin, WhenDamaged};
+use crate::spec::{BatchMemory, ImageSpec, Origin};
 use crate::zarr_arrays::ZarrArrays;
 
 /// Number of slots with which the engine never waits for one, if the consumer has at most `n_kept`
@@ -44,14 +44,14 @@ impl ImageSamples {
     /// masks of the first image. Allocates the ring, if there is one.
     ///
     /// # Errors
-    /// Files of the form are missing (unless damaged images are skipped); an array of the first
+    /// Files of the form are missing ([`ImageSpec::checks_files`]); an array of the first
     /// image does not exist or cannot be treated as the settings want; memory is lacking.
     pub fn open(data: &DataSet, spec: &ImageSpec) -> Result<Self, Error> {
         let zarr = match spec.form {
             Form::Zarr => Some(ZarrArrays::open(data, &spec.keys)?),
             _ => None,
         };
-        if spec.when_damaged == WhenDamaged::Fail {
+        if spec.checks_files {
             check_presence(data, spec)?;
         }
         let keys: Arc<[OpenKey]> = open_keys(data, spec, zarr.as_ref())?.into();
@@ -107,29 +107,18 @@ impl ImageSamples {
         self.ring.as_ref()
     }
 
-    /// Reads the samples of a block, each into its slices of `memory`. Returns those that failed.
+    /// Reads the samples of a block, each into its slices of `memory`.
     fn fill(
         &self,
         rows: &BlockRows<'_>,
         (samples, memory): (&[u64], Vec<Vec<&mut [u8]>>),
         (workers, stop): (&mut Vec<Worker>, &Stop),
-    ) -> Result<(ReadStats, Vec<Failure>), Error> {
+    ) -> Result<ReadStats, Error> {
         let tasks = samples.iter().zip(memory).enumerate();
         let tasks = tasks.map(|(at, (sample, slices))| Task { at, sample: *sample, slices });
-        let stops_at_failure = self.spec.when_damaged == WhenDamaged::Fail;
-        let reading = Reading {
-            reader: &self.reader,
-            epoch: rows.place.epoch,
-            n_threads: self.spec.threads,
-            stops_at_failure,
-            stop,
-        };
-        let (stats, mut failures) =
-            run(&reading, tasks.collect(), workers).map_err(|source| Error::Thread { source })?;
-        if stops_at_failure && !failures.is_empty() {
-            return Err(failures.swap_remove(0).error);
-        }
-        Ok((stats, failures))
+        let (epoch, n_threads) = (rows.place.epoch, self.spec.threads);
+        let reading = Reading { reader: &self.reader, epoch, n_threads, stop };
+        run(&reading, tasks.collect(), workers)
     }
 
     /// The memory of each of `n_samples`, by key, in memory of each key.
@@ -159,9 +148,8 @@ impl ImageSamples {
         let slots = self.keys.iter().map(|key| key.pooled(samples.len()));
         let mut slots = slots.collect::<Result<Vec<PooledSlot>, Error>>()?;
         let memory = self.of_samples(samples.len(), slots.iter_mut().map(PooledSlot::bytes_mut));
-        let (stats, failures) = self.fill(rows, (&samples, memory), with)?;
+        let stats = self.fill(rows, (&samples, memory), with)?;
         into.samples = samples;
-        into.skipped = failures.into_iter().map(skipped).collect();
         into.memory = BlockMemory::Pooled(Arc::new(slots));
         Ok(stats)
     }
@@ -181,28 +169,10 @@ impl ImageSamples {
             return Err(not_its_block());
         }
         let memory = self.of_samples(samples.len(), slot.keys_mut());
-        let (stats, failures) = self.fill(rows, (&samples, memory), with)?;
-        into.samples = self.close_gaps(&mut slot, samples, &failures);
-        into.skipped = failures.into_iter().map(skipped).collect();
+        let stats = self.fill(rows, (&samples, memory), with)?;
+        into.samples = samples;
         into.memory = BlockMemory::Slot(Arc::new(slot));
         Ok(stats)
-    }
-
-    /// Moves the samples of a slot together where others could not be read. Returns the samples
-    /// that are left.
-    fn close_gaps(&self, slot: &mut Slot, samples: Vec<u64>, failures: &[Failure]) -> Vec<u64> {
-        if failures.is_empty() {
-            return samples;
-        }
-        let is_left = |at: &usize| failures.iter().all(|failure| failure.at != *at);
-        let left: Vec<usize> = (0..samples.len()).filter(is_left).collect();
-        for (key, bytes) in self.keys.iter().zip(slot.keys_mut()) {
-            let n_bytes = key.n_bytes();
-            for (to, from) in left.iter().enumerate() {
-                bytes.copy_within(from * n_bytes..(from + 1) * n_bytes, to * n_bytes);
-            }
-        }
-        left.into_iter().map(|at| samples[at]).collect()
     }
 
     /// Reads a block, each cube into memory of its own.
@@ -224,20 +194,11 @@ impl ImageSamples {
             .iter_mut()
             .map(|cube| cube.iter_mut().map(|array| array.bytes_mut()).collect())
             .collect();
-        let (stats, failures) = self.fill(rows, (&samples, memory), with)?;
-        let mut cubes: Vec<Option<_>> = cubes.into_iter().map(Some).collect();
-        for failure in &failures {
-            cubes[failure.at] = None;
-        }
+        let stats = self.fill(rows, (&samples, memory), with)?;
         into.samples = samples;
-        into.skipped = failures.into_iter().map(skipped).collect();
         into.memory = BlockMemory::Cubes(cubes);
         Ok(stats)
     }
-}
-
-fn skipped(failure: Failure) -> Skipped {
-    Skipped { sample: failure.sample, error: Arc::new(failure.error) }
 }
 
 /// Checks that each image has a file of each key.
@@ -343,6 +304,16 @@ impl Source for ImageSamples {
             bytes_needed: Some(self.sample_bytes() * n_samples as u64),
             ..stats
         })
+    }
+
+    fn row_name(&self, row: u64) -> String {
+        let image = usize::try_from(row).ok().and_then(|row| self.data().images().get(row));
+        image.map_or_else(|| format!("image {row}"), |image| image.name.clone())
+    }
+
+    fn is_damage(&self, error: &Error) -> bool {
+        let is_of_image = matches!(error, Error::File { .. } | Error::Missing { .. });
+        is_of_image && pipeline::system_failure(error).is_none()
     }
 
     fn assembler(&self, _batch_rows: u64) -> Result<ImageAssembler, Error> {

@@ -26,13 +26,13 @@ pub struct ImageSpec {
     pub threads: usize,
     /// The memory of batches.
     pub memory: BatchMemory,
-    /// What happens if an image cannot be read.
-    pub when_damaged: WhenDamaged,
+    /// Whether opening fails if an image has no file of a key. Otherwise reading that image does.
+    pub checks_files: bool,
 }
 
 impl ImageSpec {
     /// Cubes of a form with labels and valid pixels, as they are stored, read by one thread a batch
-    /// into memory that is allocated for each batch. A damaged image is an error.
+    /// into memory that is allocated for each batch.
     pub fn new(form: Form) -> Self {
         Self {
             form,
@@ -42,7 +42,7 @@ impl ImageSpec {
             augmentation: None,
             threads: 1,
             memory: BatchMemory::Collated,
-            when_damaged: WhenDamaged::Fail,
+            checks_files: true,
         }
     }
 }
@@ -140,15 +140,4 @@ pub enum BatchMemory {
         /// Makes the memory, for example pinned for a GPU.
         allocate: Arc<dyn Allocate>,
     },
-}
-
-/// What happens if an image cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WhenDamaged {
-    /// The epoch ends with an error that names the file.
-    Fail,
-    /// The batch comes without the image and lists it ([`ImageBatch::skipped`]).
-    ///
-    /// [`ImageBatch::skipped`]: crate::ImageBatch::skipped
-    Skip,
 }

@@ -63,7 +63,7 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
             None => self.filling(0)?,
         };
         let BatchPlace { epoch, batch_idx, n_padding } = place;
-        let mut x = self.x.finish(&*self.buffers, x)?;
+        let mut x = self.x.finish(&*self.buffers, (x, rows.len()))?;
         let tokens = match &mut self.tokens {
             Some(maker) => {
                 let epoch_rows = (epoch, rows.as_slice());
@@ -75,7 +75,7 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
             None => None,
         };
         let origins = rows.iter().map(|&row| self.dataset.origin(row));
-        let (experiments, joinids) =
+        let (experiments, joinids): (Vec<u32>, Vec<i64>) =
             origins.map(|(experiment, joinid)| (experiment as u32, joinid as i64)).unzip();
         let rows = UInt64Array::from(rows);
         let gathered = |of: &RecordBatch| {
@@ -84,7 +84,7 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         let (obs, codes) = (gathered(self.dataset.obs())?, gathered(&self.dataset.codes)?);
         let codes = crate::encode::widened(&codes)
             .map_err(|source| LoaderError::Obs { batch_idx, source })?;
-        let (layers, obsm) = self.finish_beside(beside)?;
+        let (layers, obsm) = self.finish_beside(beside, joinids.len())?;
         Ok(Batch {
             batch_idx,
             x,
@@ -153,10 +153,11 @@ impl<B: BatchBuffers> Assembler<B> {
     fn finish_beside(
         &mut self,
         full: Vec<Unfinished<B::Buffer>>,
+        n_rows: usize,
     ) -> Result<(Vec<NamedMatrix<B>>, Vec<NamedMatrix<B>>), LoaderError> {
         let (mut layers, mut obsm) = (Vec::new(), Vec::new());
         for ((maker, full), of) in self.beside.iter_mut().zip(full).zip(&*self.dataset.beside) {
-            let matrix = maker.finish(&*self.buffers, full)?;
+            let matrix = maker.finish(&*self.buffers, (full, n_rows))?;
             match of.kind {
                 BesideKind::Layer => layers.push((of.name.clone(), matrix)),
                 BesideKind::Obsm => obsm.push((of.name.clone(), matrix)),

@@ -77,6 +77,20 @@ impl<B: BatchBuffers> Source for CellSource<B> {
         reader.fill(rows, into, scratch, stop)
     }
 
+    fn row_name(&self, row: u64) -> String {
+        let (experiment, joinid) = self.dataset.origin(row);
+        match self.dataset.n_experiments() {
+            1 => format!("cell {joinid}"),
+            _ => format!("cell {joinid} of experiment {experiment}"),
+        }
+    }
+
+    fn is_damage(&self, error: &LoaderError) -> bool {
+        // The settings are wrong for other rows, too.
+        let is_of_rows = matches!(error, LoaderError::Read { .. } | LoaderError::Densify { .. });
+        is_of_rows && pipeline::system_failure(error).is_none()
+    }
+
     fn assembler(&self, batch_rows: u64) -> Result<Assembler<B>, LoaderError> {
         let n_rows = batch_rows.min(self.n_rows()) as f64;
         let nnz = self.row_nnz()?.iter().map(|row_nnz| (row_nnz * n_rows) as usize);

@@ -37,6 +37,11 @@ impl<B: BatchBuffers> Epoch<B> {
         EpochStats::new(self.running.stats(), self.spec.clone(), &self.dataset)
     }
 
+    /// Number of cells that the batches so far lack, because they could not be read.
+    pub fn n_skipped(&self) -> u64 {
+        self.running.n_skipped()
+    }
+
     /// The consumer's place in the order: [`Loader::resume`](crate::Loader::resume) continues after
     /// the last delivered batch. Batches that were only made ahead come again.
     pub fn state(&self) -> LoaderState {

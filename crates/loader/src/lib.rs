@@ -66,7 +66,9 @@ pub use error::{
 };
 pub use loader::Loader;
 pub use memory::CellMemory;
-pub use pipeline::{Budget, LoaderState, PipelineSpec, StageTime, StageTimes, World};
+pub use pipeline::{
+    Budget, LoaderState, PipelineSpec, Skipped, StageTime, StageTimes, WhenDamaged, World,
+};
 pub use selection::{DatasetSpec, Genes};
 pub use shuffle::{RowSet, RowSetBuilder, Stop, sample, split};
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};

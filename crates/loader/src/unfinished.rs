@@ -21,7 +21,7 @@ pub(crate) struct MatrixMaker {
 
 /// A matrix of a batch that is not yet full. COO is made from CSR when it is full.
 pub(crate) enum Unfinished<V> {
-    Dense { values: V, n_rows: usize, n_columns: usize },
+    Dense { values: V, n_columns: usize },
     Csr(CsrBatch<V>),
 }
 
@@ -63,17 +63,19 @@ impl MatrixMaker {
             advice: "make the batches smaller",
         })?;
         let values = take(buffers, n_values, element_type)?;
-        Ok(Unfinished::Dense { values, n_rows, n_columns })
+        Ok(Unfinished::Dense { values, n_columns })
     }
 
-    /// The full matrix, in the form of the batches.
+    /// The matrix of the `n_rows` rows that were added, in the form of the batches.
     pub(crate) fn finish<B: BatchBuffers>(
         &mut self,
         buffers: &B,
-        full: Unfinished<B::Buffer>,
+        (full, n_rows): (Unfinished<B::Buffer>, usize),
     ) -> Result<Matrix<B::Buffer>, LoaderError> {
         let mut csr = match full {
-            Unfinished::Dense { values, n_rows, n_columns } => {
+            Unfinished::Dense { mut values, n_columns } => {
+                // Fewer than there is room for, if some could not be read.
+                values.truncate(n_rows * n_columns);
                 return Ok(Matrix::Dense { values, n_rows, n_columns });
             }
             Unfinished::Csr(csr) => csr,

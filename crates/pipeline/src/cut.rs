@@ -8,8 +8,10 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError};
 use shuffle::BatchLengths;
 use worktime::ThreadTime;
 
+use crate::error::Error;
 use crate::memory::Carried;
 use crate::read::{EpochStart, Queue, Queued, Reading};
+use crate::skip::{LeftOut, Skipped};
 use crate::source::{Assemble, BatchPlace, BlockPart, Source};
 use crate::stats::Counters;
 
@@ -24,8 +26,8 @@ pub(crate) struct Cutter<S: Source> {
     /// Announces the epochs that begin.
     starts: Sender<EpochStart>,
     epoch: Option<Cut>,
-    /// The block being cut, and how many of its rows are delivered.
-    block: Option<Present<S>>,
+    /// The block being cut.
+    block: Option<Present<S::Block>>,
     /// The next block, if a call gave up waiting for it.
     coming: Option<Coming<S>>,
     /// The batch that such a call left unfinished.
@@ -41,16 +43,70 @@ pub(crate) struct Cutter<S: Source> {
 /// An entry of the queue.
 type QueuedOf<S> = Queued<<S as Source>::Block, <S as Source>::Error>;
 
-/// A block, and how many of its rows are delivered.
-type Present<S> = (Carried<<S as Source>::Block>, usize);
+/// A block that is being cut.
+struct Present<B> {
+    block: Carried<B>,
+    /// Rows that are delivered.
+    n_taken: usize,
+    /// Rows that were left out among them.
+    n_left_out: usize,
+}
+
+impl<B> Present<B> {
+    /// Rows that the plan has up to here.
+    fn n_passed(&self) -> usize {
+        self.n_taken + self.n_left_out
+    }
+
+    /// Takes the next rows, of which the plan has `n_rows`.
+    fn take(&mut self, n_rows: usize) -> Taken<'_, B> {
+        let end = self.block.n_planned().min(self.n_passed() + n_rows);
+        let n_before = self.n_passed();
+        let n_planned = end - n_before;
+        let left_out = &self.block.left_out[self.n_left_out..];
+        let left_out = &left_out[..left_out.partition_point(|row| row.place < end)];
+        let (start, n_rows) = (self.n_taken, n_planned - left_out.len());
+        self.n_taken += n_rows;
+        self.n_left_out += left_out.len();
+        let part = BlockPart { start, order: &self.block.order[start..start + n_rows] };
+        Taken { block: &self.block.block, part, n_before, n_planned, left_out }
+    }
+}
+
+/// Rows of a block for a batch.
+struct Taken<'a, B> {
+    block: &'a B,
+    part: BlockPart<'a>,
+    /// Rows of the block's plan before these.
+    n_before: usize,
+    /// Rows that the plan has for the batch, those that were left out included.
+    n_planned: usize,
+    left_out: &'a [LeftOut],
+}
+
+/// A batch on its way to the consumer.
+#[derive(Debug)]
+pub(crate) struct Made<B> {
+    pub(crate) batch: B,
+    /// The rows that it lacks.
+    pub(crate) skipped: Vec<Arc<Skipped>>,
+}
+
+/// What was waited for, if it came in time; `None` if nothing comes any more.
+pub(crate) type Polled<T, E> = Poll<Result<Option<T>, E>>;
 
 /// Where a block will arrive.
 type Coming<S> = Receiver<Result<Carried<<S as Source>::Block>, <S as Source>::Error>>;
 
 /// A batch in the making.
 struct Begun {
+    /// Rows that the plan has for it.
     n_rows: usize,
+    /// Rows of them that were added or left out.
     n_filled: usize,
+    /// The rows that it lacks, and how many of them are padding.
+    skipped: Vec<Arc<Skipped>>,
+    n_padding_skipped: usize,
     /// Time spent on it, here and in other threads.
     time: ThreadTime,
     others: ThreadTime,
@@ -64,6 +120,44 @@ struct Cut {
     batch_idx: u64,
     n_padding: usize,
     counters: Counters,
+    unread: Unread,
+}
+
+/// Counts rows that were left out one after another.
+struct Unread {
+    n_rows: u64,
+    /// The most that there may be.
+    most: u64,
+    /// Whether they are all rows of the epoch so far.
+    is_all: bool,
+}
+
+impl Unread {
+    fn new(start: &EpochStart, batch_rows: u64) -> Self {
+        let is_all = start.from.batches_delivered() == 0;
+        Self { n_rows: 0, most: start.most_left_out(batch_rows), is_all }
+    }
+
+    /// Counts rows of a block. Fails if too many were left out, or at the end of the epoch if all
+    /// were.
+    fn count<B>(&mut self, taken: &Taken<'_, B>, is_end: bool) -> Result<(), Error> {
+        self.is_all &= taken.part.order.is_empty();
+        let mut next = taken.n_before;
+        for LeftOut { place, skipped } in taken.left_out {
+            self.n_rows = if next < *place { 1 } else { self.n_rows + 1 };
+            next = place + 1;
+            let is_last = self.is_all && is_end && next == taken.n_before + taken.n_planned;
+            if self.most < self.n_rows || is_last {
+                let Skipped { name, error, .. } = &**skipped;
+                let (name, reason) = (name.clone(), error.to_string());
+                return Err(Error::Unreadable { n_rows: self.n_rows, name, reason });
+            }
+        }
+        if next < taken.n_before + taken.n_planned {
+            self.n_rows = 0;
+        }
+        Ok(())
+    }
 }
 
 impl<S: Source> Cutter<S> {
@@ -118,7 +212,7 @@ impl<S: Source> Cutter<S> {
         if self.is_broken {
             return false;
         }
-        if let Some((block, _)) = self.block.take() {
+        if let Some(Present { block, .. }) = self.block.take() {
             // Its rows are those of a dropped remainder.
             let _reader_has_ended = self.used.send(block);
         }
@@ -140,6 +234,7 @@ impl<S: Source> Cutter<S> {
                         batch_idx: start.from.batches_delivered(),
                         n_padding: start.n_padding,
                         counters: start.counters.clone(),
+                        unread: Unread::new(&start, self.batch_rows),
                     });
                     return self.starts.send(*start).is_ok();
                 }
@@ -156,10 +251,7 @@ impl<S: Source> Cutter<S> {
     /// The next batch of this epoch. `None` at its end, or if a reading thread ended without a read
     /// error: its result says why. `Pending` if it took longer than `wait`; the next call goes on
     /// with the same batch.
-    pub(crate) fn next_batch(
-        &mut self,
-        mut wait: Wait,
-    ) -> Poll<Result<Option<S::Batch>, S::Error>> {
+    pub(crate) fn next_batch(&mut self, mut wait: Wait) -> Polled<Made<S::Batch>, S::Error> {
         let Some(mut begun) = self.begun_batch() else { return Poll::Ready(Ok(None)) };
         while begun.n_filled < begun.n_rows {
             let present = self.present_block(&mut wait);
@@ -171,7 +263,7 @@ impl<S: Source> Cutter<S> {
             let Some(present) = present? else { return Poll::Ready(Ok(None)) };
             self.fill(&mut begun, present)?;
         }
-        Poll::Ready(self.finish(&begun))
+        Poll::Ready(self.finish(begun))
     }
 
     /// The batch that an earlier call left unfinished, or a new one; `None` at the epoch's end.
@@ -179,54 +271,82 @@ impl<S: Source> Cutter<S> {
         let lengths = &mut self.epoch.as_mut()?.lengths;
         self.begun.take().or_else(|| {
             let (time, others) = (ThreadTime::default(), ThreadTime::default());
-            Some(Begun { n_rows: lengths.next()? as usize, n_filled: 0, time, others })
+            let (n_rows, skipped) = (lengths.next()? as usize, Vec::new());
+            Some(Begun { n_rows, n_filled: 0, skipped, n_padding_skipped: 0, time, others })
         })
     }
 
     /// Adds rows of a block to a batch, and returns the block if it is used up.
-    fn fill(
-        &mut self,
-        begun: &mut Begun,
-        (mut block, n_taken): Present<S>,
-    ) -> Result<(), S::Error> {
+    fn fill(&mut self, begun: &mut Begun, mut present: Present<S::Block>) -> Result<(), S::Error> {
         let start = worktime::now();
+        let taken = present.take(begun.n_rows - begun.n_filled);
         if begun.n_filled == 0 {
-            self.assembler.begin(begun.n_rows)?;
+            self.assembler.begin(begun.n_rows - taken.left_out.len())?;
         }
-        let end = block.order.len().min(n_taken + begun.n_rows - begun.n_filled);
-        let part = BlockPart { start: n_taken, order: &block.order[n_taken..end] };
-        begun.others += self.assembler.add(&block.block, part)?;
-        begun.n_filled += end - n_taken;
-        if end < block.order.len() {
-            self.block = Some((block, end));
+        if !taken.left_out.is_empty() {
+            self.leave_out(begun, &taken)?;
+        } else if let Some(Cut { unread, .. }) = &mut self.epoch {
+            unread.count(&taken, false)?;
+        }
+        if !taken.part.order.is_empty() {
+            begun.others += self.assembler.add(taken.block, taken.part)?;
+        }
+        begun.n_filled += taken.n_planned;
+        if present.n_passed() < present.block.n_planned() {
+            self.block = Some(present);
         } else {
-            self.assembler.used_up(&mut block.block);
+            self.assembler.used_up(&mut present.block.block);
             // The reader has ended already if it has read everything.
-            let _reader_has_ended = self.used.send(block);
+            let _reader_has_ended = self.used.send(present.block);
         }
         begun.time += worktime::now() - start;
         Ok(())
     }
 
+    /// Leaves rows out of a batch that could not be read.
+    fn leave_out(
+        &mut self,
+        begun: &mut Begun,
+        taken: &Taken<'_, S::Block>,
+    ) -> Result<(), S::Error> {
+        let Some(Cut { lengths, n_padding, unread, .. }) = &mut self.epoch else { return Ok(()) };
+        let is_last = lengths.len() == 0;
+        let n_filled = begun.n_filled + taken.n_planned;
+        unread.count(taken, is_last && n_filled == begun.n_rows)?;
+        if is_last {
+            // Padding is at the end of the batch.
+            let n_others = begun.n_rows.saturating_sub(*n_padding + begun.n_filled);
+            let first = taken.n_before + n_others;
+            let is_padding = |row: &&LeftOut| first <= row.place;
+            begun.n_padding_skipped += taken.left_out.iter().filter(is_padding).count();
+        }
+        let skipped: Vec<_> = taken.left_out.iter().map(|row| Arc::clone(&row.skipped)).collect();
+        self.assembler.leave_out(&skipped);
+        begun.skipped.extend(skipped);
+        Ok(())
+    }
+
     /// Makes the batch of the rows that were added.
-    fn finish(&mut self, begun: &Begun) -> Result<Option<S::Batch>, S::Error> {
+    fn finish(&mut self, begun: Begun) -> Result<Option<Made<S::Batch>>, S::Error> {
         let start = worktime::now();
         if begun.n_rows == 0 {
             self.assembler.begin(0)?;
         }
-        let Some(Cut { epoch, lengths, batch_idx, n_padding, counters }) = &mut self.epoch else {
+        let Some(Cut { epoch, lengths, batch_idx, n_padding, counters, .. }) = &mut self.epoch
+        else {
             return Ok(None);
         };
         let n_padding = if lengths.len() == 0 { *n_padding } else { 0 };
+        let n_padding = n_padding.saturating_sub(begun.n_padding_skipped);
         let place = BatchPlace { epoch: *epoch, batch_idx: *batch_idx, n_padding };
         *batch_idx += 1;
         let batch = self.assembler.finish(place)?;
         counters.batch_made(begun.time + (worktime::now() - start), begun.others);
-        Ok(Some(batch))
+        Ok(Some(Made { batch, skipped: begun.skipped }))
     }
 
-    /// The block to take rows from, and how many were taken already.
-    fn present_block(&mut self, wait: &mut Wait) -> Poll<Result<Option<Present<S>>, S::Error>> {
+    /// The block to take rows from.
+    fn present_block(&mut self, wait: &mut Wait) -> Polled<Present<S::Block>, S::Error> {
         if let Some(current) = self.block.take() {
             return Poll::Ready(Ok(Some(current)));
         }
@@ -248,11 +368,11 @@ impl<S: Source> Cutter<S> {
             if let Some(Cut { counters, .. }) = &self.epoch {
                 counters.block_begun();
             }
-            if block.order.is_empty() {
+            if block.n_planned() == 0 {
                 let _reader_has_ended = self.used.send(block);
                 continue;
             }
-            return Poll::Ready(Ok(Some((block, 0))));
+            return Poll::Ready(Ok(Some(Present { block, n_taken: 0, n_left_out: 0 })));
         }
     }
 }

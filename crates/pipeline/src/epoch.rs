@@ -26,7 +26,7 @@ use shuffle::Stop;
 use worktime::{ThreadTime, run_in_background};
 
 use crate::budget::Grant;
-use crate::cut::{Cutter, Wait};
+use crate::cut::{Cutter, Made, Polled, Wait};
 use crate::error::Error;
 use crate::memory::BlocksMade;
 use crate::read::{EpochStart, Reading};
@@ -58,7 +58,7 @@ pub(crate) struct Run<S: Source> {
 /// Where the consumer's next batch comes from.
 enum Output<S: Source> {
     /// A thread makes them ahead.
-    Ahead(Receiver<S::Batch>),
+    Ahead(Receiver<Made<S::Batch>>),
     /// The consumer makes them itself.
     Here(Box<Cutter<S>>),
     /// The epoch has no more batches.
@@ -160,7 +160,7 @@ impl<S: Source> Run<S> {
         is_next.then_some(start)
     }
 
-    fn next_batch(&mut self, mut wait: Wait) -> Poll<Result<Option<S::Batch>, S::Error>> {
+    fn next_batch(&mut self, mut wait: Wait) -> Polled<Made<S::Batch>, S::Error> {
         match &mut self.output {
             // A closed channel means that no more batches come; the thread's result says why.
             Output::Ahead(made) => wait.receive(made).map(Ok),
@@ -266,6 +266,11 @@ impl<S: Source> Epoch<S> {
         self.start.counters.snapshot()
     }
 
+    /// Number of rows that the batches so far lack, because they could not be read.
+    pub fn n_skipped(&self) -> u64 {
+        self.start.counters.n_skipped()
+    }
+
     /// The settings as they run: with the actual number of lanes, and with as many blocks and
     /// batches ahead as memory allows.
     pub fn spec(&self) -> &PipelineSpec {
@@ -345,8 +350,9 @@ impl<S: Source> Epoch<S> {
         let own =
             if is_made_here { counters.asked().1 - made_before } else { ThreadTime::default() };
         counters.waited(time - own);
-        if let Poll::Ready(Ok(Some(batch))) = &made {
+        if let Poll::Ready(Ok(Some(Made { batch, skipped }))) = &made {
             counters.batch_taken((self.n_rows_of)(batch), waited.time, waited.ready);
+            counters.skipped(skipped);
         }
         self.run = Some(run);
         match made {
@@ -354,7 +360,7 @@ impl<S: Source> Epoch<S> {
                 self.waited = Some(waited);
                 Poll::Pending
             }
-            Poll::Ready(Ok(Some(batch))) => {
+            Poll::Ready(Ok(Some(Made { batch, .. }))) => {
                 self.n_taken += 1;
                 if self.n_left() == 0 {
                     self.hand_over();

@@ -62,6 +62,20 @@ pub enum Error {
         limit: u64,
     },
 
+    /// More rows cannot be read than may be skipped.
+    #[error(
+        "{n_rows} samples one after another cannot be read, the last of them {name}: {reason}; skipping is for single damaged samples, so \
+         look whether the data is there, or let the first error end the epoch"
+    )]
+    Unreadable {
+        /// Number of rows.
+        n_rows: u64,
+        /// The last one's name.
+        name: String,
+        /// The last one's error.
+        reason: String,
+    },
+
     /// A sampling draws from other rows than the source has.
     #[error(
         "the sampling draws from {sampled} rows, but {n_rows} are selected: make it of the same data set"

@@ -21,6 +21,7 @@ mod memory;
 mod pipeline;
 mod read;
 mod selected;
+mod skip;
 mod source;
 mod spec;
 mod stages;
@@ -34,6 +35,7 @@ pub use error::Error;
 pub use pipeline::{Epochs, Pipeline};
 pub use selected::Selected;
 pub use shuffle::Stop;
+pub use skip::{Skipped, WhenDamaged, system_failure};
 pub use source::{
     Assemble, BatchPlace, BlockBytes, BlockPart, BlockPlace, BlockRows, Need, Source,
 };

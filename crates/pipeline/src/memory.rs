@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::budget::Lease;
 use crate::error::Error;
+use crate::skip::LeftOut;
 use crate::source::{BlockBytes, BlockPlace, Need, Source};
 use crate::spec::PipelineSpec;
 
@@ -143,10 +144,19 @@ pub(crate) struct Carried<B> {
     pub(crate) place: BlockPlace,
     /// The row, as read, that is delivered first, second and so on.
     pub(crate) order: Vec<u32>,
+    /// The rows that could not be read, by their places in the order as planned.
+    pub(crate) left_out: Vec<LeftOut>,
     /// The most bytes that it has occupied.
     taken_bytes: u64,
     /// Bytes counted for it: until it is read, its expected size.
     counted_bytes: u64,
+}
+
+impl<B> Carried<B> {
+    /// Number of rows that the plan delivers of it.
+    pub(crate) fn n_planned(&self) -> usize {
+        self.order.len() + self.left_out.len()
+    }
 }
 
 /// Counts the existing blocks, and decides whether another may be made.

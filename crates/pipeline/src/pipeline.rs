@@ -13,6 +13,7 @@ use crate::epoch::{Epoch, Idle, Run};
 use crate::error::Error;
 use crate::memory::{Ahead, BlocksMade, LargestBlock};
 use crate::read::{Current, Dispatch, Later, Plans, Queued, Reading};
+use crate::skip::WhenDamaged;
 use crate::source::Source;
 use crate::spec::PipelineSpec;
 use crate::state::LoaderState;
@@ -232,6 +233,7 @@ impl<S: Source> Pipeline<S> {
             blocks: Arc::new(Mutex::new(blocks)),
             free,
             is_one_thread: as_run.read_threads <= 1,
+            skips: as_run.when_damaged == WhenDamaged::Skip,
             stop: Stop::default(),
         };
         let batch_rows = spec.batch_rows;

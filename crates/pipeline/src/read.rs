@@ -14,6 +14,7 @@ use shuffle::{BlockPlan, EpochPlan, Stop};
 
 use crate::error::Error;
 use crate::memory::{BlocksMade, Carried};
+use crate::skip::read_others;
 use crate::source::{BlockPlace, BlockRows, Source};
 use crate::spec::PipelineSpec;
 use crate::state::LoaderState;
@@ -46,6 +47,11 @@ pub(crate) struct EpochStart {
 }
 
 impl EpochStart {
+    /// The most rows that may be left out one after another, given the rows of a batch.
+    pub(crate) fn most_left_out(&self, batch_rows: u64) -> u64 {
+        (self.n_batches.saturating_mul(batch_rows) / 10).max(100)
+    }
+
     /// Batches from `from` on.
     pub(crate) fn n_left(&self) -> u64 {
         self.n_batches - self.from.batches_delivered()
@@ -191,6 +197,8 @@ pub(crate) struct Reading<S: Source> {
     pub(crate) free: Receiver<Carried<S::Block>>,
     /// Whether one thread reads all blocks, one after another.
     pub(crate) is_one_thread: bool,
+    /// Whether rows that cannot be read are left out.
+    pub(crate) skips: bool,
     pub(crate) stop: Stop,
 }
 
@@ -302,17 +310,30 @@ impl<S: Source> Reading<S> {
         let block_idx = plan.block_idx;
         memory.place = BlockPlace { epoch: *epoch, block_idx };
         memory.order = std::mem::take(&mut plan.order);
+        memory.left_out = Vec::new();
         let Carried { block, place, order, .. } = memory;
         let rows = BlockRows { place: *place, ranges: &plan.chunks, order, next };
         let start = worktime::now();
-        let read = self.source.read(&rows, block, scratch, &self.stop);
+        let mut others = None;
+        let mut read = self.source.read(&rows, block, scratch, &self.stop);
+        if self.skips
+            && let Err(error) = read
+        {
+            let with = (block, scratch);
+            read = read_others((&*self.source, &self.stop), &rows, with, error)
+                .map(|found| others.insert(found).stats);
+        }
         let spent = worktime::now() - start;
         if self.stop.is_set() {
             // The source gave up because it was asked to stop, which is not an error.
             return Ok(None);
         }
         let read = read?;
-        let n_rows = plan.chunks.iter().map(|rows| (rows.end - rows.start) as usize).sum();
+        let mut n_rows = plan.chunks.iter().map(|rows| (rows.end - rows.start) as usize).sum();
+        if let Some(others) = others {
+            n_rows = others.n_rows;
+            (memory.order, memory.left_out) = (others.order, others.left_out);
+        }
         counters.block_read(n_rows, *is_piece, &read, spent - read.convert);
         let bytes = self.source.block_bytes(&memory.block);
         lock(&self.blocks).filled(memory, bytes)?;

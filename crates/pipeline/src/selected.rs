@@ -100,6 +100,19 @@ impl<S: Source> Source for Selected<S> {
         self.source.read(&rows, into, scratch, stop)
     }
 
+    fn unit_end(&self, place: u64) -> u64 {
+        let end = |row| self.rows.n_below(self.source.unit_end(row));
+        self.rows.get(place).map_or(place, end)
+    }
+
+    fn row_name(&self, place: u64) -> String {
+        self.source.row_name(self.rows.get(place).unwrap_or(place))
+    }
+
+    fn is_damage(&self, error: &Self::Error) -> bool {
+        self.source.is_damage(error)
+    }
+
     fn assembler(&self, batch_rows: u64) -> Result<Self::Assembler, Self::Error> {
         self.source.assembler(batch_rows)
     }

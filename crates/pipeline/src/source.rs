@@ -1,11 +1,13 @@
 //! The interface between the engine and a kind of samples: how to read blocks and make batches.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use shuffle::Stop;
 use worktime::{ReadStats, ThreadTime};
 
 use crate::error::Error;
+use crate::skip::{Skipped, system_failure};
 
 /// Samples that can be read in blocks and assembled into batches.
 ///
@@ -56,6 +58,24 @@ pub trait Source: Send + Sync + 'static {
         stop: &Stop,
     ) -> Result<ReadStats, Self::Error>;
 
+    /// One past the last row that is stored in the same pieces as `row`, such as chunks: either all
+    /// of them can be read, or none. Blocks whose read fails are searched by these units, if the
+    /// settings skip damaged rows.
+    fn unit_end(&self, row: u64) -> u64 {
+        row.saturating_add(1)
+    }
+
+    /// Names a row that was skipped.
+    fn row_name(&self, row: u64) -> String {
+        format!("sample {row}")
+    }
+
+    /// Whether a read failed because of its rows, so that others may be read without them.
+    /// Otherwise the epoch ends with the error, whatever the settings say.
+    fn is_damage(&self, error: &Self::Error) -> bool {
+        system_failure(error).is_none()
+    }
+
     /// Makes an assembler for batches of at most `batch_rows` rows.
     ///
     /// # Errors
@@ -82,7 +102,7 @@ pub trait Assemble {
     /// The same as [`Source::Error`].
     type Error;
 
-    /// Begins a batch of `n_rows` rows.
+    /// Begins a batch of `n_rows` rows. Fewer follow if rows of a later block were skipped.
     ///
     /// # Errors
     /// The memory of the batch cannot be allocated.
@@ -94,6 +114,9 @@ pub trait Assemble {
     /// # Errors
     /// The rows do not make a batch.
     fn add(&mut self, block: &Self::Block, part: BlockPart<'_>) -> Result<ThreadTime, Self::Error>;
+
+    /// Leaves out rows that the batch should have: they could not be read.
+    fn leave_out(&mut self, _rows: &[Arc<Skipped>]) {}
 
     /// Ends the batch and returns it.
     ///
@@ -137,7 +160,7 @@ impl BlockRows<'_> {
 /// The rows of a block that a batch takes next.
 #[derive(Debug, Clone, Copy)]
 pub struct BlockPart<'a> {
-    /// Rows of the block that were delivered before.
+    /// Rows of the block that were delivered before, as read: without those that were skipped.
     pub start: usize,
     /// Positions of the part's rows among the block's ranges, in the order of delivery.
     pub order: &'a [u32],

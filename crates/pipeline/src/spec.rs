@@ -7,6 +7,7 @@ use shuffle::{BatchSpec, Order, PlanSpec, Remainder};
 
 use crate::budget::Budget;
 use crate::error::Error;
+use crate::skip::WhenDamaged;
 use crate::world::World;
 
 /// Decides the order of the samples, how they are cut into batches, and how much is read ahead.
@@ -49,6 +50,8 @@ pub struct PipelineSpec {
         serialize_with = "refused"
     )]
     pub sampling: Option<Sampling>,
+    /// What happens if rows cannot be read.
+    pub when_damaged: WhenDamaged,
     /// Blocks to read ahead while one is cut into batches. At most `1 + prefetch_blocks` blocks are
     /// in memory; with 0, a block is read only after the one before it is used up.
     pub prefetch_blocks: usize,
@@ -84,6 +87,7 @@ impl Default for PipelineSpec {
             lanes: None,
             remainder: Remainder::Short,
             sampling: None,
+            when_damaged: WhenDamaged::Fail,
             prefetch_blocks: 1,
             read_threads: 1,
             prefetch_batches: 1,

@@ -5,7 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use worktime::{ReadStats, ThreadTime};
 
+use crate::skip::Skipped;
 use crate::stages::{StageSums, StageTimes};
+
+/// Skipped rows that are listed.
+const N_LISTED: usize = 100;
 
 /// Counts and times of one epoch, so far or in full.
 ///
@@ -26,6 +30,10 @@ pub struct EpochStats {
     pub max_batch_rows: usize,
     /// Rows delivered.
     pub n_rows: u64,
+    /// Rows that the delivered batches lack, because they could not be read.
+    pub n_skipped: u64,
+    /// The first 100 of them.
+    pub skipped: Vec<Skipped>,
     /// Counts of the reads.
     pub read: ReadStats,
     /// Time in the source's [`read`](crate::Source::read), without conversions.
@@ -173,6 +181,23 @@ impl Counters {
         stats.ready_blocks.push(ready.blocks);
         stats.first_batch_secs.get_or_insert(elapsed_secs);
         stats.elapsed_secs = elapsed_secs;
+    }
+
+    /// Counts rows that a delivered batch lacks.
+    pub(crate) fn skipped(&self, rows: &[Arc<Skipped>]) {
+        if rows.is_empty() {
+            return;
+        }
+        let mut counted = self.lock();
+        let stats = &mut counted.stats;
+        stats.n_skipped += rows.len() as u64;
+        let n_listed = N_LISTED.saturating_sub(stats.skipped.len());
+        stats.skipped.extend(rows.iter().take(n_listed).map(|row| Skipped::clone(row)));
+    }
+
+    /// Number of rows that the delivered batches lack.
+    pub(crate) fn n_skipped(&self) -> u64 {
+        self.lock().stats.n_skipped
     }
 
     /// Adds a wait of the consumer.

@@ -240,6 +240,29 @@ impl Source for SequenceSamples {
         })
     }
 
+    fn row_name(&self, row: u64) -> String {
+        let mut names = SequenceList::default();
+        let read = self.store.read_names(&[row..row + 1], &mut names, &Stop::default());
+        let name = names.names().next().filter(|_| read.is_ok());
+        name.map_or_else(
+            || format!("sequence {row}"),
+            |name| String::from_utf8_lossy(name).into_owned(),
+        )
+    }
+
+    fn is_damage(&self, error: &Error) -> bool {
+        let is_of_rows = match error {
+            Error::Read { .. }
+            | Error::Damaged { .. }
+            | Error::UnknownLetter { .. }
+            | Error::UnknownWord { .. } => true,
+            #[cfg(feature = "servers")]
+            Error::Servers(error) => matches!(error, key_values::Error::MissingValue { .. }),
+            _ => false,
+        };
+        is_of_rows && pipeline::system_failure(error).is_none()
+    }
+
     fn assembler(&self, _batch_rows: u64) -> Result<SequenceAssembler, Error> {
         Ok(SequenceAssembler::new(self.spec.clone()))
     }

@@ -18,7 +18,7 @@ pub trait TensorSource: Source + Sealed {
     #[doc(hidden)]
     fn check_elements(&self) -> Result<(), Error>;
 
-    /// Number of the plan's samples in a batch.
+    /// Number of samples in a batch.
     #[doc(hidden)]
     fn n_samples_of(batch: &Self::Batch) -> usize;
 
@@ -68,7 +68,7 @@ impl TensorSource for ImageSamples {
     }
 
     fn n_samples_of(batch: &ImageBatch) -> usize {
-        batch.n_planned()
+        batch.n_samples()
     }
 
     fn tensors_of(batch: ImageBatch) -> Result<ArrayTensors, Error> {

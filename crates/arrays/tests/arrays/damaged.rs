@@ -1,10 +1,12 @@
 //! Stores that cannot be read: the error names the array and what to do, and nothing hangs.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use pipeline::{BlockPlace, BlockRows, Source as _, Stop};
+use arrays::{ArrayBatch, ArraySamples, SampleSpec, Variable};
+use pipeline::{BlockPlace, BlockRows, Pipeline, PipelineSpec, Source as _, Stop, WhenDamaged};
 use zarrs::array::{ArrayBuilder, codec, data_type};
 use zarrs::filesystem::FilesystemStore;
 
@@ -126,4 +128,82 @@ fn metadata_that_lies_about_sizes_is_refused() {
 
     fs::write(&path, "{").unwrap();
     fails(folder.path(), &["a/fields"]);
+}
+
+/// 30 rows of 4 values in chunks of `chunk_rows` rows.
+fn write_steps(folder: &Path, name: &str, chunk_rows: u64) {
+    let store = Arc::new(FilesystemStore::new(folder).unwrap());
+    let builder =
+        ArrayBuilder::new(vec![30, 4], vec![chunk_rows, 4], data_type::float32(), 0.0_f32);
+    let array = builder.build(store, &format!("/{name}")).unwrap();
+    array.store_metadata().unwrap();
+    array.store_array_subset(&array.subset_all(), &[1.0_f32; 120]).unwrap();
+}
+
+fn samples(folder: &Path, stride: u64) -> ArraySamples {
+    let variables = [Variable::new("a").steps([-1, 0]), Variable::new("b").steps([2])];
+    let storage = Arc::new(storage::LocalStorage::new(folder));
+    let spec = SampleSpec { stride, ..SampleSpec::new(variables) };
+    ArraySamples::open(storage, &spec).unwrap()
+}
+
+/// The chunks that a sample about this step needs.
+fn needed(step: u64, chunk_rows: [u64; 2]) -> BTreeSet<(&'static str, u64)> {
+    let [of_a, of_b] = chunk_rows;
+    [("a", (step - 1) / of_a), ("a", step / of_a), ("b", (step + 2) / of_b)].into()
+}
+
+#[test]
+fn samples_that_need_a_damaged_chunk_are_skipped() {
+    for (chunk_rows, stride) in [([3, 4], 1), ([7, 2], 1), ([5, 30], 2), ([1, 1], 3), ([6, 9], 4)] {
+        let folder = tempfile::tempdir().unwrap();
+        write_steps(folder.path(), "a", chunk_rows[0]);
+        write_steps(folder.path(), "b", chunk_rows[1]);
+        let samples = samples(folder.path(), stride);
+        let steps: Vec<u64> = (0..samples.n_samples()).map(|at| samples.step(at)).collect();
+        // Samples from one to the end of its unit need the same chunks, and the next needs others.
+        for (at, step) in steps.iter().enumerate() {
+            let same = |other: &&u64| needed(**other, chunk_rows) == needed(*step, chunk_rows);
+            let n_same = steps[at..].iter().take_while(same).count();
+            let end = samples.unit_end(at as u64).min(samples.n_samples());
+            assert!((at as u64) < end && end <= (at + n_same) as u64, "{chunk_rows:?} {step}");
+        }
+
+        fs::write(folder.path().join("a/c/1/0"), [0; 3]).unwrap();
+        for is_in_order in [true, false] {
+            let order =
+                if is_in_order { shuffle::Order::InOrder } else { shuffle::Order::Shuffled };
+            let spec = PipelineSpec {
+                order,
+                chunk_rows: 2,
+                chunks_per_block: 4,
+                batch_rows: 4,
+                when_damaged: WhenDamaged::Skip,
+                ..PipelineSpec::default()
+            };
+            let pipeline =
+                Pipeline::new(Arc::new(samples.clone()), spec, ArrayBatch::n_samples).unwrap();
+            let mut epoch = pipeline.epoch(0).unwrap();
+            let mut found = Vec::new();
+            for batch in epoch.by_ref() {
+                let batch = batch.unwrap();
+                found.extend(batch.samples().iter().map(|sample| samples.step(*sample)));
+                for variable in batch.variables() {
+                    let n_values = variable.shape().iter().product();
+                    assert_eq!(variable.values::<f32>().unwrap(), vec![1.0; n_values]);
+                }
+            }
+            found.sort_unstable();
+            let is_damaged = |step: &&u64| needed(**step, chunk_rows).contains(&("a", 1));
+            let (damaged, whole): (Vec<&u64>, Vec<&u64>) = steps.iter().partition(is_damaged);
+            assert!(!damaged.is_empty() && found.iter().eq(whole));
+            let mut names: Vec<String> =
+                epoch.stats().skipped.iter().map(|skipped| skipped.name.clone()).collect();
+            let mut expected: Vec<String> =
+                damaged.iter().map(|step| format!("step {step}")).collect();
+            names.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(names, expected);
+        }
+    }
 }

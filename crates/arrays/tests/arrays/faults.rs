@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use arrays::{ArrayBatch, ArraySamples, Error, SampleSpec, Variable};
-use pipeline::{Pipeline, PipelineSpec};
+use pipeline::{Pipeline, PipelineSpec, WhenDamaged};
 use storage::{Config, OpenOptions, Storage};
 use test_storage::{PRIVATE, Server, What};
 
@@ -157,6 +157,39 @@ fn a_store_that_is_gone_ends_in_an_error() {
         let read = bounded(move || read_epochs(samples, &of_read, read_threads, 1));
         let error = chain(&read.unwrap_err());
         assert!(error.contains("Zarr array") && error.contains("chunk ["), "{error}");
+    }
+}
+
+/// Skips damaged samples; returns how many batches came, how many samples were skipped, and the
+/// error.
+fn skipping(samples: ArraySamples) -> (usize, u64, Option<String>) {
+    let spec = PipelineSpec { when_damaged: WhenDamaged::Skip, ..spec(1) };
+    let pipeline = Pipeline::new(Arc::new(samples), spec, ArrayBatch::n_samples).unwrap();
+    let mut epoch = pipeline.epoch(0).unwrap();
+    let batches: Vec<Result<ArrayBatch, Error>> = epoch.by_ref().collect();
+    let n_batches = batches.iter().filter(|batch| batch.is_ok()).count();
+    let error = batches.into_iter().find_map(Result::err);
+    (n_batches, epoch.n_skipped(), error.map(|error| chain(&error)))
+}
+
+#[test]
+fn a_store_that_is_gone_is_not_skipped_but_a_chunk_that_it_refuses_is() {
+    for is_sharded in [false, true] {
+        let (server, stored) = (Server::start(), stored(is_sharded));
+        write_both(&store(&server), &stored);
+        let samples = || open(far(&server, 2), &["other", "fields"]);
+        server.fault("store/fields/c/2/1/0", usize::MAX, What::Status(503));
+        let n_in_file = if is_sharded { 4 } else { 1 };
+        let of_chunk = samples();
+        assert_eq!(bounded(move || skipping(of_chunk)), (6, n_in_file, None));
+
+        let gone = samples();
+        server.seen();
+        server.refuse(Duration::from_hours(1));
+        let (n_batches, _, error) = bounded(move || skipping(gone));
+        let error = error.unwrap();
+        assert!(n_batches == 0 && error.contains("chunk ["), "{error}");
+        assert!(!error.contains("one after another"), "{error}");
     }
 }
 

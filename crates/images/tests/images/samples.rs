@@ -10,9 +10,9 @@ use images::augment::{Augmentation, warp_image, warp_mask};
 use images::files::{StoredArray, blosc};
 use images::{
     BatchMemory, DataSet, Error, Form, ImageBatch, ImageMemory, ImageSamples, ImageSpec, Key,
-    LIST_FILE, Role, SeededAugmentation, WhenDamaged,
+    LIST_FILE, Role, SeededAugmentation,
 };
-use pipeline::{Pipeline, PipelineSpec};
+use pipeline::{Pipeline, PipelineSpec, WhenDamaged};
 use proptest::prelude::*;
 use shuffle::Order;
 use storage::LocalStorage;
@@ -258,7 +258,7 @@ fn a_damaged_file_ends_the_epoch_or_is_skipped_and_counted() {
             assert!(words.iter().all(|word| text.contains(word)), "{how}: {text}");
             assert!(std::error::Error::source(&error).is_some(), "{how}");
 
-            let spec = ImageSpec { when_damaged: WhenDamaged::Skip, ..spec };
+            let engine = PipelineSpec { when_damaged: WhenDamaged::Skip, ..engine };
             let samples = ImageSamples::open(&open(folder.path()), &spec).unwrap();
             let pipeline = Pipeline::new(Arc::new(samples), engine, ImageBatch::n_planned).unwrap();
             let (mut delivered, mut skipped) = (Delivered::new(), Vec::new());
@@ -266,9 +266,9 @@ fn a_damaged_file_ends_the_epoch_or_is_skipped_and_counted() {
                 let batch = batch.unwrap();
                 enter(&batch, &mut delivered);
                 assert_eq!(batch.n_planned(), batch.n_samples() + batch.skipped().len());
-                skipped.extend(batch.skipped().iter().map(|of| of.sample));
+                skipped.extend(batch.skipped().iter().map(|of| (of.row, of.name.clone())));
             }
-            assert_eq!(skipped, [3], "{how}");
+            assert_eq!(skipped, [(3, "image_003".to_owned())], "{how}");
             let mut all = expected(8, &spec, 0);
             all.remove(&3);
             assert_eq!(delivered, all, "{how}");
@@ -291,9 +291,10 @@ fn missing_files_are_found_before_the_first_read() {
     let error = ImageSamples::open(&data, &ImageSpec::new(Form::Dat)).unwrap_err();
     assert!(matches!(error, Error::Missing { n_missing: 4, .. }), "{error}");
     // Skipped when they are read.
-    let spec = ImageSpec { when_damaged: WhenDamaged::Skip, ..ImageSpec::new(Form::Raw16) };
+    let spec = ImageSpec { checks_files: false, ..ImageSpec::new(Form::Raw16) };
     let samples = ImageSamples::open(&data, &spec).unwrap();
-    let delivered = read(samples, engine(2, 1, Order::InOrder), 0).unwrap();
+    let skipping = PipelineSpec { when_damaged: WhenDamaged::Skip, ..engine(2, 1, Order::InOrder) };
+    let delivered = read(samples, skipping, 0).unwrap();
     assert_eq!(delivered.keys().copied().collect::<Vec<u64>>(), [0, 1, 3]);
 }
 

@@ -2,6 +2,7 @@
 mod at_once;
 mod beside;
 mod counted;
+mod damaged;
 mod delivered;
 mod edge_cases;
 mod element_types;

@@ -198,6 +198,34 @@ pub(super) fn is_cut(error: &Error) -> bool {
     }
 }
 
+/// The kind of the connection's error among the causes, for example that it was refused. Other
+/// kinds may be of other files, such as one with credentials that is not there.
+fn connection_kind(error: &Error) -> Option<io::ErrorKind> {
+    use io::ErrorKind as Kind;
+    let is_of_connection = |kind: &Kind| {
+        matches!(
+            kind,
+            Kind::ConnectionRefused
+                | Kind::ConnectionReset
+                | Kind::ConnectionAborted
+                | Kind::NotConnected
+                | Kind::HostUnreachable
+                | Kind::NetworkUnreachable
+                | Kind::NetworkDown
+                | Kind::TimedOut
+        )
+    };
+    let mut cause = error.source();
+    while let Some(deeper) = cause {
+        let kind = deeper.downcast_ref::<io::Error>().map(io::Error::kind);
+        if let Some(kind) = kind.filter(is_of_connection) {
+            return Some(kind);
+        }
+        cause = deeper.source();
+    }
+    None
+}
+
 /// An error of the store, with all its causes.
 pub(super) fn failure(key: &Path, error: &Error) -> io::Error {
     let kind = match error {
@@ -207,7 +235,7 @@ pub(super) fn failure(key: &Path, error: &Error) -> io::Error {
         }
         Error::NotSupported { .. } | Error::NotImplemented { .. } => io::ErrorKind::Unsupported,
         Error::InvalidPath { .. } => io::ErrorKind::InvalidInput,
-        _ => io::ErrorKind::Other,
+        error => connection_kind(error).unwrap_or(io::ErrorKind::Other),
     };
     let mut text = match error {
         Error::PermissionDenied { .. } => format!(
@@ -249,8 +277,9 @@ mod tests {
         let deep = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
         let source: Box<dyn StdError + Send + Sync> = Box::new(deep);
         let error = Error::Generic { store: "S3", source };
-        let text = failure(&Path::from("array/a.tdb"), &error).to_string();
-        assert_eq!(text, "array/a.tdb: Generic S3 error: connection refused");
+        let found = failure(&Path::from("array/a.tdb"), &error);
+        assert_eq!(found.kind(), io::ErrorKind::ConnectionRefused);
+        assert_eq!(found.to_string(), "array/a.tdb: Generic S3 error: connection refused");
         let error = Error::NotFound { path: "array/a.tdb".to_owned(), source: "gone".into() };
         let error = failure(&Path::from("array/a.tdb"), &error);
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

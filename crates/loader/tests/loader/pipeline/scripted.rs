@@ -21,6 +21,8 @@ pub(crate) enum At {
     Panic(usize),
     /// Returns all rows of X instead of the requested ones.
     Stray(usize),
+    /// Fails at every read of this row, whatever its index.
+    Row(u64),
 }
 
 #[derive(Debug)]
@@ -79,7 +81,7 @@ impl ScriptedReader {
     }
 
     /// Whether to return the requested rows.
-    fn begin(&self) -> Result<bool, Error> {
+    fn begin(&self, rows: &RowRanges) -> Result<bool, Error> {
         self.threads
             .lock()
             .unwrap()
@@ -90,6 +92,9 @@ impl ScriptedReader {
         assert!(self.at != At::Panic(idx), "scripted panic");
         match self.at {
             At::Fail(at) if at == idx => Err(Error::Missing { uri: "scripted".to_owned() }),
+            At::Row(row) if rows.ranges().iter().any(|rows| rows.contains(&row)) => {
+                Err(Error::Missing { uri: format!("row {row}") })
+            }
             at => Ok(at != At::Stray(idx)),
         }
     }
@@ -118,7 +123,8 @@ impl XReader for ScriptedReader {
 
     fn nnz(&self) -> Result<Option<u64>, Error> {
         // The contract of readers asks for it.
-        assert!(self.at == At::Never, "a loader would read X to count its values");
+        let may_ask = matches!(self.at, At::Never | At::Row(_));
+        assert!(may_ask, "a loader would read X to count its values");
         self.inner.nnz()
     }
 
@@ -128,7 +134,7 @@ impl XReader for ScriptedReader {
         genes: &GeneSelection,
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, Error> {
-        let asked = self.begin()?;
+        let asked = self.begin(rows)?;
         self.inner.read_csr(if asked { rows } else { &self.all }, genes, out)
     }
 
@@ -138,7 +144,7 @@ impl XReader for ScriptedReader {
         genes: &GeneSelection,
         out: &mut PackedCsr,
     ) -> Result<ReadStats, Error> {
-        let asked = self.begin()?;
+        let asked = self.begin(rows)?;
         self.inner.read_packed(if asked { rows } else { &self.all }, genes, out)
     }
 
@@ -148,7 +154,7 @@ impl XReader for ScriptedReader {
         genes: &GeneSelection,
         each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<ReadStats, Error> {
-        let asked = self.begin()?;
+        let asked = self.begin(rows)?;
         self.inner.read_coo(if asked { rows } else { &self.all }, genes, each)
     }
 }
