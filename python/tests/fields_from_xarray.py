@@ -188,6 +188,23 @@ def decoded(raw):
     return xr.decode_cf(raw[["packed"]])
 
 
+def read_as_it_is(name, given):
+    """Fails unless the data set delivers what xarray has."""
+    arrays = {given.name: given} if isinstance(given, xr.DataArray) else given.data_vars
+    batches = list(FieldDataset(given, batch_size=3, shuffle=False))
+    for one, array in arrays.items():
+        ours, right = np.concatenate([batch[one] for batch in batches]), array.values
+        assert np.array_equal(ours, right.astype(ours.dtype), ours.dtype.kind == "f"), (name, one)
+
+
+def ways(array):
+    """An array, and data sets with it: one without an address, one with, as operations keep it."""
+    whole = array.to_dataset(name="t2m")
+    located = whole.copy()
+    located.encoding["source"] = f"{folder}/weather.zarr"
+    return array, whole, located
+
+
 COMPUTED = "in memory|other values|computed by dask|was converted"
 REFUSED = {
     "arithmetic": (lambda ds: ds * 2, COMPUTED),
@@ -264,6 +281,57 @@ TAKEN = {
 }
 
 
+# What else xarray does: each is refused, or read as xarray has it.
+OTHERS = {
+    "abs": lambda a: abs(a),
+    "broadcast": lambda a: a.broadcast_like(xr.DataArray(np.zeros(2), dims="z")),
+    "coarsen": lambda a: a.coarsen(time=2).construct(time=("t", "in")),
+    "combine_first": lambda a: a.combine_first(a * 0),
+    "concat": lambda a: xr.concat([a[:6], a[6:]], "time"),
+    "concat in another order": lambda a: xr.concat([a[6:], a[:6]], "time"),
+    "copy": lambda a: a.copy(deep=True),
+    "cumsum": lambda a: a.cumsum("time"),
+    "diff": lambda a: a.diff("time"),
+    "drop_duplicates": lambda a: a.drop_duplicates("lat"),
+    "drop_isel": lambda a: a.drop_isel(time=[3]),
+    "drop_sel": lambda a: a.drop_sel(lat=20.0),
+    "expand_dims again": lambda a: a.isel(time=3).expand_dims("time"),
+    "groupby": lambda a: a.groupby("time.month").mean(),
+    "groupby.map": lambda a: a.groupby("lat").map(lambda part: part * 2),
+    "head": lambda a: a.head(time=5),
+    "identity": lambda a: a.pipe(lambda array: array),
+    "imag": lambda a: a.imag,
+    "interp": lambda a: a.interp(lat=[15.0]),
+    "interp_like": lambda a: a.interp_like(a.isel(lat=[0, 1])),
+    "isin": lambda a: a.isin([3.0]),
+    "loc": lambda a: a.loc[{"lat": [10.0, 30.0]}],
+    "negative step": lambda a: a[::-2],
+    "nearest": lambda a: a.sel(lat=[11, 29], method="nearest"),
+    "notnull": lambda a: a.notnull(),
+    "pad": lambda a: a.pad(time=1, mode="edge"),
+    "quantile": lambda a: a.quantile([0.1, 0.2], "time"),
+    "real": lambda a: a.real,
+    "reindex": lambda a: a.reindex(lat=[30.0, 10.0]),
+    "reindex ascending": lambda a: a.reindex(lat=[10.0, 30.0]),
+    "reindex beyond": lambda a: a.reindex(lat=[10.0, 40.0]),
+    "reset_coords": lambda a: a.reset_coords(drop=True),
+    "reset_index": lambda a: a.reset_index("lat"),
+    "resample": lambda a: a.resample(time="2D").mean(),
+    "rolling": lambda a: a.rolling(time=2).mean(),
+    "round": lambda a: a.round(1),
+    "sortby": lambda a: a.sortby("lat", ascending=False),
+    "squeeze": lambda a: a.isel(lat=[1]).squeeze(),
+    "stack and unstack": lambda a: a.stack(z=("lat", "x")).unstack("z"),
+    "swap_dims": lambda a: a.assign_coords(y=("lat", [1, 2, 3])).swap_dims(lat="y"),
+    "tail": lambda a: a.tail(time=5, x=2),
+    "thin": lambda a: a.thin(time=3),
+    "transposed back": lambda a: a.transpose().transpose(*a.dims),
+    "ufunc": lambda a: xr.apply_ufunc(np.sqrt, a, dask="allowed"),
+    "where, dropping": lambda a: a.where(a.lat > 15, drop=True),
+    "where, where it is so": lambda a: a.where(a.lat > 0),
+}
+
+
 for at in range(n_stores):
     rng = random.Random(seed + at)
     way = written(rng, at)
@@ -280,10 +348,12 @@ for name, (change, message) in REFUSED.items():
         continue
     raise AssertionError(f"{name} is not refused")
 for name, change in TAKEN.items():
-    given = change(opened())
-    arrays = {given.name: given} if isinstance(given, xr.DataArray) else given.data_vars
-    batches = list(FieldDataset(given, batch_size=3, shuffle=False))
-    for one, array in arrays.items():
-        ours, right = np.concatenate([batch[one] for batch in batches]), array.values
-        assert np.array_equal(ours, right.astype(ours.dtype), ours.dtype.kind == "f"), (name, one)
+    read_as_it_is(name, change(opened()))
+for name, change in OTHERS.items():
+    given = change(opened()[["t2m"]].t2m)
+    for way in ways(given):
+        try:
+            read_as_it_is(name, way)
+        except ValueError as error:
+            assert "store" in str(error) or "start=" in str(error), (name, str(error))
 print(f"{n_stores} stores are read as xarray reads them")
