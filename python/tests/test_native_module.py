@@ -39,8 +39,8 @@ def test_loaders_take_the_settings_of_the_engine_and_no_others():
     usual = {
         "batch_size": 2, "shuffle": False, "order": "in order", "seed": 1, "chunk_rows": 2,
         "chunks_per_block": 2, "ramp_blocks": 1, "rank": 0, "world_size": 1, "lanes": None,
-        "remainder": "keep", "sampling": None, "keep_decoded": None, "prefetch_blocks": 0,
-        "prefetch_batches": 0, "read_threads": 1,
+        "remainder": "keep", "sampling": None, "on_error": "skip", "keep_decoded": None,
+        "prefetch_blocks": 0, "prefetch_batches": 0, "read_threads": 1,
     }
     assert list(usual) == SETTINGS
     rows = in_memory(matrix(4, 3))

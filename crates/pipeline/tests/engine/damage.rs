@@ -272,6 +272,15 @@ fn parts_name_and_number_the_rows_of_the_whole() {
 }
 
 #[test]
+fn rows_of_a_part_are_stored_together_as_in_the_whole() {
+    let whole = Arc::new(Store { n_rows: 30, unit: 10, ..Store::default() });
+    let rows = RowSet::from_ascending([1, 4, 9, 17, 18, 20, 25]).unwrap();
+    let part = Selected::all(whole).at(&rows).unwrap();
+    let ends: Vec<u64> = (0..7).map(|place| part.unit_end(place)).collect();
+    assert_eq!(ends, [3, 3, 3, 5, 5, 7, 7]);
+}
+
+#[test]
 fn an_epoch_of_which_nothing_can_be_read_is_an_error() {
     for n_rows in [1, 3, 12, 40, 90] {
         let source = Store { n_rows, damaged: (0..n_rows).collect(), ..Store::default() };
