@@ -120,10 +120,13 @@ fn locate(
     }
 }
 
-/// The tasks that read rows of an array: the step of each, and its memory.
+/// The step of a row, and its memory.
+pub(crate) type WantedRow<'a> = (u64, &'a mut [u8]);
+
+/// The tasks that read rows of an array.
 pub(crate) fn tasks<'a>(
     (chunks, convert): (&'a Chunks, &'a Convert),
-    mut rows: Vec<(u64, &'a mut [u8])>,
+    mut rows: Vec<WantedRow<'a>>,
 ) -> Vec<Task<'a>> {
     let (geometry, n_to) = (&chunks.geometry, convert.n_bytes(chunks.stored));
     rows.sort_by_key(|(step, _)| *step);
@@ -332,7 +335,9 @@ fn fill_each(
 ) -> Result<(), Cause> {
     let Some((first, others)) = places.split_first_mut() else { return Ok(()) };
     fill(first)?;
-    others.iter_mut().for_each(|other| other.copy_from_slice(first));
+    for other in others {
+        other.copy_from_slice(first);
+    }
     Ok(())
 }
 
@@ -440,7 +445,7 @@ impl Worker {
         if task.chunks.decoder.is_raw()
             && let Some(places) = task.direct(chunk)
         {
-            fill_each(places, |into| Ok(storage.read(&[piece.clone()], into)?))?;
+            fill_each(places, |into| Ok(storage.read(std::slice::from_ref(&piece), into)?))?;
             self.stats.add_fetched(n_bytes as u64, worktime::now() - start);
             self.stats.add_decoded(0, n_bytes as u64, ThreadTime::default());
             return Ok(());

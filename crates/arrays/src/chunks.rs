@@ -28,8 +28,8 @@ pub(crate) struct Chunks {
 }
 
 impl Chunks {
-    /// The chunks of the array at `path`, whose rows are the indices of dimension `axis`. `selected`
-    /// has an entry for each other dimension.
+    /// The chunks of the array at `path`, whose rows are the indices of dimension `axis`.
+    /// `selected` has an entry for each other dimension.
     pub(crate) fn new(
         array: Array<Store>,
         path: &str,

@@ -12,8 +12,8 @@ const ONE: Run = Run { src: 0, dst: 0, len: 1 };
 /// A selected chunk, of those that share an index in the dimension of the rows.
 #[derive(Debug)]
 pub(crate) struct SelectedChunk {
-    /// Its indices in all dimensions, where the rows are not in the first; otherwise in all but that
-    /// one. The index in the dimension of the rows has no meaning.
+    /// Its indices in all dimensions but that of the rows. Where this is not the first, it is there
+    /// too, with an index that has no meaning.
     pub(crate) indices: Vec<u64>,
     pub(crate) part: Part,
 }

@@ -9,7 +9,7 @@ use storage::Storage;
 use crate::assemble::ArrayAssembler;
 use crate::batch::ArrayBatch;
 use crate::block::ArrayBlock;
-use crate::chunk_task::{Worker, tasks};
+use crate::chunk_task::{WantedRow, Worker, tasks};
 use crate::chunks::Chunks;
 use crate::coordinate_arrays::CoordinateArrays;
 use crate::coordinates::{Coordinates, SkippedCoordinates};
@@ -212,7 +212,7 @@ impl ArraySamples {
         let mut stats = ReadStats::nothing();
         for (idx, these) in samples.chunks(one_read).enumerate() {
             // A chunk that several variables want alike is decoded once.
-            let mut wanted: Vec<(&OpenVariable, Vec<(u64, &mut [u8])>)> = Vec::new();
+            let mut wanted: Vec<(&OpenVariable, Vec<WantedRow<'_>>)> = Vec::new();
             for (variable, into) in self.variables.iter().zip(&mut *into) {
                 let sample_bytes = variable.sample_bytes() as usize;
                 let start = idx * one_read * sample_bytes;

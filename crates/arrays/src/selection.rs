@@ -118,12 +118,11 @@ pub(crate) fn by_chunk(indices: &Indices, chunk_len: u64) -> Vec<ChunkRuns> {
             let end = range.end.min((chunk + 1) * chunk_len);
             let len = (end - start) as usize;
             let run = Run { src: (start - chunk * chunk_len) as usize, dst, len };
-            match known.get(&chunk).and_then(|at| chunks.get_mut(*at)) {
-                Some(of_chunk) => of_chunk.runs.push(run),
-                None => {
-                    known.insert(chunk, chunks.len());
-                    chunks.push(ChunkRuns { chunk, runs: vec![run] });
-                }
+            if let Some(of_chunk) = known.get(&chunk).and_then(|at| chunks.get_mut(*at)) {
+                of_chunk.runs.push(run);
+            } else {
+                known.insert(chunk, chunks.len());
+                chunks.push(ChunkRuns { chunk, runs: vec![run] });
             }
             (start, dst) = (end, dst + len);
         }

@@ -20,7 +20,7 @@ fn stored(codec: Option<Compression>) -> Stored {
 /// Checks the values of an epoch, and returns how many bytes were decoded.
 fn decoded(mut epoch: Epoch<ArraySamples>) -> u64 {
     let mut n = 0;
-    while let Some(batch) = epoch.next() {
+    for batch in epoch.by_ref() {
         let batch = batch.unwrap();
         let values = batch.variable("x").unwrap().values::<f64>().unwrap();
         let each = values.chunks(values.len() / batch.n_samples());

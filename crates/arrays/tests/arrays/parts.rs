@@ -121,7 +121,7 @@ fn one_level(storage: Arc<dyn Storage>) -> Result<(Vec<f32>, ReadStats), Error> 
     let samples = ArraySamples::open(storage, &spec(&[17], &lats, &lons, false))?;
     let pipeline = Pipeline::new(Arc::new(samples), in_order(), ArrayBatch::n_samples)?;
     let (mut epoch, mut all) = (pipeline.epoch(0)?, Vec::new());
-    while let Some(batch) = epoch.next() {
+    for batch in epoch.by_ref() {
         let batch = batch?;
         all.extend_from_slice(batch.variables().next().unwrap().values::<f32>()?);
     }
@@ -179,7 +179,7 @@ fn an_object_store_sends_the_blocks_of_large_chunks() {
     let samples = ArraySamples::open(Arc::clone(&storage) as Arc<dyn Storage>, &spec).unwrap();
     let pipeline = Pipeline::new(Arc::new(samples), in_order(), ArrayBatch::n_samples).unwrap();
     let (mut epoch, mut all) = (pipeline.epoch(0).unwrap(), Vec::new());
-    while let Some(batch) = epoch.next() {
+    for batch in epoch.by_ref() {
         let batch = batch.unwrap();
         all.extend_from_slice(batch.variables().next().unwrap().values::<f32>().unwrap());
     }
@@ -243,7 +243,7 @@ fn a_chunk_of_two_variables_is_decoded_once() {
         let pipeline = Pipeline::new(Arc::new(samples), in_order(), ArrayBatch::n_samples).unwrap();
         let mut epoch = pipeline.epoch(0).unwrap();
         let step: u64 = SHAPE[1..].iter().product();
-        while let Some(batch) = epoch.next() {
+        for batch in epoch.by_ref() {
             let batch = batch.unwrap();
             for name in ["before", "after"] {
                 let first = u64::from(name == "after");
