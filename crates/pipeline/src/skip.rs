@@ -64,7 +64,7 @@ pub(crate) struct ReadOthers {
 
 /// Rows, spread over a block, that are read first. If none of them can be read, the whole block
 /// counts as unreadable: reading each of its rows from a store that is gone would take hours.
-const N_SPREAD: usize = 16;
+const N_SPREAD: u64 = 16;
 
 /// Rows that fail one after another before one that was read is read again, to see whether the
 /// store is still there.
@@ -114,6 +114,17 @@ fn text_of(error: &(dyn StdError + 'static)) -> Arc<str> {
         cause = error.source();
     }
     text.into()
+}
+
+/// All units if they are few; otherwise some of them, spread by the golden ratio, so that damage at
+/// regular distances does not hit all of them.
+fn spread(units: &[usize]) -> Vec<usize> {
+    let n_units = units.len() as u64;
+    if n_units <= N_SPREAD {
+        return units.to_vec();
+    }
+    let golden = |n: u64| n.wrapping_mul(0x9E37_79B9) & u64::from(u32::MAX);
+    (0..N_SPREAD).map(|n| units[((golden(n) * n_units) >> 32) as usize]).collect()
 }
 
 /// Reads the rows of a block that can be read, after reading all failed with `error`.
@@ -219,15 +230,14 @@ impl<'a, S: Source> Search<'a, S> {
     /// Finds the units that cannot be read, after reading all that are left failed with `error`.
     fn find(&mut self, error: &S::Error) -> Result<(), S::Error> {
         let left = self.left();
-        let step = left.len().div_ceil(N_SPREAD).max(1);
         let mut known = Some(text_of(error));
         self.readable = None;
-        for unit in left.iter().step_by(step) {
-            let Some(error) = self.failure(&[*unit])? else {
-                self.readable = Some(*unit);
+        for unit in spread(&left) {
+            let Some(error) = self.failure(&[unit])? else {
+                self.readable = Some(unit);
                 break;
             };
-            self.errors[*unit] = Some(error);
+            self.errors[unit] = Some(error);
             known = None;
         }
         let left = self.left();

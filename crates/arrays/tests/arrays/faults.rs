@@ -183,8 +183,13 @@ fn a_store_that_is_gone_is_not_skipped_but_a_chunk_that_it_refuses_is() {
         let of_chunk = samples();
         assert_eq!(bounded(move || skipping(of_chunk)), (6, n_in_file, None));
 
+        let stalls = samples();
+        server.fault("store/", usize::MAX, What::StallBody);
+        let (n_batches, _, error) = bounded(move || skipping(stalls));
+        assert!(n_batches == 0 && !error.unwrap().contains("one after another"));
+        server.heal();
+
         let gone = samples();
-        server.seen();
         server.refuse(Duration::from_hours(1));
         let (n_batches, _, error) = bounded(move || skipping(gone));
         let error = error.unwrap();

@@ -349,3 +349,16 @@ fn a_large_damaged_part_takes_few_reads() {
     let n_reads = pipeline_of.source().n_reads.load(Ordering::SeqCst);
     assert!(n_reads < 20, "{n_reads}");
 }
+
+#[test]
+fn damage_at_regular_distances_costs_no_other_rows() {
+    for distance in [2, 5, 16, 125] {
+        let n_rows = 2000;
+        let damaged: BTreeSet<u64> = (0..n_rows).step_by(distance).collect();
+        let n_readable = n_rows as usize - damaged.len();
+        let source = Store { n_rows, damaged, ..Store::default() };
+        let spec = PipelineSpec { order: Order::InOrder, chunk_rows: n_rows, ..spec() };
+        let pipeline = pipeline(source, skipping(PipelineSpec { batch_rows: n_rows, ..spec }));
+        assert_eq!(batches(&pipeline, None).unwrap()[0].rows.len(), n_readable);
+    }
+}

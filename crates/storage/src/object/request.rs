@@ -218,12 +218,30 @@ fn connection_kind(error: &Error) -> Option<io::ErrorKind> {
     let mut cause = error.source();
     while let Some(deeper) = cause {
         let kind = deeper.downcast_ref::<io::Error>().map(io::Error::kind);
-        if let Some(kind) = kind.filter(is_of_connection) {
+        if let Some(kind) = kind.filter(is_of_connection).or_else(|| http_kind(deeper)) {
             return Some(kind);
         }
         cause = deeper.source();
     }
     None
+}
+
+/// The kind of an HTTP client's error, if no server answered in time.
+fn http_kind(error: &(dyn StdError + 'static)) -> Option<io::ErrorKind> {
+    #[cfg(feature = "http")]
+    {
+        use object_store::client::{HttpError, HttpErrorKind};
+        match error.downcast_ref::<HttpError>()?.kind() {
+            HttpErrorKind::Connect => Some(io::ErrorKind::NotConnected),
+            HttpErrorKind::Timeout => Some(io::ErrorKind::TimedOut),
+            _ => None,
+        }
+    }
+    #[cfg(not(feature = "http"))]
+    {
+        let _ = error;
+        None
+    }
 }
 
 /// An error of the store, with all its causes.
