@@ -115,7 +115,7 @@ const PLACES: [(&str, &[&str], &[&str]); 13] = [
     ("object_store", &["storage"], &["tiledb-native"]),
     ("redis", &["key-values"], &["sequences"]),
     ("reqwest", &["storage"], &[]),
-    ("rustls", &["key-values", "storage"], &[]),
+    ("rustls", &["key-values", "storage", "test-storage"], &[]),
     ("rustls-native-certs", &["storage"], &[]),
     ("hdf5-reader", &["hdf5"], &[]),
     ("rawzip", &["storage", "test-storage"], &[]),
