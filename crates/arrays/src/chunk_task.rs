@@ -16,7 +16,7 @@ use crate::error::Cause;
 use crate::fetch_far::fetch_all;
 use crate::geometry::{Segment, SelectedChunk};
 use crate::joined::join;
-use crate::kept::{DecodedChunk, KeptChunks};
+use crate::kept::KeptChunks;
 use crate::memory::{check_chunk, words};
 use crate::read::Failure;
 use crate::read_files::ReadFiles;
@@ -240,7 +240,7 @@ impl<'a> Task<'a> {
         let is_kept = kept.is_some();
         let keep = |decoded: &[u8]| {
             if let Some((kept, indices)) = kept {
-                kept.insert(&chunks.path, indices, copied(decoded));
+                kept.insert(&chunks.path, indices, decoded);
             }
         };
         if let Some(places) = self.direct(chunk) {
@@ -321,13 +321,6 @@ impl<'a> Task<'a> {
     }
 }
 
-/// A copy of a decoded chunk.
-fn copied(bytes: &[u8]) -> Vec<u64> {
-    let mut words = vec![0; bytes.len().div_ceil(size_of::<u64>())];
-    bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
-    words
-}
-
 /// Fills the first place, and copies it to the others.
 fn fill_each(
     mut places: Vec<&mut [u8]>,
@@ -355,22 +348,6 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    /// Delivers a task from chunks that are kept, if all of them are.
-    pub(crate) fn put_kept(&mut self, task: &mut Task<'_>, kept: &KeptChunks) -> bool {
-        let found: Option<Vec<(TaskChunk<'_>, DecodedChunk)>> = task
-            .wanted()
-            .map(|chunk| Some((chunk, kept.get(&task.chunks.path, &task.indices(chunk))?)))
-            .collect();
-        let Some(found) = found else { return false };
-        let start = worktime::now();
-        for (chunk, words) in found {
-            let bytes = bytemuck::cast_slice(&words);
-            task.scatter(chunk, (&bytes[..task.chunks.chunk_bytes()], 0));
-        }
-        self.stats.add_decoded(0, 0, worktime::now() - start);
-        true
-    }
-
     /// Runs tasks: one, or several whose files are fetched together.
     pub(crate) fn run(
         &mut self,
@@ -399,18 +376,6 @@ impl Worker {
             files.check(storage).and(read)?;
         }
         Ok(())
-    }
-
-    /// Runs tasks whose chunks are read in parts, all of them together.
-    fn run_in_parts(
-        &mut self,
-        storage: &dyn Storage,
-        tasks: &mut [Task<'_>],
-    ) -> Result<(), Failure> {
-        let mut files = ReadFiles::default();
-        let placed = place(storage, tasks, &mut files)?;
-        let read = self.read_parts(storage, tasks, (&placed, &files));
-        files.check(storage).and(read)
     }
 
     /// Reads the chunks of a task from a storage that answers at once, one after another.

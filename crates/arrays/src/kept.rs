@@ -8,6 +8,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::chunk_task::{Task, TaskChunk, Worker};
+
 /// The elements of a decoded chunk, in words so that they are aligned.
 pub(crate) type DecodedChunk = Arc<Vec<u64>>;
 
@@ -26,13 +28,12 @@ struct Kept {
 }
 
 impl Kept {
-    fn room(&self) -> u64 {
-        let allowed = self.allowed.values().copied().fold(0, u64::saturating_add);
-        allowed.saturating_sub(self.n_bytes)
+    fn limit(&self) -> u64 {
+        self.allowed.values().copied().fold(0, u64::saturating_add)
     }
 
-    fn limit(&self) -> u64 {
-        self.room().saturating_add(self.n_bytes)
+    fn room(&self) -> u64 {
+        self.limit().saturating_sub(self.n_bytes)
     }
 }
 
@@ -48,7 +49,7 @@ impl KeptChunks {
             0 => kept.allowed.remove(&holder),
             bytes => kept.allowed.insert(holder, bytes),
         };
-        let limit = kept.allowed.values().copied().fold(0, u64::saturating_add);
+        let limit = kept.limit();
         let Kept { n_bytes, chunks, .. } = &mut *kept;
         for of_array in chunks.values_mut() {
             of_array.retain(|_, chunk| {
@@ -70,8 +71,11 @@ impl KeptChunks {
     }
 
     /// Keeps a chunk, if there is room for it.
-    pub(crate) fn insert(&self, array: &str, indices: Vec<u64>, chunk: Vec<u64>) {
-        let chunk = Arc::new(chunk);
+    pub(crate) fn insert(&self, array: &str, indices: Vec<u64>, decoded: &[u8]) {
+        if !self.has_room(decoded.len() as u64) {
+            return;
+        }
+        let chunk = Arc::new(copied(decoded));
         let n_bytes = bytes_of(&chunk);
         let mut kept = self.lock();
         if kept.room() < n_bytes {
@@ -91,4 +95,29 @@ impl KeptChunks {
 /// Bytes of a chunk's memory.
 fn bytes_of(chunk: &DecodedChunk) -> u64 {
     size_of_val(chunk.as_slice()) as u64
+}
+
+/// A copy of a decoded chunk.
+fn copied(bytes: &[u8]) -> Vec<u64> {
+    let mut words = vec![0; bytes.len().div_ceil(size_of::<u64>())];
+    bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+    words
+}
+
+impl Worker {
+    /// Delivers a task from chunks that are kept, if all of them are.
+    pub(crate) fn put_kept(&mut self, task: &mut Task<'_>, kept: &KeptChunks) -> bool {
+        let found: Option<Vec<(TaskChunk<'_>, DecodedChunk)>> = task
+            .wanted()
+            .map(|chunk| Some((chunk, kept.get(&task.chunks.path, &task.indices(chunk))?)))
+            .collect();
+        let Some(found) = found else { return false };
+        let start = worktime::now();
+        for (chunk, words) in found {
+            let bytes = bytemuck::cast_slice(&words);
+            task.scatter(chunk, (&bytes[..task.chunks.chunk_bytes()], 0));
+        }
+        self.stats.add_decoded(0, 0, worktime::now() - start);
+        true
+    }
 }

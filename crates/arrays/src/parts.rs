@@ -10,7 +10,7 @@ use std::ops::Range;
 use storage::{Piece, Storage};
 
 use crate::blosc::{self, Header};
-use crate::chunk_task::{PlacedChunks, Rows, Task, TaskChunk, Worker};
+use crate::chunk_task::{PlacedChunks, Rows, Task, TaskChunk, Worker, place};
 use crate::decoder::Decoder;
 use crate::error::Cause;
 use crate::fetch_far::read_pieces;
@@ -107,6 +107,13 @@ impl InParts<'_, '_> {
         tasks[self.task].failure(self.chunk, &source.into())
     }
 
+    /// Sets its blocks, and finds those that are wanted.
+    fn want(&mut self, tasks: &[Task<'_>], blocks: Blocks) {
+        self.wanted = tasks[self.task].wanted_blocks(self.chunk, blocks.block_bytes());
+        self.wanted.sort_by_key(|block| blocks.stored(*block).start);
+        self.blocks = Some(blocks);
+    }
+
     /// The header in its first bytes; `None` if it is of a format that we do not decode.
     fn header(&self, tasks: &[Task<'_>]) -> Result<Option<Header>, Failure> {
         let n_bytes = tasks[self.task].chunks.chunk_bytes();
@@ -161,8 +168,20 @@ impl Task<'_> {
 }
 
 impl Worker {
+    /// Runs tasks whose chunks are read in parts, all of them together.
+    pub(crate) fn run_in_parts(
+        &mut self,
+        storage: &dyn Storage,
+        tasks: &mut [Task<'_>],
+    ) -> Result<(), Failure> {
+        let mut files = ReadFiles::default();
+        let placed = place(storage, tasks, &mut files)?;
+        let read = self.read_parts(storage, tasks, (&placed, &files));
+        files.check(storage).and(read)
+    }
+
     /// Reads the chunks of all tasks, whose places are known, in parts.
-    pub(crate) fn read_parts(
+    fn read_parts(
         &mut self,
         storage: &dyn Storage,
         tasks: &mut [Task<'_>],
@@ -203,32 +222,25 @@ impl Worker {
         let is_raw = |chunk: &InParts<'_, '_>| tasks[chunk.task].chunks.decoder.is_raw();
         let (raw, mut compressed): (Vec<_>, Vec<_>) =
             all.iter_mut().partition(|chunk| is_raw(chunk));
-        read_heads(storage, tasks, &mut compressed, |_| Ok(HEAD_BYTES))?;
-        // Lists of more blocks than came with the header.
-        let mut longer: Vec<_> = Vec::new();
-        let mut known: Vec<&mut InParts<'_, '_>> = Vec::new();
+        let heads = compressed.iter_mut().map(|chunk| (&mut **chunk, HEAD_BYTES));
+        let mut n_fetched = read_heads(storage, tasks, heads)?;
+        let mut known = Vec::with_capacity(compressed.len());
         for chunk in compressed {
-            let Some(header) = chunk.header(tasks)? else { continue };
-            if chunk.head.len() < header.list_end() { &mut longer } else { &mut known }.push(chunk);
+            let header = chunk.header(tasks)?;
+            known.extend(header.map(|header| (chunk, header)));
         }
-        read_heads(storage, tasks, &mut longer, |chunk| {
-            Ok(chunk.header(tasks)?.map_or(0, |header| header.list_end() as u64))
-        })?;
-        known.append(&mut longer);
-        let mut n_fetched = 0;
-        for chunk in &mut known {
-            n_fetched += chunk.head.len();
-            let Some(header) = chunk.header(tasks)? else { continue };
+        // Lists of more blocks than came with the header.
+        let longer = known.iter_mut().filter(|(chunk, of)| chunk.head.len() < of.list_end());
+        let longer = longer.map(|(chunk, of)| (&mut **chunk, of.list_end() as u64));
+        n_fetched += read_heads(storage, tasks, longer)?;
+        for chunk in raw {
+            let n_bytes = tasks[chunk.task].chunks.chunk_bytes();
+            chunk.want(tasks, Blocks::Raw { n_bytes });
+        }
+        for (chunk, header) in known {
             let places = header.places(&chunk.head, 0);
             let places = places.map_err(|error| chunk.failure(tasks, error))?;
-            chunk.blocks = Some(Blocks::Blosc { header, places });
-        }
-        for chunk in raw.into_iter().chain(known) {
-            let task = &tasks[chunk.task];
-            let n_bytes = task.chunks.chunk_bytes();
-            let blocks = chunk.blocks.get_or_insert(Blocks::Raw { n_bytes });
-            chunk.wanted = task.wanted_blocks(chunk.chunk, blocks.block_bytes());
-            chunk.wanted.sort_by_key(|block| blocks.stored(*block).start);
+            chunk.want(tasks, Blocks::Blosc { header, places });
         }
         self.stats.add_fetched(n_fetched as u64, worktime::now() - begun);
         Ok(())
@@ -310,25 +322,27 @@ impl Task<'_> {
     }
 }
 
-/// Reads the first bytes of chunks together, as many as `n_bytes` says.
-fn read_heads(
+/// Reads the first bytes of chunks together, as many of each as are given with it, without those
+/// that are there. Returns how many bytes were read.
+fn read_heads<'h, 'a: 'h, 'n: 'h>(
     storage: &dyn Storage,
     tasks: &[Task<'_>],
-    chunks: &mut [&mut InParts<'_, '_>],
-    n_bytes: impl Fn(&InParts<'_, '_>) -> Result<u64, Failure>,
-) -> Result<(), Failure> {
-    let mut pieces = Vec::with_capacity(chunks.len());
-    for chunk in &*chunks {
+    wanted: impl Iterator<Item = (&'h mut InParts<'a, 'n>, u64)>,
+) -> Result<usize, Failure> {
+    let (mut chunks, mut pieces) = (Vec::new(), Vec::new());
+    for (chunk, n_bytes) in wanted {
         let Range { start, end } = chunk.range;
-        let end = end.min(start.saturating_add(n_bytes(chunk)?));
-        pieces.push(Piece { file: chunk.file, range: start..end });
+        let range = start + chunk.head.len() as u64..end.min(start.saturating_add(n_bytes));
+        pieces.push(Piece { file: chunk.file, range });
+        chunks.push(chunk);
     }
     let heads = read_pieces(storage, &pieces).map_err(|(at, error)| match chunks.get(at) {
         Some(chunk) => chunk.failure(tasks, error),
         None => Failure { path: String::new(), source: error.into() },
     })?;
-    for (chunk, head) in chunks.iter_mut().zip(heads) {
-        chunk.head = head;
+    let n_bytes = heads.iter().map(Vec::len).sum();
+    for (chunk, head) in chunks.into_iter().zip(heads) {
+        chunk.head.extend(head);
     }
-    Ok(())
+    Ok(n_bytes)
 }
