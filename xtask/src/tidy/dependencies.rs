@@ -30,22 +30,36 @@ pub(super) fn check() -> anyhow::Result<Vec<String>> {
             ));
         }
     }
+    // What a fresh clone takes by `cargo test`, which has no libtorch.
+    let packages = packages("normal,build,dev", &[])?;
+    if packages.iter().any(|package| package.starts_with("torch-sys ")) {
+        breaches.push(
+            "Cargo.toml: the tests of a default member link libtorch, which a fresh clone lacks: \
+             take it out of `default-members`"
+                .to_owned(),
+        );
+    }
     Ok(breaches)
 }
 
 /// The packages in cargo's tree, those of build scripts too.
 fn n_crates(arguments: &[&str]) -> anyhow::Result<usize> {
+    Ok(packages("normal,build", arguments)?.len())
+}
+
+/// The packages in cargo's tree with these edges, each once.
+fn packages(edges: &str, arguments: &[&str]) -> anyhow::Result<Vec<String>> {
     // The tree of one system, so that the number is the same on all.
-    let tree =
-        ["tree", "--edges=normal,build", "--prefix=none", "--target=x86_64-unknown-linux-gnu"];
+    let edges = format!("--edges={edges}");
+    let tree = ["tree", &edges, "--prefix=none", "--target=x86_64-unknown-linux-gnu"];
     let text = cargo::output([&tree, arguments].concat(), &Native::default())?;
     // A package that came before ends with a star.
-    let mut packages: Vec<&str> = text
+    let mut packages: Vec<String> = text
         .lines()
-        .map(|line| line.trim_end_matches(" (*)"))
+        .map(|line| line.trim_end_matches(" (*)").to_owned())
         .filter(|line| !line.is_empty())
         .collect();
     packages.sort_unstable();
     packages.dedup();
-    Ok(packages.len())
+    Ok(packages)
 }

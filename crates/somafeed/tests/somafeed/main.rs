@@ -95,6 +95,10 @@ fn a_program_trains_with_torch() {
         .into_iter()
         .filter(|name| std::env::var_os(name).is_some())
         .collect();
+    if keep.is_empty() {
+        eprintln!("libtorch is not there, so no program trains: `cargo xtask test` fetches it");
+        return;
+    }
     let output = cargo(folder.path(), &["run", "--quiet"], &keep);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text.trim(), "64 of 64 cells right");
