@@ -583,11 +583,11 @@ class SampleLoader:
 
 @final
 class Fields(Samples):
-    """Samples of the arrays of a Zarr store. Reads their metadata, and their coordinates."""
+    """Samples of the arrays of Zarr stores. Reads their metadata, and their coordinates."""
 
     def __init__(
         self,
-        uri: str,
+        uris: Sequence[str],
         variables: Sequence[Mapping[str, Any]],
         *,
         config: Mapping[str, str] | None = None,
@@ -595,6 +595,8 @@ class Fields(Samples):
         start: int | None = None,
         end: int | None = None,
         stride: int = 1,
+        periods: Sequence[tuple[str | None, str | None]] = (),
+        frequency: int | None = None,
         threads: int = 1,
         coordinates: bool = True,
     ) -> None:
@@ -604,8 +606,13 @@ class Fields(Samples):
         """
     def steps(self) -> npt.NDArray[np.uint64]:
         """The step that each sample is about: its index in the dimension of the samples."""
-    def variables(self) -> list[tuple[str, str, list[str], list[int]]]:
-        """Name, type, dimensions and shape of one sample of each variable."""
+    def stores(self) -> npt.NDArray[np.uint64]:
+        """The number of the store of each sample."""
+    def left_out(self) -> list[tuple[str, int]]:
+        """How many samples were left out, by the reason."""
+    def variables(self) -> list[tuple[str, str, list[str], list[int], bool]]:
+        """Name, type, dimensions and shape of one sample of each variable, and whether it has
+        steps."""
     def coordinates(self, variable: str, dimension: str) -> npt.NDArray[Any] | list[str] | None:
         """The coordinates of a variable's dimension, which is not that of the samples; None if
         there are none."""

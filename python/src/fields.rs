@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrays::{
     ArrayBatch, ArraySamples, CoordinateValues, Coordinates, Dimension, ElementType, Indices,
-    Label, OwnedValues, SampleSpec, Selection, Variable,
+    Label, LeftOut, OwnedValues, Period, SampleSpec, Selection, TimeSpan, Variable,
 };
 use bench_run::Secrets;
 use pipeline::BatchPlace;
@@ -28,6 +28,8 @@ struct Described {
     name: String,
     path: String,
     steps: Vec<i64>,
+    /// Microseconds.
+    spans: Vec<i64>,
     isel: Vec<(String, Rows)>,
     sel: Vec<(String, Vec<LabelValue>)>,
     as_f32: bool,
@@ -48,8 +50,9 @@ enum DimensionValue {
 
 impl From<Described> for Variable {
     fn from(described: Described) -> Self {
-        let Described { name, path, steps, isel, sel, as_f32, mask_and_scale } = described;
-        let mut variable = Self::new(path).named(name).steps(steps);
+        let Described { name, path, steps, spans, isel, sel, as_f32, mask_and_scale } = described;
+        let spans = spans.into_iter().map(|micros| TimeSpan { micros });
+        let mut variable = Self::new(path).named(name).steps(steps).spans(spans);
         for (dimension, indices) in isel {
             let indices = match indices {
                 Rows::Range(start, end) => Indices::Range(start..end),
@@ -68,27 +71,31 @@ impl From<Described> for Variable {
     }
 }
 
-/// Name, type of elements, dimensions and their lengths.
-type SampleShape = (String, &'static str, Vec<String>, Vec<usize>);
+/// Name, type of elements, dimensions and their lengths, and whether the array has steps.
+type SampleShape = (String, &'static str, Vec<String>, Vec<usize>, bool);
 
 /// Where the arrays are, and which parts of them make a sample.
 #[derive(Debug)]
-struct Store {
-    uri: String,
+struct Stores {
+    uris: Vec<String>,
     config: Config,
     spec: SampleSpec,
 }
 
-impl Kind for Store {
+impl Kind for Stores {
     type Source = ArraySamples;
     type Class = Fields;
 
     fn open(&self) -> PyResult<ArraySamples> {
-        let hidden = || Secrets::in_task(&self.uri, &self.config, Vec::new());
-        let opened = storage::open(&self.uri, &OpenOptions::new(&self.config));
-        let storage = opened.map_err(|error| error.without_secrets(&hidden()))?.storage;
-        let samples = ArraySamples::open(storage, &self.spec);
-        let samples = samples.map_err(|error| error.without_secrets(&hidden()))?;
+        let hidden = |uri: &str| Secrets::in_task(uri, &self.config, Vec::new());
+        let storages = self.uris.iter().map(|uri| {
+            let opened = storage::open(uri, &OpenOptions::new(&self.config));
+            opened.map(|opened| opened.storage).map_err(|error| error.without_secrets(&hidden(uri)))
+        });
+        let storages = storages.collect::<PyResult<Vec<_>>>()?;
+        let samples = ArraySamples::open_all(&storages, &self.spec);
+        let all_hidden = || hidden(&self.uris.join(" "));
+        let samples = samples.map_err(|error| error.without_secrets(&all_hidden()))?;
         for (name, element) in samples.elements() {
             element_of(name, element)?;
         }
@@ -103,24 +110,26 @@ impl Kind for Store {
 /// Samples of the arrays of a Zarr store.
 #[pyclass(extends = Samples, frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
-pub(crate) struct Fields(Arc<Chosen<Store>>);
+pub(crate) struct Fields(Arc<Chosen<Stores>>);
 
 #[pymethods]
 impl Fields {
     #[new]
     #[pyo3(signature = (
-        uri, variables, *, config = None, dim = None, start = None, end = None, stride = 1,
-        threads = 1, coordinates = true
+        uris, variables, *, config = None, dim = None, start = None, end = None, stride = 1,
+        periods = Vec::new(), frequency = None, threads = 1, coordinates = true
     ))]
     fn new(
         py: Python<'_>,
-        uri: String,
+        uris: Vec<String>,
         variables: Vec<Described>,
         config: Option<Config>,
         dim: Option<DimensionValue>,
         start: Option<u64>,
         end: Option<u64>,
         stride: u64,
+        periods: Vec<(Option<String>, Option<String>)>,
+        frequency: Option<i64>,
         threads: usize,
         coordinates: bool,
     ) -> PyResult<PyClassInitializer<Self>> {
@@ -129,7 +138,10 @@ impl Fields {
             DimensionValue::Name(name) => Dimension::Name(name),
             DimensionValue::Position(position) => Dimension::Position(position),
         });
+        let periods = periods.into_iter().map(|(start, end)| Period { start, end }).collect();
         let spec = SampleSpec {
+            periods,
+            frequency: frequency.map(|micros| TimeSpan { micros }),
             along,
             start,
             end,
@@ -138,8 +150,8 @@ impl Fields {
             coordinates,
             ..SampleSpec::new(variables)
         };
-        let store = Store { uri, config: config.unwrap_or_default(), spec };
-        Chosen::open(py, store)
+        let stores = Stores { uris, config: config.unwrap_or_default(), spec };
+        Chosen::open(py, stores)
     }
 
     /// The step of each sample, as an array.
@@ -151,14 +163,31 @@ impl Fields {
         array_of(py, steps)
     }
 
-    /// Name, type, dimensions and shape of one sample of each variable.
+    /// The number of the store of each sample, as an array.
+    fn stores<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let here = self.0.here(py)?;
+        let stores = computed(py, move || {
+            here.rows().iter().map(|row| here.source().store(row) as u64).collect::<Vec<u64>>()
+        })?;
+        array_of(py, stores)
+    }
+
+    /// How many samples were left out, by the reason.
+    fn left_out(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, u64)>> {
+        let LeftOut { ends, gaps, doubled, invalid } = self.0.here(py)?.source().left_out();
+        Ok(vec![("ends", ends), ("gaps", gaps), ("doubled", doubled), ("invalid", invalid)])
+    }
+
+    /// Name, type, dimensions and shape of one sample of each variable, and whether it has steps.
     fn variables(&self, py: Python<'_>) -> PyResult<Vec<SampleShape>> {
         let here = self.0.here(py)?;
         let described = here.source().elements().map(|(name, element)| {
             let shape = here.source().sample_shape(name).unwrap_or_default();
             let dimensions = here.source().sample_dimensions(name).unwrap_or_default();
             let dimensions = dimensions.into_iter().map(str::to_owned).collect();
-            Ok((name.to_owned(), element_of(name, element)?.name(), dimensions, shape))
+            let has_steps = here.source().is_static(name) == Some(false);
+            let element = element_of(name, element)?.name();
+            Ok((name.to_owned(), element, dimensions, shape, has_steps))
         });
         described.collect()
     }
