@@ -78,11 +78,12 @@ class Variable:
         if not isinstance(self.path, str):
             raise TypeError(f"the path of an array is a text, not {shown(self.path)}")
         steps = [self.steps] if isinstance(self.steps, _ONE_STEP) else list(self.steps)
-        is_timed = any(not isinstance(step, int | np.integer) for step in steps)
+        is_timed = not all(map(_is_counted, steps))
         if is_timed:
             # A number of steps is no time, except none of them.
-            made = [0 if _is_none(step) else microseconds("a step", step) for step in steps]
-            object.__setattr__(self, "spans", tuple(made))
+            spans = ("0h" if _is_counted(step) and step == 0 else step for step in steps)
+            made = tuple(microseconds("a step", span) for span in spans)
+            object.__setattr__(self, "spans", made)
             object.__setattr__(self, "steps", tuple(steps))
         else:
             object.__setattr__(self, "steps", tuple(integer("a step", step) for step in steps))
@@ -337,8 +338,9 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 _ONE_STEP = int | str | np.integer | np.timedelta64 | datetime.timedelta
 
 
-def _is_none(step: object) -> bool:
-    return isinstance(step, int | np.integer) and step == 0
+def _is_counted(step: object) -> bool:
+    # A timedelta64 of numpy is one of its integers.
+    return isinstance(step, int | np.integer) and not isinstance(step, np.timedelta64)
 
 
 def _stores(uri: Any) -> dict[str, str]:
