@@ -6,19 +6,16 @@ use arrays::{
     ArrayBatch, ArraySamples, CoordinateValues, Coordinates, Dimension, ElementType, Indices,
     Label, OwnedValues, SampleSpec, Selection, Variable,
 };
-use bench_run::Secrets;
 use pipeline::BatchPlace;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use storage::{Config, OpenOptions};
+use storage::Config;
 
 use crate::border::{Element, Memory};
-use crate::engine::{EpochOf, MadeBatch};
-use crate::errors::IntoException as _;
-use crate::experiment::unpicklable;
+use crate::engine::{NumberedBatch, PlacedBatch};
 use crate::memory_limit::KeptBatches;
 use crate::numpy::{self, Rows, array_of};
-use crate::samples::{Chosen, Kind, Samples};
+use crate::samples::{Chosen, Kind, Samples, StoreAddress};
 use crate::waiting::computed;
 
 /// One array of a sample, as Python describes it.
@@ -74,8 +71,7 @@ type SampleShape = (String, &'static str, Vec<String>, Vec<usize>);
 /// Where the arrays are, and which parts of them make a sample.
 #[derive(Debug)]
 struct Store {
-    uri: String,
-    config: Config,
+    address: StoreAddress,
     spec: SampleSpec,
 }
 
@@ -84,11 +80,8 @@ impl Kind for Store {
     type Class = Fields;
 
     fn open(&self) -> PyResult<ArraySamples> {
-        let hidden = || Secrets::in_task(&self.uri, &self.config, Vec::new());
-        let opened = storage::open(&self.uri, &OpenOptions::new(&self.config));
-        let storage = opened.map_err(|error| error.without_secrets(&hidden()))?.storage;
-        let samples = ArraySamples::open(storage, &self.spec);
-        let samples = samples.map_err(|error| error.without_secrets(&hidden()))?;
+        let samples = ArraySamples::open(self.address.storage()?, &self.spec);
+        let samples = self.address.hiding(samples)?;
         for (name, element) in samples.elements() {
             element_of(name, element)?;
         }
@@ -138,8 +131,7 @@ impl Fields {
             coordinates,
             ..SampleSpec::new(variables)
         };
-        let store = Store { uri, config: config.unwrap_or_default(), spec };
-        Chosen::open(py, store)
+        Chosen::open(py, Store { address: StoreAddress::new(uri, config), spec })
     }
 
     /// The step of each sample, as an array.
@@ -203,28 +195,26 @@ pub(crate) fn element_of(variable: &str, element: ElementType) -> PyResult<Eleme
     })
 }
 
-impl MadeBatch for ArrayBatch {
-    fn batch_idx(&self) -> u64 {
-        self.place().batch_idx
+impl NumberedBatch for ArrayBatch {
+    type Class = FieldBatch;
+
+    fn place(&self) -> BatchPlace {
+        self.place()
     }
 
-    fn n_samples(&self) -> usize {
-        self.n_samples()
+    fn samples(&self) -> &[u64] {
+        self.samples()
     }
 
-    fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {
-        Ok(Py::new(py, FieldBatch::new(py, *self, &epoch.kept)?)?.into_any())
+    fn into_class(self, py: Python<'_>, kept: &Arc<KeptBatches>) -> PyResult<FieldBatch> {
+        FieldBatch::new(py, self, kept)
     }
 }
 
 /// Samples of each variable.
-#[pyclass(frozen, module = "somafeed._somafeed")]
+#[pyclass(extends = PlacedBatch, frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
 pub(crate) struct FieldBatch {
-    idx: u64,
-    n_samples: usize,
-    n_padding: usize,
-    samples: Py<Memory>,
     variables: Vec<FieldValues>,
 }
 
@@ -241,7 +231,6 @@ struct FieldValues {
 
 impl FieldBatch {
     fn new(py: Python<'_>, batch: ArrayBatch, kept: &Arc<KeptBatches>) -> PyResult<Self> {
-        let (place, samples) = (batch.place(), batch.samples().to_vec());
         let mut n_bytes = 0;
         let variables = batch.into_values().map(|owned| {
             let values = owned.values();
@@ -257,10 +246,7 @@ impl FieldBatch {
         });
         let variables = variables.collect::<PyResult<_>>()?;
         kept.lease(n_bytes);
-        let n_samples = samples.len();
-        let samples = Py::new(py, Memory::of_vec(samples))?;
-        let BatchPlace { batch_idx: idx, n_padding, .. } = place;
-        Ok(Self { idx, n_samples, n_padding, samples, variables })
+        Ok(Self { variables })
     }
 
     fn variable(&self, name: &str) -> PyResult<&FieldValues> {
@@ -303,21 +289,6 @@ fn memory_of(name: &str, values: OwnedValues, kept: &Arc<KeptBatches>) -> PyResu
 #[pymethods]
 impl FieldBatch {
     #[getter]
-    fn batch_idx(&self) -> u64 {
-        self.idx
-    }
-
-    #[getter]
-    fn n_padding(&self) -> usize {
-        self.n_padding
-    }
-
-    #[getter]
-    fn samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        numpy::array(py, &self.samples)
-    }
-
-    #[getter]
     fn variables(&self) -> Vec<&str> {
         self.variables.iter().map(|variable| variable.name.as_str()).collect()
     }
@@ -343,18 +314,5 @@ impl FieldBatch {
     /// The coordinates of the other dimensions that have some.
     fn coordinates<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<CoordinatesOf<'py>>> {
         self.variable(name)?.coordinates.iter().map(|found| described(py, found)).collect()
-    }
-
-    fn __len__(&self) -> usize {
-        self.n_samples
-    }
-
-    fn __repr__(&self) -> String {
-        format!("FieldBatch({}: {})", self.idx, self.variables().join(", "))
-    }
-
-    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(unpicklable("FieldBatch", "pickle its arrays"))
     }
 }
