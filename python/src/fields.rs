@@ -6,19 +6,16 @@ use arrays::{
     ArrayBatch, ArraySamples, CoordinateValues, Coordinates, Dimension, ElementType, Indices,
     Label, LeftOut, OwnedValues, Period, SampleSpec, Selection, TimeSpan, Variable,
 };
-use bench_run::Secrets;
 use pipeline::BatchPlace;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use storage::{Config, OpenOptions};
+use storage::Config;
 
 use crate::border::{Element, Memory};
-use crate::engine::{EpochOf, MadeBatch};
-use crate::errors::IntoException as _;
-use crate::experiment::unpicklable;
+use crate::engine::{NumberedBatch, PlacedBatch};
 use crate::memory_limit::KeptBatches;
 use crate::numpy::{self, Rows, array_of};
-use crate::samples::{Chosen, Kind, Samples};
+use crate::samples::{Chosen, Kind, Samples, StoreAddress};
 use crate::waiting::computed;
 
 /// One array of a sample, as Python describes it.
@@ -77,8 +74,7 @@ type SampleShape = (String, &'static str, Vec<String>, Vec<usize>, bool);
 /// Where the arrays are, and which parts of them make a sample.
 #[derive(Debug)]
 struct Stores {
-    uris: Vec<String>,
-    config: Config,
+    addresses: Vec<StoreAddress>,
     spec: SampleSpec,
 }
 
@@ -87,15 +83,10 @@ impl Kind for Stores {
     type Class = Fields;
 
     fn open(&self) -> PyResult<ArraySamples> {
-        let hidden = |uri: &str| Secrets::in_task(uri, &self.config, Vec::new());
-        let storages = self.uris.iter().map(|uri| {
-            let opened = storage::open(uri, &OpenOptions::new(&self.config));
-            opened.map(|opened| opened.storage).map_err(|error| error.without_secrets(&hidden(uri)))
-        });
+        let storages = self.addresses.iter().map(StoreAddress::storage);
         let storages = storages.collect::<PyResult<Vec<_>>>()?;
         let samples = ArraySamples::open_all(&storages, &self.spec);
-        let all_hidden = || hidden(&self.uris.join(" "));
-        let samples = samples.map_err(|error| error.without_secrets(&all_hidden()))?;
+        let samples = StoreAddress::hiding_all(&self.addresses, samples)?;
         for (name, element) in samples.elements() {
             element_of(name, element)?;
         }
@@ -150,8 +141,9 @@ impl Fields {
             coordinates,
             ..SampleSpec::new(variables)
         };
-        let stores = Stores { uris, config: config.unwrap_or_default(), spec };
-        Chosen::open(py, stores)
+        let address = |uri| StoreAddress::new(uri, config.clone());
+        let addresses = uris.into_iter().map(address).collect();
+        Chosen::open(py, Stores { addresses, spec })
     }
 
     /// The step of each sample, as an array.
@@ -232,28 +224,26 @@ pub(crate) fn element_of(variable: &str, element: ElementType) -> PyResult<Eleme
     })
 }
 
-impl MadeBatch for ArrayBatch {
-    fn batch_idx(&self) -> u64 {
-        self.place().batch_idx
+impl NumberedBatch for ArrayBatch {
+    type Class = FieldBatch;
+
+    fn place(&self) -> BatchPlace {
+        self.place()
     }
 
-    fn n_samples(&self) -> usize {
-        self.n_samples()
+    fn samples(&self) -> &[u64] {
+        self.samples()
     }
 
-    fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {
-        Ok(Py::new(py, FieldBatch::new(py, *self, &epoch.kept)?)?.into_any())
+    fn into_class(self, py: Python<'_>, kept: &Arc<KeptBatches>) -> PyResult<FieldBatch> {
+        FieldBatch::new(py, self, kept)
     }
 }
 
 /// Samples of each variable.
-#[pyclass(frozen, module = "somafeed._somafeed")]
+#[pyclass(extends = PlacedBatch, frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
 pub(crate) struct FieldBatch {
-    idx: u64,
-    n_samples: usize,
-    n_padding: usize,
-    samples: Py<Memory>,
     variables: Vec<FieldValues>,
 }
 
@@ -270,7 +260,6 @@ struct FieldValues {
 
 impl FieldBatch {
     fn new(py: Python<'_>, batch: ArrayBatch, kept: &Arc<KeptBatches>) -> PyResult<Self> {
-        let (place, samples) = (batch.place(), batch.samples().to_vec());
         let mut n_bytes = 0;
         let variables = batch.into_values().map(|owned| {
             let values = owned.values();
@@ -286,10 +275,7 @@ impl FieldBatch {
         });
         let variables = variables.collect::<PyResult<_>>()?;
         kept.lease(n_bytes);
-        let n_samples = samples.len();
-        let samples = Py::new(py, Memory::of_vec(samples))?;
-        let BatchPlace { batch_idx: idx, n_padding, .. } = place;
-        Ok(Self { idx, n_samples, n_padding, samples, variables })
+        Ok(Self { variables })
     }
 
     fn variable(&self, name: &str) -> PyResult<&FieldValues> {
@@ -332,21 +318,6 @@ fn memory_of(name: &str, values: OwnedValues, kept: &Arc<KeptBatches>) -> PyResu
 #[pymethods]
 impl FieldBatch {
     #[getter]
-    fn batch_idx(&self) -> u64 {
-        self.idx
-    }
-
-    #[getter]
-    fn n_padding(&self) -> usize {
-        self.n_padding
-    }
-
-    #[getter]
-    fn samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        numpy::array(py, &self.samples)
-    }
-
-    #[getter]
     fn variables(&self) -> Vec<&str> {
         self.variables.iter().map(|variable| variable.name.as_str()).collect()
     }
@@ -372,18 +343,5 @@ impl FieldBatch {
     /// The coordinates of the other dimensions that have some.
     fn coordinates<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<CoordinatesOf<'py>>> {
         self.variable(name)?.coordinates.iter().map(|found| described(py, found)).collect()
-    }
-
-    fn __len__(&self) -> usize {
-        self.n_samples
-    }
-
-    fn __repr__(&self) -> String {
-        format!("FieldBatch({}: {})", self.idx, self.variables().join(", "))
-    }
-
-    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(unpicklable("FieldBatch", "pickle its arrays"))
     }
 }
