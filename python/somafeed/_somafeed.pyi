@@ -560,6 +560,20 @@ class Samples:
     def select(self, places: IntegerArray) -> Self:
         """The samples at these places, ascending. Raises ValueError for others."""
 
+class PlacedBatch:
+    """A batch's place in its epoch, and the numbers of its samples."""
+
+    @property
+    def batch_idx(self) -> int:
+        """Index in the epoch, from 0."""
+    @property
+    def n_padding(self) -> int:
+        """Samples at the end that repeat others."""
+    @property
+    def samples(self) -> npt.NDArray[np.int64]:
+        """The numbers of the samples, of all that were opened."""
+    def __len__(self) -> int: ...
+
 @final
 class SampleLoader:
     """Delivers samples in batches, epoch by epoch. Starts no thread yet."""
@@ -583,11 +597,11 @@ class SampleLoader:
 
 @final
 class Fields(Samples):
-    """Samples of the arrays of a Zarr store. Reads their metadata, and their coordinates."""
+    """Samples of the arrays of Zarr stores. Reads their metadata, and their coordinates."""
 
     def __init__(
         self,
-        uri: str,
+        uris: Sequence[str],
         variables: Sequence[Mapping[str, Any]],
         *,
         config: Mapping[str, str] | None = None,
@@ -595,6 +609,8 @@ class Fields(Samples):
         start: int | None = None,
         end: int | None = None,
         stride: int = 1,
+        periods: Sequence[tuple[str | None, str | None]] = (),
+        frequency: int | None = None,
         threads: int = 1,
         coordinates: bool = True,
     ) -> None:
@@ -604,24 +620,21 @@ class Fields(Samples):
         """
     def steps(self) -> npt.NDArray[np.uint64]:
         """The step that each sample is about: its index in the dimension of the samples."""
-    def variables(self) -> list[tuple[str, str, list[str], list[int]]]:
-        """Name, type, dimensions and shape of one sample of each variable."""
+    def stores(self) -> npt.NDArray[np.uint64]:
+        """The number of the store of each sample."""
+    def left_out(self) -> list[tuple[str, int]]:
+        """How many samples were left out, by the reason."""
+    def variables(self) -> list[tuple[str, str, list[str], list[int], bool]]:
+        """Name, type, dimensions and shape of one sample of each variable, and whether it has
+        steps."""
     def coordinates(self, variable: str, dimension: str) -> npt.NDArray[Any] | list[str] | None:
         """The coordinates of a variable's dimension, which is not that of the samples; None if
         there are none."""
 
 @final
-class FieldBatch:
+class FieldBatch(PlacedBatch):
     """Samples of each variable. Its arrays may be changed and kept."""
 
-    @property
-    def batch_idx(self) -> int: ...
-    @property
-    def n_padding(self) -> int:
-        """Samples at the end that repeat others."""
-    @property
-    def samples(self) -> npt.NDArray[np.uint64]:
-        """The numbers of the samples."""
     @property
     def variables(self) -> list[str]: ...
     def values(self, name: str) -> npt.NDArray[Any]:
@@ -635,7 +648,6 @@ class FieldBatch:
         in C order of samples and steps."""
     def coordinates(self, name: str) -> list[tuple[str, npt.NDArray[Any] | list[str], str]]:
         """Those of the other dimensions that have some."""
-    def __len__(self) -> int: ...
 
 def draw_maps(
     augmentation: Mapping[str, Any],
@@ -679,17 +691,9 @@ class Images(Samples):
         """Name, type and shape of one image's array of each key."""
 
 @final
-class ImageBatch:
+class ImageBatch(PlacedBatch):
     """Images, an array of each key. Its arrays may be changed and kept."""
 
-    @property
-    def batch_idx(self) -> int: ...
-    @property
-    def n_padding(self) -> int:
-        """Images at the end that repeat others."""
-    @property
-    def samples(self) -> npt.NDArray[np.uint64]:
-        """The numbers of the images among those that were opened."""
     @property
     def names(self) -> list[str]:
         """The names of the images."""
@@ -700,7 +704,6 @@ class ImageBatch:
     def keys(self) -> list[str]: ...
     def values(self, name: str) -> npt.NDArray[Any]:
         """The array of a key: images, then the shape of one."""
-    def __len__(self) -> int: ...
 
 @final
 class OwnSamples(Samples):
@@ -712,20 +715,11 @@ class OwnSamples(Samples):
         """Name, type and shape of one sample of each array."""
 
 @final
-class SampleBatch:
+class SampleBatch(PlacedBatch):
     """An array of each name, whose first dimension is the samples'. They may be changed and kept."""
 
-    @property
-    def batch_idx(self) -> int: ...
-    @property
-    def n_padding(self) -> int:
-        """Samples at the end that repeat others."""
-    @property
-    def samples(self) -> npt.NDArray[np.uint64]:
-        """The numbers of the samples."""
     def arrays(self) -> list[tuple[str, npt.NDArray[Any]]]:
         """The arrays by their names."""
-    def __len__(self) -> int: ...
 
 @final
 class KmerVocabulary:
@@ -786,22 +780,13 @@ class Sequences(Samples):
         lacks, unless such words are left out or have a word of their own."""
 
 @final
-class SequenceBatch:
+class SequenceBatch(PlacedBatch):
     """Sequences of a batch. Its arrays may be changed and kept."""
 
-    @property
-    def batch_idx(self) -> int: ...
-    @property
-    def n_padding(self) -> int:
-        """Sequences at the end that repeat others."""
-    @property
-    def samples(self) -> npt.NDArray[np.int64]:
-        """The numbers of the sequences in the store."""
     @property
     def names(self) -> list[str] | None: ...
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays of `somafeed.sequences.SequenceBatch`; words are int32."""
-    def __len__(self) -> int: ...
 
 @final
 class Doc2VecTrainer:

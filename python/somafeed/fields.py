@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import sys
@@ -18,6 +19,8 @@ from somafeed.engine import EngineSettings
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.settings import at_least_0, integer, positive, shown
 from somafeed.sources import parameters
+from somafeed.splits import GroupsOf
+from somafeed.times import Date, TimeSpan, date_text, microseconds
 
 if TYPE_CHECKING:
     import xarray
@@ -28,14 +31,18 @@ FieldForm: TypeAlias = Literal["numpy", "torch", "xarray"]
 
 FieldBatch: TypeAlias = dict[str, Any]
 """An array of each variable by its name, in the form `FieldForm`: samples, then steps if there are
-several, then the selected part of the array's other dimensions."""
+several, then the selected part of the array's other dimensions. Of a static variable only these."""
 
 FORMS: tuple[FieldForm, ...] = ("numpy", "torch", "xarray")
 
+Address: TypeAlias = "str | os.PathLike[str]"
 Index: TypeAlias = "int | slice | Sequence[int] | npt.NDArray[Any]"
 Label: TypeAlias = "str | float | slice | Sequence[str | float] | npt.NDArray[Any]"
 
+Steps: TypeAlias = "int | TimeSpan | Sequence[int | TimeSpan]"
+
 SAMPLE = "sample"
+STORE = "store"
 
 
 @dataclass(frozen=True)
@@ -48,9 +55,12 @@ class Variable:
 
     path: str
     """The array's path in the store, for example `t2m` or `era5/t2m`. Its first dimension, or that
-    which `FieldDataset(dim=)` names, is that of the samples' steps."""
-    steps: int | Sequence[int] = (0,)
-    """Steps relative to the sample's own, in the order of the batch."""
+    which `FieldDataset(dim=)` names, is that of the samples' steps. Without a dimension of this name
+    the array is static: a batch has it once, without samples."""
+    steps: Steps = (0,)
+    """Steps relative to the sample's own, in the order of the batch: numbers of steps, or lengths
+    of time (`["-6h", "0h"]`). The latter are found by the array's times, and samples of which one
+    is not there are left out (`FieldDataset.left_out`)."""
     isel: Mapping[str, Index] = field(default_factory=dict)
     """The selected indices of other dimensions, as xarray's `isel` takes them."""
     sel: Mapping[str, Label] = field(default_factory=dict)
@@ -61,11 +71,22 @@ class Variable:
     mask_and_scale: bool = True
     """Whether packed numbers are unpacked by the attributes `scale_factor`, `add_offset`,
     `_FillValue`, `missing_value` and `_Unsigned`, and missing ones become NaN, as in xarray."""
+    spans: tuple[int, ...] = field(default=(), init=False, repr=False, compare=False)
+    """The steps as microseconds, if they are lengths of time."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.path, str):
             raise TypeError(f"the path of an array is a text, not {shown(self.path)}")
-        object.__setattr__(self, "steps", self.offsets)
+        steps = [self.steps] if isinstance(self.steps, _ONE_STEP) else list(self.steps)
+        is_timed = not all(map(_is_counted, steps))
+        if is_timed:
+            # A number of steps is no time, except none of them.
+            spans = ("0h" if _is_counted(step) and step == 0 else step for step in steps)
+            made = tuple(microseconds("a step", span) for span in spans)
+            object.__setattr__(self, "spans", made)
+            object.__setattr__(self, "steps", tuple(steps))
+        else:
+            object.__setattr__(self, "steps", tuple(integer("a step", step) for step in steps))
         if self.dtype not in (None, "float32"):
             raise ValueError(f"dtype is 'float32' or None, not {shown(self.dtype)}")
         twice = set(self.isel) & set(self.sel)
@@ -74,9 +95,8 @@ class Variable:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """The steps, also if there is one."""
-        steps = [self.steps] if isinstance(self.steps, int) else self.steps
-        return tuple(integer("a step", step) for step in steps)
+        """The steps as numbers: of steps, or of microseconds if there are `spans`."""
+        return self.spans or tuple(integer("a step", step) for step in self.steps)
 
     @property
     def dropped(self) -> list[str]:
@@ -88,14 +108,16 @@ class Variable:
 class Fields(OpenedSamples[native.Fields]):
     """Samples of Zarr arrays. Pickled as a description: each process opens its own."""
 
-    def __init__(self, uri: str, variables: Mapping[str, Variable], options: dict[str, Any]) -> None:
+    def __init__(
+        self, stores: Mapping[str, str], variables: Mapping[str, Variable], options: dict[str, Any]
+    ) -> None:
         """Opens the arrays.
 
         Raises:
             ValueError: A dimension, an index or a label is not there; the arrays differ in the
                 number of steps; there is no sample.
         """
-        self._uri = uri
+        self._stores = dict(stores)
         self._options = options
         self.variables = dict(variables)
         self._described = [_plain(name, one) for name, one in self.variables.items()]
@@ -104,14 +126,14 @@ class Fields(OpenedSamples[native.Fields]):
         _ = self.opened
 
     def _open_all(self) -> native.Fields:
-        return native.Fields(self._uri, self._described, **self._options)
+        return native.Fields(list(self._stores.values()), self._described, **self._options)
 
     def _resolved(self) -> list[dict[str, Any]]:
         """The variables with the indices of their selections."""
         selects_labels = any(one.sel for one in self.variables.values())
         options = {**self._options, "coordinates": selects_labels}
-        whole = native.Fields(self._uri, self._described, **options)
-        shapes = {name: dict(zip(dims, shape)) for name, _, dims, shape in whole.variables()}
+        whole = native.Fields(list(self._stores.values()), self._described, **options)
+        shapes = {name: dict(zip(dims, shape)) for name, _, dims, shape, _ in whole.variables()}
         described = []
         for plain, (name, variable) in zip(self._described, self.variables.items()):
             lengths = shapes[name]
@@ -133,6 +155,22 @@ class Fields(OpenedSamples[native.Fields]):
             described.append({**plain, "isel": isel, "sel": sel})
         return described
 
+    def _store_labels(self, opened: native.Fields, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
+        if list(columns) != [STORE]:
+            raise self._no_labels(columns)
+        return opened.stores().astype(np.uint32)
+
+    def _groups_in(self, opened: native.Fields) -> GroupsOf:
+        return lambda columns: self._store_labels(opened, columns)
+
+    def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
+        """Whether each sample is of the store with this name."""
+        stores = self._store_labels(self.opened, [column])
+        if label not in self._stores:
+            raise ValueError(f"there is no store {shown(label)}: there are {', '.join(self._stores)}")
+        is_there: npt.NDArray[np.bool_] = stores == list(self._stores).index(label)
+        return is_there
+
 
 class FieldDataset(OpenedDataset[FieldBatch, Fields]):
     """Fields of a Zarr store in shuffled batches: a dictionary with an array of each variable.
@@ -143,7 +181,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 
     def __init__(
         self,
-        uri: str | os.PathLike[str] | xarray.Dataset | xarray.DataArray,
+        uri: Address | Sequence[Address] | Mapping[str, Address] | xarray.Dataset | xarray.DataArray,
         variables: Mapping[str, Variable | str] | Sequence[str] | None = None,
         batch_size: int = 1,
         io_batch_size: int | None = None,
@@ -153,9 +191,11 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         use_eager_fetch: bool = True,
         *,
         dim: str | int | None = None,
-        start: int | None = None,
-        end: int | None = None,
+        start: int | Date | None = None,
+        end: int | Date | None = None,
         stride: int = 1,
+        periods: Sequence[tuple[Date | None, Date | None]] = (),
+        frequency: TimeSpan | None = None,
         form: FieldForm = "numpy",
         number_samples: bool = False,
         coordinates: bool = True,
@@ -167,8 +207,11 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 
         Args:
             uri: A path or an address in an object store, of a Zarr group or of a Zip archive with
-                one. Or a data set or an array that xarray opened from there, and of which parts may
-                be selected: samples are then of those parts, and read without xarray.
+                one. Several, in a list or a dictionary with their names, are read as one: the steps
+                of a variable are those of the first store that has it, then those of the second, and
+                so on. The name of a sample's store, or else its address, is its label `"store"`. Or
+                a data set or an array that xarray opened from there, and of which parts may be
+                selected: samples are then of those parts, and read without xarray.
             variables: The arrays of a sample by their names in a batch: a `Variable`, or the path of
                 a whole array. Several may be parts of one array. For xarray, paths are the names of
                 variables, and None means all.
@@ -181,12 +224,17 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
                 has, so that each is decoded once a block.
             seed: From 0 to 2^64 - 1. None draws one, which several ranks may not do.
             use_eager_fetch: Whether blocks and batches are made ahead, in threads.
-            dim: The dimension of every array along which samples lie, by its name or position. None
-                means the first.
+            dim: The dimension along which samples lie, by its name or position. None means the first
+                of every array. An array without a dimension of this name is static.
             start: The step that the first sample is about. None means the first one before which
-                there are as many as the variables look back.
-            end: Samples are about steps before this one. None means the number of steps.
+                there are as many as the variables look back. Or the first date that samples are
+                about: see `Date`.
+            end: Samples are about steps before this one. None means the number of steps. Or the last
+                date, which is included: `"2020"` is all of the year.
             stride: Steps from one sample to the next.
+            periods: Samples are about times within one of these pairs of dates, the second one
+                included; None is the first or the last time.
+            frequency: Samples are about the first time, and times a multiple of this after it.
             form: The form of arrays in a batch: see `FieldForm`.
             number_samples: Whether a batch has the entry `"sample"`, the numbers of its samples.
             coordinates: Whether coordinates are read, for `form="xarray"`.
@@ -220,22 +268,16 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         options: dict[str, Any] = {
             "config": parameters(config or {}),
             "dim": dim if dim is None or isinstance(dim, str) else at_least_0("dim", dim),
-            "start": None if start is None else at_least_0("start", start),
-            "end": None if end is None else at_least_0("end", end),
             "stride": positive("stride", stride),
+            **_between(start, end, periods),
+            "frequency": None if frequency is None else microseconds("frequency", frequency),
             "threads": positive("threads", threads),
             "coordinates": bool(coordinates) or form == "xarray",
         }
         if is_xarray(uri):
             self._opened_samples = _samples_in(uri, variables, options)
-        elif isinstance(uri, str | os.PathLike):
-            named = checked_variables(variables)
-            self._opened_samples = Fields(os.fspath(uri), named, options)
         else:
-            raise TypeError(
-                f"FieldDataset takes the address of a Zarr store, not {shown(uri)}: give its path, "
-                "and selections as Variable(isel=, sel=)"
-            )
+            self._opened_samples = Fields(_stores(uri), checked_variables(variables), options)
         # Now, so that settings that do not fit are an error here.
         self._loaders.batch_maker(self)
 
@@ -251,8 +293,17 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             name: tuple(
                 n for one, n in zip(dims, shape) if one not in self._samples.variables[name].dropped
             )
-            for name, _, dims, shape in self._samples.opened.variables()
+            for name, _, dims, shape, _ in self._samples.opened.variables()
         }
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many samples were left out since their steps are not all there, by the reason:
+        `ends` (before the first or after the last time), `gaps`, `doubled` (several steps have the
+        time), `invalid` (outside the dates that the store names as valid). Counted for the whole
+        store. None are left out unless times matter: by dates, `frequency` or steps that are
+        lengths of time."""
+        return dict(self._samples.opened.left_out())
 
     @property
     def steps(self) -> npt.NDArray[np.int64]:
@@ -282,6 +333,67 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             return made
 
         return make
+
+
+_ONE_STEP = int | str | np.integer | np.timedelta64 | datetime.timedelta
+
+
+def _is_counted(step: object) -> bool:
+    # A timedelta64 of numpy is one of its integers.
+    return isinstance(step, int | np.integer) and not isinstance(step, np.timedelta64)
+
+
+def _stores(uri: Any) -> dict[str, str]:
+    """The addresses of the stores by their names.
+
+    Raises:
+        TypeError: They are something else.
+        ValueError: There is none, or one comes twice.
+    """
+    stores = {"": uri} if isinstance(uri, str | os.PathLike) else uri
+    if isinstance(stores, Sequence):
+        named = {str(one): one for one in stores}
+        if len(named) < len(stores):
+            raise ValueError("a store is listed twice: give a dictionary with their names")
+        stores = named
+    if not isinstance(stores, Mapping) or not all(
+        isinstance(name, str) and isinstance(one, str | os.PathLike) for name, one in stores.items()
+    ):
+        raise TypeError(
+            f"FieldDataset takes the address of a Zarr store, not {shown(uri)}: give its path, "
+            "and selections as Variable(isel=, sel=)"
+        )
+    if not stores:
+        raise ValueError("give the address of at least one store")
+    return {name: os.fspath(one) for name, one in stores.items()}
+
+
+def _between(start: Any, end: Any, periods: Any) -> dict[str, Any]:
+    """The options of steps and of dates between which samples lie.
+
+    Raises:
+        TypeError: One is neither a step nor a date.
+        ValueError: Dates are given twice.
+    """
+    steps = {
+        name: at_least_0(name, at) if isinstance(at, int | np.integer) else None
+        for name, at in (("start", start), ("end", end))
+    }
+    dates = [
+        None if at is None or steps[name] is not None else date_text(name, at)
+        for name, at in (("start", start), ("end", end))
+    ]
+    pairs = [
+        tuple(None if at is None else date_text("a date of periods", at) for at in pair)
+        for pair in periods
+    ]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError("a period is a pair of dates")
+    if any(dates):
+        if pairs:
+            raise ValueError("give dates as start and end, or as periods, not both")
+        pairs = [tuple(dates)]
+    return {**steps, "periods": pairs}
 
 
 def is_xarray(thing: Any) -> bool:
@@ -323,11 +435,19 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
 
     named = checked_variables(names_in(data) if variables is None else variables)
     stored = stored_arrays(data, named, options["config"], options["dim"])
+    is_timed = options["periods"] or options["frequency"] or any(one.spans for one in named.values())
+    if is_timed and stored.window.is_part:
+        raise ValueError(
+            "steps were selected by xarray, and times are to choose samples: select by start=, end= "
+            "and frequency= alone, from the data set as it was opened"
+        )
     window, part = stored.window.options(
-        [step for one in named.values() for step in one.offsets],
+        [step for one in named.values() if not one.spans for step in one.offsets],
         **{name: options[name] for name in ("start", "end", "stride")},
     )
-    samples = Fields(stored.uri, stored.variables, {**options, **window})
+    if is_timed:
+        return Fields({"": stored.uri}, stored.variables, options)
+    samples = Fields({"": stored.uri}, stored.variables, {**options, **window})
     return samples if part is None else samples.part(part, 0)
 
 
@@ -335,7 +455,8 @@ def _plain(name: str, variable: Variable) -> dict[str, Any]:
     return {
         "name": name,
         "path": variable.path,
-        "steps": list(variable.offsets),
+        "steps": [0] if variable.spans else list(variable.offsets),
+        "spans": list(variable.spans),
         "isel": [],
         "sel": [],
         "as_f32": variable.dtype == "float32",
@@ -416,10 +537,13 @@ def _data_arrays(variables: Mapping[str, Variable]) -> ArrayMaker:
         variable = variables[name]
         drop = variable.dropped
         dimensions = [one for one in batch.dimensions(name) if one not in drop]
-        coordinates: dict[str, Any] = {SAMPLE: (SAMPLE, batch.samples.astype(np.int64))}
+        coordinates: dict[str, Any] = {}
+        if SAMPLE in dimensions:
+            coordinates[SAMPLE] = (SAMPLE, batch.samples.astype(np.int64))
         if "step" in dimensions:
-            coordinates["step"] = ("step", np.array(variable.offsets))
-        of_samples = batch.sample_coordinates(name)
+            steps = np.array(variable.offsets)
+            coordinates["step"] = ("step", steps.astype("m8[us]") if variable.spans else steps)
+        of_samples = batch.sample_coordinates(name) if SAMPLE in dimensions else None
         if of_samples is not None:
             dimension, numbers, attributes = of_samples
             of = dimensions[: 2 if "step" in dimensions else 1]

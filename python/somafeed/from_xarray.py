@@ -40,6 +40,13 @@ class Window:
     """Evenly spaced or listed steps of the store, which count as the only ones there are."""
 
     places: npt.NDArray[np.int64]
+    n_stored: int
+    """Steps of the store."""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether they are not all steps of the store, in their order."""
+        return not np.array_equal(self.places, np.arange(self.n_stored))
 
     @property
     def spacing(self) -> int:
@@ -129,7 +136,7 @@ def stored_arrays(
             "FieldDataset of each"
         )
     first, *others = arrays.values()
-    window = Window(first.steps())
+    window = Window(first.steps(), first.whole.shape[0])
     for other in others:
         is_same = other.whole.dims[0] == first.whole.dims[0]
         if not is_same or not np.array_equal(other.steps(), window.places):

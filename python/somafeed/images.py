@@ -287,7 +287,7 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
             made: ImageBatch = {name: as_form(batch.values(name)) for name in batch.keys}
             made[IMAGE_NAME] = batch.names
             if number_samples:
-                made[SAMPLE] = as_form(batch.samples.astype(np.int64))
+                made[SAMPLE] = as_form(batch.samples)
             if lists_skipped:
                 made[SKIPPED] = batch.skipped
             return made

@@ -156,7 +156,7 @@ class SourceDataset(OpenedDataset[SourceBatch, OwnSamples]):
         def make(batch: native.SampleBatch) -> SourceBatch:
             arrays = {name: made(array) for name, array in batch.arrays()}
             if number_samples:
-                arrays[SAMPLE] = made(batch.samples.astype(np.int64))
+                arrays[SAMPLE] = made(batch.samples)
             return arrays
 
         return make

@@ -22,7 +22,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -95,6 +95,39 @@ class Weighted:
     def of(self, cells: Labelled) -> native.Sampling:
         """The sampling of these cells."""
         weights, n_samples = cells.weights(self.column), _n_samples(self.n_samples, cells)
+        return native.Sampling.weighted(weights, n_samples, replacement=self.replacement)
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Each draw takes a label of a column with its probability, then one of the cells that have it:
+    for mixing stores, species or assays in other shares than they have.
+
+    >>> Mixed("store", {"era5": 3, "hrrr": 1})  # three of four samples from the first
+    Mixed(column='store', weights={'era5': 3, 'hrrr': 1}, n_samples=None, replacement=True)
+    """
+
+    column: str
+    weights: Mapping[str, float]
+    """The weight of each label; cells with other labels are not drawn."""
+    n_samples: int | None = None
+    """Draws of an epoch; None means as many as there are cells."""
+    replacement: bool = True
+    """Whether a cell may come several times."""
+
+    def of(self, cells: Labelled) -> native.Sampling:
+        """The sampling of these cells."""
+        if not self.weights:
+            raise ValueError("name at least one label and its weight")
+        weights = np.zeros(cells.n_rows)
+        for label, weight in self.weights.items():
+            if not weight >= 0:
+                raise ValueError(f"the weight of {shown(label)} is {weight}, not a positive number")
+            has_label = cells.equals(self.column, label)
+            if not has_label.any():
+                raise ValueError(f"no cell has the label {shown(label)} in {shown(self.column)}")
+            weights[has_label] = weight / has_label.sum()
+        n_samples = _n_samples(self.n_samples, cells)
         return native.Sampling.weighted(weights, n_samples, replacement=self.replacement)
 
 

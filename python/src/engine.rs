@@ -8,13 +8,18 @@ use std::task::Poll;
 use std::time::Duration;
 
 use loader::{LoaderState, Order, PipelineSpec, Remainder, Skipped, WhenDamaged, World};
+use pipeline::BatchPlace;
+use pyo3::PyClass;
 use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::border::{Element, Memory};
 use crate::entropy::EntropyMeter;
 use crate::errors::{hidden, value_error};
+use crate::experiment::unpicklable;
 use crate::memory_limit::KeptBatches;
+use crate::numpy;
 use crate::splits::Sampling;
 
 /// An epoch of some kind of samples.
@@ -39,6 +44,77 @@ pub(crate) trait MadeBatch: Send {
     fn n_samples(&self) -> usize;
     /// Python's batch, whose memory counts as kept while it lives.
     fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>>;
+}
+
+/// A batch of a kind whose samples have numbers.
+pub(crate) trait NumberedBatch: Send {
+    /// Python's class of it.
+    type Class: PyClass<BaseType = PlacedBatch>;
+    /// Its place in the epoch.
+    fn place(&self) -> BatchPlace;
+    /// The numbers of its samples.
+    fn samples(&self) -> &[u64];
+    /// Its arrays as Python's class, whose memory counts as kept while it lives.
+    fn into_class(self, py: Python<'_>, kept: &Arc<KeptBatches>) -> PyResult<Self::Class>;
+}
+
+impl<B: NumberedBatch> MadeBatch for B {
+    fn batch_idx(&self) -> u64 {
+        self.place().batch_idx
+    }
+
+    fn n_samples(&self) -> usize {
+        self.samples().len()
+    }
+
+    fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {
+        let samples = Memory::of_vec(self.samples().to_vec()).seen_as(Element::I64)?;
+        let n_samples = self.n_samples();
+        let placed = PlacedBatch { place: self.place(), n_samples, samples: Py::new(py, samples)? };
+        let class = PyClassInitializer::from(placed);
+        Ok(Py::new(py, class.add_subclass((*self).into_class(py, &epoch.kept)?))?.into_any())
+    }
+}
+
+/// A batch's place in its epoch, and the numbers of its samples; the classes of batches derive from
+/// it.
+#[pyclass(frozen, subclass, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct PlacedBatch {
+    place: BatchPlace,
+    n_samples: usize,
+    samples: Py<Memory>,
+}
+
+#[pymethods]
+impl PlacedBatch {
+    #[getter]
+    fn batch_idx(&self) -> u64 {
+        self.place.batch_idx
+    }
+
+    #[getter]
+    fn n_padding(&self) -> usize {
+        self.place.n_padding
+    }
+
+    #[getter]
+    fn samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        numpy::array(py, &self.samples)
+    }
+
+    fn __len__(&self) -> usize {
+        self.n_samples
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let Self { place, n_samples, .. } = slf.get();
+        Ok(format!("{}({}: {n_samples} samples)", slf.get_type().name()?, place.batch_idx))
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<()> {
+        Err(unpicklable(&slf.get_type().name()?.to_string(), "pickle its arrays"))
+    }
 }
 
 /// What an epoch's batches have in common.

@@ -4,21 +4,18 @@ use std::sync::Arc;
 
 use arrays::{
     ArrayBatch, ArraySamples, CoordinateValues, Coordinates, Dimension, ElementType, Indices,
-    Label, OwnedValues, SampleSpec, Selection, Variable,
+    Label, LeftOut, OwnedValues, Period, SampleSpec, Selection, TimeSpan, Variable,
 };
-use bench_run::Secrets;
 use pipeline::BatchPlace;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
-use storage::{Config, OpenOptions};
+use storage::Config;
 
 use crate::border::{Element, Memory};
-use crate::engine::{EpochOf, MadeBatch};
-use crate::errors::IntoException as _;
-use crate::experiment::unpicklable;
+use crate::engine::{NumberedBatch, PlacedBatch};
 use crate::memory_limit::KeptBatches;
 use crate::numpy::{self, Rows, array_of};
-use crate::samples::{Chosen, Kind, Samples};
+use crate::samples::{Chosen, Kind, Samples, StoreAddress};
 use crate::waiting::computed;
 
 /// One array of a sample, as Python describes it.
@@ -28,6 +25,8 @@ struct Described {
     name: String,
     path: String,
     steps: Vec<i64>,
+    /// Microseconds.
+    spans: Vec<i64>,
     isel: Vec<(String, Rows)>,
     sel: Vec<(String, Vec<LabelValue>)>,
     as_f32: bool,
@@ -48,8 +47,9 @@ enum DimensionValue {
 
 impl From<Described> for Variable {
     fn from(described: Described) -> Self {
-        let Described { name, path, steps, isel, sel, as_f32, mask_and_scale } = described;
-        let mut variable = Self::new(path).named(name).steps(steps);
+        let Described { name, path, steps, spans, isel, sel, as_f32, mask_and_scale } = described;
+        let spans = spans.into_iter().map(|micros| TimeSpan { micros });
+        let mut variable = Self::new(path).named(name).steps(steps).spans(spans);
         for (dimension, indices) in isel {
             let indices = match indices {
                 Rows::Range(start, end) => Indices::Range(start..end),
@@ -68,27 +68,25 @@ impl From<Described> for Variable {
     }
 }
 
-/// Name, type of elements, dimensions and their lengths.
-type SampleShape = (String, &'static str, Vec<String>, Vec<usize>);
+/// Name, type of elements, dimensions and their lengths, and whether the array has steps.
+type SampleShape = (String, &'static str, Vec<String>, Vec<usize>, bool);
 
 /// Where the arrays are, and which parts of them make a sample.
 #[derive(Debug)]
-struct Store {
-    uri: String,
-    config: Config,
+struct Stores {
+    addresses: Vec<StoreAddress>,
     spec: SampleSpec,
 }
 
-impl Kind for Store {
+impl Kind for Stores {
     type Source = ArraySamples;
     type Class = Fields;
 
     fn open(&self) -> PyResult<ArraySamples> {
-        let hidden = || Secrets::in_task(&self.uri, &self.config, Vec::new());
-        let opened = storage::open(&self.uri, &OpenOptions::new(&self.config));
-        let storage = opened.map_err(|error| error.without_secrets(&hidden()))?.storage;
-        let samples = ArraySamples::open(storage, &self.spec);
-        let samples = samples.map_err(|error| error.without_secrets(&hidden()))?;
+        let storages = self.addresses.iter().map(StoreAddress::storage);
+        let storages = storages.collect::<PyResult<Vec<_>>>()?;
+        let samples = ArraySamples::open_all(&storages, &self.spec);
+        let samples = StoreAddress::hiding_all(&self.addresses, samples)?;
         for (name, element) in samples.elements() {
             element_of(name, element)?;
         }
@@ -103,24 +101,26 @@ impl Kind for Store {
 /// Samples of the arrays of a Zarr store.
 #[pyclass(extends = Samples, frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
-pub(crate) struct Fields(Arc<Chosen<Store>>);
+pub(crate) struct Fields(Arc<Chosen<Stores>>);
 
 #[pymethods]
 impl Fields {
     #[new]
     #[pyo3(signature = (
-        uri, variables, *, config = None, dim = None, start = None, end = None, stride = 1,
-        threads = 1, coordinates = true
+        uris, variables, *, config = None, dim = None, start = None, end = None, stride = 1,
+        periods = Vec::new(), frequency = None, threads = 1, coordinates = true
     ))]
     fn new(
         py: Python<'_>,
-        uri: String,
+        uris: Vec<String>,
         variables: Vec<Described>,
         config: Option<Config>,
         dim: Option<DimensionValue>,
         start: Option<u64>,
         end: Option<u64>,
         stride: u64,
+        periods: Vec<(Option<String>, Option<String>)>,
+        frequency: Option<i64>,
         threads: usize,
         coordinates: bool,
     ) -> PyResult<PyClassInitializer<Self>> {
@@ -129,7 +129,10 @@ impl Fields {
             DimensionValue::Name(name) => Dimension::Name(name),
             DimensionValue::Position(position) => Dimension::Position(position),
         });
+        let periods = periods.into_iter().map(|(start, end)| Period { start, end }).collect();
         let spec = SampleSpec {
+            periods,
+            frequency: frequency.map(|micros| TimeSpan { micros }),
             along,
             start,
             end,
@@ -138,8 +141,9 @@ impl Fields {
             coordinates,
             ..SampleSpec::new(variables)
         };
-        let store = Store { uri, config: config.unwrap_or_default(), spec };
-        Chosen::open(py, store)
+        let address = |uri| StoreAddress::new(uri, config.clone());
+        let addresses = uris.into_iter().map(address).collect();
+        Chosen::open(py, Stores { addresses, spec })
     }
 
     /// The step of each sample, as an array.
@@ -151,14 +155,31 @@ impl Fields {
         array_of(py, steps)
     }
 
-    /// Name, type, dimensions and shape of one sample of each variable.
+    /// The number of the store of each sample, as an array.
+    fn stores<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let here = self.0.here(py)?;
+        let stores = computed(py, move || {
+            here.rows().iter().map(|row| here.source().store(row) as u64).collect::<Vec<u64>>()
+        })?;
+        array_of(py, stores)
+    }
+
+    /// How many samples were left out, by the reason.
+    fn left_out(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, u64)>> {
+        let LeftOut { ends, gaps, doubled, invalid } = self.0.here(py)?.source().left_out();
+        Ok(vec![("ends", ends), ("gaps", gaps), ("doubled", doubled), ("invalid", invalid)])
+    }
+
+    /// Name, type, dimensions and shape of one sample of each variable, and whether it has steps.
     fn variables(&self, py: Python<'_>) -> PyResult<Vec<SampleShape>> {
         let here = self.0.here(py)?;
         let described = here.source().elements().map(|(name, element)| {
             let shape = here.source().sample_shape(name).unwrap_or_default();
             let dimensions = here.source().sample_dimensions(name).unwrap_or_default();
             let dimensions = dimensions.into_iter().map(str::to_owned).collect();
-            Ok((name.to_owned(), element_of(name, element)?.name(), dimensions, shape))
+            let has_steps = here.source().is_static(name) == Some(false);
+            let element = element_of(name, element)?.name();
+            Ok((name.to_owned(), element, dimensions, shape, has_steps))
         });
         described.collect()
     }
@@ -203,28 +224,26 @@ pub(crate) fn element_of(variable: &str, element: ElementType) -> PyResult<Eleme
     })
 }
 
-impl MadeBatch for ArrayBatch {
-    fn batch_idx(&self) -> u64 {
-        self.place().batch_idx
+impl NumberedBatch for ArrayBatch {
+    type Class = FieldBatch;
+
+    fn place(&self) -> BatchPlace {
+        self.place()
     }
 
-    fn n_samples(&self) -> usize {
-        self.n_samples()
+    fn samples(&self) -> &[u64] {
+        self.samples()
     }
 
-    fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {
-        Ok(Py::new(py, FieldBatch::new(py, *self, &epoch.kept)?)?.into_any())
+    fn into_class(self, py: Python<'_>, kept: &Arc<KeptBatches>) -> PyResult<FieldBatch> {
+        FieldBatch::new(py, self, kept)
     }
 }
 
 /// Samples of each variable.
-#[pyclass(frozen, module = "somafeed._somafeed")]
+#[pyclass(extends = PlacedBatch, frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
 pub(crate) struct FieldBatch {
-    idx: u64,
-    n_samples: usize,
-    n_padding: usize,
-    samples: Py<Memory>,
     variables: Vec<FieldValues>,
 }
 
@@ -241,7 +260,6 @@ struct FieldValues {
 
 impl FieldBatch {
     fn new(py: Python<'_>, batch: ArrayBatch, kept: &Arc<KeptBatches>) -> PyResult<Self> {
-        let (place, samples) = (batch.place(), batch.samples().to_vec());
         let mut n_bytes = 0;
         let variables = batch.into_values().map(|owned| {
             let values = owned.values();
@@ -257,10 +275,7 @@ impl FieldBatch {
         });
         let variables = variables.collect::<PyResult<_>>()?;
         kept.lease(n_bytes);
-        let n_samples = samples.len();
-        let samples = Py::new(py, Memory::of_vec(samples))?;
-        let BatchPlace { batch_idx: idx, n_padding, .. } = place;
-        Ok(Self { idx, n_samples, n_padding, samples, variables })
+        Ok(Self { variables })
     }
 
     fn variable(&self, name: &str) -> PyResult<&FieldValues> {
@@ -303,21 +318,6 @@ fn memory_of(name: &str, values: OwnedValues, kept: &Arc<KeptBatches>) -> PyResu
 #[pymethods]
 impl FieldBatch {
     #[getter]
-    fn batch_idx(&self) -> u64 {
-        self.idx
-    }
-
-    #[getter]
-    fn n_padding(&self) -> usize {
-        self.n_padding
-    }
-
-    #[getter]
-    fn samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        numpy::array(py, &self.samples)
-    }
-
-    #[getter]
     fn variables(&self) -> Vec<&str> {
         self.variables.iter().map(|variable| variable.name.as_str()).collect()
     }
@@ -343,18 +343,5 @@ impl FieldBatch {
     /// The coordinates of the other dimensions that have some.
     fn coordinates<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<CoordinatesOf<'py>>> {
         self.variable(name)?.coordinates.iter().map(|found| described(py, found)).collect()
-    }
-
-    fn __len__(&self) -> usize {
-        self.n_samples
-    }
-
-    fn __repr__(&self) -> String {
-        format!("FieldBatch({}: {})", self.idx, self.variables().join(", "))
-    }
-
-    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(unpicklable("FieldBatch", "pickle its arrays"))
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrays::ElementType;
-use bench_run::Secrets;
 use images::augment::{Affine, Augmentation};
 use images::files::Norm;
 use images::{
@@ -14,16 +13,15 @@ use pipeline::BatchPlace;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use slots::SlotMemory;
-use storage::{Config, OpenOptions};
+use storage::Config;
 
 use crate::border::{Element, Memory};
-use crate::engine::{EpochOf, MadeBatch, choice};
-use crate::errors::{IntoException as _, OrException as _, SomafeedError, value_error};
-use crate::experiment::unpicklable;
+use crate::engine::{NumberedBatch, PlacedBatch, choice};
+use crate::errors::{OrException as _, SomafeedError, value_error};
 use crate::fields::element_of;
 use crate::memory_limit::KeptBatches;
 use crate::numpy::{self, Integers, array_of};
-use crate::samples::{Chosen, Kind, Samples};
+use crate::samples::{Chosen, Kind, Samples, StoreAddress};
 use crate::waiting::computed;
 
 /// An array of each image, as Python describes it.
@@ -100,8 +98,7 @@ pub(crate) fn draw_maps(
 /// Where the images are, and what is read of them.
 #[derive(Debug)]
 struct Folder {
-    uri: String,
-    config: Config,
+    address: StoreAddress,
     /// Names of the images; `None` means all.
     images: Option<Vec<String>>,
     /// `None` means the only form that there is.
@@ -114,17 +111,14 @@ impl Kind for Folder {
     type Class = Images;
 
     fn open(&self) -> PyResult<ImageSamples> {
-        let hidden = || Secrets::in_task(&self.uri, &self.config, Vec::new());
-        let failed = |error: images::Error| error.without_secrets(&hidden());
-        let opened = storage::open(&self.uri, &OpenOptions::new(&self.config));
-        let storage = opened.map_err(|error| error.without_secrets(&hidden()))?.storage;
-        let data = self.selected(DataSet::open(storage).map_err(failed)?)?;
+        let address = &self.address;
+        let data = self.selected(address.hiding(DataSet::open(address.storage()?))?)?;
         let form = match self.form {
             Some(form) => form,
-            None => only_form(&data.forms().map_err(failed)?)?,
+            None => only_form(&address.hiding(data.forms())?)?,
         };
         let spec = ImageSpec { form, ..self.spec.clone() };
-        let samples = ImageSamples::open(&data, &spec).map_err(failed)?;
+        let samples = address.hiding(ImageSamples::open(&data, &spec))?;
         for (name, element) in samples.elements() {
             element_of(name, element)?;
         }
@@ -211,8 +205,8 @@ impl Images {
             checks_files,
             ..ImageSpec::new(Form::Raw16)
         };
-        let config = config.unwrap_or_default();
-        Chosen::open(py, Folder { uri, config, images, form, spec })
+        let address = StoreAddress::new(uri, config);
+        Chosen::open(py, Folder { address, images, form, spec })
     }
 
     /// Name, domain and subject of each image that was opened, whether it is selected or not.
@@ -241,28 +235,26 @@ impl Images {
     }
 }
 
-impl MadeBatch for Assembled {
-    fn batch_idx(&self) -> u64 {
-        self.place().batch_idx
+impl NumberedBatch for Assembled {
+    type Class = ImageBatch;
+
+    fn place(&self) -> BatchPlace {
+        self.place()
     }
 
-    fn n_samples(&self) -> usize {
-        Self::n_samples(self)
+    fn samples(&self) -> &[u64] {
+        self.samples()
     }
 
-    fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {
-        Ok(Py::new(py, ImageBatch::new(py, *self, &epoch.kept)?)?.into_any())
+    fn into_class(self, py: Python<'_>, kept: &Arc<KeptBatches>) -> PyResult<ImageBatch> {
+        ImageBatch::new(py, self, kept)
     }
 }
 
 /// Images, an array of each key.
-#[pyclass(frozen, module = "somafeed._somafeed")]
+#[pyclass(extends = PlacedBatch, frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
 pub(crate) struct ImageBatch {
-    idx: u64,
-    n_samples: usize,
-    n_padding: usize,
-    samples: Py<Memory>,
     names: Vec<String>,
     /// The names of images that could not be read.
     skipped: Vec<String>,
@@ -271,11 +263,9 @@ pub(crate) struct ImageBatch {
 
 impl ImageBatch {
     fn new(py: Python<'_>, batch: Assembled, kept: &Arc<KeptBatches>) -> PyResult<Self> {
-        let BatchPlace { batch_idx: idx, n_padding, .. } = batch.place();
         let name_of = |sample: &u64| batch.image(*sample).map(|image| image.name.clone());
         let names = batch.samples().iter().filter_map(name_of).collect();
         let skipped = batch.skipped().iter().map(|skipped| skipped.name.clone()).collect();
-        let (n_samples, samples) = (batch.n_samples(), batch.samples().to_vec());
         let shapes = batch.keys().map(|values| {
             let name = values.name().to_owned();
             let element = element_of(&name, values.element())?;
@@ -290,9 +280,7 @@ impl ImageBatch {
             let memory = memory_of(memory, element, &shape, kept)?;
             Ok((name, Py::new(py, memory)?))
         });
-        let keys = keys.collect::<PyResult<_>>()?;
-        let samples = Py::new(py, Memory::of_vec(samples))?;
-        Ok(Self { idx, n_samples, n_padding, samples, names, skipped, keys })
+        Ok(Self { names, skipped, keys: keys.collect::<PyResult<_>>()? })
     }
 }
 
@@ -310,21 +298,6 @@ fn memory_of(
 
 #[pymethods]
 impl ImageBatch {
-    #[getter]
-    fn batch_idx(&self) -> u64 {
-        self.idx
-    }
-
-    #[getter]
-    fn n_padding(&self) -> usize {
-        self.n_padding
-    }
-
-    #[getter]
-    fn samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        numpy::array(py, &self.samples)
-    }
-
     #[getter]
     fn names(&self) -> Vec<String> {
         self.names.clone()
@@ -344,18 +317,5 @@ impl ImageBatch {
         let found = self.keys.iter().find(|(key, _)| key == name);
         let (_, memory) = found.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
         numpy::array(py, memory)
-    }
-
-    fn __len__(&self) -> usize {
-        self.n_samples
-    }
-
-    fn __repr__(&self) -> String {
-        format!("ImageBatch({}: {})", self.idx, self.keys().join(", "))
-    }
-
-    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(unpicklable("ImageBatch", "pickle its arrays"))
     }
 }

@@ -56,6 +56,8 @@ mod _somafeed {
     #[pymodule_export]
     use super::encoders::{BatchKeyEncoder, LabelEncoder};
     #[pymodule_export]
+    use super::engine::PlacedBatch;
+    #[pymodule_export]
     use super::epoch::Epoch;
     #[pymodule_export]
     use super::errors::SomafeedError;

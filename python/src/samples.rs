@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use bench_run::Secrets;
 use loader::{LoaderState, PipelineSpec, RowSet};
 use pipeline::{Pipeline, Selected, Source};
 use pyo3::PyClass;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use storage::{Config, OpenOptions, Storage};
 
 use crate::engine::{EpochOf, MadeBatch, RunStats, RunningEpoch, pipeline_spec};
 use crate::entropy::EntropyMeter;
@@ -22,6 +24,44 @@ use crate::memory_limit::{KeptBatches, MemoryLimit};
 use crate::numpy::{Integers, array_of};
 use crate::process::PerProcess;
 use crate::waiting::{computed, interruptible};
+
+/// The address of a store, and how it is reached.
+#[derive(Debug)]
+pub(crate) struct StoreAddress {
+    uri: String,
+    config: Config,
+}
+
+impl StoreAddress {
+    /// The store at this address.
+    pub(crate) fn new(uri: String, config: Option<Config>) -> Self {
+        Self { uri, config: config.unwrap_or_default() }
+    }
+
+    /// Its files.
+    pub(crate) fn storage(&self) -> PyResult<Arc<dyn Storage>> {
+        let opened = storage::open(&self.uri, &OpenOptions::new(&self.config));
+        Ok(self.hiding(opened)?.storage)
+    }
+
+    /// The value, or the exception without what must not be in a message.
+    pub(crate) fn hiding<T, E: IntoException>(&self, result: Result<T, E>) -> PyResult<T> {
+        Self::hiding_all(std::slice::from_ref(self), result)
+    }
+
+    /// The same for what was opened at several addresses.
+    pub(crate) fn hiding_all<T, E: IntoException>(
+        addresses: &[Self],
+        result: Result<T, E>,
+    ) -> PyResult<T> {
+        let hidden = || {
+            let uris = addresses.iter().map(|address| address.uri.as_str());
+            let settings = addresses.iter().flat_map(|address| &address.config);
+            Secrets::in_tasks(uris, settings, Vec::new())
+        };
+        result.map_err(|error| error.without_secrets(&hidden()))
+    }
+}
 
 /// A kind of samples: how all of them are opened.
 pub(crate) trait Kind: Debug + Send + Sync + 'static {

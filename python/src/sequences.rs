@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bench_run::Secrets;
-use pipeline::{Selected, Stop};
+use pipeline::{BatchPlace, Selected, Stop};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -16,22 +15,21 @@ use sequences::{
     SequenceSpec, SequenceStore, Vocabulary, WindowSpec,
 };
 use shuffle::AliasTable;
-use storage::{Config, OpenOptions};
+use storage::Config;
 
 use crate::border::{Element, Memory, ViewedElement};
-use crate::engine::{EpochOf, MadeBatch, choice};
+use crate::engine::{NumberedBatch, PlacedBatch, choice};
 use crate::errors::{IntoException as _, OrException as _};
-use crate::experiment::unpicklable;
 use crate::kmers::{KmerVocabulary, Kmers, alphabet};
 use crate::memory_limit::KeptBatches;
 use crate::numpy;
-use crate::samples::{Chosen, Kind, Samples};
+use crate::samples::{Chosen, Kind, Samples, StoreAddress};
 use crate::waiting::stoppable;
 
 /// Files of a store, or servers with one.
 #[derive(Debug)]
 enum Store {
-    Files { uri: String, config: Config },
+    Files(StoreAddress),
     Servers(ServerSpec),
 }
 
@@ -58,12 +56,9 @@ impl Servers {
 impl Store {
     fn open(&self) -> PyResult<Arc<dyn SequenceStore>> {
         match self {
-            Self::Files { uri, config } => {
-                let hidden = || Secrets::in_task(uri, config, Vec::new());
-                let opened = storage::open(uri, &OpenOptions::new(config));
-                let storage = opened.map_err(|error| error.without_secrets(&hidden()))?.storage;
-                let files = SequenceFiles::open(storage);
-                Ok(Arc::new(files.map_err(|error| error.without_secrets(&hidden()))?))
+            Self::Files(address) => {
+                let files = SequenceFiles::open(address.storage()?);
+                Ok(Arc::new(address.hiding(files)?))
             }
             Self::Servers(spec) => Ok(Arc::new(SequenceServers::open(spec).or_exception()?)),
         }
@@ -189,7 +184,7 @@ pub(crate) fn fill_sequence_servers(
     let (spec, stop) = (servers.spec()?, Stop::default());
     let of_thread = stop.clone();
     let fill = move || {
-        let source = Store::Files { uri, config: config.unwrap_or_default() }.open()?;
+        let source = Store::Files(StoreAddress::new(uri, config)).open()?;
         let progress = &mut |_| ();
         SequenceServers::fill(&spec, &*source, sequences_per_key, progress, &of_thread)
             .or_exception()?;
@@ -227,7 +222,7 @@ impl Sequences {
         config: Option<Config>,
     ) -> PyResult<PyClassInitializer<Self>> {
         let store = match (uri, servers) {
-            (Some(uri), None) => Store::Files { uri, config: config.unwrap_or_default() },
+            (Some(uri), None) => Store::Files(StoreAddress::new(uri, config)),
             (None, Some(servers)) => Store::Servers(servers.spec()?),
             _ => return Err(PyValueError::new_err("give either the address of files or servers")),
         };
@@ -363,29 +358,26 @@ impl Entries {
     }
 }
 
-impl MadeBatch for Batch {
-    fn batch_idx(&self) -> u64 {
-        self.place().batch_idx
+impl NumberedBatch for Batch {
+    type Class = SequenceBatch;
+
+    fn place(&self) -> BatchPlace {
+        self.place()
     }
 
-    fn n_samples(&self) -> usize {
-        self.n_sequences()
+    fn samples(&self) -> &[u64] {
+        self.rows()
     }
 
-    fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {
-        let batch = SequenceBatch::new(py, self.into_parts(), &epoch.kept)?;
-        Ok(Py::new(py, batch)?.into_any())
+    fn into_class(self, py: Python<'_>, kept: &Arc<KeptBatches>) -> PyResult<SequenceBatch> {
+        SequenceBatch::new(py, self.into_parts(), kept)
     }
 }
 
 /// Sequences of a batch.
-#[pyclass(frozen, module = "somafeed._somafeed")]
+#[pyclass(extends = PlacedBatch, frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
 pub(crate) struct SequenceBatch {
-    idx: u64,
-    n_samples: usize,
-    n_padding: usize,
-    samples: Py<Memory>,
     arrays: Vec<(&'static str, Py<Memory>)>,
     names: Option<Py<PyList>>,
 }
@@ -492,29 +484,12 @@ impl SequenceBatch {
         }
         let Arrays { n_bytes, made: arrays, .. } = arrays;
         kept.lease(n_bytes);
-        let samples = Py::new(py, Memory::of_vec(rows).seen_as(Element::I64)?)?;
-        let (idx, n_padding) = (parts.place.batch_idx, parts.place.n_padding);
-        Ok(Self { idx, n_samples, n_padding, samples, arrays, names })
+        Ok(Self { arrays, names })
     }
 }
 
 #[pymethods]
 impl SequenceBatch {
-    #[getter]
-    fn batch_idx(&self) -> u64 {
-        self.idx
-    }
-
-    #[getter]
-    fn n_padding(&self) -> usize {
-        self.n_padding
-    }
-
-    #[getter]
-    fn samples<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        numpy::array(py, &self.samples)
-    }
-
     #[getter]
     fn names(&self, py: Python<'_>) -> Option<Py<PyList>> {
         self.names.as_ref().map(|names| names.clone_ref(py))
@@ -527,19 +502,5 @@ impl SequenceBatch {
             dict.set_item(name, numpy::array(py, memory)?)?;
         }
         Ok(dict)
-    }
-
-    fn __len__(&self) -> usize {
-        self.n_samples
-    }
-
-    fn __repr__(&self) -> String {
-        let names: Vec<&str> = self.arrays.iter().map(|(name, _)| *name).collect();
-        format!("SequenceBatch({}: {})", self.idx, names.join(", "))
-    }
-
-    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
-    fn __reduce__(&self) -> PyResult<()> {
-        Err(unpicklable("SequenceBatch", "pickle its arrays"))
     }
 }

@@ -232,7 +232,8 @@ BAD = {
     "samples before": (ValueError, {"dim": -1}),
     "samples between": (TypeError, {"dim": 0.5}),
     "no chunks": (ValueError, {"io_batch_size": 5, "shuffle_chunk_size": 2}),
-    "a dictionary as address": (TypeError, {"uri": {}}),
+    "no address": (ValueError, {"uri": {}}),
+    "a number as address": (TypeError, {"uri": {"a": 1}}),
     "a label": (ValueError, {"sampling": ClassBalanced("x")}),
 }
 

@@ -17,7 +17,7 @@ use crate::window::Window;
 #[derive(Debug)]
 pub struct ArrayAssembler {
     variables: Arc<[OpenVariable]>,
-    window: Window,
+    window: Arc<Window>,
     samples: Vec<u64>,
     /// Samples of the batch in the making.
     n_wanted: usize,
@@ -37,19 +37,33 @@ enum Values {
 }
 
 impl ArrayAssembler {
-    pub(crate) fn new(variables: Arc<[OpenVariable]>, window: Window) -> Self {
+    pub(crate) fn new(variables: Arc<[OpenVariable]>, window: Arc<Window>) -> Self {
         Self { variables, window, samples: Vec::new(), n_wanted: 0, values: Values::None }
     }
 
     /// New memory for the batch.
     fn slots(&self) -> Result<Vec<PooledSlot>, Error> {
         let slot = |variable: &OpenVariable| {
-            let n_bytes = variable.sample_bytes().saturating_mul(self.n_wanted as u64);
-            let slot =
-                usize::try_from(n_bytes).ok().and_then(|n_bytes| variable.pool.take(n_bytes));
-            slot.ok_or(Error::Memory { bytes: n_bytes, n_samples: self.n_wanted })
+            self.slot(variable, variable.sample_bytes().saturating_mul(self.n_wanted as u64))
         };
         self.variables.iter().map(slot).collect()
+    }
+
+    fn slot(&self, variable: &OpenVariable, n_bytes: u64) -> Result<PooledSlot, Error> {
+        let slot = usize::try_from(n_bytes).ok().and_then(|n_bytes| variable.pool.take(n_bytes));
+        slot.ok_or(Error::Memory { bytes: n_bytes, n_samples: self.n_wanted })
+    }
+
+    /// Gives the batch a copy of what has no steps, in place of the nothing that blocks have of it.
+    fn add_static(&self, values: &mut [(Arc<PooledSlot>, Range<usize>)]) -> Result<(), Error> {
+        for (variable, place) in self.variables.iter().zip(values) {
+            let Some(values) = &variable.values else { continue };
+            let bytes = values.bytes();
+            let mut slot = self.slot(variable, bytes.len() as u64)?;
+            slot.bytes_mut().copy_from_slice(bytes);
+            *place = (Arc::new(slot), 0..bytes.len());
+        }
+        Ok(())
     }
 
     /// The bytes of consecutive samples of a block, in each variable.
@@ -119,13 +133,14 @@ impl Assemble for ArrayAssembler {
         let filled = |(slot, variable): (PooledSlot, &OpenVariable)| {
             (Arc::new(slot), 0..n_samples * variable.sample_bytes() as usize)
         };
-        let values = slots
+        let mut values = slots
             .unwrap_or_else(|slots| slots.into_iter().zip(&*self.variables).map(filled).collect());
+        self.add_static(&mut values)?;
         Ok(ArrayBatch {
             variables: Arc::clone(&self.variables),
             values,
             samples: std::mem::take(&mut self.samples),
-            window: self.window,
+            window: Arc::clone(&self.window),
             place,
         })
     }

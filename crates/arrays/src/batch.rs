@@ -22,7 +22,7 @@ pub struct ArrayBatch {
     /// The memory of each variable, and the batch's bytes in it.
     pub(crate) values: Vec<(Arc<PooledSlot>, Range<usize>)>,
     pub(crate) samples: Vec<u64>,
-    pub(crate) window: Window,
+    pub(crate) window: Arc<Window>,
     pub(crate) place: BatchPlace,
 }
 
@@ -48,7 +48,7 @@ impl ArrayBatch {
             variable,
             bytes: slot.bytes().get(bytes.clone()).unwrap_or_default(),
             samples: &self.samples,
-            window: self.window,
+            window: &self.window,
         })
     }
 
@@ -62,7 +62,7 @@ impl ArrayBatch {
             slot,
             bytes,
             samples: Arc::clone(&samples),
-            window,
+            window: Arc::clone(&window),
         })
     }
 
@@ -78,7 +78,7 @@ pub struct VariableValues<'a> {
     variable: &'a OpenVariable,
     bytes: &'a [u8],
     samples: &'a [u64],
-    window: Window,
+    window: &'a Window,
 }
 
 impl<'a> VariableValues<'a> {
@@ -92,21 +92,28 @@ impl<'a> VariableValues<'a> {
         self.variable.element
     }
 
+    /// Whether the array has no steps: the batch has its values once.
+    pub fn is_static(&self) -> bool {
+        self.variable.is_static()
+    }
+
     /// The shape: samples, then steps if the variable has more than one, then the selected part of
-    /// the array's dimensions but the first.
+    /// the array's dimensions but that of the steps. Without samples if the array has no steps.
     pub fn shape(&self) -> Vec<usize> {
-        std::iter::once(self.samples.len()).chain(self.variable.sample_shape()).collect()
+        let samples = (!self.is_static()).then_some(self.samples.len());
+        samples.into_iter().chain(self.variable.sample_shape()).collect()
     }
 
     /// The names of the dimensions of [`shape`](Self::shape): `sample`, `step` if there is more
     /// than one, then those of the array; empty where the array has no names.
     pub fn dimensions(&self) -> Vec<&'a str> {
-        std::iter::once("sample").chain(self.variable.sample_dimensions()).collect()
+        let samples = (!self.is_static()).then_some("sample");
+        samples.into_iter().chain(self.variable.sample_dimensions()).collect()
     }
 
-    /// The steps relative to each sample's own.
-    pub fn steps(&self) -> &'a [i64] {
-        &self.variable.steps
+    /// The number of steps of a sample.
+    pub fn n_steps(&self) -> usize {
+        self.variable.steps.len()
     }
 
     /// The coordinates of the selected indices of a dimension of the array, which is not the
@@ -156,7 +163,7 @@ pub struct OwnedValues {
     /// The values in the slot.
     bytes: Range<usize>,
     samples: Arc<[u64]>,
-    window: Window,
+    window: Arc<Window>,
 }
 
 impl OwnedValues {
@@ -166,7 +173,7 @@ impl OwnedValues {
             variable: &self.variables[self.idx],
             bytes: self.slot.bytes().get(self.bytes.clone()).unwrap_or_default(),
             samples: &self.samples,
-            window: self.window,
+            window: &self.window,
         }
     }
 

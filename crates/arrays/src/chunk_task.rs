@@ -240,7 +240,7 @@ impl<'a> Task<'a> {
         let is_kept = kept.is_some();
         let keep = |decoded: &[u8]| {
             if let Some((kept, indices)) = kept {
-                kept.insert(&chunks.path, indices, decoded);
+                kept.insert(&chunks.kept_as, indices, decoded);
             }
         };
         if let Some(places) = self.direct(chunk) {

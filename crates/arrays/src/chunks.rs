@@ -18,6 +18,8 @@ use crate::variable::element_type;
 pub(crate) struct Chunks {
     /// The path of the array within its storage.
     pub(crate) path: String,
+    /// The name under which its decoded chunks are kept: no array of another store has it.
+    pub(crate) kept_as: String,
     pub(crate) files: ChunkFiles,
     pub(crate) decoder: Decoder,
     /// Elements as stored.
@@ -47,7 +49,8 @@ impl Chunks {
         let most_bytes = ElementType::F64.n_bytes();
         let geometry = Geometry::new(&lens, (axis, selected), most_bytes).ok_or_else(too_large)?;
         let decoder = Decoder::new(codecs, shape, data_type, fill_value);
-        Ok(Self { path: path.to_owned(), files, decoder, stored, fill, geometry })
+        let (path, kept_as) = (path.to_owned(), path.to_owned());
+        Ok(Self { path, kept_as, files, decoder, stored, fill, geometry })
     }
 
     /// Bytes of a decoded chunk.

@@ -23,7 +23,7 @@ use crate::texts;
 use crate::variable::{dimension_names, packing};
 
 /// The most coordinates of one dimension that are read.
-const MAX_VALUES: u64 = 1 << 20;
+const MAX_VALUES: u64 = 1 << 22;
 /// The most bytes of a decoded chunk of coordinates, and of all strings of fixed length.
 const MAX_BYTES: u64 = 64 << 20;
 

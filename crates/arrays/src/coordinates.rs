@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use crate::labels::Label;
 use crate::packing::Packing;
 use crate::selection::Indices;
+use crate::times::TimeUnits;
 
 /// The coordinates of a dimension: latitudes, times, names of channels.
 ///
@@ -106,6 +107,42 @@ impl Coordinates {
         };
         let (dimension, attributes) = (Arc::clone(&self.dimension), Arc::clone(&self.attributes));
         Self { dimension, values, attributes }
+    }
+
+    /// These, then others of the same dimension: times in the units of these. `None` if the two
+    /// cannot be told by the same units.
+    pub(crate) fn then(&self, next: &Self) -> Option<Self> {
+        use CoordinateValues::{Floats, Integers, Strings};
+        let units = |of: &Self| of.attribute("units").map(str::to_owned);
+        let is_same = units(self) == units(next)
+            && self.attribute("calendar").unwrap_or("standard")
+                == next.attribute("calendar").unwrap_or("standard");
+        let numbers = |of: &Self| -> Option<Vec<f64>> {
+            match &of.values {
+                Integers(values) => Some(values.iter().map(|n| *n as f64).collect()),
+                Floats(values) => Some(values.clone()),
+                Strings(_) => None,
+            }
+        };
+        let values = match (&self.values, &next.values) {
+            (Strings(all), Strings(more)) => Strings([&all[..], more].concat()),
+            (Integers(all), Integers(more)) if is_same => Integers([&all[..], more].concat()),
+            _ if is_same => Floats([numbers(self)?, numbers(next)?].concat()),
+            _ => {
+                let (to, from) = (TimeUnits::of(self)?, TimeUnits::of(next)?);
+                let more = numbers(next)?.into_iter().map(|n| to.converted(n, &from));
+                let more = more.collect::<Option<Vec<f64>>>()?;
+                let is_whole = |n: &f64| n.fract() == 0.0 && n.abs() < 2_f64.powi(53);
+                match &self.values {
+                    Integers(all) if more.iter().all(is_whole) => Integers(
+                        all.iter().copied().chain(more.iter().map(|n| *n as i64)).collect(),
+                    ),
+                    _ => Floats([numbers(self)?, more].concat()),
+                }
+            }
+        };
+        let (dimension, attributes) = (Arc::clone(&self.dimension), Arc::clone(&self.attributes));
+        Some(Self { dimension, values, attributes })
     }
 
     /// The indices of `labels`, or the reason why they cannot be selected.

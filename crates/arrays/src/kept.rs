@@ -109,7 +109,7 @@ impl Worker {
     pub(crate) fn put_kept(&mut self, task: &mut Task<'_>, kept: &KeptChunks) -> bool {
         let found: Option<Vec<(TaskChunk<'_>, DecodedChunk)>> = task
             .wanted()
-            .map(|chunk| Some((chunk, kept.get(&task.chunks.path, &task.indices(chunk))?)))
+            .map(|chunk| Some((chunk, kept.get(&task.chunks.kept_as, &task.indices(chunk))?)))
             .collect();
         let Some(found) = found else { return false };
         let start = worktime::now();

@@ -17,7 +17,7 @@ use zarrs::metadata::v2::{ArrayMetadataV2Order, MetadataV2, data_type_metadata_v
 use zarrs::metadata::v3::MetadataV3;
 
 use crate::decoder::panic_message;
-use crate::error::Cause;
+use crate::error::{Cause, Error};
 use crate::numcodecs;
 use crate::store::{ROOT, Store};
 
@@ -81,6 +81,13 @@ impl From<Unopened> for Cause {
     }
 }
 
+impl Unopened {
+    /// The error of the array at `path`.
+    pub(crate) fn error(self, path: &str, storage: &dyn Storage) -> Error {
+        Error::Open { array: path.to_owned(), place: storage.place(), source: self.into() }
+    }
+}
+
 /// Parses the JSON of metadata. `NaN`, `Infinity` and `-Infinity`, which Python writes as bare
 /// words, become the texts that Zarr has for them.
 ///
@@ -133,6 +140,24 @@ pub(crate) fn open(storage: &Arc<dyn Storage>, path: &str) -> Result<Opened, Uno
         return Err(Unopened::IsGroup);
     }
     with_metadata(storage, path, (metadata, attributes)).map_err(Unopened::Unsupported)
+}
+
+/// The attributes of the group at `path`; none if there is no group.
+pub(crate) fn group_attributes(
+    storage: &dyn Storage,
+    path: &str,
+) -> Result<Map<String, Value>, Unopened> {
+    let name =
+        |file: &str| if path.is_empty() { file.to_owned() } else { format!("{path}/{file}") };
+    let [v3, v2] = ["zarr.json", ".zattrs"].map(name);
+    let mut found = objects(storage, &[&v3, &v2])?.into_iter();
+    let (v3, v2) = (found.next().flatten(), found.next().flatten());
+    let of_v3 = v3.map(|mut metadata| metadata.remove("attributes"));
+    Ok(match of_v3 {
+        Some(Some(Value::Object(attributes))) => attributes,
+        Some(_) => Map::new(),
+        None => v2.unwrap_or_default(),
+    })
 }
 
 /// The JSON objects in files; `None` for files that do not exist.

@@ -10,24 +10,24 @@ use crate::assemble::ArrayAssembler;
 use crate::batch::ArrayBatch;
 use crate::block::ArrayBlock;
 use crate::chunk_task::{WantedRow, Worker, tasks};
-use crate::chunks::Chunks;
 use crate::coordinate_arrays::CoordinateArrays;
 use crate::coordinates::{Coordinates, SkippedCoordinates};
 use crate::element::ElementType;
 use crate::error::Error;
 use crate::kept::KeptChunks;
+use crate::metadata::Unopened;
 use crate::read;
-use crate::spec::{ReadStrategy, SampleSpec};
-use crate::variable::OpenVariable;
-use crate::window::Window;
+use crate::spec::{ReadStrategy, SampleSpec, Variable};
+use crate::variable::{OpenArray, OpenVariable, Opening};
+use crate::window::{LeftOut, Window};
 
 /// A source of samples made of one or several Zarr arrays.
 #[derive(Clone)]
 pub struct ArraySamples {
-    storage: Arc<dyn Storage>,
+    stores: Arc<[Arc<dyn Storage>]>,
     variables: Arc<[OpenVariable]>,
     skipped: Arc<[SkippedCoordinates]>,
-    window: Window,
+    window: Arc<Window>,
     read: ReadStrategy,
     threads: usize,
     kept: Arc<KeptChunks>,
@@ -37,7 +37,7 @@ impl std::fmt::Debug for ArraySamples {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.variables.iter().map(|variable| &*variable.name).collect();
         f.debug_struct("ArraySamples")
-            .field("place", &self.storage.place())
+            .field("places", &self.stores.iter().map(|store| store.place()).collect::<Vec<_>>())
             .field("variables", &names)
             .field("samples", &self.window.n_samples)
             .finish_non_exhaustive()
@@ -45,38 +45,78 @@ impl std::fmt::Debug for ArraySamples {
 }
 
 impl ArraySamples {
-    /// Opens the arrays of `spec` in `storage`. Reads their metadata, and the coordinates of their
-    /// dimensions.
+    /// Opens the arrays of `spec` in `storage`: [`open_all`](Self::open_all) of one store.
+    ///
+    /// # Errors
+    /// Those of `open_all`.
+    pub fn open(storage: Arc<dyn Storage>, spec: &SampleSpec) -> Result<Self, Error> {
+        Self::open_all(&[storage], spec)
+    }
+
+    /// Opens the arrays of `spec` in several stores, for example one for each year: the steps of a
+    /// variable are those of the first store that has it, then those of the second, and so on.
+    /// Samples may have steps of two stores. A store need not have all variables. Reads metadata,
+    /// the coordinates of dimensions, and arrays that have no steps.
     ///
     /// A dimension's coordinates are the one-dimensional array of its name in the array's group.
     /// There need not be one. [`skipped_coordinates`](Self::skipped_coordinates) lists those that
-    /// are not read.
+    /// are not read. Those of the steps are in the units of the first store.
     ///
     /// # Errors
     /// An array does not exist, or its metadata, its chunks or its elements are not supported; it
     /// has no dimension; a selected dimension, index or label does not exist; the arrays differ in
     /// the number of steps; there is no sample; coordinates are damaged or have another length than
-    /// their dimension.
-    pub fn open(storage: Arc<dyn Storage>, spec: &SampleSpec) -> Result<Self, Error> {
+    /// their dimension; a variable differs between stores in the shape of its steps, in its
+    /// elements or in its coordinates; times are not understood, or do not ascend.
+    pub fn open_all(stores: &[Arc<dyn Storage>], spec: &SampleSpec) -> Result<Self, Error> {
         for (idx, variable) in spec.variables.iter().enumerate() {
             if spec.variables[..idx].iter().any(|other| other.name == variable.name) {
                 let reason = format!("two variables have the name {}", variable.name);
                 return Err(Error::Spec { reason });
             }
         }
-        let (read, threads) = (spec.read, spec.threads.max(1));
-        let mut arrays = CoordinateArrays::new(&storage, threads);
-        let mut variables = Vec::with_capacity(spec.variables.len());
-        for variable in &spec.variables {
-            let coordinates = (&mut arrays, spec.coordinates);
-            let along = spec.along.as_ref();
-            variables.push(OpenVariable::open(&storage, (variable, along), coordinates)?);
+        let threads = spec.threads.max(1);
+        let (mut found, mut skipped) = (Vec::new(), Vec::new());
+        found.resize_with(spec.variables.len(), || None);
+        for (store, storage) in stores.iter().enumerate() {
+            let mut arrays = CoordinateArrays::new(storage, threads);
+            let mut has_any = false;
+            for (variable, found) in spec.variables.iter().zip(&mut found) {
+                let opening = Opening {
+                    storage,
+                    store,
+                    along: spec.along.as_ref(),
+                    arrays: &mut arrays,
+                    with_coordinates: spec.coordinates || spec.is_timed(),
+                    is_timed: spec.is_timed(),
+                    threads,
+                };
+                let Some(opened) = OpenVariable::open(variable, opening)? else { continue };
+                has_any = true;
+                join(found, opened, &**storage)?;
+            }
+            if !has_any && let Some(variable) = spec.variables.first() {
+                return Err(Unopened::Missing.error(variable.path.trim_matches('/'), &**storage));
+            }
+            skipped.extend(arrays.into_skipped());
         }
-        let skipped = arrays.into_skipped().into();
-        let variables: Arc<[OpenVariable]> = variables.into();
-        let window = Window::new(&variables, spec)?;
-        let kept = Arc::default();
-        Ok(Self { storage, variables, skipped, window, read, threads, kept })
+        let missing = |variable: &Variable| match stores.first() {
+            Some(storage) => Unopened::Missing.error(variable.path.trim_matches('/'), &**storage),
+            None => Error::Spec { reason: "there is no store".to_owned() },
+        };
+        let opened = found.into_iter().zip(&spec.variables);
+        let opened = opened.map(|(found, variable)| found.ok_or_else(|| missing(variable)));
+        let mut variables = opened.collect::<Result<Vec<OpenVariable>, Error>>()?;
+        let window = Arc::new(Window::new(&mut variables, spec)?);
+        Ok(Self {
+            stores: stores.into(),
+            variables: variables.into(),
+            skipped: skipped.into(),
+            window,
+            read: spec.read,
+            threads,
+            kept: Arc::default(),
+        })
     }
 
     /// The number of samples.
@@ -84,14 +124,34 @@ impl ArraySamples {
         self.window.n_samples
     }
 
-    /// The step that a sample is about: the index in the arrays' first dimension.
+    /// The step that a sample is about, in the first variable that has steps: the index in the
+    /// arrays' first dimension, counted over all stores.
     pub fn step(&self, sample: u64) -> u64 {
         self.window.step(sample)
+    }
+
+    /// The store of the step that a sample is about, by its number among those that were opened.
+    pub fn store(&self, sample: u64) -> usize {
+        let step = self.step(sample);
+        let first = self.variables.iter().find(|variable| !variable.is_static());
+        first.map_or(0, |variable| variable.array_of(step).0.store)
+    }
+
+    /// How many samples were left out, of those that were asked for, since their steps are not all
+    /// there. None unless steps are found by their times ([`SampleSpec::is_timed`]).
+    pub fn left_out(&self) -> LeftOut {
+        self.window.left_out
     }
 
     /// The name of each variable, with the type of its elements in batches.
     pub fn elements(&self) -> impl Iterator<Item = (&str, ElementType)> {
         self.variables.iter().map(|variable| (variable.name.as_str(), variable.element))
+    }
+
+    /// Whether a variable has no steps, so that a batch has it once; `None` if there is no variable
+    /// of that name.
+    pub fn is_static(&self, variable: &str) -> Option<bool> {
+        self.variables.iter().find(|of| of.name == variable).map(OpenVariable::is_static)
     }
 
     /// The shape of a variable in a batch of one sample, without the samples; `None` if there is no
@@ -124,13 +184,19 @@ impl ArraySamples {
         self.variables.iter().fold(0, |sum: u64, of| sum.saturating_add(of.sample_bytes()))
     }
 
+    /// Bytes of samples in a block, which has only what has steps.
     fn bytes_of(&self, n_samples: u64) -> u64 {
         n_samples.saturating_mul(self.sample_bytes())
     }
 
+    /// Bytes of variables without steps, which each batch has.
+    fn static_bytes(&self) -> u64 {
+        self.variables.iter().map(|of| of.batch_bytes(0)).sum()
+    }
+
     /// Decodes samples, in this order, straight into the caller's memory: one slice for each
     /// variable, in the order of the settings. Overwrites all of it with arrays of shape
-    /// `[samples, ...]` in C order.
+    /// `[samples, ...]` in C order, and with one array of each variable without steps.
     ///
     /// Works on [`SampleSpec::threads`] threads, including the calling one. Returns early once
     /// `stop` is set; the memory then has arbitrary bytes.
@@ -147,6 +213,11 @@ impl ArraySamples {
         stop: &Stop,
     ) -> Result<ReadStats, Error> {
         self.check_destination(samples, into).map_err(|reason| Error::Destination { reason })?;
+        for (variable, into) in self.variables.iter().zip(&mut *into) {
+            if let Some(values) = &variable.values {
+                into.copy_from_slice(values.bytes());
+            }
+        }
         let read = self.read_samples(samples, into, scratch, stop);
         read.map_err(|read::Failure { path: array, source }| Error::ReadInto { array, source })
     }
@@ -162,7 +233,7 @@ impl ArraySamples {
         }
         for (variable, into) in self.variables.iter().zip(into) {
             let name = &variable.name;
-            let expected = variable.sample_bytes().saturating_mul(samples.len() as u64);
+            let expected = variable.batch_bytes(samples.len() as u64);
             if into.len() as u64 != expected {
                 let n_bytes = into.len();
                 return Err(format!("{name} has {expected} bytes, its slice has {n_bytes}"));
@@ -187,7 +258,7 @@ impl ArraySamples {
             let bytes = Arc::get_mut(slot).map(PooledSlot::bytes_mut);
             // Cannot happen: the slots were made for one block alone.
             bytes.ok_or_else(|| read::Failure {
-                path: variable.chunks.path.clone(),
+                path: variable.path().to_owned(),
                 source: "its memory belongs to a batch".into(),
             })
         });
@@ -207,34 +278,46 @@ impl ArraySamples {
             ReadStrategy::PerSample => 1,
         };
         // Those of other reads at the same time count, too.
-        let requests_sent = || self.storage.request_counts().map(|counts| counts.sent);
+        let requests_sent = || -> Option<u64> {
+            let each = self.stores.iter().map(|store| Some(store.request_counts()?.sent));
+            each.sum()
+        };
         let requests_before = requests_sent();
         let mut stats = ReadStats::nothing();
         for (idx, these) in samples.chunks(one_read).enumerate() {
             // A chunk that several variables want alike is decoded once.
-            let mut wanted: Vec<(&OpenVariable, Vec<WantedRow<'_>>)> = Vec::new();
-            for (variable, into) in self.variables.iter().zip(&mut *into) {
+            let mut wanted: Vec<(&OpenArray, Vec<WantedRow<'_>>)> = Vec::new();
+            let with_steps =
+                self.variables.iter().zip(&mut *into).filter(|(of, _)| !of.is_static());
+            for (variable, into) in with_steps {
                 let sample_bytes = variable.sample_bytes() as usize;
                 let start = idx * one_read * sample_bytes;
                 let places = &mut into[start..start + these.len() * sample_bytes];
                 let steps = these.iter().flat_map(|sample| self.window.steps_of(variable, *sample));
-                let rows = steps.zip(places.chunks_exact_mut(variable.row_bytes()));
-                match wanted.iter_mut().find(|(other, _)| other.has_rows_of(variable)) {
-                    Some((_, all)) => all.extend(rows),
-                    None => wanted.push((variable, rows.collect())),
+                for (step, place) in steps.zip(places.chunks_exact_mut(variable.row_bytes())) {
+                    let (array, step) = variable.array_of(step);
+                    // The last one first: neighbours are mostly of one array.
+                    match wanted.iter_mut().rev().find(|(other, _)| other.has_rows_of(array)) {
+                        Some((_, all)) => all.push((step, place)),
+                        None => wanted.push((array, vec![(step, place)])),
+                    }
                 }
             }
-            let all = wanted
-                .into_iter()
-                .flat_map(|(of, rows)| tasks((&of.chunks, &of.convert), rows))
-                .collect();
-            stats +=
-                read::run((&*self.storage, &self.kept), all, (&mut scratch.0, self.threads), stop)?;
+            for (store, storage) in self.stores.iter().enumerate() {
+                let of_store = wanted.iter_mut().filter(|(array, _)| array.store == store);
+                let all: Vec<_> = of_store
+                    .flat_map(|(of, rows)| tasks((&of.chunks, &of.convert), std::mem::take(rows)))
+                    .collect();
+                if !all.is_empty() {
+                    let with = (&mut scratch.0, self.threads);
+                    stats += read::run((&**storage, &self.kept), all, with, stop)?;
+                }
+            }
         }
         let requests = requests_sent().zip(requests_before);
-        let values = self.variables.iter().map(|of| of.chunks.geometry.row_len * of.steps.len());
+        let values: usize = self.variables.iter().map(OpenVariable::sample_elements).sum();
         Ok(ReadStats {
-            values: (values.sum::<usize>() * samples.len()) as u64,
+            values: (values * samples.len()) as u64,
             values_decoded: None,
             bytes_needed: Some(self.bytes_of(samples.len() as u64)),
             requests: requests.map(|(now, before)| now - before),
@@ -259,30 +342,22 @@ impl Source for ArraySamples {
     }
 
     fn fingerprint(&self) -> String {
-        let variables = self.variables.iter().map(|of| {
-            let OpenVariable { chunks, steps, element, selected, n_steps, .. } = of;
-            let Chunks { path, stored, geometry, .. } = chunks;
-            let along = if geometry.axis == 0 {
-                String::new()
-            } else {
-                format!(" along {}", geometry.axis)
-            };
-            format!("{path} {n_steps} {steps:?} {stored} {element} {selected:?}{along}")
-        });
-        let window = format!("{:?}", self.window);
-        std::iter::once(window).chain(variables).collect::<Vec<_>>().join("; ")
+        let variables = self.variables.iter().map(OpenVariable::fingerprint);
+        std::iter::once(self.window.fingerprint()).chain(variables).collect::<Vec<_>>().join("; ")
     }
 
     fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, Error> {
         let block = self.bytes_of(block_rows);
-        let chunks = self.variables.iter().map(|of| of.chunks.chunk_bytes());
-        let chunk = chunks.max().unwrap_or(0) as u64;
+        let with_steps = self.variables.iter().filter(|variable| !variable.is_static());
+        let arrays = || with_steps.clone().flat_map(OpenVariable::arrays).map(|(_, array)| array);
+        let chunk = arrays().map(|of| of.chunks.chunk_bytes()).max().unwrap_or(0) as u64;
+        let fetched = self.stores.iter().map(|store| read::fetched_bytes(&**store)).max();
         // Each thread has a chunk as stored, and decoded. From a remote store it also has what it
         // fetched together, which the last task may bring over the limit.
-        let reading = match read::fetched_bytes(&*self.storage) {
+        let reading = match fetched.unwrap_or(0) {
             0 => chunk.saturating_mul(2),
             fetched => {
-                let task = self.variables.iter().map(OpenVariable::task_bytes).max().unwrap_or(0);
+                let task = arrays().map(OpenArray::task_bytes).max().unwrap_or(0);
                 chunk.saturating_mul(2).saturating_add(fetched).saturating_add(task)
             }
         };
@@ -293,7 +368,7 @@ impl Source for ArraySamples {
         Ok(Need {
             block,
             largest: block,
-            batch: if is_shared { 0 } else { self.bytes_of(batch_rows) },
+            batch: self.static_bytes() + if is_shared { 0 } else { self.bytes_of(batch_rows) },
             reading: reading.saturating_mul(self.threads as u64),
             other: if is_shared { block } else { 0 },
         })
@@ -337,7 +412,8 @@ impl Source for ArraySamples {
     }
 
     fn unit_end(&self, row: u64) -> u64 {
-        let ends = self.variables.iter().map(|variable| self.window.unit_end(variable, row));
+        let with_steps = self.variables.iter().filter(|variable| !variable.is_static());
+        let ends = with_steps.map(|variable| self.window.unit_end(variable, row));
         ends.min().unwrap_or(row)
     }
 
@@ -351,6 +427,25 @@ impl Source for ArraySamples {
     }
 
     fn assembler(&self, _batch_rows: u64) -> Result<ArrayAssembler, Error> {
-        Ok(ArrayAssembler::new(Arc::clone(&self.variables), self.window))
+        Ok(ArrayAssembler::new(Arc::clone(&self.variables), Arc::clone(&self.window)))
     }
+}
+
+/// Joins a variable of a store to what earlier stores have of it.
+fn join(
+    found: &mut Option<OpenVariable>,
+    opened: OpenVariable,
+    storage: &dyn Storage,
+) -> Result<(), Error> {
+    let Some(found) = found else {
+        *found = Some(opened);
+        return Ok(());
+    };
+    let path = opened.path().to_owned();
+    found.append(opened).map_err(|reason| {
+        let place = storage.place();
+        Error::Spec {
+            reason: format!("{path} in {place} does not follow the store before: {reason}"),
+        }
+    })
 }

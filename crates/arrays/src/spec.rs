@@ -1,13 +1,16 @@
 //! What a sample consists of, and how it is read: plain data.
 
 use crate::labels::Selection;
+use crate::times::TimeSpan;
 
 /// How the samples of one or several arrays are made and read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleSpec {
-    /// The arrays of a sample. All have as many steps.
+    /// The arrays of a sample. Those that have steps have as many, unless steps are found by their
+    /// time ([`is_timed`](Self::is_timed)).
     pub variables: Vec<Variable>,
-    /// The dimension of the steps in each array, by its name or position; `None` is the first.
+    /// The dimension of the steps in each array, by its name or position; `None` is the first. An
+    /// array without a dimension of this name is static: a batch has it once, for all its samples.
     pub along: Option<Dimension>,
     /// The step that the first sample is about. `None` is the first step before which there are as
     /// many as the variables look back.
@@ -17,6 +20,11 @@ pub struct SampleSpec {
     pub end: Option<u64>,
     /// Steps from one sample to the next.
     pub stride: u64,
+    /// Samples are about times within one of these periods; empty means all times.
+    pub periods: Vec<Period>,
+    /// Samples are about the first time, and times that are a multiple of this after it. `None` is
+    /// every step of the `stride`.
+    pub frequency: Option<TimeSpan>,
     /// What one read comprises.
     pub read: ReadStrategy,
     /// Threads that read and decode one block, including the calling one. More than the block has
@@ -37,11 +45,36 @@ impl SampleSpec {
             start: None,
             end: None,
             stride: 1,
+            periods: Vec::new(),
+            frequency: None,
             read: ReadStrategy::Stacked,
             threads: 1,
             coordinates: true,
         }
     }
+}
+
+impl SampleSpec {
+    /// Whether samples depend on the times of steps: by periods, a frequency or steps that are a
+    /// time away. Then a sample whose steps are not all there is left out
+    /// ([`ArraySamples::left_out`](crate::ArraySamples::left_out)).
+    pub fn is_timed(&self) -> bool {
+        let has_spans = |variable: &Variable| !variable.spans.is_empty();
+        !self.periods.is_empty() || self.frequency.is_some() || self.variables.iter().any(has_spans)
+    }
+}
+
+/// A period of time, with both of its ends.
+///
+/// Dates are texts: `2020`, `2020-03`, `2020-03-01`, `2020-03-01 06:00`, in the calendar of the
+/// times. A period begins with the beginning of its first date, and ends with the end of its last:
+/// `2020` is all of the year. A date with a time of the day is that moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Period {
+    /// Its first date; `None` is that of the first step.
+    pub start: Option<String>,
+    /// Its last date; `None` is that of the last step.
+    pub end: Option<String>,
 }
 
 /// What one read comprises.
@@ -64,6 +97,9 @@ pub struct Variable {
     /// Steps relative to the sample's own, in the order of the batch: `[0]`, or `[-1, 0]` for the
     /// step before and its own.
     pub steps: Vec<i64>,
+    /// Steps by the time from the sample's own to theirs, in place of `steps`, if there are any. The
+    /// samples' own times are those of the first variable that has steps.
+    pub spans: Vec<TimeSpan>,
     /// Chosen parts of dimensions, by name or position; all of those that are not named.
     pub select: Vec<(Dimension, Selection)>,
     /// Whether elements are converted to `f32`.
@@ -78,7 +114,15 @@ impl Variable {
         let path: String = path.into();
         let path = path.trim_matches('/').to_owned();
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
-        Self { name, path, steps: vec![0], select: Vec::new(), as_f32: false, as_stored: false }
+        Self {
+            name,
+            path,
+            steps: vec![0],
+            spans: Vec::new(),
+            select: Vec::new(),
+            as_f32: false,
+            as_stored: false,
+        }
     }
 
     /// The same under another name, for two parts of one array in a sample.
@@ -91,6 +135,12 @@ impl Variable {
     #[must_use]
     pub fn steps(self, steps: impl IntoIterator<Item = i64>) -> Self {
         Self { steps: steps.into_iter().collect(), ..self }
+    }
+
+    /// The same at other times: `[TimeSpan::hours(-6), TimeSpan::hours(0)]`.
+    #[must_use]
+    pub fn spans(self, spans: impl IntoIterator<Item = TimeSpan>) -> Self {
+        Self { spans: spans.into_iter().collect(), ..self }
     }
 
     /// Chooses indices of a dimension, or coordinates: `select("lat", Indices::Range(8..184))`,

@@ -1,88 +1,399 @@
 //! Which steps of the arrays belong to a sample.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use crate::error::Error;
-use crate::spec::SampleSpec;
+use crate::spec::{Period, SampleSpec};
+use crate::times::{NotFound, TimeSpan, Times};
 use crate::variable::OpenVariable;
 
-/// The samples that fit between the first and the last step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The steps that samples are about.
+#[derive(Debug, Clone)]
 pub(crate) struct Window {
-    /// The step of the first sample.
-    start: u64,
-    stride: u64,
+    anchors: Anchors,
     pub(crate) n_samples: u64,
+    pub(crate) left_out: LeftOut,
+}
+
+/// The steps that samples are about, in the variable whose steps they are.
+#[derive(Debug, Clone)]
+enum Anchors {
+    /// As many steps from each to the next.
+    Regular {
+        start: u64,
+        stride: u64,
+    },
+    Listed(Arc<[u64]>),
+}
+
+/// Samples that were left out since a step that belongs to them is not there, by the reason. Those
+/// that several steps concern count once, for the first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// A step is before the first time or after the last.
+    pub ends: u64,
+    /// A step is in a gap between times.
+    pub gaps: u64,
+    /// Several steps have the time of a step.
+    pub doubled: u64,
+    /// A step is not within the dates that the store names as valid (`valid_time_start` and
+    /// `valid_time_stop` among the attributes of the group).
+    pub invalid: u64,
+}
+
+impl LeftOut {
+    fn count(&mut self, reason: Reason) {
+        match reason {
+            Reason::NotFound(NotFound::Outside) => self.ends += 1,
+            Reason::NotFound(NotFound::Gap) => self.gaps += 1,
+            Reason::NotFound(NotFound::Doubled) => self.doubled += 1,
+            Reason::Invalid => self.invalid += 1,
+        }
+    }
+}
+
+/// Why a step does not belong to a sample.
+#[derive(Debug, Clone, Copy)]
+enum Reason {
+    NotFound(NotFound),
+    Invalid,
+}
+
+/// The steps of samples in one variable.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum SampleSteps {
+    /// Counted from the step that the sample is about.
+    Relative(Vec<i64>),
+    /// Those of all samples, `n` of each.
+    Listed { steps: Vec<u64>, n: usize },
+}
+
+impl SampleSteps {
+    /// The number of steps of a sample.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Relative(steps) => steps.len(),
+            Self::Listed { n, .. } => *n,
+        }
+    }
 }
 
 impl Window {
-    pub(crate) fn new(variables: &[OpenVariable], spec: &SampleSpec) -> Result<Self, Error> {
+    /// The samples of variables, whose steps are set.
+    pub(crate) fn new(variables: &mut [OpenVariable], spec: &SampleSpec) -> Result<Self, Error> {
         let refused = |reason: String| Error::Spec { reason };
-        let Some(first) = variables.first() else {
+        if variables.is_empty() {
             return Err(refused("a sample needs a variable".to_owned()));
-        };
-        if let Some(other) = variables.iter().find(|other| other.n_steps != first.n_steps) {
-            return Err(refused(format!(
-                "{} has {} steps and {} has {}: the arrays of a sample have equally many",
-                first.chunks.path, first.n_steps, other.chunks.path, other.n_steps
-            )));
         }
-        let steps = || variables.iter().flat_map(|variable| variable.steps.iter().copied());
-        let (Some(least), Some(most)) = (steps().min(), steps().max()) else {
-            return Err(refused(format!("{} has no steps", first.name)));
+        let Some(first) = variables.iter().position(|variable| !variable.is_static()) else {
+            let along = spec.along.as_ref().map(ToString::to_string).unwrap_or_default();
+            return Err(refused(format!("no array has the dimension {along}")));
         };
-        if let Some(variable) = variables.iter().find(|variable| variable.steps.is_empty()) {
+        if let Some(variable) = variables.iter().find(|variable| variable.steps.len() == 0) {
             return Err(refused(format!("{} has no steps", variable.name)));
         }
         if spec.stride == 0 {
             return Err(refused("the stride must not be 0".to_owned()));
         }
+        if spec.is_timed() {
+            return Timed::new(variables, spec)?.window(variables, first);
+        }
+        let first = &variables[first];
+        let others = variables.iter().filter(|variable| !variable.is_static());
+        if let Some(other) = others.clone().find(|other| other.n_steps != first.n_steps) {
+            return Err(refused(format!(
+                "{} has {} steps and {} has {}: the arrays of a sample have equally many",
+                first.path(),
+                first.n_steps,
+                other.path(),
+                other.n_steps
+            )));
+        }
+        let relative = others.flat_map(|variable| match &variable.steps {
+            SampleSteps::Relative(steps) => &steps[..],
+            SampleSteps::Listed { .. } => &[],
+        });
+        let least = relative.clone().min().copied().unwrap_or(0);
+        let most = relative.max().copied().unwrap_or(0);
         let before = least.min(0).unsigned_abs();
-        let start = spec.start.unwrap_or(before);
-        if start < before {
-            return Err(refused(format!(
-                "the first sample is about step {start} and looks {before} steps back"
-            )));
-        }
+        let Range { start, end } = range(first, spec, before)?;
         // The steps that a sample may be about end before those that would reach beyond the last.
-        let end = first.n_steps.saturating_sub(most.max(0).unsigned_abs());
-        let wanted = spec.end.unwrap_or(first.n_steps);
-        if first.n_steps < wanted {
-            let n_steps = first.n_steps;
-            return Err(refused(format!(
-                "samples end before step {wanted}, and {} has {n_steps} steps",
-                first.chunks.path
-            )));
-        }
-        let n_samples = end.min(wanted).saturating_sub(start).div_ceil(spec.stride);
+        let end = end.min(first.n_steps.saturating_sub(most.max(0).unsigned_abs()));
+        let n_samples = end.saturating_sub(start).div_ceil(spec.stride);
         if n_samples == 0 {
+            let wanted = spec.end.unwrap_or(first.n_steps);
             return Err(refused(format!(
                 "there is no sample: {} has {} steps, samples begin at {start}, end before step \
                  {wanted} and reach from {least} to {most}",
-                first.chunks.path, first.n_steps
+                first.path(),
+                first.n_steps
             )));
         }
-        Ok(Self { start, stride: spec.stride, n_samples })
+        let anchors = Anchors::Regular { start, stride: spec.stride };
+        Ok(Self { anchors, n_samples, left_out: LeftOut::default() })
     }
 
     /// The step that a sample is about.
     pub(crate) fn step(&self, sample: u64) -> u64 {
-        self.start.saturating_add(sample.saturating_mul(self.stride))
+        match &self.anchors {
+            Anchors::Regular { start, stride } => {
+                start.saturating_add(sample.saturating_mul(*stride))
+            }
+            Anchors::Listed(all) => {
+                let found = usize::try_from(sample).ok().and_then(|at| all.get(at));
+                found.copied().unwrap_or(u64::MAX)
+            }
+        }
     }
 
     /// The first sample after this one that reads another chunk of a variable.
     pub(crate) fn unit_end(&self, variable: &OpenVariable, sample: u64) -> u64 {
-        let chunk_rows = variable.chunks.geometry.chunk_rows.max(1);
-        // Steps until the next chunk begins.
-        let to_next = self.steps_of(variable, sample).map(|step| chunk_rows - step % chunk_rows);
-        sample.saturating_add(to_next.min().unwrap_or(1).div_ceil(self.stride))
+        let chunks_of =
+            |sample| self.steps_of(variable, sample).map(|step| variable.chunk_of(step));
+        let these: Vec<_> = chunks_of(sample).collect();
+        let after = sample.saturating_add(1)..self.n_samples;
+        let mut other = after.skip_while(|sample| chunks_of(*sample).eq(these.iter().copied()));
+        other.next().unwrap_or_else(|| self.n_samples.max(sample.saturating_add(1)))
     }
 
     /// The steps of a sample in a variable.
-    pub(crate) fn steps_of(
+    pub(crate) fn steps_of<'a>(
         &self,
-        variable: &OpenVariable,
+        variable: &'a OpenVariable,
         sample: u64,
-    ) -> impl Iterator<Item = u64> {
+    ) -> impl Iterator<Item = u64> + use<'a> {
         let step = self.step(sample);
-        variable.steps.iter().map(move |by| step.saturating_add_signed(*by))
+        let (relative, listed) = match &variable.steps {
+            SampleSteps::Relative(steps) => (&steps[..], &[][..]),
+            SampleSteps::Listed { steps, n } => {
+                let start = usize::try_from(sample).unwrap_or(usize::MAX).saturating_mul(*n);
+                (&[][..], steps.get(start..start.saturating_add(*n)).unwrap_or_default())
+            }
+        };
+        let relative = relative.iter().map(move |by| step.saturating_add_signed(*by));
+        relative.chain(listed.iter().copied())
+    }
+
+    /// What distinguishes the samples from others of the same arrays.
+    pub(crate) fn fingerprint(&self) -> String {
+        let n_samples = self.n_samples;
+        match &self.anchors {
+            Anchors::Regular { start, stride } => {
+                format!("Window {{ start: {start}, stride: {stride}, n_samples: {n_samples} }}")
+            }
+            Anchors::Listed(all) => format!("{n_samples} steps {:016x}", hash(all)),
+        }
+    }
+}
+
+/// A hash of numbers that is the same everywhere (FNV-1a).
+pub(crate) fn hash(numbers: &[u64]) -> u64 {
+    let bytes = numbers.iter().flat_map(|n| n.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// The steps between the `start` and the `end` of a specification.
+fn range(first: &OpenVariable, spec: &SampleSpec, before: u64) -> Result<Range<u64>, Error> {
+    let refused = |reason: String| Error::Spec { reason };
+    let start = spec.start.unwrap_or(before);
+    if start < before {
+        return Err(refused(format!(
+            "the first sample is about step {start} and looks {before} steps back"
+        )));
+    }
+    let wanted = spec.end.unwrap_or(first.n_steps);
+    if first.n_steps < wanted {
+        let n_steps = first.n_steps;
+        return Err(refused(format!(
+            "samples end before step {wanted}, and {} has {n_steps} steps",
+            first.path()
+        )));
+    }
+    Ok(start..wanted)
+}
+
+/// Samples whose steps are found by their times.
+struct Timed<'a> {
+    spec: &'a SampleSpec,
+    /// The times of each variable that has steps.
+    times: Vec<Option<Times>>,
+    /// The valid steps of each variable.
+    valid: Vec<Vec<Range<u64>>>,
+}
+
+impl<'a> Timed<'a> {
+    fn new(variables: &[OpenVariable], spec: &'a SampleSpec) -> Result<Self, Error> {
+        let refused = |reason: String| Error::Spec { reason };
+        if spec.frequency.is_some() && spec.stride != 1 {
+            return Err(refused("give a frequency or a stride, not both".to_owned()));
+        }
+        if let Some(TimeSpan { micros: ..=0 }) = spec.frequency {
+            return Err(refused("the frequency must be a positive time".to_owned()));
+        }
+        let mut times = Vec::with_capacity(variables.len());
+        let mut valid = Vec::with_capacity(variables.len());
+        for variable in variables {
+            let unread = |reason: String| {
+                refused(format!("the times of {} are not known: {reason}", variable.path()))
+            };
+            if variable.is_static() {
+                times.push(None);
+                valid.push(Vec::new());
+                continue;
+            }
+            let coordinates = variable.step_coordinates.as_deref();
+            let coordinates = coordinates
+                .ok_or_else(|| unread("its first dimension has no coordinates".to_owned()))?;
+            let found = Times::of(coordinates).map_err(unread)?;
+            valid.push(variable.valid_steps(&found).map_err(unread)?);
+            times.push(Some(found));
+        }
+        Ok(Self { spec, times, valid })
+    }
+
+    /// The step of a variable at a time.
+    fn find(&self, variable: usize, micros: i64) -> Result<u64, Reason> {
+        let times = self.times[variable].as_ref();
+        let step = times.map_or(Err(NotFound::Outside), |times| times.find(micros));
+        self.valid_step(variable, step.map_err(Reason::NotFound)?)
+    }
+
+    fn valid_step(&self, variable: usize, step: u64) -> Result<u64, Reason> {
+        let is_valid = self.valid[variable].iter().any(|valid| valid.contains(&step));
+        if is_valid { Ok(step) } else { Err(Reason::Invalid) }
+    }
+
+    /// The steps of a variable in the sample about step `anchor` of the variable `first`.
+    fn steps(
+        &self,
+        variables: &[OpenVariable],
+        (variable, first): (usize, usize),
+        (anchor, micros): (u64, i64),
+        into: &mut Vec<u64>,
+    ) -> Result<(), Reason> {
+        let OpenVariable { spans, steps, n_steps, .. } = &variables[variable];
+        for span in spans {
+            let Some(at) = micros.checked_add(span.micros) else {
+                return Err(Reason::NotFound(NotFound::Outside));
+            };
+            into.push(self.find(variable, at)?);
+        }
+        let SampleSteps::Relative(relative) = steps else { return Ok(()) };
+        if !spans.is_empty() {
+            return Ok(());
+        }
+        let is_own = variable == first || self.times[variable] == self.times[first];
+        let own = if is_own { anchor } else { self.find(variable, micros)? };
+        for by in relative {
+            let step = own.checked_add_signed(*by).filter(|step| step < n_steps);
+            let step = step.ok_or(Reason::NotFound(NotFound::Outside))?;
+            into.push(self.valid_step(variable, step)?);
+        }
+        Ok(())
+    }
+
+    /// The samples, about steps of the variable `first`.
+    fn window(&self, variables: &mut [OpenVariable], first: usize) -> Result<Window, Error> {
+        let refused = |reason: String| Error::Spec { reason };
+        let Some(times) = &self.times[first] else {
+            return Err(refused("no variable has times".to_owned()));
+        };
+        let wanted = self.wanted(&variables[first], times)?;
+        let with_steps: Vec<usize> =
+            (0..variables.len()).filter(|at| !variables[*at].is_static()).collect();
+        let mut steps: Vec<Vec<u64>> = vec![Vec::new(); with_steps.len()];
+        let (mut anchors, mut left_out) = (Vec::new(), LeftOut::default());
+        let mut of_sample: Vec<Vec<u64>> = steps.clone();
+        for (anchor, micros) in wanted {
+            let found = with_steps.iter().zip(&mut of_sample).try_for_each(|(at, into)| {
+                into.clear();
+                self.steps(variables, (*at, first), (anchor, micros), into)
+            });
+            match found {
+                Ok(()) => {
+                    anchors.push(anchor);
+                    steps.iter_mut().zip(&of_sample).for_each(|(all, of)| all.extend(of));
+                }
+                Err(reason) => left_out.count(reason),
+            }
+        }
+        if anchors.is_empty() {
+            return Err(refused(format!(
+                "there is no sample: {} has {} steps, and of those that were asked for {} look \
+                 beyond its ends, {} into gaps, {} at doubled times and {} at times that are not \
+                 valid",
+                variables[first].path(),
+                variables[first].n_steps,
+                left_out.ends,
+                left_out.gaps,
+                left_out.doubled,
+                left_out.invalid
+            )));
+        }
+        for (at, steps) in with_steps.into_iter().zip(steps) {
+            let n = variables[at].steps.len();
+            variables[at].steps = packed(&anchors, steps, n);
+        }
+        let n_samples = anchors.len() as u64;
+        Ok(Window { anchors: Anchors::of(anchors), n_samples, left_out })
+    }
+
+    /// The steps that samples are wanted of, each with its time.
+    fn wanted(&self, first: &OpenVariable, times: &Times) -> Result<Vec<(u64, i64)>, Error> {
+        let of_period = |Period { start, end }: &Period| -> Result<Range<u64>, String> {
+            let start = start.as_deref().map_or(Ok(0), |date| times.first_from(date))?;
+            let end = end.as_deref();
+            Ok(start..end.map_or(Ok(first.n_steps), |date| times.first_after(date))?)
+        };
+        let periods = self.spec.periods.iter().map(of_period).collect::<Result<Vec<_>, _>>();
+        let periods = periods.map_err(|reason| Error::Spec { reason })?;
+        let is_wanted =
+            |step: &u64| periods.is_empty() || periods.iter().any(|period| period.contains(step));
+        let steps = range(first, self.spec, 0)?.step_by(self.spec.stride as usize);
+        let mut wanted: Vec<(u64, i64)> =
+            steps.filter(is_wanted).filter_map(|step| Some((step, times.micros(step)?))).collect();
+        if let (Some(TimeSpan { micros: every }), Some((_, start))) =
+            (self.spec.frequency, wanted.first().copied())
+        {
+            let is_near = |micros: i64| {
+                let after = micros.saturating_sub(start).rem_euclid(every);
+                after.min(every - after) <= times.tolerance()
+            };
+            wanted.retain(|(_, micros)| is_near(*micros));
+        }
+        Ok(wanted)
+    }
+}
+
+impl Anchors {
+    fn of(steps: Vec<u64>) -> Self {
+        let [first, second, ..] = steps[..] else { return Self::Listed(steps.into()) };
+        let stride = second - first;
+        if stride != 0 && steps.windows(2).all(|two| two[1] - two[0] == stride) {
+            return Self::Regular { start: first, stride };
+        }
+        Self::Listed(steps.into())
+    }
+}
+
+/// The steps of all samples, `n` of each, as distances from `anchors` if all samples have the same.
+fn packed(anchors: &[u64], steps: Vec<u64>, n: usize) -> SampleSteps {
+    let distance =
+        |anchor: &u64, step: &u64| i64::try_from(i128::from(*step) - i128::from(*anchor));
+    let of = |anchor: &u64, steps: &[u64]| -> Option<Vec<i64>> {
+        steps.iter().map(|step| distance(anchor, step).ok()).collect()
+    };
+    let mut samples = anchors.iter().zip(steps.chunks_exact(n.max(1)));
+    let first = samples.next().and_then(|(anchor, steps)| of(anchor, steps));
+    match first {
+        Some(first)
+            if samples.all(|(anchor, steps)| of(anchor, steps).as_ref() == Some(&first)) =>
+        {
+            SampleSteps::Relative(first)
+        }
+        _ => SampleSteps::Listed { steps, n },
     }
 }

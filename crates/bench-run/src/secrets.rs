@@ -38,8 +38,17 @@ impl Secrets {
     /// Collects the secrets in an address and in settings; `known` are secrets of the environment.
     /// Ids of keys and tokens count: a store's error messages repeat them.
     pub fn in_task(address: &str, settings: &BTreeMap<String, String>, known: Vec<String>) -> Self {
-        let settings = settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        Self::with([address], settings, known)
+        Self::in_tasks([address], settings, known)
+    }
+
+    /// The same for several addresses.
+    pub fn in_tasks<'a>(
+        addresses: impl IntoIterator<Item = &'a str>,
+        settings: impl IntoIterator<Item = (&'a String, &'a String)>,
+        known: Vec<String>,
+    ) -> Self {
+        let settings = settings.into_iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        Self::with(addresses, settings, known)
     }
 
     /// Collects the secrets of the environment alone.

@@ -17,6 +17,8 @@ mod oracle;
 mod parts;
 mod settings;
 mod sharing;
+mod stores;
+mod timed;
 mod xarray;
 mod zarr_python;
 

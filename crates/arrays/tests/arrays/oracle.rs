@@ -1,5 +1,6 @@
 //! Random arrays on disk whose elements are their own numbers, and what a sample of them must be.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -61,10 +62,21 @@ pub(crate) fn stored() -> impl Strategy<Value = Stored> {
 
 /// Writes an array whose element i is i, except that chunks of zeros are not stored.
 pub(crate) fn write(folder: &Path, name: &str, stored: &Stored) {
+    write_steps(folder, name, (stored, 0), 0..stored.shape[0]);
+}
+
+/// Writes the elements of some of the steps, which are dimension `axis`.
+pub(crate) fn write_steps(
+    folder: &Path,
+    name: &str,
+    (stored, axis): (&Stored, usize),
+    steps: Range<u64>,
+) {
     let store = Arc::new(FilesystemStore::new(folder).unwrap());
     let Stored { shape, chunk, is_sharded, codec } = stored;
-    let mut builder =
-        ArrayBuilder::new(shape.clone(), chunk.clone(), data_type::float64(), 0.0_f64);
+    let mut part = shape.clone();
+    part[axis] = steps.end - steps.start;
+    let mut builder = ArrayBuilder::new(part.clone(), chunk.clone(), data_type::float64(), 0.0_f64);
     if let Some(codec) = codec {
         builder.bytes_to_bytes_codecs(vec![codec.codec()]);
     }
@@ -73,7 +85,10 @@ pub(crate) fn write(folder: &Path, name: &str, stored: &Stored) {
     }
     let array = builder.build(store, &format!("/{name}")).unwrap();
     array.store_metadata().unwrap();
-    let values: Vec<f64> = (0..shape.iter().product()).map(|i: u64| i as f64).collect();
+    let inner: u64 = shape[axis + 1..].iter().product();
+    let is_there = |i: &u64| steps.contains(&(i / inner % shape[axis]));
+    let all = 0..shape.iter().product();
+    let values: Vec<f64> = all.filter(is_there).map(|i: u64| i as f64).collect();
     array.store_array_subset(&array.subset_all(), &values).unwrap();
 }
 
