@@ -8,10 +8,10 @@ use crate::decoder::Decoder;
 use crate::element::ElementType;
 use crate::error::{Cause, Error};
 use crate::geometry::Geometry;
+use crate::open_array::element_type;
 use crate::read::Failure;
 use crate::selection::Indices;
 use crate::store::Store;
-use crate::variable::element_type;
 
 /// The chunks of an array of numbers, and the selected part of each row.
 #[derive(Debug)]

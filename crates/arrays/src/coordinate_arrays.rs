@@ -13,14 +13,15 @@ use crate::chunk_task::tasks;
 use crate::chunks::Chunks;
 use crate::convert::Convert;
 use crate::coordinates::{CoordinateValues, Coordinates, SkippedCoordinates};
+use crate::dimensions::dimension_names;
 use crate::element::ElementType;
 use crate::error::{Cause, Error};
 use crate::kept::KeptChunks;
 use crate::metadata::{self, Opened, Unopened};
+use crate::open_array::packing;
 use crate::read;
 use crate::store::Store;
 use crate::texts;
-use crate::variable::{dimension_names, packing};
 
 /// The most coordinates of one dimension that are read.
 const MAX_VALUES: u64 = 1 << 22;

@@ -16,9 +16,10 @@ use crate::element::ElementType;
 use crate::error::Error;
 use crate::kept::KeptChunks;
 use crate::metadata::Unopened;
+use crate::open_array::OpenArray;
 use crate::read;
 use crate::spec::{ReadStrategy, SampleSpec, Variable};
-use crate::variable::{OpenArray, OpenVariable, Opening};
+use crate::variable::{OpenVariable, Opening};
 use crate::window::{LeftOut, Window};
 
 /// A source of samples made of one or several Zarr arrays.

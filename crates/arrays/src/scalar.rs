@@ -11,10 +11,10 @@ use crate::decoder::panic_message;
 use crate::element::ElementType;
 use crate::error::{Cause, Error};
 use crate::metadata::{self, Opened};
+use crate::open_array::element_type;
 use crate::store::Store;
 use crate::stored::open_error;
 use crate::texts;
-use crate::variable::element_type;
 
 /// The value of an array without dimensions.
 #[derive(Debug, Clone, PartialEq)]

@@ -97,8 +97,8 @@ pub struct Variable {
     /// Steps relative to the sample's own, in the order of the batch: `[0]`, or `[-1, 0]` for the
     /// step before and its own.
     pub steps: Vec<i64>,
-    /// Steps by the time from the sample's own to theirs, in place of `steps`, if there are any. The
-    /// samples' own times are those of the first variable that has steps.
+    /// Steps by the time from the sample's own to theirs, in place of `steps`, if there are any.
+    /// The samples' own times are those of the first variable that has steps.
     pub spans: Vec<TimeSpan>,
     /// Chosen parts of dimensions, by name or position; all of those that are not named.
     pub select: Vec<(Dimension, Selection)>,

@@ -15,10 +15,10 @@ use crate::element::ElementType;
 use crate::error::{Cause, Error};
 use crate::memory::most_bytes;
 use crate::metadata::{self, Opened, Texts};
+use crate::open_array::element_type;
 use crate::selection::Indices;
 use crate::store::Store;
 use crate::texts;
-use crate::variable::element_type;
 
 /// The most bytes of a decoded chunk.
 const MAX_CHUNK_BYTES: u64 = 1 << 34;
@@ -41,9 +41,9 @@ pub struct StoredArray {
 /// The elements of an array.
 #[derive(Debug)]
 enum Content {
-    Numbers(Chunks),
+    Numbers(Box<Chunks>),
     /// Strings, and what is not read.
-    Others(ChunkFiles),
+    Others(Box<ChunkFiles>),
 }
 
 impl StoredArray {
@@ -84,7 +84,7 @@ impl StoredArray {
         let type_name =
             type_name.map_or_else(|| format!("{:?}", array.data_type()), |name| name.to_string());
         let content = if texts.is_some() || element_type(&array, path).is_err() {
-            Content::Others(ChunkFiles::new(array, path).map_err(failed)?.0)
+            Content::Others(Box::new(ChunkFiles::new(array, path).map_err(failed)?.0))
         } else {
             let selected: Vec<Indices> =
                 array.shape().iter().skip(1).map(|len| Indices::Range(0..*len)).collect();
@@ -92,7 +92,7 @@ impl StoredArray {
             if MAX_CHUNK_BYTES < chunks.chunk_bytes() as u64 {
                 return Err(Error::TooLarge { array: path.to_owned(), what: "a chunk" });
             }
-            Content::Numbers(chunks)
+            Content::Numbers(Box::new(chunks))
         };
         let (storage, path) = (Arc::clone(storage), path.to_owned());
         Ok(Self { storage, path, content, texts, type_name })

@@ -113,8 +113,7 @@ fn parse_moment(text: &str, calendar: Calendar) -> Result<(i64, i64), String> {
     let (sign, rest) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
     let end = rest.find(|at: char| at == 'T' || at == 't' || at.is_whitespace());
     let (date, time) = end.map_or((rest, ""), |end| (&rest[..end], rest[end + 1..].trim()));
-    let numbers: Vec<i64> =
-        date.split('-').map(|part| digits(part)).collect::<Option<_>>().ok_or_else(bad)?;
+    let numbers: Vec<i64> = date.split('-').map(digits).collect::<Option<_>>().ok_or_else(bad)?;
     let (date, after) = match numbers[..] {
         [year] => (Date { year: sign * year, month: 1, day: 1 }, calendar.next_year(sign * year)),
         [year, month] => {

@@ -24,7 +24,7 @@ pub(crate) struct Grid {
 }
 
 impl Default for Grid {
-    /// Of the dimension `time`, which has as many steps as there are values.
+    /// The only dimension is `time`, with as many steps as there are values.
     fn default() -> Self {
         let names = vec!["time".to_owned()];
         Self { values: Vec::new(), shape: Vec::new(), names, packing: None }

@@ -1,0 +1,182 @@
+//! An open array of one store: its chunks, its elements, and the part of it that is selected.
+
+use pipeline::Stop;
+use storage::Storage;
+use zarrs::array::Array;
+use zarrs::plugin::ExtensionName as _;
+
+use crate::chunk_task::tasks;
+use crate::chunks::Chunks;
+use crate::convert::Convert;
+use crate::element::ElementType;
+use crate::error::{Cause, Error};
+use crate::kept::KeptChunks;
+use crate::memory::{check_chunk, words};
+use crate::metadata::{self, Opened};
+use crate::packing::{Attributes, Packing};
+use crate::read;
+use crate::selection::Indices;
+use crate::store::Store;
+
+/// An open array, and the part of each row that is selected.
+#[derive(Debug)]
+pub(crate) struct OpenArray {
+    /// The number of its store.
+    pub(crate) store: usize,
+    pub(crate) chunks: Chunks,
+    pub(crate) convert: Convert,
+    /// Elements as delivered.
+    pub(crate) element: ElementType,
+    /// The selected indices of all dimensions but that of the steps.
+    pub(crate) selected: Vec<Indices>,
+    /// The first and the last valid date, if the store names them.
+    pub(crate) valid: Option<ValidDates>,
+}
+
+/// The first and the last date that are valid, each if it is named.
+pub(crate) type ValidDates = (Option<String>, Option<String>);
+
+/// The selected values of an array without steps, decoded.
+#[derive(Debug)]
+pub(crate) struct StaticValues {
+    /// In words, so that elements are aligned.
+    words: Vec<u64>,
+    pub(crate) n_bytes: usize,
+    /// Selected indices of the first dimension.
+    pub(crate) n_outer: usize,
+}
+
+impl StaticValues {
+    /// The values in C order.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.n_bytes]
+    }
+}
+
+impl OpenArray {
+    /// The array at `path` of the store with this number. Its rows are indices of dimension `axis`;
+    /// `selected` has an entry for each other one.
+    pub(crate) fn new(
+        array: Array<Store>,
+        path: &str,
+        (storage, store): (&dyn Storage, usize),
+        (axis, selected): (usize, Vec<Indices>),
+    ) -> Result<Self, Error> {
+        let mut chunks = Chunks::new(array, path, storage, (axis, &selected))?;
+        if 0 < store {
+            chunks.kept_as = format!("{store} {path}");
+        }
+        let (convert, element) = (Convert::Copy, chunks.stored);
+        Ok(Self { store, convert, element, chunks, selected, valid: None })
+    }
+
+    /// The same with stored bytes taken for elements of type `stored`, and unpacked.
+    pub(crate) fn unpacked(self, stored: ElementType, packing: Option<Packing>) -> Self {
+        let chunks = Chunks { stored, ..self.chunks };
+        let Some(packing) = packing else { return Self { chunks, element: stored, ..self } };
+        let to = packing.delivered(stored);
+        let convert = Convert::Floats { to, packing: Some(packing) };
+        Self { chunks, convert, element: to, ..self }
+    }
+
+    /// The same with elements converted to `f32`.
+    pub(crate) fn into_f32(self) -> Self {
+        let packing = match self.convert {
+            Convert::Copy if self.element == ElementType::F32 => return self,
+            Convert::Floats { packing, .. } => packing,
+            Convert::Copy | Convert::Numbers { .. } => None,
+        };
+        let convert = Convert::Floats { to: ElementType::F32, packing };
+        Self { convert, element: ElementType::F32, ..self }
+    }
+
+    /// Bytes of the selected part of a row.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.chunks.geometry.row_len * self.element.n_bytes()
+    }
+
+    /// Whether rows of `other` are rows of this one: the same part of the same array, delivered
+    /// alike.
+    pub(crate) fn has_rows_of(&self, other: &Self) -> bool {
+        self.store == other.store
+            && self.chunks.path == other.chunks.path
+            && self.selected == other.selected
+            && self.element == other.element
+            && self.convert.is_copy() == other.convert.is_copy()
+    }
+
+    /// Bytes of the decoded chunks of the largest task.
+    pub(crate) fn task_bytes(&self) -> u64 {
+        let segments = self.chunks.geometry.segments();
+        let n_chunks = segments.iter().map(|segment| segment.chunks.len()).max();
+        (n_chunks.unwrap_or(0) * self.chunks.chunk_bytes()) as u64
+    }
+
+    /// What distinguishes it from other arrays, and from other parts of it.
+    pub(crate) fn fingerprint(&self) -> String {
+        let Chunks { stored, geometry, .. } = &self.chunks;
+        let along = match geometry.axis {
+            0 => String::new(),
+            axis => format!(" along {axis}"),
+        };
+        format!("{stored} {} {:?}{along}", self.element, self.selected)
+    }
+
+    /// Decodes all rows that `outer` selects.
+    pub(crate) fn read_rows(
+        &self,
+        storage: &dyn Storage,
+        outer: &Indices,
+        threads: usize,
+    ) -> Result<StaticValues, Cause> {
+        let n_outer = usize::try_from(outer.len())?;
+        let n_bytes = self.row_bytes().checked_mul(n_outer).ok_or("it is too large")?;
+        check_chunk(n_bytes)?;
+        let mut memory = Vec::new();
+        let bytes = words(&mut memory, n_bytes)?;
+        let rows = outer.iter().zip(bytes.chunks_exact_mut(self.row_bytes())).collect();
+        let all = tasks((&self.chunks, &self.convert), rows);
+        let with = (&mut Vec::new(), threads);
+        read::run((storage, &KeptChunks::default()), all, with, &Stop::default())
+            .map_err(|failure| failure.source)?;
+        Ok(StaticValues { words: memory, n_bytes, n_outer })
+    }
+}
+
+pub(crate) fn element_type(array: &Array<Store>, path: &str) -> Result<ElementType, Error> {
+    let name = array.data_type().name_v3();
+    let known = name.as_deref().and_then(ElementType::from_zarr_name);
+    known.ok_or_else(|| Error::Element {
+        array: path.to_owned(),
+        stored: name.map_or_else(|| format!("{:?}", array.data_type()), Into::into),
+    })
+}
+
+/// The type that an array's stored bytes are to be taken for, and what its numbers stand for.
+pub(crate) fn packing(
+    opened: &Opened,
+    path: &str,
+) -> Result<(ElementType, Option<Packing>), Error> {
+    let Opened { array, version, .. } = opened;
+    let element = element_type(array, path)?;
+    let attributes = Attributes {
+        all: array.attributes(),
+        version: *version,
+        fill: array.fill_value().as_ne_bytes(),
+        element,
+    };
+    attributes
+        .packing()
+        .map_err(|source| Error::Attribute { array: path.to_owned(), source: source.into() })
+}
+
+/// The first and the last date that the group of an array names as valid, both inclusive: the
+/// attributes `valid_time_start` and `valid_time_stop` of ARCO-ERA5.
+pub(crate) fn valid_dates(storage: &dyn Storage, path: &str) -> Result<Option<ValidDates>, Error> {
+    let group = path.rsplit_once('/').map_or("", |(group, _)| group);
+    let attributes = metadata::group_attributes(storage, group)
+        .map_err(|unopened| unopened.error(group, storage))?;
+    let date = |name: &str| attributes.get(name)?.as_str().map(str::to_owned);
+    let (start, stop) = (date("valid_time_start"), date("valid_time_stop"));
+    Ok((start.is_some() || stop.is_some()).then_some((start, stop)))
+}
