@@ -183,9 +183,14 @@ impl<'a> Task<'a> {
         self.segments.iter().map(|segment| segment.chunks.len()).sum()
     }
 
+    /// The place in the row of the first element that its segments have.
+    pub(crate) fn first_element(&self) -> usize {
+        self.segments.first().map_or(0, |segment| segment.elements.start)
+    }
+
     /// Elements of a row that its segments have.
     fn row_elements(&self) -> usize {
-        let start = self.segments.first().map_or(0, |segment| segment.elements.start);
+        let start = self.first_element();
         self.segments.last().map_or(0, |segment| segment.elements.end - start)
     }
 
@@ -273,6 +278,7 @@ impl<'a> Task<'a> {
     /// the place `start` in the chunk, which is that of an element.
     pub(crate) fn scatter(&mut self, chunk: TaskChunk<'_>, (decoded, start): (&[u8], usize)) {
         let (row_elements, part) = (self.row_elements(), &chunk.selected.part);
+        let task_start = self.first_element();
         let is_row = part.whole().is_some_and(|elements| elements.len() == row_elements);
         let Self { chunks, convert, rows, .. } = self;
         let n_from = chunks.stored.n_bytes();
@@ -280,8 +286,10 @@ impl<'a> Task<'a> {
         let n_to = convert.n_bytes(chunks.stored);
         for Rows { first, len, into } in rows {
             if is_row {
-                let from = &decoded[*first * from_bytes - start..][..*len * from_bytes];
-                convert.run(chunks.stored, from, into);
+                // Rows lie together: they are the first dimension, or the chunk has one.
+                let row_bytes = row_elements * n_from;
+                let from = &decoded[*first * row_bytes - start..][..*len * row_bytes];
+                convert.run(chunks.stored, from, (into, task_start));
                 continue;
             }
             let rows = (*first..*first + *len).map(|row| row * from_bytes);
@@ -293,7 +301,7 @@ impl<'a> Task<'a> {
                     chunks.stored,
                     part,
                     (from, first),
-                    &mut into[chunk.start * n_to..],
+                    (&mut into[chunk.start * n_to..], task_start + chunk.start),
                 );
             }
         }
@@ -303,19 +311,33 @@ impl<'a> Task<'a> {
     /// memory: no byte says that it is as large as the metadata has it.
     pub(crate) fn fill(&mut self, chunk: TaskChunk<'_>) {
         let row_elements = self.row_elements();
+        let task_start = self.first_element();
         let Self { chunks, convert, rows, .. } = self;
         let n_to = convert.n_bytes(chunks.stored);
         // Words are aligned for every type.
-        let (mut stored, mut element) = ([0_u64], [0_u64]);
+        let mut stored = [0_u64];
         let stored = &mut bytemuck::bytes_of_mut(&mut stored)[..chunks.fill.len()];
         stored.copy_from_slice(&chunks.fill);
-        let element = &mut bytemuck::bytes_of_mut(&mut element)[..n_to];
-        convert.run(chunks.stored, stored, element);
+        let element_at = |at: usize| {
+            let mut element = [0_u64];
+            let into = &mut bytemuck::bytes_of_mut(&mut element)[..n_to];
+            convert.run(chunks.stored, stored, (into, at));
+            element
+        };
+        let plane_len = convert.plane_len();
         for row in rows.iter_mut().flat_map(|rows| rows.into.chunks_exact_mut(row_elements * n_to))
         {
             chunk.selected.part.for_each_run(|run| {
-                let to = &mut row[(chunk.start + run.dst) * n_to..][..run.len * n_to];
-                to.chunks_exact_mut(n_to).for_each(|to| to.copy_from_slice(element));
+                let mut to = &mut row[(chunk.start + run.dst) * n_to..][..run.len * n_to];
+                let mut at = task_start + chunk.start + run.dst;
+                while !to.is_empty() {
+                    let n = (plane_len - at % plane_len).min(to.len() / n_to);
+                    let element = element_at(at);
+                    let element = &bytemuck::bytes_of(&element)[..n_to];
+                    let (place, rest) = to.split_at_mut(n * n_to);
+                    place.chunks_exact_mut(n_to).for_each(|to| to.copy_from_slice(element));
+                    (to, at) = (rest, at + n);
+                }
             });
         }
     }

@@ -1,5 +1,7 @@
 //! Conversion of stored elements on their way to the reader.
 
+use std::sync::Arc;
+
 use bytemuck::{AnyBitPattern, Pod};
 use half::slice::HalfFloatSliceExt as _;
 use half::{bf16, f16};
@@ -16,6 +18,9 @@ pub(crate) enum Convert {
     Copy,
     /// To floating point numbers of type `to`, unpacked if they are packed.
     Floats { to: ElementType, packing: Option<Packing> },
+    /// To floating point numbers of type `to`, by another packing for each plane of a row: so many
+    /// consecutive elements.
+    Planes { to: ElementType, plane_len: usize, packings: Arc<[Packing]> },
     /// To numbers of `n_bytes` each, by a function.
     Numbers { n_bytes: usize, convert: fn(ElementType, &[u8], &mut [u8]) },
 }
@@ -30,19 +35,35 @@ impl Convert {
     pub(crate) fn n_bytes(&self, stored: ElementType) -> usize {
         match self {
             Self::Copy => stored.n_bytes(),
-            Self::Floats { to, .. } => to.n_bytes(),
+            Self::Floats { to, .. } | Self::Planes { to, .. } => to.n_bytes(),
             Self::Numbers { n_bytes, .. } => *n_bytes,
         }
     }
 
+    /// Elements of a row that are converted alike: `usize::MAX` if all are.
+    pub(crate) fn plane_len(&self) -> usize {
+        if let Self::Planes { plane_len, .. } = self { *plane_len } else { usize::MAX }
+    }
+
+    /// Whether both convert alike.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Planes { packings: these, .. }, Self::Planes { packings: others, .. }) => {
+                these == others
+            }
+            (Self::Planes { .. }, _) | (_, Self::Planes { .. }) => false,
+            _ => self.is_copy() == other.is_copy(),
+        }
+    }
+
     /// Puts a part of a chunk's row into `into`. `from` are decoded elements; the first of them has
-    /// this place in the chunk.
+    /// this place in the chunk. The first element of `into` has the other place in the row.
     pub(crate) fn scatter(
         &self,
         element: ElementType,
         part: &Part,
         (from, first): (&[u8], usize),
-        into: &mut [u8],
+        (into, at): (&mut [u8], usize),
     ) {
         let (n_from, n_to) = (element.n_bytes(), self.n_bytes(element));
         let from = |run: &Run| &from[(run.src - first) * n_from..][..run.len * n_from];
@@ -53,40 +74,63 @@ impl Convert {
             });
         } else {
             part.for_each_run(|run| {
-                self.run(element, from(&run), &mut into[run.dst * n_to..][..run.len * n_to]);
+                let into = &mut into[run.dst * n_to..][..run.len * n_to];
+                self.run(element, from(&run), (into, at + run.dst));
             });
         }
     }
 
-    /// Writes the elements of `from` to `into`. Both have the same number of elements, and begin at
-    /// an address that their type may have.
-    pub(crate) fn run(&self, element: ElementType, from: &[u8], into: &mut [u8]) {
-        let (to, packing) = match self {
-            Self::Copy => return into.copy_from_slice(from),
-            Self::Numbers { convert, .. } => return convert(element, from, into),
-            Self::Floats { to, packing } => (to, packing.as_ref()),
-        };
-        match (element, to, packing) {
-            (ElementType::F16, ElementType::F32, None) => {
-                let into = bytemuck::cast_slice_mut(into);
-                bytemuck::cast_slice::<_, f16>(from).convert_to_f32_slice(into);
+    /// Writes the elements of `from` to `into`, the first of which has this place in its row. Both
+    /// have the same number of elements, and begin at an address that their type may have.
+    pub(crate) fn run(&self, element: ElementType, from: &[u8], (into, at): (&mut [u8], usize)) {
+        match self {
+            Self::Copy => into.copy_from_slice(from),
+            Self::Numbers { convert, .. } => convert(element, from, into),
+            Self::Floats { to, packing } => to_floats(element, (*to, packing.as_ref()), from, into),
+            Self::Planes { to, plane_len, packings } => {
+                let (n_from, n_to) = (element.n_bytes(), to.n_bytes());
+                let (mut from, mut into, mut at) = (from, into, at);
+                while !into.is_empty() {
+                    // Rows may follow each other.
+                    let plane = at / plane_len % packings.len();
+                    let n = (plane_len - at % plane_len).min(into.len() / n_to);
+                    let (these, rest) = from.split_at(n * n_from);
+                    let (place, others) = into.split_at_mut(n * n_to);
+                    to_floats(element, (*to, packings.get(plane)), these, place);
+                    (from, into, at) = (rest, others, at + n);
+                }
             }
-            (ElementType::BF16, ElementType::F32, None) => {
-                let into = bytemuck::cast_slice_mut(into);
-                bytemuck::cast_slice::<_, bf16>(from).convert_to_f32_slice(into);
-            }
-            // Halves stay halves where nothing but missing values is to be marked.
-            (_, ElementType::F16, _) => {
-                each::<f16, f16>(packing, from, bytemuck::cast_slice_mut(into), f16::to_f64);
-            }
-            (_, ElementType::BF16, _) => {
-                each::<bf16, bf16>(packing, from, bytemuck::cast_slice_mut(into), bf16::to_f64);
-            }
-            (_, ElementType::F64, _) => {
-                floats::<f64>(element, packing, from, bytemuck::cast_slice_mut(into));
-            }
-            _ => floats::<f32>(element, packing, from, bytemuck::cast_slice_mut(into)),
         }
+    }
+}
+
+/// Converts elements to floating point numbers of a type, unpacked if they are packed.
+fn to_floats(
+    element: ElementType,
+    (to, packing): (ElementType, Option<&Packing>),
+    from: &[u8],
+    into: &mut [u8],
+) {
+    match (element, to, packing) {
+        (ElementType::F16, ElementType::F32, None) => {
+            let into = bytemuck::cast_slice_mut(into);
+            bytemuck::cast_slice::<_, f16>(from).convert_to_f32_slice(into);
+        }
+        (ElementType::BF16, ElementType::F32, None) => {
+            let into = bytemuck::cast_slice_mut(into);
+            bytemuck::cast_slice::<_, bf16>(from).convert_to_f32_slice(into);
+        }
+        // Halves stay halves where nothing but missing values is to be marked.
+        (_, ElementType::F16, _) => {
+            each::<f16, f16>(packing, from, bytemuck::cast_slice_mut(into), f16::to_f64);
+        }
+        (_, ElementType::BF16, _) => {
+            each::<bf16, bf16>(packing, from, bytemuck::cast_slice_mut(into), bf16::to_f64);
+        }
+        (_, ElementType::F64, _) => {
+            floats::<f64>(element, packing, from, bytemuck::cast_slice_mut(into));
+        }
+        _ => floats::<f32>(element, packing, from, bytemuck::cast_slice_mut(into)),
     }
 }
 

@@ -93,6 +93,15 @@ impl Coordinates {
         self.attributes.get(name).and_then(Value::as_str)
     }
 
+    /// A coordinate as a text.
+    pub(crate) fn label(&self, at: usize) -> Option<String> {
+        Some(match &self.values {
+            CoordinateValues::Integers(values) => values.get(at)?.to_string(),
+            CoordinateValues::Floats(values) => values.get(at)?.to_string(),
+            CoordinateValues::Strings(values) => values.get(at)?.clone(),
+        })
+    }
+
     /// The coordinates of `indices`, in their order. Indices are in range.
     pub(crate) fn pick(&self, indices: impl Iterator<Item = u64>) -> Self {
         fn picked<T: Clone>(values: &[T], indices: impl Iterator<Item = u64>) -> Vec<T> {

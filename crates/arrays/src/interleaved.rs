@@ -68,6 +68,7 @@ impl Worker {
         part: &Part,
     ) -> Result<(), Cause> {
         let begun = worktime::now();
+        let task_start = task.first_element();
         let Task { chunks, convert, rows, .. } = task;
         let [Rows { into, .. }] = &mut rows[..] else { return Ok(()) };
         let (stored, span) = (chunks.stored, part.span());
@@ -76,7 +77,7 @@ impl Worker {
         let encoded = words(&mut self.encoded, n_bytes)?;
         storage.read(&[Piece { file, range: first..end }], encoded)?;
         let fetched = worktime::now();
-        convert.scatter(stored, part, (encoded, span.start), into);
+        convert.scatter(stored, part, (encoded, span.start), (into, task_start));
         self.stats.add_fetched(n_bytes as u64, fetched - begun);
         self.stats.add_decoded(0, n_bytes as u64, worktime::now() - fetched);
         Ok(())

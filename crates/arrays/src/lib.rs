@@ -73,6 +73,7 @@ mod samples;
 mod scalar;
 mod selection;
 mod spec;
+mod stacked;
 mod store;
 mod stored;
 mod stored_read;

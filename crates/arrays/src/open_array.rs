@@ -1,5 +1,7 @@
 //! An open array of one store: its chunks, its elements, and the part of it that is selected.
 
+use std::sync::Arc;
+
 use pipeline::Stop;
 use storage::Storage;
 use zarrs::array::Array;
@@ -84,10 +86,40 @@ impl OpenArray {
         let packing = match self.convert {
             Convert::Copy if self.element == ElementType::F32 => return self,
             Convert::Floats { packing, .. } => packing,
-            Convert::Copy | Convert::Numbers { .. } => None,
+            Convert::Copy | Convert::Planes { .. } | Convert::Numbers { .. } => None,
         };
         let convert = Convert::Floats { to: ElementType::F32, packing };
         Self { convert, element: ElementType::F32, ..self }
+    }
+
+    /// The same with elements less a mean and divided by a deviation: one pair for all, or one for
+    /// each selected index of the outermost dimension of a row.
+    pub(crate) fn normalized(self, by: &[(f64, f64)]) -> Result<Self, String> {
+        let is_right = |(mean, deviation): &(f64, f64)| {
+            mean.is_finite() && deviation.is_finite() && *deviation != 0.0
+        };
+        if let Some((mean, deviation)) = by.iter().find(|pair| !is_right(pair)) {
+            return Err(format!(
+                "it cannot be normalised by the mean {mean} and the deviation {deviation}"
+            ));
+        }
+        let n_outer = self.chunks.geometry.row_shape.first().copied().unwrap_or(1);
+        if by.len() != 1 && by.len() != n_outer {
+            return Err(format!(
+                "it is normalised by {} pairs of a mean and a deviation: one is expected, or one for \
+                 each of {n_outer} indices of its outermost dimension",
+                by.len()
+            ));
+        }
+        let (to, packing) = match &self.convert {
+            Convert::Floats { to, packing } => (*to, packing.as_ref()),
+            _ => (self.element, None),
+        };
+        let packings: Arc<[Packing]> =
+            by.iter().map(|pair| Packing::normalized(packing, *pair)).collect();
+        let to = packings.first().map_or(to, |packing| packing.delivered(to));
+        let plane_len = (self.chunks.geometry.row_len / by.len()).max(1);
+        Ok(Self { convert: Convert::Planes { to, plane_len, packings }, element: to, ..self })
     }
 
     /// Bytes of the selected part of a row.
@@ -102,7 +134,7 @@ impl OpenArray {
             && self.chunks.path == other.chunks.path
             && self.selected == other.selected
             && self.element == other.element
-            && self.convert.is_copy() == other.convert.is_copy()
+            && self.convert.is_like(&other.convert)
     }
 
     /// Bytes of the decoded chunks of the largest task.
@@ -119,7 +151,11 @@ impl OpenArray {
             0 => String::new(),
             axis => format!(" along {axis}"),
         };
-        format!("{stored} {} {:?}{along}", self.element, self.selected)
+        let by = match &self.convert {
+            Convert::Planes { packings, .. } => format!(" by {packings:?}"),
+            _ => String::new(),
+        };
+        format!("{stored} {} {:?}{along}{by}", self.element, self.selected)
     }
 
     /// Decodes all rows that `outer` selects.

@@ -221,6 +221,17 @@ fn with_other_sign(element: ElementType, number: f64) -> Option<f64> {
 }
 
 impl Packing {
+    /// What `packing`, if there is one, makes of numbers, less a mean and divided by a deviation.
+    pub(crate) fn normalized(packing: Option<&Self>, (mean, deviation): (f64, f64)) -> Self {
+        let (scale, offset) = packing.map_or((1.0, 0.0), |packing| (packing.scale, packing.offset));
+        Self {
+            scale: scale / deviation,
+            offset: (offset - mean) / deviation,
+            missing: packing.map(|packing| packing.missing.clone()).unwrap_or_default(),
+            is_scaled: true,
+        }
+    }
+
     /// The type in which numbers of type `element` are delivered: the smallest floating point type
     /// that holds each of them, and at least `f32` after scaling.
     pub(crate) fn delivered(&self, element: ElementType) -> ElementType {

@@ -77,37 +77,7 @@ impl ArraySamples {
             }
         }
         let threads = spec.threads.max(1);
-        let (mut found, mut skipped) = (Vec::new(), Vec::new());
-        found.resize_with(spec.variables.len(), || None);
-        for (store, storage) in stores.iter().enumerate() {
-            let mut arrays = CoordinateArrays::new(storage, threads);
-            let mut has_any = false;
-            for (variable, found) in spec.variables.iter().zip(&mut found) {
-                let opening = Opening {
-                    storage,
-                    store,
-                    along: spec.along.as_ref(),
-                    arrays: &mut arrays,
-                    with_coordinates: spec.coordinates || spec.is_timed(),
-                    is_timed: spec.is_timed(),
-                    threads,
-                };
-                let Some(opened) = OpenVariable::open(variable, opening)? else { continue };
-                has_any = true;
-                join(found, opened, &**storage)?;
-            }
-            if !has_any && let Some(variable) = spec.variables.first() {
-                return Err(Unopened::Missing.error(variable.path.trim_matches('/'), &**storage));
-            }
-            skipped.extend(arrays.into_skipped());
-        }
-        let missing = |variable: &Variable| match stores.first() {
-            Some(storage) => Unopened::Missing.error(variable.path.trim_matches('/'), &**storage),
-            None => Error::Spec { reason: "there is no store".to_owned() },
-        };
-        let opened = found.into_iter().zip(&spec.variables);
-        let opened = opened.map(|(found, variable)| found.ok_or_else(|| missing(variable)));
-        let mut variables = opened.collect::<Result<Vec<OpenVariable>, Error>>()?;
+        let (mut variables, skipped) = open_variables(stores, spec, threads)?;
         let window = Arc::new(Window::new(&mut variables, spec)?);
         Ok(Self {
             stores: stores.into(),
@@ -135,7 +105,7 @@ impl ArraySamples {
     pub fn store(&self, sample: u64) -> usize {
         let step = self.step(sample);
         let first = self.variables.iter().find(|variable| !variable.is_static());
-        first.map_or(0, |variable| variable.array_of(step).0.store)
+        first.map_or(0, |variable| variable.store_of(step))
     }
 
     /// How many samples were left out, of those that were asked for, since their steps are not all
@@ -295,12 +265,17 @@ impl ArraySamples {
                 let start = idx * one_read * sample_bytes;
                 let places = &mut into[start..start + these.len() * sample_bytes];
                 let steps = these.iter().flat_map(|sample| self.window.steps_of(variable, *sample));
-                for (step, place) in steps.zip(places.chunks_exact_mut(variable.row_bytes())) {
-                    let (array, step) = variable.array_of(step);
-                    // The last one first: neighbours are mostly of one array.
-                    match wanted.iter_mut().rev().find(|(other, _)| other.has_rows_of(array)) {
-                        Some((_, all)) => all.push((step, place)),
-                        None => wanted.push((array, vec![(step, place)])),
+                for (step, row) in steps.zip(places.chunks_exact_mut(variable.row_bytes())) {
+                    let mut rest = row;
+                    for member in &variable.members {
+                        let (array, step) = member.array_of(step);
+                        let (place, after) = rest.split_at_mut(member.row_bytes());
+                        rest = after;
+                        // The last one first: neighbours are mostly of one array.
+                        match wanted.iter_mut().rev().find(|(other, _)| other.has_rows_of(array)) {
+                            Some((_, all)) => all.push((step, place)),
+                            None => wanted.push((array, vec![(step, place)])),
+                        }
                     }
                 }
             }
@@ -350,7 +325,7 @@ impl Source for ArraySamples {
     fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, Error> {
         let block = self.bytes_of(block_rows);
         let with_steps = self.variables.iter().filter(|variable| !variable.is_static());
-        let arrays = || with_steps.clone().flat_map(OpenVariable::arrays).map(|(_, array)| array);
+        let arrays = || with_steps.clone().flat_map(OpenVariable::arrays);
         let chunk = arrays().map(|of| of.chunks.chunk_bytes()).max().unwrap_or(0) as u64;
         let fetched = self.stores.iter().map(|store| read::fetched_bytes(&**store)).max();
         // Each thread has a chunk as stored, and decoded. From a remote store it also has what it
@@ -449,4 +424,72 @@ fn join(
             reason: format!("{path} in {place} does not follow the store before: {reason}"),
         }
     })
+}
+
+/// Opens the variables of a specification, with what was skipped of their coordinates.
+fn open_variables(
+    stores: &[Arc<dyn Storage>],
+    spec: &SampleSpec,
+    threads: usize,
+) -> Result<(Vec<OpenVariable>, Vec<SkippedCoordinates>), Error> {
+    // Those that are stacked, each by itself first.
+    let arrays: Vec<Variable> = spec.variables.iter().flat_map(arrays_of).collect();
+    let (mut found, mut skipped) = (Vec::new(), Vec::new());
+    found.resize_with(arrays.len(), || None);
+    for (store, storage) in stores.iter().enumerate() {
+        let mut coordinates = CoordinateArrays::new(storage, threads);
+        let mut has_any = false;
+        for (variable, found) in arrays.iter().zip(&mut found) {
+            let opening = Opening {
+                storage,
+                store,
+                along: spec.along.as_ref(),
+                arrays: &mut coordinates,
+                with_coordinates: spec.coordinates || spec.is_timed(),
+                is_timed: spec.is_timed(),
+                threads,
+            };
+            let Some(opened) = OpenVariable::open(variable, opening)? else { continue };
+            has_any = true;
+            join(found, opened, &**storage)?;
+        }
+        if !has_any && let Some(variable) = arrays.first() {
+            return Err(Unopened::Missing.error(variable.path.trim_matches('/'), &**storage));
+        }
+        skipped.extend(coordinates.into_skipped());
+    }
+    let missing = |variable: &Variable| match stores.first() {
+        Some(storage) => Unopened::Missing.error(variable.path.trim_matches('/'), &**storage),
+        None => Error::Spec { reason: "there is no store".to_owned() },
+    };
+    let opened = found.into_iter().zip(&arrays);
+    let opened = opened.map(|(found, variable)| found.ok_or_else(|| missing(variable)));
+    let mut opened = opened.collect::<Result<Vec<OpenVariable>, Error>>()?.into_iter();
+    let variables = spec.variables.iter().map(|variable| {
+        let n = variable.stack.len().max(1);
+        let mut members: Vec<OpenVariable> = opened.by_ref().take(n).collect();
+        if variable.stack.is_empty()
+            && let Some(only) = members.pop()
+        {
+            return Ok(only);
+        }
+        OpenVariable::stacked(&variable.name, members).map_err(|reason| Error::Spec {
+            reason: format!("{} cannot be stacked: {reason}", variable.name),
+        })
+    });
+    Ok((variables.collect::<Result<_, _>>()?, skipped))
+}
+
+/// The variables that have arrays: those that are stacked, at the steps of the stack, or itself.
+fn arrays_of(variable: &Variable) -> Vec<Variable> {
+    if variable.stack.is_empty() {
+        return vec![variable.clone()];
+    }
+    let member = |member: &Variable| Variable {
+        steps: variable.steps.clone(),
+        spans: variable.spans.clone(),
+        as_f32: variable.as_f32 || member.as_f32,
+        ..member.clone()
+    };
+    variable.stack.iter().map(member).collect()
 }

@@ -106,6 +106,13 @@ pub struct Variable {
     pub as_f32: bool,
     /// Whether the attributes are ignored by which stored numbers stand for others.
     pub as_stored: bool,
+    /// Means and deviations by which elements are normalised: those are subtracted, and by these
+    /// the rest is divided, in double precision. One pair for all, or one for each selected index
+    /// of the array's outermost dimension but that of the steps, a level for example.
+    pub normalize: Vec<(f64, f64)>,
+    /// Variables that are stacked in this one, which then has no array of its own: each has as many
+    /// channels as indices in all dimensions before the last two, one after another.
+    pub stack: Vec<Self>,
 }
 
 impl Variable {
@@ -122,7 +129,16 @@ impl Variable {
             select: Vec::new(),
             as_f32: false,
             as_stored: false,
+            normalize: Vec::new(),
+            stack: Vec::new(),
         }
+    }
+
+    /// Several variables as the channels of one, in this order: of shape `[channels, .., ..]`, with
+    /// the last two dimensions of all of them. Their names, with the coordinate of a level, are
+    /// those of the channels.
+    pub fn stacked(name: impl Into<String>, variables: impl IntoIterator<Item = Self>) -> Self {
+        Self { stack: variables.into_iter().collect(), ..Self::new("").named(name) }
     }
 
     /// The same under another name, for two parts of one array in a sample.
@@ -153,6 +169,12 @@ impl Variable {
     ) -> Self {
         self.select.push((dimension.into(), selection.into()));
         self
+    }
+
+    /// The same normalised: see [`normalize`](Self::normalize).
+    #[must_use]
+    pub fn normalized(self, by: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        Self { normalize: by.into_iter().collect(), ..self }
     }
 
     /// Converts elements to `f32`.

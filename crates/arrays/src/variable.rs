@@ -19,8 +19,7 @@ use crate::spec::{Dimension, Variable};
 use crate::times::{TimeSpan, Times};
 use crate::window::{SampleSteps, hash};
 
-/// A variable whose array is open, in one store or several: the steps of the first, then those of
-/// the second, and so on.
+/// A variable whose array is open, or several that are its channels.
 #[derive(Debug)]
 pub(crate) struct OpenVariable {
     pub(crate) name: String,
@@ -38,13 +37,65 @@ pub(crate) struct OpenVariable {
     pub(crate) step_coordinates: Option<Arc<Coordinates>>,
     /// The number of steps.
     pub(crate) n_steps: u64,
-    first: OpenArray,
-    /// The arrays of later stores, each with its first step.
-    later: Vec<(u64, OpenArray)>,
+    /// Shape of the selected part of a row.
+    pub(crate) row_shape: Vec<usize>,
+    /// Its array, or one for some of its channels each, in the order of a row.
+    pub(crate) members: Vec<Member>,
     /// The values of an array without steps.
     pub(crate) values: Option<StaticValues>,
     /// Memory of its batches.
     pub(crate) pool: Arc<Pool>,
+}
+
+/// An array in one store or several: the steps of the first, then those of the second, and so on.
+#[derive(Debug)]
+pub(crate) struct Member {
+    first: OpenArray,
+    /// The arrays of later stores, each with its first step.
+    later: Vec<(u64, OpenArray)>,
+}
+
+impl Member {
+    /// Its arrays, each with its first step.
+    pub(crate) fn arrays(&self) -> impl Iterator<Item = (u64, &OpenArray)> {
+        let later = self.later.iter().map(|(start, array)| (*start, array));
+        std::iter::once((0, &self.first)).chain(later)
+    }
+
+    /// The array that has a step, and the step in it.
+    pub(crate) fn array_of(&self, step: u64) -> (&OpenArray, u64) {
+        match self.later.partition_point(|(start, _)| *start <= step).checked_sub(1) {
+            Some(at) => {
+                let (start, array) = &self.later[at];
+                (array, step - start)
+            }
+            None => (&self.first, step),
+        }
+    }
+
+    /// Bytes of the selected part of a row.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.first.row_bytes()
+    }
+
+    /// The steps that are valid by what the stores say.
+    fn valid_steps(&self, n_steps: u64, times: &Times) -> Result<Vec<Range<u64>>, String> {
+        let ends = self.later.iter().map(|(start, _)| *start).chain([n_steps]);
+        let valid = self.arrays().zip(ends).map(|((start, array), end)| {
+            let Some((first, last)) = &array.valid else { return Ok(start..end) };
+            let first = first.as_deref().map_or(Ok(0), |date| times.first_from(date))?;
+            let last = last.as_deref().map_or(Ok(end), |date| times.first_after(date))?;
+            Ok(first.max(start)..last.min(end))
+        });
+        valid.collect()
+    }
+
+    fn fingerprint(&self) -> String {
+        let later = self.later.iter();
+        let later = later.map(|(start, array)| format!("from {start} {}", array.fingerprint()));
+        let first = std::iter::once(self.first.fingerprint());
+        first.chain(later).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Where a variable is opened, and how.
@@ -96,6 +147,11 @@ impl OpenVariable {
             None => array,
         };
         let mut first = if spec.as_f32 { array.into_f32() } else { array };
+        if !spec.normalize.is_empty() {
+            first = first.normalized(&spec.normalize).map_err(|reason| Error::Spec {
+                reason: format!("{} in {}: {reason}", spec.name, storage.place()),
+            })?;
+        }
         let mut values = None;
         let mut step_coordinates = None;
         if let Some(axis) = axis {
@@ -121,8 +177,8 @@ impl OpenVariable {
             coordinates,
             step_coordinates,
             n_steps: if values.is_some() { 0 } else { outer.len() },
-            first,
-            later: Vec::new(),
+            row_shape: first.chunks.geometry.row_shape.clone(),
+            members: vec![Member { first, later: Vec::new() }],
             values,
             pool: Arc::default(),
         }))
@@ -137,7 +193,7 @@ impl OpenVariable {
                 Err("it has steps in one only".to_owned())
             };
         }
-        let shapes = (self.row_shape(), next.row_shape());
+        let shapes = (&self.row_shape, &next.row_shape);
         if self.dimensions != next.dimensions || shapes.0 != shapes.1 {
             return Err(format!(
                 "its steps have the dimensions {:?} of {:?} and {:?} of {:?}",
@@ -160,14 +216,16 @@ impl OpenVariable {
         }
         let both = self.step_coordinates.take().zip(next.step_coordinates);
         self.step_coordinates = both.and_then(|(these, next)| these.then(&next)).map(Arc::new);
-        self.later.push((self.n_steps, next.first));
+        for (member, next) in self.members.iter_mut().zip(next.members) {
+            member.later.push((self.n_steps, next.first));
+        }
         self.n_steps += next.n_steps;
         Ok(())
     }
 
-    /// The path of its array.
+    /// The path of its array, or of the first of its channels.
     pub(crate) fn path(&self) -> &str {
-        &self.first.chunks.path
+        self.members.first().map_or(&self.name, |member| &member.first.chunks.path)
     }
 
     /// Whether it has no steps.
@@ -175,48 +233,32 @@ impl OpenVariable {
         self.values.is_some()
     }
 
-    /// Its arrays, each with its first step.
-    pub(crate) fn arrays(&self) -> impl Iterator<Item = (u64, &OpenArray)> {
-        let later = self.later.iter().map(|(start, array)| (*start, array));
-        std::iter::once((0, &self.first)).chain(later)
+    /// Its arrays, in all stores.
+    pub(crate) fn arrays(&self) -> impl Iterator<Item = &OpenArray> {
+        self.members.iter().flat_map(Member::arrays).map(|(_, array)| array)
     }
 
-    /// The array that has a step, and the step in it.
-    pub(crate) fn array_of(&self, step: u64) -> (&OpenArray, u64) {
-        match self.later.partition_point(|(start, _)| *start <= step).checked_sub(1) {
-            Some(at) => {
-                let (start, array) = &self.later[at];
-                (array, step - start)
-            }
-            None => (&self.first, step),
-        }
+    /// The store and the row of chunks that have a step, in each of its arrays.
+    pub(crate) fn chunks_of(&self, step: u64) -> impl Iterator<Item = (usize, u64)> {
+        self.members.iter().map(move |member| {
+            let (array, step) = member.array_of(step);
+            (array.store, step / array.chunks.geometry.chunk_rows.max(1))
+        })
     }
 
-    /// The store and the row of chunks that have a step.
-    pub(crate) fn chunk_of(&self, step: u64) -> (usize, u64) {
-        let (array, step) = self.array_of(step);
-        (array.store, step / array.chunks.geometry.chunk_rows.max(1))
+    /// The store that has a step, in the first of its arrays.
+    pub(crate) fn store_of(&self, step: u64) -> usize {
+        self.members.first().map_or(0, |member| member.array_of(step).0.store)
     }
 
-    /// The steps that are valid by what the stores say.
-    pub(crate) fn valid_steps(&self, times: &Times) -> Result<Vec<Range<u64>>, String> {
-        let ends = self.later.iter().map(|(start, _)| *start).chain([self.n_steps]);
-        let valid = self.arrays().zip(ends).map(|((start, array), end)| {
-            let Some((first, last)) = &array.valid else { return Ok(start..end) };
-            let first = first.as_deref().map_or(Ok(0), |date| times.first_from(date))?;
-            let last = last.as_deref().map_or(Ok(end), |date| times.first_after(date))?;
-            Ok(first.max(start)..last.min(end))
-        });
-        valid.collect()
+    /// The steps that are valid by what the stores say, in each of its arrays.
+    pub(crate) fn valid_steps(&self, times: &Times) -> Result<Vec<Vec<Range<u64>>>, String> {
+        self.members.iter().map(|member| member.valid_steps(self.n_steps, times)).collect()
     }
 
     /// Bytes of the selected part of a row.
     pub(crate) fn row_bytes(&self) -> usize {
-        self.first.row_bytes()
-    }
-
-    fn row_shape(&self) -> &[usize] {
-        &self.first.chunks.geometry.row_shape
+        self.members.iter().map(Member::row_bytes).sum()
     }
 
     /// Shape of a sample: its steps, if there are several, then the selected part of a step.
@@ -226,7 +268,7 @@ impl OpenVariable {
             Some(values) => Some(values.n_outer),
             None => (self.steps.len() != 1).then_some(self.steps.len()),
         };
-        outer.into_iter().chain(self.row_shape().iter().copied()).collect()
+        outer.into_iter().chain(self.row_shape.iter().copied()).collect()
     }
 
     /// The names of the dimensions of [`sample_shape`](Self::sample_shape).
@@ -261,7 +303,8 @@ impl OpenVariable {
 
     /// Elements of a sample that are read for it.
     pub(crate) fn sample_elements(&self) -> usize {
-        if self.is_static() { 0 } else { self.first.chunks.geometry.row_len * self.steps.len() }
+        let of_step: usize = self.row_shape.iter().product();
+        if self.is_static() { 0 } else { of_step * self.steps.len() }
     }
 
     /// What distinguishes its samples from those of other variables.
@@ -271,10 +314,8 @@ impl OpenVariable {
             SampleSteps::Relative(steps) => format!("{steps:?}"),
             SampleSteps::Listed { steps, n } => format!("{n} of {:016x}", hash(steps)),
         };
-        let first = format!("{path} {n_steps} {steps} {}", self.first.fingerprint());
-        let later = self.later.iter();
-        let later = later.map(|(start, array)| format!("from {start} {}", array.fingerprint()));
-        std::iter::once(first).chain(later).collect::<Vec<_>>().join(", ")
+        let members: Vec<String> = self.members.iter().map(Member::fingerprint).collect();
+        format!("{path} {n_steps} {steps} {}", members.join(" and "))
     }
 }
 

@@ -150,7 +150,7 @@ impl Window {
     /// The first sample after this one that reads another chunk of a variable.
     pub(crate) fn unit_end(&self, variable: &OpenVariable, sample: u64) -> u64 {
         let chunks_of =
-            |sample| self.steps_of(variable, sample).map(|step| variable.chunk_of(step));
+            |sample| self.steps_of(variable, sample).flat_map(|step| variable.chunks_of(step));
         let these: Vec<_> = chunks_of(sample).collect();
         let after = sample.saturating_add(1)..self.n_samples;
         let mut other = after.skip_while(|sample| chunks_of(*sample).eq(these.iter().copied()));
@@ -220,8 +220,8 @@ struct Timed<'a> {
     spec: &'a SampleSpec,
     /// The times of each variable that has steps.
     times: Vec<Option<Times>>,
-    /// The valid steps of each variable.
-    valid: Vec<Vec<Range<u64>>>,
+    /// The valid steps of each variable, in each of its arrays.
+    valid: Vec<Vec<Vec<Range<u64>>>>,
 }
 
 impl<'a> Timed<'a> {
@@ -262,7 +262,8 @@ impl<'a> Timed<'a> {
     }
 
     fn valid_step(&self, variable: usize, step: u64) -> Result<u64, Reason> {
-        let is_valid = self.valid[variable].iter().any(|valid| valid.contains(&step));
+        let is_in = |valid: &Vec<Range<u64>>| valid.iter().any(|valid| valid.contains(&step));
+        let is_valid = self.valid[variable].iter().all(is_in);
         if is_valid { Ok(step) } else { Err(Reason::Invalid) }
     }
 

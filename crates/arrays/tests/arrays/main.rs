@@ -17,6 +17,7 @@ mod oracle;
 mod parts;
 mod settings;
 mod sharing;
+mod stacked;
 mod stores;
 mod timed;
 mod xarray;

@@ -1,0 +1,94 @@
+//! Variables that are stacked as the channels of one.
+
+use std::sync::Arc;
+
+use crate::coordinates::{CoordinateValues, Coordinates};
+use crate::variable::OpenVariable;
+
+/// Dimensions that all members of a stack have: those of the grid.
+const GRID_DIMENSIONS: usize = 2;
+/// The name of the dimension along which they are stacked.
+const CHANNEL: &str = "channel";
+
+impl OpenVariable {
+    /// The members as the channels of one variable of this name. The error says what does not fit.
+    pub(crate) fn stacked(name: &str, members: Vec<Self>) -> Result<Self, String> {
+        let mut members = members.into_iter();
+        let Some(first) = members.next() else { return Err("it has no variables".to_owned()) };
+        // One-dimensional grids have one dimension in each row.
+        let n_grid = first.row_shape.len().min(GRID_DIMENSIONS);
+        let (mut n_channels, mut names) = first.channels(n_grid)?;
+        let mut stack = first;
+        for member in members {
+            stack.check_beside(&member, n_grid)?;
+            let (n, of_member) = member.channels(n_grid)?;
+            n_channels += n;
+            names.extend(of_member);
+            stack.members.extend(member.members);
+        }
+        let grid = stack.row_shape.len() - n_grid;
+        stack.row_shape.splice(..grid, [n_channels]);
+        stack.dimensions.splice(..grid, [CHANNEL.to_owned()]);
+        let values = CoordinateValues::Strings(names);
+        let channels = Coordinates::new(CHANNEL, values, serde_json::Map::new());
+        stack.coordinates.splice(..grid, [Some(Arc::new(channels))]);
+        name.clone_into(&mut stack.name);
+        Ok(stack)
+    }
+
+    /// Fails if another variable's rows do not lie beside those of this one.
+    fn check_beside(&self, other: &Self, n_grid: usize) -> Result<(), String> {
+        let pair = format!("{} and {}", self.name, other.name);
+        let grid = |of: &Self| -> Option<(Vec<usize>, Vec<String>)> {
+            let start = of.row_shape.len().checked_sub(n_grid)?;
+            Some((of.row_shape[start..].to_vec(), of.dimensions.get(start..)?.to_vec()))
+        };
+        if grid(self) != grid(other) {
+            return Err(format!(
+                "{pair} have steps of {:?} {:?} and {:?} {:?}: the last {n_grid} must be alike",
+                self.dimensions, self.row_shape, other.dimensions, other.row_shape
+            ));
+        }
+        if self.element != other.element {
+            let (one, another) = (self.element, other.element);
+            return Err(format!(
+                "{pair} have elements {one} and {another}: convert them to float32"
+            ));
+        }
+        if self.n_steps != other.n_steps {
+            return Err(format!("{pair} have {} and {} steps", self.n_steps, other.n_steps));
+        }
+        let times = |of: &Self| of.step_coordinates.as_ref().map(|times| times.values().clone());
+        if times(self) != times(other) {
+            return Err(format!("the steps of {pair} have other coordinates"));
+        }
+        Ok(())
+    }
+
+    /// The number of channels that it makes, and their names.
+    fn channels(&self, n_grid: usize) -> Result<(usize, Vec<String>), String> {
+        if self.is_static() {
+            return Err(format!("{} has no steps: take it as a variable of its own", self.name));
+        }
+        let n_outer = self.row_shape.len().saturating_sub(n_grid);
+        let outer = &self.row_shape[..n_outer];
+        let n_channels: usize = outer.iter().product();
+        if n_channels == 1 && outer.is_empty() {
+            return Ok((1, vec![self.name.clone()]));
+        }
+        let mut names = vec![self.name.clone()];
+        for (len, coordinates) in outer.iter().zip(&self.coordinates) {
+            let labels: Vec<String> = (0..*len)
+                .map(|at| {
+                    let label = coordinates.as_ref().and_then(|of| of.label(at));
+                    label.unwrap_or_else(|| at.to_string())
+                })
+                .collect();
+            names = names
+                .iter()
+                .flat_map(|name| labels.iter().map(move |label| format!("{name}_{label}")))
+                .collect();
+        }
+        Ok((n_channels, names))
+    }
+}
