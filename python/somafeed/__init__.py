@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from somafeed.dataset import ExperimentDataset
     from somafeed.doc2vec import Doc2Vec
     from somafeed.engine import EngineSettings
-    from somafeed.fields import FieldDataset, Variable
+    from somafeed.fields import FieldDataset
     from somafeed.images import ImageDataset, Key
     from somafeed.iteration import ExperimentIterator
     from somafeed.own_source import Source, SourceDataset
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
         Windows,
         import_sequences,
     )
+    from somafeed.variables import Stack, Variable
 
 __version__ = version
 
@@ -121,6 +122,7 @@ __all__ = [
     "SomafeedError",
     "Source",
     "SourceDataset",
+    "Stack",
     "Stratified",
     "Tokenizer",
     "Variable",
@@ -156,7 +158,8 @@ _LATER = {
     "SequenceServers": "somafeed.sequences",
     "Source": "somafeed.own_source",
     "SourceDataset": "somafeed.own_source",
-    "Variable": "somafeed.fields",
+    "Stack": "somafeed.variables",
+    "Variable": "somafeed.variables",
     "Vocabulary": "somafeed.sequences",
     "Windows": "somafeed.sequences",
     "experiment_dataloader": "somafeed.dataloader",

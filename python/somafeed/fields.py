@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -17,10 +15,24 @@ from somafeed import _somafeed as native
 from somafeed.batches import array_maker, required
 from somafeed.engine import EngineSettings
 from somafeed.samples import OpenedDataset, OpenedSamples
-from somafeed.settings import at_least_0, integer, positive, shown
+from somafeed.settings import at_least_0, positive, shown
 from somafeed.sources import parameters
 from somafeed.splits import GroupsOf
+from somafeed.statistics import Statistics, statistics_of
 from somafeed.times import Date, TimeSpan, date_text, microseconds
+from somafeed.variables import (
+    SAMPLE,
+    AnyVariable,
+    Selections,
+    Stack,
+    Variable,
+    arrays_of,
+    between_labels,
+    checked_variables,
+    described,
+    labels_of,
+    selected_indices,
+)
 
 if TYPE_CHECKING:
     import xarray
@@ -36,80 +48,18 @@ several, then the selected part of the array's other dimensions. Of a static var
 FORMS: tuple[FieldForm, ...] = ("numpy", "torch", "xarray")
 
 Address: TypeAlias = "str | os.PathLike[str]"
-Index: TypeAlias = "int | slice | Sequence[int] | npt.NDArray[Any]"
-Label: TypeAlias = "str | float | slice | Sequence[str | float] | npt.NDArray[Any]"
 
-Steps: TypeAlias = "int | TimeSpan | Sequence[int | TimeSpan]"
-
-SAMPLE = "sample"
 STORE = "store"
-
-
-@dataclass(frozen=True)
-class Variable:
-    """One array of a sample: which part of it, and which steps around the sample's own.
-
-    >>> Variable("fields", steps=[-1, 0], isel={"lat": slice(8, 184)}, sel={"channel": ["t2m"]})
-    Variable(path='fields', steps=(-1, 0), isel={'lat': slice(8, 184, None)}, sel={'channel': ['t2m']}, dtype=None, mask_and_scale=True)
-    """
-
-    path: str
-    """The array's path in the store, for example `t2m` or `era5/t2m`. Its first dimension, or that
-    which `FieldDataset(dim=)` names, is that of the samples' steps. Without a dimension of this name
-    the array is static: a batch has it once, without samples."""
-    steps: Steps = (0,)
-    """Steps relative to the sample's own, in the order of the batch: numbers of steps, or lengths
-    of time (`["-6h", "0h"]`). The latter are found by the array's times, and samples of which one
-    is not there are left out (`FieldDataset.left_out`)."""
-    isel: Mapping[str, Index] = field(default_factory=dict)
-    """The selected indices of other dimensions, as xarray's `isel` takes them."""
-    sel: Mapping[str, Label] = field(default_factory=dict)
-    """The selected coordinates of other dimensions, as xarray's `sel` takes them: labels equal
-    coordinates exactly; a slice has both of its ends."""
-    dtype: Literal["float32"] | None = None
-    """`"float32"` converts the elements; None leaves their type."""
-    mask_and_scale: bool = True
-    """Whether packed numbers are unpacked by the attributes `scale_factor`, `add_offset`,
-    `_FillValue`, `missing_value` and `_Unsigned`, and missing ones become NaN, as in xarray."""
-    spans: tuple[int, ...] = field(default=(), init=False, repr=False, compare=False)
-    """The steps as microseconds, if they are lengths of time."""
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.path, str):
-            raise TypeError(f"the path of an array is a text, not {shown(self.path)}")
-        steps = [self.steps] if isinstance(self.steps, _ONE_STEP) else list(self.steps)
-        is_timed = not all(map(_is_counted, steps))
-        if is_timed:
-            # A number of steps is no time, except none of them.
-            spans = ("0h" if _is_counted(step) and step == 0 else step for step in steps)
-            made = tuple(microseconds("a step", span) for span in spans)
-            object.__setattr__(self, "spans", made)
-            object.__setattr__(self, "steps", tuple(steps))
-        else:
-            object.__setattr__(self, "steps", tuple(integer("a step", step) for step in steps))
-        if self.dtype not in (None, "float32"):
-            raise ValueError(f"dtype is 'float32' or None, not {shown(self.dtype)}")
-        twice = set(self.isel) & set(self.sel)
-        if twice:
-            raise ValueError(f"dimension {shown(twice.pop())} is both in isel and in sel")
-
-    @property
-    def offsets(self) -> tuple[int, ...]:
-        """The steps as numbers: of steps, or of microseconds if there are `spans`."""
-        return self.spans or tuple(integer("a step", step) for step in self.steps)
-
-    @property
-    def dropped(self) -> list[str]:
-        """The dimensions that are selected by one index or label, which an array then lacks."""
-        both = {**self.isel, **self.sel}
-        return [one for one, at in both.items() if isinstance(at, int | float | str | np.number)]
 
 
 class Fields(OpenedSamples[native.Fields]):
     """Samples of Zarr arrays. Pickled as a description: each process opens its own."""
 
     def __init__(
-        self, stores: Mapping[str, str], variables: Mapping[str, Variable], options: dict[str, Any]
+        self,
+        stores: Mapping[str, str],
+        variables: Mapping[str, AnyVariable],
+        options: dict[str, Any],
     ) -> None:
         """Opens the arrays.
 
@@ -120,27 +70,35 @@ class Fields(OpenedSamples[native.Fields]):
         self._stores = dict(stores)
         self._options = options
         self.variables = dict(variables)
-        self._described = [_plain(name, one) for name, one in self.variables.items()]
-        if any(one.isel or one.sel for one in self.variables.values()):
-            self._described = self._resolved()
+        selections = self._selections()
+        self._described = [described(name, one, selections) for name, one in variables.items()]
         _ = self.opened
 
     def _open_all(self) -> native.Fields:
         return native.Fields(list(self._stores.values()), self._described, **self._options)
 
-    def _resolved(self) -> list[dict[str, Any]]:
-        """The variables with the indices of their selections."""
-        selects_labels = any(one.sel for one in self.variables.values())
-        options = {**self._options, "coordinates": selects_labels}
-        whole = native.Fields(list(self._stores.values()), self._described, **options)
+    def _selections(self) -> Selections:
+        """The indices and labels that are selected of each array."""
+        arrays = arrays_of(self.variables)
+        if not any(one.isel or one.sel for one in arrays.values()):
+            return {}
+        names = {key: "/".join(key) for key in arrays}
+        whole_arrays = [
+            {**described(names[key], one, {}), "normalize": [], "steps": [0], "spans": []}
+            for key, one in arrays.items()
+        ]
+        selects_labels = any(one.sel for one in arrays.values())
+        options = {**self._options, "coordinates": selects_labels, "periods": [], "frequency": None}
+        whole = native.Fields(list(self._stores.values()), whole_arrays, **options)
         shapes = {name: dict(zip(dims, shape)) for name, _, dims, shape, _ in whole.variables()}
-        described = []
-        for plain, (name, variable) in zip(self._described, self.variables.items()):
+        selections: Selections = {}
+        for key, variable in arrays.items():
+            name = names[key]
             lengths = shapes[name]
             unknown = [one for one in [*variable.isel, *variable.sel] if one not in lengths]
             if unknown:
                 raise ValueError(
-                    f"variable {shown(name)} has no dimension {shown(unknown[0])}: it has "
+                    f"variable {shown(key[1])} has no dimension {shown(unknown[0])}: it has "
                     f"{', '.join(lengths)}"
                 )
             isel = [
@@ -151,11 +109,13 @@ class Fields(OpenedSamples[native.Fields]):
                 if isinstance(label, slice):
                     isel.append((one, between_labels(one, label, whole.coordinates(name, one))))
                 else:
-                    sel.append((one, _labels(label)))
-            described.append({**plain, "isel": isel, "sel": sel})
-        return described
+                    sel.append((one, labels_of(label)))
+            selections[key] = {"isel": isel, "sel": sel}
+        return selections
 
-    def _store_labels(self, opened: native.Fields, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
+    def _store_labels(
+        self, opened: native.Fields, columns: Sequence[str]
+    ) -> npt.NDArray[np.uint32]:
         if list(columns) != [STORE]:
             raise self._no_labels(columns)
         return opened.stores().astype(np.uint32)
@@ -167,7 +127,9 @@ class Fields(OpenedSamples[native.Fields]):
         """Whether each sample is of the store with this name."""
         stores = self._store_labels(self.opened, [column])
         if label not in self._stores:
-            raise ValueError(f"there is no store {shown(label)}: there are {', '.join(self._stores)}")
+            raise ValueError(
+                f"there is no store {shown(label)}: there are {', '.join(self._stores)}"
+            )
         is_there: npt.NDArray[np.bool_] = stores == list(self._stores).index(label)
         return is_there
 
@@ -181,8 +143,12 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 
     def __init__(
         self,
-        uri: Address | Sequence[Address] | Mapping[str, Address] | xarray.Dataset | xarray.DataArray,
-        variables: Mapping[str, Variable | str] | Sequence[str] | None = None,
+        uri: Address
+        | Sequence[Address]
+        | Mapping[str, Address]
+        | xarray.Dataset
+        | xarray.DataArray,
+        variables: Mapping[str, AnyVariable | str] | Sequence[Variable | str] | None = None,
         batch_size: int = 1,
         io_batch_size: int | None = None,
         shuffle: bool = True,
@@ -213,7 +179,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
                 a data set or an array that xarray opened from there, and of which parts may be
                 selected: samples are then of those parts, and read without xarray.
             variables: The arrays of a sample by their names in a batch: a `Variable`, or the path of
-                a whole array. Several may be parts of one array. For xarray, paths are the names of
+                a whole array, or a `Stack` of several. Several may be parts of one array. For xarray, paths are the names of
                 variables, and None means all.
             batch_size: Samples of a batch; the last may have fewer.
             io_batch_size: Samples that are read, and shuffled, together; a multiple of
@@ -282,7 +248,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         self._loaders.batch_maker(self)
 
     @property
-    def variables(self) -> dict[str, Variable]:
+    def variables(self) -> dict[str, AnyVariable]:
         """The variables by their names."""
         return dict(self._samples.variables)
 
@@ -304,6 +270,21 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         store. None are left out unless times matter: by dates, `frequency` or steps that are
         lengths of time."""
         return dict(self._samples.opened.left_out())
+
+    def statistics(self) -> dict[str, Statistics]:
+        """Mean, deviation and number of the values of each variable, over all samples of the data
+        set: in one pass, in double precision, without NaN. There is one for each index of the
+        outermost dimension but those of samples and steps, channels or levels, if there are more
+        than two others; else one for all. Static variables have none. Their `pairs` are what
+        `Variable(normalize=)` takes.
+
+        >>> train.statistics()["x"].pairs  # doctest: +SKIP
+        """
+        described = self._samples.opened.variables()
+        leading = {
+            name: 1 + ("step" in dims) for name, _, dims, _, has_steps in described if has_steps
+        }
+        return statistics_of(self.in_order(world=(0, 1)), leading)
 
     @property
     def steps(self) -> npt.NDArray[np.int64]:
@@ -333,14 +314,6 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             return made
 
         return make
-
-
-_ONE_STEP = int | str | np.integer | np.timedelta64 | datetime.timedelta
-
-
-def _is_counted(step: object) -> bool:
-    # A timedelta64 of numpy is one of its integers.
-    return isinstance(step, int | np.integer) and not isinstance(step, np.timedelta64)
 
 
 def _stores(uri: Any) -> dict[str, str]:
@@ -405,37 +378,21 @@ def is_xarray(thing: Any) -> bool:
     )
 
 
-def checked_variables(variables: Any) -> dict[str, Variable]:
-    """The variables by their names.
-
-    Raises:
-        TypeError: They are something else.
-        ValueError: There is none.
-    """
-    if isinstance(variables, str) or not isinstance(variables, Mapping | Sequence):
-        raise TypeError(f"variables are a dictionary or a list of paths, not {shown(variables)}")
-    if not isinstance(variables, Mapping):
-        variables = {str(path).strip("/").rpartition("/")[2]: path for path in variables}
-    if not variables:
-        raise ValueError("name at least one variable")
-    named: dict[str, Variable] = {}
-    for name, one in variables.items():
-        made = Variable(one) if isinstance(one, str) else one
-        if not isinstance(name, str) or not isinstance(made, Variable):
-            raise TypeError(f"a variable is a path or a Variable, not {shown(one)}")
-        named[name] = made
-    if SAMPLE in named:
-        raise ValueError(f"{SAMPLE!r} is the name of the samples' numbers: take another")
-    return named
-
-
 def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
     """The samples of a data set or an array of xarray."""
     from somafeed.from_xarray import names_in, stored_arrays
 
     named = checked_variables(names_in(data) if variables is None else variables)
-    stored = stored_arrays(data, named, options["config"], options["dim"])
-    is_timed = options["periods"] or options["frequency"] or any(one.spans for one in named.values())
+    stacked = [name for name, one in named.items() if isinstance(one, Stack)]
+    if stacked:
+        raise ValueError(
+            f"{shown(stacked[0])} stacks arrays of xarray: give the store's address instead"
+        )
+    whole = {name: one for name, one in named.items() if isinstance(one, Variable)}
+    stored = stored_arrays(data, whole, options["config"], options["dim"])
+    is_timed = (
+        options["periods"] or options["frequency"] or any(one.spans for one in named.values())
+    )
     if is_timed and stored.window.is_part:
         raise ValueError(
             "steps were selected by xarray, and times are to choose samples: select by start=, end= "
@@ -451,66 +408,7 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
     return samples if part is None else samples.part(part, 0)
 
 
-def _plain(name: str, variable: Variable) -> dict[str, Any]:
-    return {
-        "name": name,
-        "path": variable.path,
-        "steps": [0] if variable.spans else list(variable.offsets),
-        "spans": list(variable.spans),
-        "isel": [],
-        "sel": [],
-        "as_f32": variable.dtype == "float32",
-        "mask_and_scale": variable.mask_and_scale,
-    }
-
-
-def selected_indices(dimension: str, at: Index, length: int) -> tuple[int, int] | list[int]:
-    """Indices as the native module takes them."""
-    if isinstance(at, slice):
-        start, stop, step = at.indices(length)
-        if step == 1:
-            return (start, max(start, stop))
-        return list(range(start, stop, step))
-    listed = np.atleast_1d(np.asarray(at))
-    if listed.dtype == np.bool_:
-        if len(listed) != length:
-            raise ValueError(f"isel of {shown(dimension)} has {len(listed)} of {length} Booleans")
-        listed = np.flatnonzero(listed)
-    indices = [integer(f"an index of {dimension}", one) for one in listed.tolist()]
-    indices = [one + length if one < 0 else one for one in indices]
-    if any(not 0 <= one < length for one in indices):
-        raise ValueError(f"isel of {shown(dimension)}: an index is not below its {length}")
-    return indices
-
-
-def _labels(label: Any) -> list[str | float]:
-    listed = np.atleast_1d(np.asarray(label)).tolist()
-    return [one if isinstance(one, str) else float(one) for one in listed]
-
-
-def between_labels(dimension: str, label: slice, coordinates: Any) -> list[int]:
-    """The indices of coordinates between the ends of a slice, both of which count."""
-    if coordinates is None:
-        raise ValueError(f"dimension {shown(dimension)} has no coordinates: select by isel")
-    if label.step is not None:
-        raise ValueError(f"sel of {shown(dimension)}: a slice of labels has no step")
-    values = np.asarray(coordinates)
-    is_descending = len(values) > 1 and values[0] > values[-1]
-    low, high = (label.stop, label.start) if is_descending else (label.start, label.stop)
-    is_chosen = np.ones(len(values), np.bool_)
-    if low is not None:
-        is_chosen &= values >= low
-    if high is not None:
-        is_chosen &= values <= high
-    chosen: list[int] = np.flatnonzero(is_chosen).tolist()
-    if not chosen:
-        raise ValueError(f"no coordinate of {shown(dimension)} is within the slice")
-    return chosen
-
-
-def _squeezed(
-    batch: native.FieldBatch, name: str, drop: Sequence[str]
-) -> npt.NDArray[Any]:
+def _squeezed(batch: native.FieldBatch, name: str, drop: Sequence[str]) -> npt.NDArray[Any]:
     values = batch.values(name)
     if not drop:
         return values
@@ -521,16 +419,16 @@ def _squeezed(
 ArrayMaker: TypeAlias = Callable[[native.FieldBatch, str, npt.NDArray[Any]], Any]
 
 
-def _arrays(_: Mapping[str, Variable]) -> ArrayMaker:
+def _arrays(_: Mapping[str, AnyVariable]) -> ArrayMaker:
     return lambda batch, name, values: values
 
 
-def _tensors(_: Mapping[str, Variable]) -> ArrayMaker:
+def _tensors(_: Mapping[str, AnyVariable]) -> ArrayMaker:
     tensor = array_maker("torch")
     return lambda batch, name, values: tensor(values)
 
 
-def _data_arrays(variables: Mapping[str, Variable]) -> ArrayMaker:
+def _data_arrays(variables: Mapping[str, AnyVariable]) -> ArrayMaker:
     xarray = required("xarray", "form='xarray'")
 
     def made(batch: native.FieldBatch, name: str, values: npt.NDArray[Any]) -> Any:
@@ -560,4 +458,4 @@ def _data_arrays(variables: Mapping[str, Variable]) -> ArrayMaker:
     return made
 
 
-__all__ = ["FieldBatch", "FieldDataset", "FieldForm", "Variable"]
+__all__ = ["FieldBatch", "FieldDataset", "FieldForm", "Stack", "Variable"]

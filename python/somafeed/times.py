@@ -28,7 +28,7 @@ _UNITS = {
 }
 
 
-def microseconds(name: str, span: TimeSpan) -> int:
+def microseconds(name: str, span: object) -> int:
     """The microseconds of a length of time.
 
     Raises:
@@ -45,7 +45,9 @@ def microseconds(name: str, span: TimeSpan) -> int:
     if not isinstance(span, str):
         raise TypeError(f"{name} is a length of time like '6h', not {shown(span)}")
     found = re.fullmatch(r"\s*([+-]?)\s*(\d{0,12})\s*([A-Za-z]+)\s*", span)
-    unit = None if found is None else _UNITS.get(found[3] if found[3] in _UNITS else found[3].lower())
+    unit = (
+        None if found is None else _UNITS.get(found[3] if found[3] in _UNITS else found[3].lower())
+    )
     # "M" is a month, which has no fixed length.
     if found is None or unit is None or found[3] == "M":
         raise ValueError(

@@ -31,6 +31,9 @@ struct Described {
     sel: Vec<(String, Vec<LabelValue>)>,
     as_f32: bool,
     mask_and_scale: bool,
+    /// Means and deviations.
+    normalize: Vec<(f64, f64)>,
+    stack: Vec<Self>,
 }
 
 #[derive(Debug, FromPyObject)]
@@ -47,7 +50,19 @@ enum DimensionValue {
 
 impl From<Described> for Variable {
     fn from(described: Described) -> Self {
-        let Described { name, path, steps, spans, isel, sel, as_f32, mask_and_scale } = described;
+        let Described {
+            name,
+            path,
+            steps,
+            spans,
+            isel,
+            sel,
+            as_f32,
+            mask_and_scale,
+            normalize,
+            stack,
+        } = described;
+        let stack = stack.into_iter().map(Self::from).collect();
         let spans = spans.into_iter().map(|micros| TimeSpan { micros });
         let mut variable = Self::new(path).named(name).steps(steps).spans(spans);
         for (dimension, indices) in isel {
@@ -64,7 +79,7 @@ impl From<Described> for Variable {
             });
             variable = variable.select(dimension.as_str(), Selection::labels(labels));
         }
-        Self { as_f32, as_stored: !mask_and_scale, ..variable }
+        Self { as_f32, as_stored: !mask_and_scale, normalize, stack, ..variable }
     }
 }
 

@@ -1,15 +1,19 @@
-"""Fields of several stores, static variables, and samples that are chosen by their times."""
+"""Fields of several stores, static variables, samples that are chosen by their times, channels that
+are stacked, and numbers that are normalised."""
 
 import datetime
+import importlib.util
 import os
 import pickle
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import tiledbsoma_python
-from somafeed import ClassBalanced, FieldDataset, Mixed, Variable
+from somafeed import ClassBalanced, FieldDataset, Mixed, Stack, Variable
+from somafeed.statistics import statistics_of
 
 WRITE = """
 import sys
@@ -151,3 +155,101 @@ def test_what_does_not_fit_is_said(years, options, error, message):
         steps = options.pop("steps", (0,))
         variables = options.pop("variables", {"t": Variable("t", steps=steps)})
         FieldDataset(options.pop("uri", years), variables, **options)
+
+LEVELS = """
+import sys
+import numpy as np, xarray as xr
+rng = np.random.default_rng(0)
+z = 5e4 + rng.standard_normal((40, 3, 4, 5)).astype("f4") * [[[1]], [[10]], [[100]]]
+t = rng.standard_normal((40, 4, 5)).astype("f4")
+t[3, 2, 1] = np.nan
+data = xr.Dataset(
+    {"z": (("time", "level", "lat", "lon"), z.astype("f4")), "t": (("time", "lat", "lon"), t),
+     "flat": (("time", "lat", "lon"), np.ones((40, 4, 5), "f4"))},
+    {"time": np.arange(40), "level": [850, 500, 250]},
+)
+data.to_zarr(sys.argv[1], zarr_format=2, consolidated=False)
+np.savez(sys.argv[1] + ".npz", z=z.astype("f4"), t=t)
+"""
+
+
+@pytest.fixture(scope="module")
+def levels(tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("levels") / "levels.zarr")
+    subprocess.run([tiledbsoma_python(), "-W", "ignore", "-c", LEVELS, path], check=True)
+    return path, np.load(path + ".npz")
+
+
+def test_variables_are_stacked_as_channels(levels):
+    path, right = levels
+    stack = Stack({"t": "t", "geo": Variable("z", sel={"level": [250, 850]}), "z500": Variable("z", sel={"level": 500})}, steps=[-1, 0])
+    ds = FieldDataset(path, {"x": stack}, 6, seed=1, number_samples=True)
+    assert ds.shapes == {"x": (2, 4, 4, 5)}
+    channels = [right["t"], right["z"][:, 2], right["z"][:, 0], right["z"][:, 1]]
+    whole = np.stack(channels, 1)
+    for batch in ds:
+        steps = batch["sample"][:, None] + [0, 1]
+        assert np.array_equal(batch["x"], whole[steps], equal_nan=True)
+    named = FieldDataset(path, {"x": replace(stack, steps=0)}, form="xarray" if XARRAY else "numpy")
+    assert named.shapes == {"x": (4, 4, 5)}
+    again = pickle.loads(pickle.dumps(ds))
+    assert np.array_equal(next(iter(again))["x"], next(iter(ds))["x"], equal_nan=True)
+
+
+XARRAY = importlib.util.find_spec("xarray") is not None
+
+
+def test_statistics_are_those_of_two_passes_and_normalise(levels):
+    path, right = levels
+    stack = Stack(["t", "z"])
+    ds = FieldDataset(path, {"x": stack, "z": "z", "t": "t"}, 7, seed=1)
+    found = ds.statistics()
+    whole = np.concatenate([right["t"][:, None], right["z"]], axis=1).astype("f8")
+    mean, deviation = np.nanmean(whole, axis=(0, 2, 3)), np.nanstd(whole, axis=(0, 2, 3))
+    assert np.allclose(found["x"].mean, mean, rtol=1e-12, atol=0)
+    assert np.allclose(found["x"].deviation, deviation, rtol=1e-12, atol=0)
+    assert found["x"].count.tolist() == [799, 800, 800, 800]
+    assert np.array_equal(found["z"].pairs, found["x"].pairs[:, 1:])
+    assert found["t"].mean.shape == (1,)
+    pairs = found["x"].pairs
+    normal = FieldDataset(path, {"x": replace(stack, normalize=pairs)}, 40, shuffle=False)
+    [batch] = normal
+    expected = (whole - pairs[0][:, None, None]) / pairs[1][:, None, None]
+    assert np.allclose(batch["x"], expected, atol=1e-5, equal_nan=True)
+    part = FieldDataset(path, {"z": Variable("z", isel={"level": [1]}, normalize=(5e4, 10))}, 40, shuffle=False)
+    assert np.allclose(next(iter(part))["z"][:, 0], (right["z"][:, 1] - 5e4) / 10, atol=1e-5)
+    with pytest.warns(RuntimeWarning, match="one value only"):
+        flat = FieldDataset(path, ["flat"]).statistics()["flat"]
+    assert (flat.mean, flat.deviation) == (1, 0)
+    with pytest.raises(ValueError, match="cannot be normalised"):
+        _ = flat.pairs
+
+
+def test_statistics_of_large_numbers_are_exact():
+    rng = np.random.default_rng(1)
+    values = 1e5 + rng.choice([-1.0, 1.0], 1_000_000)
+    batches = [{"x": part} for part in np.array_split(values, 37)]
+    found = statistics_of(batches, {"x": 1})["x"]
+    assert abs(found.mean[0] / values.mean() - 1) < 1e-12
+    assert abs(found.deviation[0] / values.std() - 1) < 1e-12
+    one = statistics_of([{"x": np.array([1.0, 2.0])}, {"x": np.array([3.0, 4.0])}], {"x": 1})["x"]
+    assert (one.mean, one.deviation) == (2.5, 1.118033988749895)
+    with_nan = statistics_of([{"x": np.array([1.0, np.nan, 3.0])}], {"x": 1})["x"]
+    assert (with_nan.mean, with_nan.deviation, with_nan.count) == (2, 1, 2)
+
+
+@pytest.mark.parametrize(("variable", "error", "message"), [
+    (lambda: Variable("z", normalize=(1, 2, 3)), ValueError, "a mean and a deviation"),
+    (lambda: Variable("z", normalize=([1, 2], [1, 1])), ValueError, "3 indices"),
+    (lambda: Variable("z", normalize=(1, 0)), ValueError, "deviation 0"),
+    (lambda: Stack([]), ValueError, "at least one variable"),
+    (lambda: Stack([Stack(["t"])]), ValueError, "needs a name"),
+    (lambda: Stack({"a": Stack(["t"])}), TypeError, "not other stacks"),
+    (lambda: Stack(["t"], dtype="float64"), ValueError, "dtype"),
+    (lambda: Stack(["t", "z"], normalize=(0, 1)), ValueError, "pairs only"),
+    (lambda: Stack(["t", Variable("z", isel={"lat": 0})]), ValueError, "must be alike"),
+    (lambda: Stack(["t", Variable("z", isel={"depth": 0})]), ValueError, "no dimension 'depth'"),
+])  # fmt: skip
+def test_what_cannot_be_stacked_is_said(levels, variable, error, message):
+    with pytest.raises(error, match=message):
+        FieldDataset(levels[0], {"x": variable()})

@@ -93,7 +93,7 @@ impl OpenArray {
     }
 
     /// The same with elements less a mean and divided by a deviation: one pair for all, or one for
-    /// each selected index of the outermost dimension of a row.
+    /// each selected index of the outermost dimension of a row, or of several of them.
     pub(crate) fn normalized(self, by: &[(f64, f64)]) -> Result<Self, String> {
         let is_right = |(mean, deviation): &(f64, f64)| {
             mean.is_finite() && deviation.is_finite() && *deviation != 0.0
@@ -103,12 +103,17 @@ impl OpenArray {
                 "it cannot be normalised by the mean {mean} and the deviation {deviation}"
             ));
         }
-        let n_outer = self.chunks.geometry.row_shape.first().copied().unwrap_or(1);
-        if by.len() != 1 && by.len() != n_outer {
+        let row_shape = &self.chunks.geometry.row_shape;
+        let mut planes = row_shape.iter().scan(1, |n, len| {
+            *n *= len;
+            Some(*n)
+        });
+        if by.len() != 1 && !planes.any(|n| n == by.len()) {
             return Err(format!(
                 "it is normalised by {} pairs of a mean and a deviation: one is expected, or one for \
-                 each of {n_outer} indices of its outermost dimension",
-                by.len()
+                 each of {} indices of its outermost dimension",
+                by.len(),
+                row_shape.first().copied().unwrap_or(1)
             ));
         }
         let (to, packing) = match &self.convert {

@@ -473,8 +473,8 @@ fn open_variables(
         {
             return Ok(only);
         }
-        OpenVariable::stacked(&variable.name, members).map_err(|reason| Error::Spec {
-            reason: format!("{} cannot be stacked: {reason}", variable.name),
+        OpenVariable::stacked(&variable.name, members, &variable.normalize).map_err(|reason| {
+            Error::Spec { reason: format!("{} cannot be stacked: {reason}", variable.name) }
         })
     });
     Ok((variables.collect::<Result<_, _>>()?, skipped))

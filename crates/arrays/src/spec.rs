@@ -108,7 +108,8 @@ pub struct Variable {
     pub as_stored: bool,
     /// Means and deviations by which elements are normalised: those are subtracted, and by these
     /// the rest is divided, in double precision. One pair for all, or one for each selected index
-    /// of the array's outermost dimension but that of the steps, a level for example.
+    /// of the array's outermost dimension but that of the steps, a level for example, or for each
+    /// channel of a stack.
     pub normalize: Vec<(f64, f64)>,
     /// Variables that are stacked in this one, which then has no array of its own: each has as many
     /// channels as indices in all dimensions before the last two, one after another.

@@ -11,20 +11,39 @@ const GRID_DIMENSIONS: usize = 2;
 const CHANNEL: &str = "channel";
 
 impl OpenVariable {
-    /// The members as the channels of one variable of this name. The error says what does not fit.
-    pub(crate) fn stacked(name: &str, members: Vec<Self>) -> Result<Self, String> {
-        let mut members = members.into_iter();
-        let Some(first) = members.next() else { return Err("it has no variables".to_owned()) };
+    /// The members as the channels of one variable of this name. Each channel is normalised by its
+    /// mean and deviation, if there are some. The error says what does not fit.
+    pub(crate) fn stacked(
+        name: &str,
+        members: Vec<Self>,
+        normalize: &[(f64, f64)],
+    ) -> Result<Self, String> {
+        let rank = members.first().map_or(0, |first| first.row_shape.len());
         // One-dimensional grids have one dimension in each row.
-        let n_grid = first.row_shape.len().min(GRID_DIMENSIONS);
-        let (mut n_channels, mut names) = first.channels(n_grid)?;
-        let mut stack = first;
+        let n_grid = rank.min(GRID_DIMENSIONS);
+        let (mut n_channels, mut names) = (0, Vec::new());
+        let mut stacked: Option<Self> = None;
         for member in members {
-            stack.check_beside(&member, n_grid)?;
             let (n, of_member) = member.channels(n_grid)?;
+            let member = match normalize.get(n_channels..n_channels + n) {
+                Some(by) => member.normalized(by)?,
+                None if normalize.is_empty() => member,
+                None => return Err(format!("it is normalised by {} pairs only", normalize.len())),
+            };
             n_channels += n;
             names.extend(of_member);
-            stack.members.extend(member.members);
+            match &mut stacked {
+                Some(stack) => {
+                    stack.check_beside(&member, n_grid)?;
+                    stack.members.extend(member.members);
+                }
+                None => stacked = Some(member),
+            }
+        }
+        let Some(mut stack) = stacked else { return Err("it has no variables".to_owned()) };
+        if n_channels < normalize.len() {
+            let n = normalize.len();
+            return Err(format!("it has {n_channels} channels and is normalised by {n} pairs"));
         }
         let grid = stack.row_shape.len() - n_grid;
         stack.row_shape.splice(..grid, [n_channels]);

@@ -184,6 +184,22 @@ impl OpenVariable {
         }))
     }
 
+    /// The same with normalised elements.
+    pub(crate) fn normalized(self, by: &[(f64, f64)]) -> Result<Self, String> {
+        let normalized = |Member { first, later }| {
+            let later = later.into_iter().map(|(start, array): (u64, OpenArray)| {
+                Ok::<_, String>((start, array.normalized(by)?))
+            });
+            let (later, first) =
+                (later.collect::<Result<_, _>>()?, OpenArray::normalized(first, by)?);
+            Ok::<_, String>(Member { first, later })
+        };
+        let members: Vec<Member> =
+            self.members.into_iter().map(normalized).collect::<Result<_, _>>()?;
+        let element = members.first().map_or(self.element, |member| member.first.element);
+        Ok(Self { members, element, ..self })
+    }
+
     /// Appends the steps of the same variable in a later store.
     pub(crate) fn append(&mut self, next: Self) -> Result<(), String> {
         if self.is_static() || next.is_static() {

@@ -154,6 +154,21 @@ fn open(folder: &Path, variable: Variable) -> Result<ArraySamples, arrays::Error
     ArraySamples::open(Arc::new(LocalStorage::new(folder)), &SampleSpec::new([variable]))
 }
 
+/// A stack normalises its channels as its variables would.
+#[test]
+fn a_stack_may_be_normalised_as_a_whole() {
+    let folder = store();
+    let pairs = [(11.0, 0.5), (4.0, 2.0), (0.0, 1.0)];
+    let members = || [Variable::new("t2m"), Variable::new("z")];
+    let whole = Variable::stacked("x", members()).as_f32().normalized(pairs);
+    let [t2m, z] = members();
+    let each = [t2m.normalized(pairs[..1].to_vec()), z.normalized(pairs[1..].to_vec())];
+    let each = Variable::stacked("x", each).as_f32();
+    let [whole, each] =
+        [whole, each].map(|one| crate::values::<f32>(open(folder.path(), one).unwrap()).unwrap());
+    assert_eq!(whole, each);
+}
+
 /// Numbers are unpacked, then normalised, and missing ones stay missing.
 #[test]
 fn channels_have_the_names_of_their_variables_and_levels() {
@@ -217,6 +232,11 @@ fn what_cannot_be_stacked_or_normalised_is_named() {
     refused(with("wide"), &["t2m and wide", "alike"]);
     refused(with("short"), &["t2m and short", "3 and 2 steps"]);
     refused(with("absent"), &["absent", "zarr.json"]);
+    let one = || Variable::stacked("x", [Variable::new("t2m")]);
+    refused(one().normalized([(0.0, 1.0); 2]), &["1 channels", "2 pairs"]);
+    let two = Variable::stacked("x", [Variable::new("t2m"), Variable::new("z")]).as_f32();
+    refused(two.normalized([(0.0, 1.0); 2]), &["2 pairs only"]);
+    refused(Variable { stack: vec![], ..one() }, &["x"]);
     refused(Variable::new("z").normalized([(0.0, 0.0)]), &["z in ", "deviation 0"]);
     refused(Variable::new("z").normalized([(f64::NAN, 1.0)]), &["mean NaN"]);
     refused(Variable::new("z").normalized([(0.0, 1.0); 3]), &["3 pairs", "2 indices"]);
