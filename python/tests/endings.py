@@ -57,7 +57,7 @@ def sequences():
             with open(f"{store}.txt", "w") as file:
                 file.writelines(f"{'ACGT' * 50},{number}\\n" for number in range(5000))
             native.import_sequences([f"{store}.txt"], store)
-    return native.Sequences(store)
+    return native.Sequences([store])
 
 def iterate_sequences():
     opened = sequences()
@@ -134,7 +134,7 @@ WORKS = {
 
 # The same with a folder of images.
 WORKS_WITH_IMAGES = {
-    "Images": "native.Images(sys.argv[2], [key])",
+    "Images": "native.Images([sys.argv[2]], [key])",
     "ImageDataset": "iterate(images)",
 }
 
