@@ -800,8 +800,27 @@ class Doc2VecTrainer:
     def epoch(self, number: int) -> tuple[int, int, float]:
         """Trains for an epoch; number of sequences, number of words, and the mean loss of a word.
         After Ctrl-C or an error, the trainer cannot go on."""
-    def vectors(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """The vectors of sequences and of words, each row by row in one dimension."""
+    def vectors(self) -> list[npt.NDArray[np.float32]]:
+        """The vectors of sequences, those of words that make up a context (none with `dm=0`), and
+        those that score words, each row by row in one dimension."""
+
+@final
+class Doc2VecInference:
+    """Infers vectors of sequences by the words of a model, which stay as they are."""
+
+    def __init__(
+        self,
+        vocabulary: KmerVocabulary,
+        settings: Mapping[str, Any],
+        inputs: npt.NDArray[np.float32],
+        outputs: npt.NDArray[np.float32],
+    ) -> None:
+        """Takes the vectors of words that `Doc2VecTrainer.vectors` returned. Raises ValueError if
+        they do not fit the vocabulary."""
+    def infer(
+        self, sequences: Sequence[str], epochs: int, alpha: float, min_alpha: float, workers: int
+    ) -> npt.NDArray[np.float32]:
+        """The vectors of sequences, row by row in one dimension."""
 
 NamedVectors: TypeAlias = tuple[list[str], npt.NDArray[np.float32], int]
 """Names, all numbers row by row, and the length of a vector."""

@@ -74,6 +74,15 @@ def train_sequences():
         trainer.epoch(0)
         begun.set()
 
+def infer_vectors():
+    opened = sequences()
+    words = opened.count_words(KMERS)
+    _, inputs, outputs = native.Doc2VecTrainer(opened, words, TRAINING).vectors()
+    inference = native.Doc2VecInference(words, TRAINING, inputs, outputs)
+    while True:
+        inference.infer(["ACGT" * 50] * 500, 5, 0.025, 0.0, 2)
+        begun.set()
+
 making = threading.Lock()
 ENTRIES = {"letters": True, "names": True, "one_hot": None, "windows": None, "layout": "ragged",
            "max_length": None, "pad": None}
@@ -127,6 +136,7 @@ WORKS = {
     "Sequences.count_words": "sequences().count_words(KMERS)",
     "SampleLoader.epoch": "iterate_sequences()",
     "Doc2VecTrainer.epoch": "train_sequences()",
+    "Doc2VecInference.infer": "infer_vectors()",
     "generate_example":
         "native.generate_example(f'{uri}-{time.monotonic_ns()}', n_cells=300, n_genes=20)",
 }
