@@ -583,9 +583,11 @@ class SampleLoader:
         samples: Samples,
         *,
         memory: int | Budget | None = None,
+        labels: Sequence[Mapping[str, Any]] = (),
         **engine: Unpack[EngineSettings],
     ) -> None:
-        """Checks the settings. Raises ValueError for those that do not fit together, MemoryError if
+        """Checks the settings. `labels` are columns whose entropy is measured: `name`, `n_classes`, and
+        `codes` of all samples or, if samples of one label follow each other, the `ends` of labels. Raises ValueError for those that do not fit together, MemoryError if
         `memory` is too small for one block and its batches."""
     @property
     def n_batches(self) -> int:
@@ -668,7 +670,7 @@ class Images(Samples):
 
     def __init__(
         self,
-        uri: str,
+        uris: Sequence[str],
         keys: Sequence[Mapping[str, Any]],
         *,
         config: Mapping[str, str] | None = None,
@@ -685,6 +687,8 @@ class Images(Samples):
         Raises ValueError for settings that do not fit, OSError for files that are missing."""
     def images(self) -> list[tuple[str, str, str]]:
         """Name, domain and subject of each image that was opened, selected or not."""
+    def sizes(self) -> list[int]:
+        """The number of images of each folder."""
     def classes(self) -> list[str]:
         """The names of the labels' classes, in the order of their numbers."""
     def keys(self) -> list[tuple[str, str, list[int]]]:
@@ -745,20 +749,21 @@ class KmerVocabulary:
 
 @final
 class Sequences(Samples):
-    """Sequences of a store in files or on servers."""
+    """Sequences of stores in files or on servers."""
 
     def __init__(
         self,
-        uri: str | None = None,
+        stores: Sequence[str | Mapping[str, Any]],
         *,
-        servers: Mapping[str, Any] | None = None,
         config: Mapping[str, str] | None = None,
     ) -> None:
-        """Opens a store by its address, or on servers (the entries `addresses`, `namespace`,
+        """Opens stores by their addresses, or on servers (the entries `addresses`, `namespace`,
         `retry_secs` and `root_certificates`).
 
-        Raises FileNotFoundError if there is none, ConnectionError if servers cannot be reached.
+        Raises FileNotFoundError if one is not there, ConnectionError if servers cannot be reached.
         """
+    def sizes(self) -> list[int]:
+        """The number of sequences of each store."""
     def with_entries(
         self,
         entries: Mapping[str, Any],
@@ -802,8 +807,27 @@ class Doc2VecTrainer:
     def epoch(self, number: int) -> tuple[int, int, float]:
         """Trains for an epoch; number of sequences, number of words, and the mean loss of a word.
         After Ctrl-C or an error, the trainer cannot go on."""
-    def vectors(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """The vectors of sequences and of words, each row by row in one dimension."""
+    def vectors(self) -> list[npt.NDArray[np.float32]]:
+        """The vectors of sequences, those of words that make up a context (none with `dm=0`), and
+        those that score words, each row by row in one dimension."""
+
+@final
+class Doc2VecInference:
+    """Infers vectors of sequences by the words of a model, which stay as they are."""
+
+    def __init__(
+        self,
+        vocabulary: KmerVocabulary,
+        settings: Mapping[str, Any],
+        inputs: npt.NDArray[np.float32],
+        outputs: npt.NDArray[np.float32],
+    ) -> None:
+        """Takes the vectors of words that `Doc2VecTrainer.vectors` returned. Raises ValueError if
+        they do not fit the vocabulary."""
+    def infer(
+        self, sequences: Sequence[str], epochs: int, alpha: float, min_alpha: float, workers: int
+    ) -> npt.NDArray[np.float32]:
+        """The vectors of sequences, row by row in one dimension."""
 
 NamedVectors: TypeAlias = tuple[list[str], npt.NDArray[np.float32], int]
 """Names, all numbers row by row, and the length of a vector."""
@@ -863,8 +887,8 @@ class Epoch:
 
         `accelerator_utilization` is the AU of MLPerf Storage: the share of the time after the first
         batch in which the loader was not waited for, None before the second. `entropy` has, for
-        each encoder and each categorical obs column of at most 65,534 categories, the bits of
-        Shannon's entropy: `batch` and `spread`, the mean and the standard deviation over the full
+        each encoder and each categorical obs column of at most 65,534 categories, of samples of
+        other kinds for each of the loader's `labels`, the bits of Shannon's entropy: `batch` and `spread`, the mean and the standard deviation over the full
         batches (None before the first), and `cells`, that of all cells that were delivered. As
         `batch` comes near `cells`, batches are as mixed as the cells."""
     def utilization(self) -> tuple[int, float | None]:

@@ -31,6 +31,9 @@ Encoder: TypeAlias = native.LabelEncoder | native.BatchKeyEncoder
 class Cells(Samples):
     """Cells with obs columns and codes. Pickled as a description: each process opens its own."""
 
+    experiment_column: str | None = None
+    """The column with the number of each cell's data set, of several that were concatenated."""
+
     def __init__(
         self,
         source: Source,
@@ -113,25 +116,36 @@ class Cells(Samples):
 
     def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
         """A number for each cell; equal numbers if cells agree in all these obs columns."""
-        return groups_of(self.source, columns, self.n_rows)
+        stored = [column for column in columns if column != self.experiment_column]
+        if len(stored) == len(columns):
+            return groups_of(self.source, columns, self.n_rows)
+        codes = [self.opened.experiments()]
+        codes += [groups_of(self.source, stored, self.n_rows)] if stored else []
+        return np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel().astype(np.uint32)
 
     def weights(self, column: str) -> npt.NDArray[np.float64]:
         """The numbers of an obs column."""
+        if column == self.experiment_column:
+            return self.opened.experiments().astype(np.float64)
         weights = self.source.open([column]).weights(column)
         check_unchanged(len(weights), self.n_rows)
         return weights
 
-    def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
-        """Whether each cell has this label in an obs column of strings.
+    def equals(self, column: str, label: Any) -> npt.NDArray[np.bool_]:
+        """Whether each cell has this label in an obs column of strings or numbers.
 
         Raises:
             ValueError: No cell has it.
         """
-        row = self.source.open([column]).find(column, label)
-        if row is None:
+        is_like_it: npt.NDArray[np.bool_]
+        if isinstance(label, str):
+            row = self.source.open([column]).find(column, label)
+            groups = self.groups([column])
+            is_like_it = np.zeros(len(groups), np.bool_) if row is None else groups == groups[row]
+        else:
+            is_like_it = self.weights(column) == label
+        if not is_like_it.any():
             raise ValueError(f"no cell has {shown(label)} in {column}")
-        groups = self.groups([column])
-        is_like_it: npt.NDArray[np.bool_] = groups == groups[row]
         return is_like_it
 
     def __getstate__(self) -> dict[str, Any]:

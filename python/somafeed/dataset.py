@@ -291,6 +291,13 @@ class ExperimentDataset(Parts, Selected):
         other._cells = samples
         return other
 
+    def _numbers_in(self, batch: Any) -> Any:
+        try:
+            return batch[1][JOINID]
+        except (IndexError, KeyError, TypeError):
+            # A transform may have changed it.
+            return None
+
     def _number_samples(self) -> None:
         if JOINID not in self.obs_column_names:
             self.obs_column_names.append(JOINID)

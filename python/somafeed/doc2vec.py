@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.sequences import Kmers, SequenceDataset, Store, Vocabulary
-from somafeed.settings import at_least_0, checked_seed, number, positive, shown
+from somafeed.settings import at_least_0, checked_seed, names_of, number, positive, shown
 
 _log = logging.getLogger("somafeed.doc2vec")
 
@@ -124,6 +124,15 @@ def _at_length_1(vectors: npt.NDArray[Any]) -> Vector:
     return (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
 
 
+@dataclass(frozen=True, eq=False)
+class TrainedWords:
+    """The words of a trained model, by which vectors are inferred."""
+
+    vocabulary: Vocabulary
+    inputs: Vector
+    outputs: Vector
+
+
 class Doc2Vec:
     """Learns a vector for each sequence and for each word, so that similar sequences have similar
     vectors (Le and Mikolov 2014), on the processor.
@@ -198,6 +207,8 @@ class Doc2Vec:
         self.losses: list[float] = []
         """The mean loss of a word in each epoch."""
         self._vectors: tuple[NamedVectors, NamedVectors] | None = None
+        self._words: TrainedWords | None = None
+        self._inference: native.Doc2VecInference | None = None
         if documents is not None:
             self.train(documents, kmers=kmers)
 
@@ -257,14 +268,83 @@ class Doc2Vec:
                 "epoch %d of %d: loss %.4f a word, %.0f words/s, %.0f sequences/s",
                 epoch + 1, self.epochs, loss, n_words / secs, n_sequences / secs,
             )
-        of_documents, of_words = (
-            vectors.reshape(-1, self.vector_size) for vectors in trainer.vectors()
-        )
+        of_documents, inputs, outputs = trainer.vectors()
+        of_words = inputs if self._settings["dm"] else outputs
         self.losses = losses
-        self._vectors = NamedVectors(names, of_documents), NamedVectors(
-            vocabulary.words, of_words
+        self._vectors = (
+            NamedVectors(names, of_documents.reshape(-1, self.vector_size)),
+            NamedVectors(vocabulary.words, of_words.reshape(-1, self.vector_size)),
         )
+        self._words = TrainedWords(vocabulary, inputs, outputs)
+        self._inference = None
         return self
+
+    def infer_vector(
+        self,
+        sequence: str,
+        alpha: float | None = None,
+        min_alpha: float | None = None,
+        epochs: int | None = None,
+    ) -> Vector:
+        """The vector of a sequence, of training or another, like gensim's `infer_vector`: it begins
+        with small random numbers and is trained on the sequence's words, whose own vectors stay as
+        they are. It depends on the seed and the sequence alone.
+
+        Args:
+            sequence: Its letters, cut into words like those of training.
+            alpha: Learning rate of the first epoch; None means that of training.
+            min_alpha: Learning rate of the last epoch; None means that of training.
+            epochs: Passes over the sequence; None means as many as in training. A sequence alone has
+                few words, so more give a vector that is less random.
+
+        Raises:
+            ValueError: A setting is out of range, a word is unknown (see `Kmers`), or the model was
+                not trained by this class.
+        """
+        vector: Vector = self.infer_vectors([sequence], alpha, min_alpha, epochs)[0]
+        return vector
+
+    def infer_vectors(
+        self,
+        sequences: Sequence[str],
+        alpha: float | None = None,
+        min_alpha: float | None = None,
+        epochs: int | None = None,
+    ) -> Vector:
+        """The vectors of sequences, a row for each, by as many threads as `workers`: each is that of
+        `infer_vector`.
+
+        Raises:
+            TypeError: It is one text in place of several.
+            ValueError: Like `infer_vector`.
+        """
+        settings = self._settings
+        rows = self._inferring().infer(
+            names_of("sequences", sequences),
+            positive("epochs", settings["epochs"] if epochs is None else epochs),
+            number("alpha", settings["alpha"] if alpha is None else alpha),
+            number("min_alpha", settings["min_alpha"] if min_alpha is None else min_alpha),
+            settings["workers"],
+        )
+        return rows.reshape(-1, self.vector_size)
+
+    def _inferring(self) -> native.Doc2VecInference:
+        self._trained()
+        if self._words is None:
+            raise ValueError(
+                "a file has only the vectors of this model, not what scores words: infer with the "
+                "model that was trained, which can be pickled"
+            )
+        if self._inference is None:
+            settings = {**self._settings, "n_words": None}
+            words = self._words
+            self._inference = native.Doc2VecInference(
+                words.vocabulary._native, settings, words.inputs, words.outputs
+            )
+        return self._inference
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_inference": None}
 
     def _frequent(self, vocabulary: Vocabulary) -> Vocabulary:
         """The words that occur `min_count` times."""

@@ -14,11 +14,12 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.batches import array_maker, required
 from somafeed.engine import EngineSettings
+from somafeed.labels import Labels
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.settings import at_least_0, positive, shown
 from somafeed.sources import parameters
-from somafeed.splits import GroupsOf
 from somafeed.statistics import Statistics, statistics_of
+from somafeed.stores import STORE, OfStore, named_stores
 from somafeed.times import Date, TimeSpan, date_text, microseconds
 from somafeed.variables import (
     SAMPLE,
@@ -45,11 +46,12 @@ FieldBatch: TypeAlias = dict[str, Any]
 """An array of each variable by its name, in the form `FieldForm`: samples, then steps if there are
 several, then the selected part of the array's other dimensions. Of a static variable only these."""
 
+Stores: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | Mapping[str, str | os.PathLike[str]]"
+"""The address of a Zarr store, a list of several, or several by their names."""
+
 FORMS: tuple[FieldForm, ...] = ("numpy", "torch", "xarray")
 
-Address: TypeAlias = "str | os.PathLike[str]"
 
-STORE = "store"
 
 
 class Fields(OpenedSamples[native.Fields]):
@@ -67,15 +69,20 @@ class Fields(OpenedSamples[native.Fields]):
             ValueError: A dimension, an index or a label is not there; the arrays differ in the
                 number of steps; there is no sample.
         """
-        self._stores = dict(stores)
+        names, listed = named_stores(stores, (str, os.PathLike))
+        self._stores = [os.fspath(one) for one in listed]
         self._options = options
         self.variables = dict(variables)
         selections = self._selections()
         self._described = [described(name, one, selections) for name, one in variables.items()]
-        _ = self.opened
+        sizes = np.bincount(self.opened.stores().astype(np.int64), minlength=len(listed))
+        self.stores = OfStore.of(names, sizes.tolist())
+        self.labels = Labels({} if self.stores is None else {STORE: self.stores})
+        if self.stores is not None and STORE in variables:
+            raise ValueError(f"{STORE!r} is the name of the stores' numbers: take another")
 
     def _open_all(self) -> native.Fields:
-        return native.Fields(list(self._stores.values()), self._described, **self._options)
+        return native.Fields(self._stores, self._described, **self._options)
 
     def _selections(self) -> Selections:
         """The indices and labels that are selected of each array."""
@@ -89,7 +96,7 @@ class Fields(OpenedSamples[native.Fields]):
         ]
         selects_labels = any(one.sel for one in arrays.values())
         options = {**self._options, "coordinates": selects_labels, "periods": [], "frequency": None}
-        whole = native.Fields(list(self._stores.values()), whole_arrays, **options)
+        whole = native.Fields(self._stores, whole_arrays, **options)
         shapes = {name: dict(zip(dims, shape)) for name, _, dims, shape, _ in whole.variables()}
         selections: Selections = {}
         for key, variable in arrays.items():
@@ -113,26 +120,6 @@ class Fields(OpenedSamples[native.Fields]):
             selections[key] = {"isel": isel, "sel": sel}
         return selections
 
-    def _store_labels(
-        self, opened: native.Fields, columns: Sequence[str]
-    ) -> npt.NDArray[np.uint32]:
-        if list(columns) != [STORE]:
-            raise self._no_labels(columns)
-        return opened.stores().astype(np.uint32)
-
-    def _groups_in(self, opened: native.Fields) -> GroupsOf:
-        return lambda columns: self._store_labels(opened, columns)
-
-    def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
-        """Whether each sample is of the store with this name."""
-        stores = self._store_labels(self.opened, [column])
-        if label not in self._stores:
-            raise ValueError(
-                f"there is no store {shown(label)}: there are {', '.join(self._stores)}"
-            )
-        is_there: npt.NDArray[np.bool_] = stores == list(self._stores).index(label)
-        return is_there
-
 
 class FieldDataset(OpenedDataset[FieldBatch, Fields]):
     """Fields of a Zarr store in shuffled batches: a dictionary with an array of each variable.
@@ -143,11 +130,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 
     def __init__(
         self,
-        uri: Address
-        | Sequence[Address]
-        | Mapping[str, Address]
-        | xarray.Dataset
-        | xarray.DataArray,
+        uri: Stores | xarray.Dataset | xarray.DataArray,
         variables: Mapping[str, AnyVariable | str] | Sequence[Variable | str] | None = None,
         batch_size: int = 1,
         io_batch_size: int | None = None,
@@ -175,9 +158,10 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             uri: A path or an address in an object store, of a Zarr group or of a Zip archive with
                 one. Several, in a list or a dictionary with their names, are read as one: the steps
                 of a variable are those of the first store that has it, then those of the second, and
-                so on. The name of a sample's store, or else its address, is its label `"store"`. Or
-                a data set or an array that xarray opened from there, and of which parts may be
-                selected: samples are then of those parts, and read without xarray.
+                so on. A batch then has the entry `"store"`, the number of the store of each sample,
+                and the column `store`, for splits and `sampling`, has its name. Or a data set or an
+                array that xarray opened from there, and of which parts may be selected: samples are
+                then of those parts, and read without xarray.
             variables: The arrays of a sample by their names in a batch: a `Variable`, or the path of
                 a whole array, or a `Stack` of several. Several may be parts of one array. For xarray, paths are the names of
                 variables, and None means all.
@@ -243,7 +227,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         if is_xarray(uri):
             self._opened_samples = _samples_in(uri, variables, options)
         else:
-            self._opened_samples = Fields(_stores(uri), checked_variables(variables), options)
+            self._opened_samples = Fields(uri, checked_variables(variables), options)
         # Now, so that settings that do not fit are an error here.
         self._loaders.batch_maker(self)
 
@@ -303,6 +287,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         dropped = {name: one.dropped for name, one in self.variables.items()}
         make_array = makers[self.form](self.variables)
         number_samples, number = self.number_samples, array_maker(self.form)
+        stores = self._samples.stores
 
         def make(batch: native.FieldBatch) -> FieldBatch:
             made = {
@@ -311,34 +296,11 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             }
             if number_samples:
                 made[SAMPLE] = number(batch.samples.astype(np.int64))
+            if stores is not None:
+                made[STORE] = number(stores.codes_of(batch.samples.astype(np.int64)))
             return made
 
         return make
-
-
-def _stores(uri: Any) -> dict[str, str]:
-    """The addresses of the stores by their names.
-
-    Raises:
-        TypeError: They are something else.
-        ValueError: There is none, or one comes twice.
-    """
-    stores = {"": uri} if isinstance(uri, str | os.PathLike) else uri
-    if isinstance(stores, Sequence):
-        named = {str(one): one for one in stores}
-        if len(named) < len(stores):
-            raise ValueError("a store is listed twice: give a dictionary with their names")
-        stores = named
-    if not isinstance(stores, Mapping) or not all(
-        isinstance(name, str) and isinstance(one, str | os.PathLike) for name, one in stores.items()
-    ):
-        raise TypeError(
-            f"FieldDataset takes the address of a Zarr store, not {shown(uri)}: give its path, "
-            "and selections as Variable(isel=, sel=)"
-        )
-    if not stores:
-        raise ValueError("give the address of at least one store")
-    return {name: os.fspath(one) for name, one in stores.items()}
 
 
 def _between(start: Any, end: Any, periods: Any) -> dict[str, Any]:
@@ -403,8 +365,8 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
         **{name: options[name] for name in ("start", "end", "stride")},
     )
     if is_timed:
-        return Fields({"": stored.uri}, stored.variables, options)
-    samples = Fields({"": stored.uri}, stored.variables, {**options, **window})
+        return Fields(stored.uri, stored.variables, options)
+    samples = Fields(stored.uri, stored.variables, {**options, **window})
     return samples if part is None else samples.part(part, 0)
 
 

@@ -8,23 +8,30 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeAlias, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.augmentation import Affine, Augmentation
 from somafeed.batches import array_maker, required
 from somafeed.engine import EngineSettings
-from somafeed.labels import Column, Labels, Table
+from somafeed.labels import Column, LabelColumn, Labels, Table
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.settings import names_of, positive, shown
 from somafeed.sources import parameters
-from somafeed.splits import GroupsOf
+from somafeed.stores import STORE, OfStore, named_stores
 
 ImageForm: TypeAlias = Literal["numpy", "torch"]
 """The form of each array in a batch: `numpy.ndarray`, or `torch.Tensor` over the same memory."""
 
 StoredForm: TypeAlias = Literal["dat", "raw32", "raw16", "zarr"]
 """A stored form of the cubes: the camera's files, blosc files of float32 or float16, Zarr arrays."""
+
+Folders: TypeAlias = (
+    str
+    | os.PathLike[str]
+    | Sequence[str | os.PathLike[str]]
+    | Mapping[str, str | os.PathLike[str]]
+)
+"""A folder's path or address, a list of several, or several by their names."""
 
 Role: TypeAlias = Literal["image", "mask", "plain"]
 """How augmentation treats an array: it interpolates images, takes the nearest pixel of masks, and
@@ -69,26 +76,32 @@ class Images(OpenedSamples[native.Images]):
     """Image cubes. Pickled as a description: each process opens its own."""
 
     def __init__(
-        self, uri: str, keys: Mapping[str, Key], table: Table | None, options: dict[str, Any]
+        self, folders: Folders, keys: Mapping[str, Key], table: Table | None, options: dict[str, Any]
     ) -> None:
         """Opens the images, and joins the table of their labels.
 
         Raises:
             ValueError: The table has not exactly one row for an image.
         """
-        self._uri = uri
+        names, listed = named_stores(folders, (str, os.PathLike))
+        self._uris = [os.fspath(folder) for folder in listed]
         self.keys = dict(keys)
         self._options = options
+        self.stores = OfStore.of(names, self.opened.sizes())
         self.labels = self._labels(table)
 
     def _labels(self, table: Table | None) -> Labels:
         listed = dict(zip((IMAGE_NAME, "domain", "subject"), zip(*self.opened.images())))
         # A list without domains or subjects has empty texts.
-        columns = {name: Column.of(of) for name, of in listed.items() if any(of)}
+        columns: dict[str, LabelColumn] = {
+            name: Column.of(of) for name, of in listed.items() if any(of)
+        }
+        names: dict[str, Sequence[Any]] = {IMAGE_NAME: listed[IMAGE_NAME]}
         labels = Labels(columns)
-        if table is None:
-            return labels
-        return labels.beside(Labels.of_table(table, listed[IMAGE_NAME], IMAGE_NAME))
+        if self.stores is not None:
+            labels = labels.beside(Labels({STORE: self.stores}))
+            names[STORE] = labels.values(STORE, np.arange(len(names[IMAGE_NAME])))
+        return labels if table is None else labels.beside(Labels.of_table(table, names))
 
     def with_options(self, **options: Any) -> Self:
         """The same images, opened with other options."""
@@ -96,17 +109,6 @@ class Images(OpenedSamples[native.Images]):
         other._options = {**self._options, **options}
         other._opened = None
         return other
-
-    def _groups_in(self, opened: native.Images) -> GroupsOf:
-        return lambda columns: self.labels.groups(columns, opened.numbers().astype(np.int64))
-
-    def weights(self, column: str) -> npt.NDArray[np.float64]:
-        """The numbers of a column."""
-        return self.labels.weights(column, self.numbers())
-
-    def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
-        """Whether each image has this label."""
-        return self.labels.equals(column, label, self.numbers())
 
     def _open_all(self) -> native.Images:
         described = [
@@ -117,7 +119,7 @@ class Images(OpenedSamples[native.Images]):
             }
             for name, key in self.keys.items()
         ]
-        return native.Images(self._uri, described, **self._options)
+        return native.Images(self._uris, described, **self._options)
 
 
 class ImageDataset(OpenedDataset[ImageBatch, Images]):
@@ -131,7 +133,7 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
 
     def __init__(
         self,
-        folder: str | os.PathLike[str],
+        folder: Folders,
         keys: Sequence[str] | Mapping[str, Key | str] = KEYS,
         batch_size: int = 1,
         io_batch_size: int | None = None,
@@ -156,7 +158,11 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
 
         Args:
             folder: A path or an address in an object store, of a folder with `images.json`, which
-                `somafeed cubes preprocess` writes for a camera's files.
+                `somafeed cubes preprocess` writes for a camera's files. A list of several, or a
+                dictionary of them by names, gives the images of the first, then those of the
+                second and so on; their cubes have one shape and one stored form. A batch then has
+                the entry `"store"`, the number of each image's folder, and the column `store` of
+                labels has its name.
             keys: The arrays of an image by their names in a batch: a `Key`, or a name: `"features"`
                 for the cube, otherwise a mask in `segmentations`.
             batch_size: Images of a batch; the last may have fewer.
@@ -168,10 +174,11 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
             seed: From 0 to 2^64 - 1. None draws one, which several ranks may not do.
             use_eager_fetch: Whether blocks and batches are made ahead, in threads.
             stored: The stored form of cubes: see `StoredForm`. None means the only one there is.
-            images: Names of the images, in this order. None means all.
+            images: Names of the images, in this order in each folder. None means all.
             labels: A table with a row for each image, named in its column `image_name`: a
                 `pandas.DataFrame`, a `pyarrow.Table`, a dictionary of columns, or the path of a CSV
-                file. Its columns, and `domain` and `subject` of `images.json`, are for
+                file. With several folders whose images share names, its column `store` says which
+                folder is meant. Its columns, and `domain` and `subject` of `images.json`, are for
                 `split_by_group`, `split_by_label` and `sampling`.
             form: The form of arrays in a batch: see `ImageForm`.
             dtype: The type of images in a batch. None means that in which they are stored.
@@ -205,13 +212,11 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
             raise ValueError(f"unknown form {shown(form)}; there are {', '.join(FORMS)}")
         if form != "numpy":
             required(form, f"form={form!r}")
-        if not isinstance(folder, str | os.PathLike):
-            raise TypeError(f"ImageDataset takes the address of a folder, not {shown(folder)}")
         self.form: ImageForm = form
         self.number_samples = bool(number_samples)
         self.augment = augment
         self._opened_samples = Images(
-            os.fspath(folder),
+            folder,
             checked_keys(keys),
             labels,
             {
@@ -241,20 +246,7 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
     @property
     def names(self) -> list[str]:
         """The names of the images, in their order."""
-        return self._samples.labels.values(IMAGE_NAME, self._samples.numbers())
-
-    @property
-    def label_columns(self) -> list[str]:
-        """The columns of labels."""
-        return self._samples.labels.names
-
-    def labels_of(self, column: str) -> list[Any]:
-        """The labels of the images, in the order of `names`.
-
-        Raises:
-            ValueError: There is no such column.
-        """
-        return self._samples.labels.values(column, self._samples.numbers())
+        return self.labels_of(IMAGE_NAME)
 
     @property
     def classes(self) -> list[str]:
@@ -282,12 +274,15 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
     def _batch_maker(self) -> Callable[[native.ImageBatch], ImageBatch]:
         as_form = array_maker(self.form)
         number_samples, lists_skipped = self.number_samples, self.on_error == "skip"
+        stores = self._samples.stores
 
         def make(batch: native.ImageBatch) -> ImageBatch:
             made: ImageBatch = {name: as_form(batch.values(name)) for name in batch.keys}
             made[IMAGE_NAME] = batch.names
             if number_samples:
                 made[SAMPLE] = as_form(batch.samples)
+            if stores is not None:
+                made[STORE] = as_form(stores.codes_of(batch.samples))
             if lists_skipped:
                 made[SKIPPED] = batch.skipped
             return made
@@ -318,7 +313,7 @@ def checked_keys(keys: Any) -> dict[str, Key]:
             one = Key.cube() if one == KEYS[0] else Key.mask(one)
         if not isinstance(name, str) or not isinstance(one, Key):
             raise TypeError(f"a key is a name or a Key, not {shown(one)}")
-        if name in (IMAGE_NAME, SAMPLE, SKIPPED):
+        if name in (IMAGE_NAME, SAMPLE, SKIPPED, STORE):
             raise ValueError(f"{name!r} is the name of another entry of a batch: take another")
         named[name] = one
     return named

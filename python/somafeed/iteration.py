@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from somafeed.samples import SampleDataset
 
 B = TypeVar("B", covariant=True)
+
+_log = logging.getLogger("somafeed.epochs")
 
 _FORMAT = "somafeed ExperimentDataset"
 _VERSION = 1
@@ -250,6 +253,18 @@ class ExperimentIterator(Iterator[B], Generic[B]):
             self._epochs.end(progress.place().epoch + 1)
             progress.is_exhausted = True
         self.close()
+        self._log_end()
+
+    def _log_end(self) -> None:
+        if not _log.isEnabledFor(logging.INFO):
+            return
+        stats, dataset = self._stats, self._dataset
+        left_out = f", {stats['n_skipped']} skipped" if stats["n_skipped"] else ""
+        _log.info(
+            "%s: epoch %d: %d batches of %d %s%s in %.1f s, %s", type(dataset).__name__,
+            stats["epoch"], stats["n_batches"], stats["n_rows"], dataset._noun, left_out,
+            stats["elapsed_secs"], self.waited_for(),
+        )
 
     def __reduce__(self) -> Never:
         raise TypeError(

@@ -6,7 +6,7 @@ import csv
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,23 @@ from somafeed.settings import shown
 Table: TypeAlias = Any
 """A `pandas.DataFrame`, `pyarrow.Table` or `polars.DataFrame`, a dictionary of columns, or the path
 of a CSV file with the columns' names in its first line."""
+
+
+class LabelColumn(Protocol):
+    """The label of each sample: a number, and the label of each number."""
+
+    @property
+    def labels(self) -> list[Any]:
+        """The labels."""
+        ...
+
+    def codes_of(self, samples: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """The place of the label of each of some samples among them."""
+        ...
+
+    def described(self) -> dict[str, Any]:
+        """The column as the native meter of its entropy takes it."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -34,38 +51,57 @@ class Column:
         codes = [places.setdefault(None if one != one else one, len(places)) for one in values]
         return cls(list(places), np.array(codes, np.uint32))
 
+    def codes_of(self, samples: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+        """The place of the label of each of some samples."""
+        return self.codes[samples]
+
+    def described(self) -> dict[str, Any]:
+        """The column as the native meter of its entropy takes it."""
+        return {"n_classes": len(self.labels), "codes": self.codes, "ends": np.zeros(0, np.int64)}
+
 
 class Labels:
     """Columns of labels, in the order of the samples."""
 
-    def __init__(self, columns: Mapping[str, Column]) -> None:
+    def __init__(self, columns: Mapping[str, LabelColumn]) -> None:
         self._columns = dict(columns)
 
     @classmethod
-    def of_table(cls, table: Table, names: Sequence[str], name_column: str) -> Labels:
-        """The rows of a table in the order of `names`, by its column `name_column`.
+    def of_table(cls, table: Table, names: Mapping[str, Sequence[Any]]) -> Labels:
+        """The rows of a table in the order of the samples, which have these names by a column: by
+        the first one alone if the table does not have the others.
 
         Raises:
             ValueError: There is no such column, or not exactly one row for a name.
             TypeError: It is no table, or a label cannot be compared with others.
         """
         columns = _columns(table)
-        if name_column not in columns:
+        first, *others = names
+        if first not in columns:
             raise ValueError(
-                f"labels= has no column {name_column!r} with the samples' names: it has "
+                f"labels= has no column {first!r} with the samples' names: it has "
                 f"{', '.join(columns) or 'none'}"
             )
+        used = [name for name in names if name in columns]
+        wanted = list(zip(*(names[name] for name in used)))
+        if len(used) < len(names) and len(set(wanted)) < len(wanted):
+            raise ValueError(
+                f"several samples have one name in {first!r}: give labels= the column "
+                f"{', '.join(map(repr, others))}, too"
+            )
         rows: dict[Any, int] = {}
-        for row, name in enumerate(columns[name_column]):
-            if rows.setdefault(name, row) != row:
-                raise ValueError(f"labels= has {shown(name)} twice in {name_column!r}")
-        missing = [name for name in names if name not in rows]
+        for row, of_row in enumerate(zip(*(columns[name] for name in used))):
+            if rows.setdefault(of_row, row) != row:
+                raise ValueError(
+                    f"labels= has {_joined(of_row)} twice in {', '.join(map(repr, used))}"
+                )
+        missing = [one for one in wanted if one not in rows]
         if missing:
             raise ValueError(
-                f"labels= has no row for {len(missing)} of {len(names)} samples, {missing[0]!r} is "
-                "the first of them: select samples, or add the rows"
+                f"labels= has no row for {len(missing)} of {len(wanted)} samples, "
+                f"{_joined(missing[0])} is the first of them: select samples, or add the rows"
             )
-        order = [rows[name] for name in names]
+        order = [rows[one] for one in wanted]
         made: dict[str, Column] = {}
         for name, values in columns.items():
             try:
@@ -84,26 +120,32 @@ class Labels:
         """The columns."""
         return list(self._columns)
 
-    def _column(self, name: str) -> Column:
+    def column(self, name: str) -> LabelColumn:
+        """A column.
+
+        Raises:
+            ValueError: There is none of that name.
+        """
         if name not in self._columns:
-            raise ValueError(f"there is no column {shown(name)}; there are {', '.join(self.names)}")
+            others = f"; there are {', '.join(self.names)}" if self._columns else ""
+            raise ValueError(f"these samples have no column {shown(name)}{others}")
         return self._columns[name]
 
     def groups(
         self, columns: Sequence[str], samples: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.uint32]:
         """A number for each of some samples; equal numbers if they agree in all these columns."""
-        codes = np.stack([self._column(name).codes[samples] for name in columns])
+        codes = np.stack([self.column(name).codes_of(samples) for name in columns])
         return np.unique(codes, axis=1, return_inverse=True)[1].reshape(-1).astype(np.uint32)
 
     def weights(self, column: str, samples: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """The numbers of a column."""
-        found = self._column(column)
+        found = self.column(column)
         try:
             numbers = np.array([float(label) for label in found.labels])
         except (TypeError, ValueError):
             raise ValueError(f"column {shown(column)} has labels that are not numbers") from None
-        weights: npt.NDArray[np.float64] = numbers[found.codes[samples]]
+        weights: npt.NDArray[np.float64] = numbers[found.codes_of(samples)]
         return weights
 
     def equals(
@@ -114,17 +156,27 @@ class Labels:
         Raises:
             ValueError: None has it.
         """
-        found = self._column(column)
+        found = self.column(column)
         is_like_it = np.array([one == label for one in found.labels], np.bool_)
-        equal: npt.NDArray[np.bool_] = is_like_it[found.codes[samples]]
+        equal: npt.NDArray[np.bool_] = is_like_it[found.codes_of(samples)]
         if not equal.any():
             raise ValueError(f"no sample has {shown(label)} in {column}")
         return equal
 
+    def described(self, n_samples: int) -> list[dict[str, Any]]:
+        """The columns whose entropy is measured: those in which not every sample has a label of its
+        own."""
+        columns = self._columns.items()
+        return [
+            {"name": name, **column.described()}
+            for name, column in columns
+            if len(column.labels) < n_samples
+        ]
+
     def values(self, column: str, samples: npt.NDArray[np.int64]) -> list[Any]:
         """The labels of some samples."""
-        found = self._column(column)
-        return [found.labels[code] for code in found.codes[samples].tolist()]
+        found = self.column(column)
+        return [found.labels[code] for code in found.codes_of(samples).tolist()]
 
 
 def _columns(table: Table) -> dict[str, list[Any]]:
@@ -145,6 +197,10 @@ def _columns(table: Table) -> dict[str, list[Any]]:
     if len(set(lengths.values())) > 1:
         raise ValueError(f"the columns of labels= differ in length: {lengths}")
     return columns
+
+
+def _joined(name: tuple[Any, ...]) -> str:
+    return " of ".join(map(shown, name))
 
 
 def _listed(column: Any) -> list[Any]:

@@ -6,7 +6,7 @@ Needs the package lightning.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -210,8 +210,8 @@ class PredictionWriter(Callback):
 
     Each rank writes files of its own; at the end rank 0 joins them into `predictions.npy`, or
     `NAME.npy` for each entry of a dictionary, and the samples' numbers (`sample_numbers`) into
-    `soma_joinid.npy`, of other kinds than cells `sample.npy`. Needs
-    a folder that all ranks share, and `Trainer.predict(..., datamodule=DataModule(...))`;
+    `soma_joinid.npy`, of other kinds than cells `sample.npy`. Samples that could not be read
+    (`on_error="skip"`) are in none of them. Needs a folder that all ranks share, and `Trainer.predict(..., datamodule=DataModule(...))`;
     `return_predictions=False` keeps them out of memory.
     """
 
@@ -219,6 +219,7 @@ class PredictionWriter(Callback):
         """Names the folder, which is made if it is missing."""
         self.folder = folder
         self._written: RankPredictions | None = None
+        self._numbers_of: Callable[[Any], Any] | None = None
 
     def setup(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         """Makes the folder before a prediction.
@@ -228,7 +229,7 @@ class PredictionWriter(Callback):
             ValueError: Several processes have the same samples.
         """
         # What a prediction that failed has left.
-        self._written = None
+        self._written = self._numbers_of = None
         if stage != "predict":
             return
         module = getattr(trainer, "datamodule", None)
@@ -237,6 +238,7 @@ class PredictionWriter(Callback):
         if module._world() != (trainer.global_rank, trainer.world_size):
             raise ValueError("PredictionWriter needs ranks of which each predicts its own samples")
         share = module.predict_share()
+        self._numbers_of = share._numbers_in
         self._written = RankPredictions(
             self.folder,
             share.sample_numbers,
@@ -259,8 +261,8 @@ class PredictionWriter(Callback):
         Raises:
             TypeError, ValueError: They are not a row per sample; see `RankPredictions.write`.
         """
-        assert self._written is not None
-        self._written.write(outputs)
+        assert self._written is not None and self._numbers_of is not None
+        self._written.write(outputs, self._numbers_of(batch))
 
     def teardown(self, trainer: Trainer, pl_module: Any, stage: str) -> None:
         """Joins the files of all ranks after a prediction.

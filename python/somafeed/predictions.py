@@ -42,13 +42,16 @@ class RankPredictions:
         self._rank = rank
         self._batch_size = batch_size
         self._arrays: dict[str, npt.NDArray[Any]] = {}
-        self._n_written = 0
+        self._n_written = self._n_planned = 0
+        self._written: list[npt.NDArray[np.int64]] = []
 
-    def write(self, predicted: Any) -> None:
+    def write(self, predicted: Any, numbers: Any = None) -> None:
         """Appends the predictions of the next batch.
 
         Args:
             predicted: An array or a tensor with a row per sample, or a dictionary of such by name.
+            numbers: The numbers of the batch's samples, which may lack some that could not be read.
+                None means all that are planned.
 
         Raises:
             TypeError: It is something else.
@@ -56,8 +59,10 @@ class RankPredictions:
                 or rows of another shape or type, than those before.
         """
         named = {name: _array(name, rows) for name, rows in _by_name(predicted, self._number_name).items()}
+        planned = self._numbers[self._n_planned : self._n_planned + self._batch_size]
+        of_batch = planned if numbers is None else _on_cpu(numbers).astype(np.int64)
         start = self._n_written
-        stop = min(start + self._batch_size, len(self._numbers))
+        stop = start + len(of_batch)
         for name, rows in named.items():
             if len(rows) != stop - start:
                 raise ValueError(
@@ -81,6 +86,8 @@ class RankPredictions:
                 )
             array[start:stop] = rows
         self._n_written = stop
+        self._n_planned += len(planned)
+        self._written.append(of_batch)
 
     def _create(self, name: str, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
         shape = (len(self._numbers), *rows.shape[1:])
@@ -91,9 +98,10 @@ class RankPredictions:
         """Writes the numbers of the predicted samples beside the arrays, and closes the files."""
         for array in self._arrays.values():
             array.flush()  # type: ignore[attr-defined]
-        # Fewer than the samples if the framework was asked for a part of the batches.
+        # Fewer than the samples if the framework was asked for a part of the batches, or if some
+        # could not be read.
         file = _rank_file(self._folder, self._number_name, self._rank)
-        np.save(file, self._numbers[: self._n_written])
+        np.save(file, np.concatenate([self._numbers[:0], *self._written]))
         names = json.dumps(sorted(self._arrays))
         (self._folder / f"rank-{self._rank:05}.json").write_text(names)
         self._arrays = {}
@@ -171,13 +179,18 @@ def _by_name(predicted: Any, number_name: str) -> Mapping[str, Any]:
     return predicted
 
 
-def _array(name: str, rows: Any) -> npt.NDArray[Any]:
-    """An array on the CPU, of at least rank 1."""
+def _on_cpu(rows: Any) -> npt.NDArray[Any]:
     if hasattr(rows, "detach"):
         rows = rows.detach().cpu()
         # numpy has no bfloat16.
         rows = rows.float() if str(rows.dtype) == "torch.bfloat16" else rows
-        rows = rows.numpy()
+    return np.asarray(rows)
+
+
+def _array(name: str, rows: Any) -> npt.NDArray[Any]:
+    """An array on the CPU, of at least rank 1."""
+    if hasattr(rows, "detach"):
+        rows = _on_cpu(rows)
     if not isinstance(rows, np.ndarray) or rows.ndim == 0 or rows.dtype.hasobject:
         raise TypeError(
             f"prediction {name!r} must be an array with a row per sample, not {shown(rows)}"

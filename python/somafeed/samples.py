@@ -15,6 +15,7 @@ from somafeed import _somafeed as native
 from somafeed.device import Device, DeviceCopies, checked_device
 from somafeed.epochs import Epochs
 from somafeed.iteration import ExperimentIterator, Place
+from somafeed.labels import Labels
 from somafeed.loaders import Loaders, OnError, Remainder, remainder_of
 from somafeed.samplings import Labelled, Sample, checked_sample
 from somafeed.settings import (
@@ -37,6 +38,7 @@ from somafeed.splits import (
     Split,
     checked_fractions,
 )
+from somafeed.stores import OfStore
 from somafeed.world import checked_world, current_worker, current_world
 
 B = TypeVar("B", covariant=True)
@@ -113,6 +115,10 @@ class Samples(Labelled):
 class OpenedSamples(Samples, Generic[N]):
     """Samples that are described by how they are opened, and by the splits whose parts they are."""
 
+    stores: OfStore | None = None
+    """Which store each sample is from, if there are several."""
+    labels: Labels = Labels({})
+    """The columns of labels of all samples there are."""
     _opened: N | None = None
     _parts: tuple[tuple[Split, int, int], ...] = ()
     """Each split, which part of it, and how many samples were split."""
@@ -156,26 +162,19 @@ class OpenedSamples(Samples, Generic[N]):
 
     def _groups_in(self, opened: N) -> GroupsOf:
         """The numbers of groups of these native samples."""
-
-        def groups_of(columns: Sequence[str]) -> npt.NDArray[np.uint32]:
-            raise self._no_labels(columns)
-
-        return groups_of
+        return lambda columns: self.labels.groups(columns, opened.numbers().astype(np.int64))
 
     def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
         """A number for each sample; equal numbers if samples agree in all these columns."""
         return self._groups_in(self.opened)(columns)
 
     def weights(self, column: str) -> npt.NDArray[np.float64]:
-        """Fails: these samples have no labels."""
-        raise self._no_labels([column])
+        """The numbers of a column."""
+        return self.labels.weights(column, self.numbers())
 
-    def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
-        """Fails: these samples have no labels."""
-        raise self._no_labels([column])
-
-    def _no_labels(self, columns: Sequence[str]) -> ValueError:
-        return ValueError(f"these samples have no column {', '.join(map(shown, columns))}")
+    def equals(self, column: str, label: Any) -> npt.NDArray[np.bool_]:
+        """Whether each sample has this label."""
+        return self.labels.equals(column, label, self.numbers())
 
 
 class SampleDataset(IterableDataset[B]):
@@ -247,9 +246,9 @@ class SampleDataset(IterableDataset[B]):
     def _with(self, samples: Any) -> Self:
         """A data set with the same settings and other samples, at its first epoch."""
 
+    @abstractmethod
     def _native_loader(self, options: dict[str, Any]) -> NativeLoader:
         """The native loader of the samples, with the engine's settings and these of its kind."""
-        return native.SampleLoader(self._samples.opened, **options)
 
     def _own_options(self) -> dict[str, Any]:
         """The native loader's arguments that only this kind has."""
@@ -446,6 +445,10 @@ class SampleDataset(IterableDataset[B]):
     def _number_samples(self) -> None:
         """Has batches number their samples, if they do not always."""
 
+    def _numbers_in(self, batch: Any) -> Any:
+        """The numbers that a batch of `in_order` has of its samples; None if it was changed since."""
+        return batch.get(self._number_name) if isinstance(batch, dict) else None
+
     def _split_seed(self, seed: int | None) -> int:
         if seed is not None:
             return checked_seed(seed)
@@ -533,6 +536,36 @@ class OpenedDataset(SampleDataset[B], Generic[B, S]):
         other = self._another()
         other._opened_samples = samples
         return other
+
+    def _native_loader(self, options: dict[str, Any]) -> native.SampleLoader:
+        samples = self._samples
+        labels = samples.labels.described(samples.n_rows)
+        return native.SampleLoader(self._opened_for(options["seed"]), labels=labels, **options)
+
+    def _opened_for(self, seed: int) -> native.Samples:
+        """The native samples, of which batches are random by this seed."""
+        opened: native.Samples = self._samples.opened
+        return opened
+
+    @property
+    def stores(self) -> list[Any]:
+        """The names of the stores, if there are several: a batch has the number of each sample's
+        store among them as `store`."""
+        stores = self._samples.stores
+        return [] if stores is None else list(stores.labels)
+
+    @property
+    def label_columns(self) -> list[str]:
+        """The columns of labels."""
+        return self._samples.labels.names
+
+    def labels_of(self, column: str) -> list[Any]:
+        """The labels of the samples, in their order.
+
+        Raises:
+            ValueError: There is no such column.
+        """
+        return self._samples.labels.values(column, self._samples.numbers())
 
     def _number_samples(self) -> None:
         self.number_samples = True

@@ -24,13 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
-from somafeed.settings import at_least_0, names_of, positive, shown
+from somafeed.settings import at_least_0, names_of, number, positive, shown
 
 
 class Labelled(Protocol):
@@ -49,8 +49,8 @@ class Labelled(Protocol):
         """The numbers of an obs column."""
         ...
 
-    def equals(self, column: str, label: str) -> npt.NDArray[np.bool_]:
-        """Whether each cell has this label in an obs column of strings."""
+    def equals(self, column: str, label: Any) -> npt.NDArray[np.bool_]:
+        """Whether each cell has this label in an obs column of strings or numbers."""
         ...
 
 
@@ -99,39 +99,6 @@ class Weighted:
 
 
 @dataclass(frozen=True)
-class Mixed:
-    """Each draw takes a label of a column with its probability, then one of the cells that have it:
-    for mixing stores, species or assays in other shares than they have.
-
-    >>> Mixed("store", {"era5": 3, "hrrr": 1})  # three of four samples from the first
-    Mixed(column='store', weights={'era5': 3, 'hrrr': 1}, n_samples=None, replacement=True)
-    """
-
-    column: str
-    weights: Mapping[str, float]
-    """The weight of each label; cells with other labels are not drawn."""
-    n_samples: int | None = None
-    """Draws of an epoch; None means as many as there are cells."""
-    replacement: bool = True
-    """Whether a cell may come several times."""
-
-    def of(self, cells: Labelled) -> native.Sampling:
-        """The sampling of these cells."""
-        if not self.weights:
-            raise ValueError("name at least one label and its weight")
-        weights = np.zeros(cells.n_rows)
-        for label, weight in self.weights.items():
-            if not weight >= 0:
-                raise ValueError(f"the weight of {shown(label)} is {weight}, not a positive number")
-            has_label = cells.equals(self.column, label)
-            if not has_label.any():
-                raise ValueError(f"no cell has the label {shown(label)} in {shown(self.column)}")
-            weights[has_label] = weight / has_label.sum()
-        n_samples = _n_samples(self.n_samples, cells)
-        return native.Sampling.weighted(weights, n_samples, replacement=self.replacement)
-
-
-@dataclass(frozen=True)
 class ClassBalanced:
     """Each draw takes a class with equal probability, then one of its cells: a class is the cells
     that agree in the obs columns."""
@@ -146,6 +113,46 @@ class ClassBalanced:
         """The sampling of these cells."""
         labels, n_samples = cells.groups(_names(self.columns)), _n_samples(self.n_samples, cells)
         return native.Sampling.class_balanced(labels, n_samples, replacement=self.replacement)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Each draw takes a label of a column by its weight, whatever its number of samples, then one of
+    its samples with equal probability: for instance of several stores, whose column is `store`.
+
+    >>> Mixture("store", {"genomes": 0.8, "plasmids": 0.2}).n_samples
+    """
+
+    column: str
+    weights: Mapping[Any, float]
+    """The weight of each label, of any sum. Samples with weight 0 do not come."""
+    n_samples: int | None = None
+    """Draws of an epoch; None means as many as there are samples."""
+    replacement: bool = True
+    """Whether a sample may come several times."""
+
+    def of(self, cells: Labelled) -> native.Sampling:
+        """The sampling of these samples."""
+        if not isinstance(self.weights, Mapping):
+            raise TypeError(f"weights are a dictionary by labels, not {shown(self.weights)}")
+        weights = [number("a weight", weight) for weight in self.weights.values()]
+        groups = np.full(cells.n_rows, len(weights), np.uint32)
+        for group, (label, weight) in enumerate(zip(self.weights, weights)):
+            try:
+                groups[cells.equals(self.column, label)] = group
+            except ValueError:
+                # A part of a split may have none of those that do not come.
+                if weight != 0:
+                    raise
+        n_without = int((groups == len(weights)).sum())
+        if n_without:
+            raise ValueError(
+                f"{n_without} samples have a label in {shown(self.column)} without a weight: give "
+                "each label one, 0 for those that shall not come"
+            )
+        return native.Sampling.by_group(
+            groups, weights, _n_samples(self.n_samples, cells), replacement=self.replacement
+        )
 
 
 @dataclass(frozen=True)

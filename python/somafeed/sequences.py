@@ -14,9 +14,11 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.batches import array_maker, required
 from somafeed.engine import EngineSettings
+from somafeed.labels import Labels
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.settings import at_least_0, names_of, number, positive, shown
 from somafeed.sources import parameters
+from somafeed.stores import STORE, OfStore, named_stores
 from somafeed.tokens import Integers, Layout
 
 SequenceForm: TypeAlias = Literal["numpy", "torch"]
@@ -38,7 +40,8 @@ SequenceBatch: TypeAlias = dict[str, Any]
 | `contexts` | (targets, 2 x context) | the words around the target |
 | `targets_and_noise` | (targets, 1 + n_noise) | the target, then noise |
 | `name` | | a list of the sequences' names |
-| `sample` | (sequences,) | int64: the numbers of the sequences in the store |
+| `sample` | (sequences,) | int64: the numbers of the sequences in the store, or in all of them |
+| `store` | (sequences,) | int64: the numbers of the sequences' stores, if there are several |
 """
 
 Unknown: TypeAlias = Literal["fail", "skip", "word"]
@@ -169,6 +172,12 @@ Store: TypeAlias = "str | os.PathLike[str] | SequenceServers"
 """A folder or an address of a store, the address of a server (`redis://`), or servers."""
 
 
+Stores: TypeAlias = "Store | Sequence[Store] | Mapping[str, Store]"
+"""A store, a list of several, or several by their names."""
+
+_STORE_TYPES = (str, os.PathLike, SequenceServers)
+
+
 class Vocabulary:
     """Words of `k` letters, numbered from 0: the most frequent first, then words with padding, then
     the unknown word, if there is one."""
@@ -187,18 +196,19 @@ class Vocabulary:
     @classmethod
     def count(
         cls,
-        store: Store,
+        store: Stores,
         kmers: Kmers | None = None,
         *,
         threads: int = 2,
         config: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Counts the words of a store.
+        """Counts the words of a store, or of several together.
 
         Raises:
             ValueError: A sequence has a letter that the alphabet lacks, and `unknown` is `"fail"`.
         """
-        return cls._count(_opened(store, config), kmers or Kmers(), threads)
+        _, listed = named_stores(store, _STORE_TYPES)
+        return cls._count(_opened(listed, config), kmers or Kmers(), threads)
 
     @classmethod
     def _count(cls, sequences: native.Sequences, kmers: Kmers, threads: int) -> Self:
@@ -296,31 +306,32 @@ def import_sequences(
     )
 
 
-def _opened(store: Store, config: Mapping[str, Any] | None) -> native.Sequences:
+def _opened(stores: list[Store], config: Mapping[str, Any] | None) -> native.Sequences:
+    return native.Sequences([_described(one) for one in stores], config=parameters(config or {}))
+
+
+def _described(store: Store) -> str | dict[str, Any]:
     if isinstance(store, str) and store.startswith(("redis://", "rediss://", "valkey://")):
         store = SequenceServers([store])
-    if isinstance(store, SequenceServers):
-        return native.Sequences(servers=store._plain())
-    if not isinstance(store, str | os.PathLike):
-        raise TypeError(f"a store is a path, an address or SequenceServers, not {shown(store)}")
-    return native.Sequences(os.fspath(store), config=parameters(config or {}))
+    return store._plain() if isinstance(store, SequenceServers) else os.fspath(store)
 
 
 class Sequences(OpenedSamples[native.Sequences]):
     """Sequences of a store. Pickled as a description: each process opens its own."""
 
-    def __init__(self, store: Store, config: Mapping[str, Any] | None) -> None:
-        """Opens the store.
+    def __init__(self, stores: Stores, config: Mapping[str, Any] | None) -> None:
+        """Opens the stores.
 
         Raises:
-            FileNotFoundError: There is none.
+            FileNotFoundError: One is not there.
         """
-        self._store = store
+        names, self._stores = named_stores(stores, _STORE_TYPES)
         self._config = dict(config or {})
-        _ = self.opened
+        self.stores = OfStore.of(names, self.opened.sizes())
+        self.labels = Labels({} if self.stores is None else {STORE: self.stores})
 
     def _open_all(self) -> native.Sequences:
-        return _opened(self._store, self._config)
+        return _opened(self._stores, self._config)
 
 
 class SequenceDataset(OpenedDataset[SequenceBatch, Sequences]):
@@ -334,7 +345,7 @@ class SequenceDataset(OpenedDataset[SequenceBatch, Sequences]):
 
     def __init__(
         self,
-        store: Store,
+        store: Stores,
         kmers: Kmers | Vocabulary | None = None,
         batch_size: int = 64,
         io_batch_size: int = 4096,
@@ -361,9 +372,12 @@ class SequenceDataset(OpenedDataset[SequenceBatch, Sequences]):
 
         Args:
             store: A folder or an address in an object store, as `import_sequences` writes it, or
-                servers (`redis://host:7000`, `SequenceServers`).
-            kmers: How sequences are cut into words, whose vocabulary is counted over the whole
-                store; or a vocabulary, for example that of a trained model.
+                servers (`redis://host:7000`, `SequenceServers`). A list of several, or a dictionary
+                of them by names, gives the sequences of the first, then those of the second and so
+                on. A batch then has the entry `"store"`, the number of each sequence's store, and
+                the column `store`, for splits and `sampling`, has its name.
+            kmers: How sequences are cut into words, whose vocabulary is counted over all
+                stores; or a vocabulary, for example that of a trained model.
             batch_size: Sequences of a batch; the last may have fewer.
             io_batch_size: Sequences that are read, and shuffled, together; a multiple of
                 `shuffle_chunk_size` if shuffled.
@@ -480,9 +494,9 @@ class SequenceDataset(OpenedDataset[SequenceBatch, Sequences]):
     def _own_options(self) -> dict[str, Any]:
         return {"read_threads": self.threads}
 
-    def _native_loader(self, options: dict[str, Any]) -> native.SampleLoader:
+    def _opened_for(self, seed: int) -> native.Samples:
         # Noise has the seed of the order, which a loaded state may have changed.
-        return native.SampleLoader(self._with_entries(options["seed"]), **options)
+        return self._with_entries(seed)
 
     def _with_entries(self, seed: int) -> native.Sequences:
         """The sequences with what batches have of them."""
@@ -496,6 +510,7 @@ class SequenceDataset(OpenedDataset[SequenceBatch, Sequences]):
     def _batch_maker(self) -> Callable[[native.SequenceBatch], SequenceBatch]:
         as_form = array_maker(self.form)
         integers, number_samples, has_letters = self.integers, self.number_samples, self._letters
+        stores = self._samples.stores
 
         def make(batch: native.SequenceBatch) -> SequenceBatch:
             arrays = batch.arrays()
@@ -506,6 +521,8 @@ class SequenceDataset(OpenedDataset[SequenceBatch, Sequences]):
                     arrays[name] = arrays[name].astype(integers, copy=False)
             if number_samples:
                 arrays["sample"] = batch.samples
+            if stores is not None:
+                arrays[STORE] = stores.codes_of(batch.samples)
             made: SequenceBatch = {name: as_form(array) for name, array in arrays.items()}
             if batch.names is not None:
                 made["name"] = batch.names

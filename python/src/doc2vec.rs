@@ -4,14 +4,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use doc2vec::{
-    Combine, Documents, Embeddings, Error, Model, NamedVectors, TrainSpec, Trainer, WindowRule,
+    Combine, Documents, Embeddings, Error, InferSpec, Inference, Model, NamedVectors, TrainSpec,
+    TrainedWords, Trainer, WindowRule,
 };
 use loader::RowSet;
 use pipeline::{Pipeline, PipelineSpec, Selected, Stop};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use sequences::{SequenceBatch, SequenceSamples, SequenceSpec};
+use sequences::{
+    SequenceBatch, SequenceSamples, SequenceSpec, TokenFrames, TokenScratch, Tokenizer,
+};
 
 use crate::errors::{OrException as _, SomafeedError};
 use crate::experiment::unpicklable;
@@ -244,17 +247,110 @@ impl Doc2VecTrainer {
         Ok((n_sequences, n_words, loss / n_words.max(1) as f64))
     }
 
-    /// The vectors of sequences and of words, each row by row.
-    fn vectors<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    /// The vectors of sequences, those of words that make up a context, and those that score words,
+    /// each row by row.
+    fn vectors<'py>(&self, py: Python<'py>) -> PyResult<[Bound<'py, PyAny>; 3]> {
         let training = self.take()?;
-        let vectors = (training.trainer.document_vectors(), training.trainer.word_vectors());
+        let trainer = &training.trainer;
+        let vectors =
+            (trainer.document_vectors(), trainer.input_vectors(), trainer.output_vectors());
         self.give_back(training);
-        Ok((array_of(py, vectors.0)?, array_of(py, vectors.1)?))
+        Ok([array_of(py, vectors.0)?, array_of(py, vectors.1)?, array_of(py, vectors.2)?])
     }
 
     #[expect(clippy::unused_self, reason = "Python calls it on an object")]
     fn __reduce__(&self) -> PyResult<()> {
         Err(unpicklable("Doc2VecTrainer", "pickle its vectors"))
+    }
+}
+
+/// Infers vectors of further sequences by the words of a model.
+#[pyclass(frozen, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct Doc2VecInference(Arc<Inferring>);
+
+#[derive(Debug)]
+struct Inferring {
+    inference: Inference,
+    tokenizer: Tokenizer,
+    padding: usize,
+}
+
+impl Inferring {
+    /// The vectors of some sequences, row by row.
+    fn infer(&self, sequences: &[String], spec: &InferSpec, stop: &Stop) -> PyResult<Vec<f32>> {
+        let mut vectors = Vec::with_capacity(sequences.len() * self.inference.dimension());
+        let mut scratch = TokenScratch::default();
+        let n_frames = self.tokenizer.spec().n_frames;
+        for (part, some) in sequences.chunks(BATCH_SEQUENCES as usize).enumerate() {
+            if stop.is_set() {
+                return Err(sequences::Error::Stopped).or_exception();
+            }
+            let mut words = TokenFrames::default();
+            for (row, letters) in (part as u64 * BATCH_SEQUENCES..).zip(some) {
+                let letters = letters.as_bytes();
+                self.tokenizer.tokenize(row, letters, &mut words, &mut scratch).or_exception()?;
+            }
+            let document_ends: Vec<usize> = (1..=some.len()).map(|n| n * n_frames).collect();
+            let documents = Documents {
+                documents: &vec![0; some.len()],
+                document_ends: &document_ends,
+                frame_ends: words.frame_ends(),
+                tokens: words.tokens(),
+                padding: self.padding,
+            };
+            let inferred = self.inference.infer(&documents, spec);
+            vectors.extend(inferred.map_err(by_gensims_names).or_exception()?);
+        }
+        Ok(vectors)
+    }
+}
+
+#[pymethods]
+impl Doc2VecInference {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        vocabulary: Py<KmerVocabulary>,
+        settings: Settings,
+        inputs: &Bound<'_, PyAny>,
+        outputs: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let wrong = || PyTypeError::new_err("vectors of words are needed as arrays of float32");
+        let rows = |of: &Bound<'_, PyAny>| elements::<f32>(of)?.ok_or_else(wrong);
+        let (inputs, outputs) = (rows(inputs)?, rows(outputs)?);
+        let vocabulary = vocabulary.get();
+        let (words, tokenizer) = (Arc::clone(vocabulary.words()), vocabulary.tokenizer()?);
+        let padding = vocabulary.padding();
+        let made = computed(py, move || {
+            let counts = words.counts();
+            let words = TrainedWords { inputs: &inputs, outputs: &outputs, counts };
+            Inference::new(&settings.spec(1), words).map_err(by_gensims_names)
+        })?;
+        let inference = made.or_exception()?;
+        Ok(Self(Arc::new(Inferring { inference, tokenizer, padding })))
+    }
+
+    /// The vectors of sequences, row by row.
+    fn infer<'py>(
+        &self,
+        py: Python<'py>,
+        sequences: Vec<String>,
+        epochs: u64,
+        alpha: f32,
+        min_alpha: f32,
+        workers: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let spec = InferSpec { epochs, alpha, min_alpha, threads: workers };
+        let (inferring, stop) = (Arc::clone(&self.0), Stop::default());
+        let of_thread = stop.clone();
+        let work = move || inferring.infer(&sequences, &spec, &of_thread);
+        array_of(py, stoppable(py, work, || stop.set())??)
+    }
+
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Doc2VecInference", "pickle the model"))
     }
 }
 

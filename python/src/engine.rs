@@ -70,6 +70,7 @@ impl<B: NumberedBatch> MadeBatch for B {
     fn into_python(self: Box<Self>, py: Python<'_>, epoch: &EpochOf) -> PyResult<Py<PyAny>> {
         let samples = Memory::of_vec(self.samples().to_vec()).seen_as(Element::I64)?;
         let n_samples = self.n_samples();
+        epoch.lock_entropy().add_samples(self.samples(), self.place().n_padding);
         let placed = PlacedBatch { place: self.place(), n_samples, samples: Py::new(py, samples)? };
         let class = PyClassInitializer::from(placed);
         Ok(Py::new(py, class.add_subclass((*self).into_class(py, &epoch.kept)?))?.into_any())

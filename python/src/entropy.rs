@@ -1,5 +1,7 @@
 //! How mixed batches are: the entropy of each label that they have.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array as _, ArrayRef, RecordBatch};
@@ -7,11 +9,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use shuffle::entropy::{LabelEntropy, entropy};
 
+use crate::numpy::Integers;
+
 /// Most classes of a label that is counted, at 16 bytes each.
 const MOST_CLASSES: usize = 1 << 16;
 
-/// Counts the labels of an epoch's batches: the codes of its encoders, and its categorical obs
-/// columns.
+/// Counts the labels of an epoch's batches: of cells the codes of its encoders, and its categorical
+/// obs columns; of other samples the columns of labels beside them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EntropyMeter {
     labels: Vec<Label>,
@@ -27,12 +31,40 @@ struct Label {
     counted: LabelEntropy,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Column {
     /// The codes of this encoder.
     Codes(usize),
     /// The keys of this categorical column of obs.
     Obs(usize),
+    /// The label of each sample.
+    OfSamples(Arc<SampleLabels>),
+}
+
+/// A column of labels beside samples, as Python describes it.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct DescribedLabels {
+    name: String,
+    n_classes: usize,
+    /// The code of each sample's label; empty if samples of one label follow each other.
+    codes: Integers,
+    /// One past the last sample of each label.
+    ends: Integers,
+}
+
+/// The label of each sample, by its number.
+#[derive(Debug)]
+struct SampleLabels {
+    codes: Vec<u32>,
+    ends: Vec<u64>,
+}
+
+impl SampleLabels {
+    fn code(&self, sample: u64) -> u32 {
+        let code = usize::try_from(sample).ok().and_then(|sample| self.codes.get(sample));
+        code.copied().unwrap_or_else(|| self.ends.partition_point(|end| *end <= sample) as u32)
+    }
 }
 
 impl EntropyMeter {
@@ -62,12 +94,46 @@ impl EntropyMeter {
         Self { labels }
     }
 
-    /// Counts the labels of a batch, without its padding.
+    /// A meter for batches of `batch_rows` samples that have these labels.
+    pub(crate) fn of_samples(labels: Vec<DescribedLabels>, batch_rows: u64) -> PyResult<Self> {
+        let mut meter = Self::default();
+        for DescribedLabels { name, n_classes, codes, ends } in labels {
+            let labels = SampleLabels { codes: codes.codes()?, ends: ends.0 };
+            if n_classes >= MOST_CLASSES {
+                continue;
+            }
+            if let Ok(counted) = LabelEntropy::new(n_classes, batch_rows) {
+                let column = Column::OfSamples(Arc::new(labels));
+                meter.labels.push(Label { name, column, n_classes, counted });
+            }
+        }
+        Ok(meter)
+    }
+
+    /// Whether no label is counted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// Counts the labels of a batch of these samples, without its padding.
+    pub(crate) fn add_samples(&mut self, samples: &[u64], n_padding: usize) {
+        let samples = &samples[..samples.len().saturating_sub(n_padding)];
+        for Label { column, n_classes, counted, .. } in &mut self.labels {
+            let Column::OfSamples(labels) = column else { continue };
+            let last = n_classes.saturating_sub(1) as u32;
+            let codes = samples.iter().map(|sample| labels.code(*sample).min(last));
+            // Codes are below the number of classes, so none is refused.
+            drop(counted.add(codes));
+        }
+    }
+
+    /// Counts the labels of a batch of cells, without its padding.
     pub(crate) fn add(&mut self, obs: &RecordBatch, codes: &RecordBatch, n_padding: usize) {
         for label in &mut self.labels {
             let array = match label.column {
                 Column::Codes(idx) => codes.columns().get(idx),
                 Column::Obs(idx) => obs.columns().get(idx),
+                Column::OfSamples(_) => None,
             };
             let Some(array) = array else { continue };
             let n_rows = array.len().saturating_sub(n_padding);

@@ -220,7 +220,10 @@ impl Epoch {
             dict.set_item("reader", reader)?;
             dict.set_item("n_columns", n_columns)?;
             dict.set_item("nnz", engine.read.values)?;
-            dict.set_item("entropy", shared.of.lock_entropy().to_dict(py)?)?;
+        }
+        let entropy = shared.of.lock_entropy();
+        if reader.is_some() || !entropy.is_empty() {
+            dict.set_item("entropy", entropy.to_dict(py)?)?;
         }
         dict.set_item("n_skipped", engine.n_skipped)?;
         let skipped = engine.skipped.iter().map(|row| (hidden(&row.name), hidden(&row.error)));

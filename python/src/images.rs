@@ -1,5 +1,6 @@
 //! Images: samples of cubes with masks, with their loader and batches.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrays::ElementType;
@@ -98,7 +99,7 @@ pub(crate) fn draw_maps(
 /// Where the images are, and what is read of them.
 #[derive(Debug)]
 struct Folder {
-    address: StoreAddress,
+    addresses: Vec<StoreAddress>,
     /// Names of the images; `None` means all.
     images: Option<Vec<String>>,
     /// `None` means the only form that there is.
@@ -111,14 +112,15 @@ impl Kind for Folder {
     type Class = Images;
 
     fn open(&self) -> PyResult<ImageSamples> {
-        let address = &self.address;
-        let data = self.selected(address.hiding(DataSet::open(address.storage()?))?)?;
+        let open = |address: &StoreAddress| address.hiding(DataSet::open(address.storage()?));
+        let opened = self.addresses.iter().map(open).collect::<PyResult<Vec<_>>>()?;
+        let data = self.selected(self.hiding(DataSet::joined(&opened))?)?;
         let form = match self.form {
             Some(form) => form,
-            None => only_form(&address.hiding(data.forms())?)?,
+            None => only_form(&self.hiding(data.forms())?)?,
         };
         let spec = ImageSpec { form, ..self.spec.clone() };
-        let samples = address.hiding(ImageSamples::open(&data, &spec))?;
+        let samples = self.hiding(ImageSamples::open(&data, &spec))?;
         for (name, element) in samples.elements() {
             element_of(name, element)?;
         }
@@ -131,18 +133,25 @@ impl Kind for Folder {
 }
 
 impl Folder {
-    /// The images with the wanted names, in their order.
+    /// The images with the wanted names, in their order: those of the first folder, then those of
+    /// the second and so on.
     fn selected(&self, data: DataSet) -> PyResult<DataSet> {
         let Some(wanted) = &self.images else { return Ok(data) };
-        let listed = data.images().iter().enumerate();
-        let places: std::collections::HashMap<&str, usize> =
-            listed.map(|(place, image)| (image.name.as_str(), place)).collect();
-        let place = |name: &String| {
-            let place = places.get(name.as_str()).copied();
-            place.ok_or_else(|| value_error(&format!("the data set has no image {name:?}")))
+        let mut of_name: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (place, image) in data.images().iter().enumerate() {
+            of_name.entry(&image.name).or_default().push(place);
+        }
+        let places = |name: &String| {
+            let places = of_name.get(name.as_str()).cloned();
+            places.ok_or_else(|| value_error(&format!("the data set has no image {name:?}")))
         };
-        let places = wanted.iter().map(place).collect::<PyResult<Vec<usize>>>()?;
+        let mut places = wanted.iter().map(places).collect::<PyResult<Vec<_>>>()?.concat();
+        places.sort_by_key(|place| data.storage_number(*place));
         data.select(&places).or_exception()
+    }
+
+    fn hiding<T>(&self, result: Result<T, images::Error>) -> PyResult<T> {
+        StoreAddress::hiding_all(&self.addresses, result)
     }
 }
 
@@ -150,8 +159,8 @@ fn only_form(forms: &[Form]) -> PyResult<Form> {
     match forms {
         [form] => Ok(*form),
         [] => {
-            let problem = "the folder has cubes in no form that is read: \
-                           `somafeed cubes preprocess` writes one";
+            let problem = "the folder has cubes in no form that is read, or several folders have none \
+                           in common: `somafeed cubes preprocess` writes one";
             Err(PyValueError::new_err(problem))
         }
         several => {
@@ -174,12 +183,12 @@ type KeyShape = (String, &'static str, Vec<usize>);
 impl Images {
     #[new]
     #[pyo3(signature = (
-        uri, keys, *, config = None, images = None, stored = None, dtype = None,
+        uris, keys, *, config = None, images = None, stored = None, dtype = None,
         normalization = None, augmentation = None, threads = 1, checks_files = true
     ))]
     fn new(
         py: Python<'_>,
-        uri: String,
+        uris: Vec<String>,
         keys: Vec<DescribedKey>,
         config: Option<Config>,
         images: Option<Vec<String>>,
@@ -205,8 +214,9 @@ impl Images {
             checks_files,
             ..ImageSpec::new(Form::Raw16)
         };
-        let address = StoreAddress::new(uri, config);
-        Chosen::open(py, Folder { address, images, form, spec })
+        let address = |uri| StoreAddress::new(uri, config.clone());
+        let addresses = uris.into_iter().map(address).collect();
+        Chosen::open(py, Folder { addresses, images, form, spec })
     }
 
     /// Name, domain and subject of each image that was opened, whether it is selected or not.
@@ -217,6 +227,11 @@ impl Images {
             (name.clone(), domain.clone(), subject.clone())
         });
         Ok(described.collect())
+    }
+
+    /// The number of images of each folder.
+    fn sizes(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        Ok(self.0.here(py)?.source().data().sizes())
     }
 
     /// The names of the labels' classes, in the order of their numbers.

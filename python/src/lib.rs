@@ -52,7 +52,9 @@ mod _somafeed {
     #[pymodule_export]
     use super::dataset::Dataset;
     #[pymodule_export]
-    use super::doc2vec::{Doc2VecTrainer, read_embeddings, write_embeddings, write_word2vec};
+    use super::doc2vec::{
+        Doc2VecInference, Doc2VecTrainer, read_embeddings, write_embeddings, write_word2vec,
+    };
     #[pymodule_export]
     use super::encoders::{BatchKeyEncoder, LabelEncoder};
     #[pymodule_export]

@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 use storage::{Config, OpenOptions, Storage};
 
 use crate::engine::{EpochOf, MadeBatch, RunStats, RunningEpoch, pipeline_spec};
-use crate::entropy::EntropyMeter;
+use crate::entropy::{DescribedLabels, EntropyMeter};
 use crate::epoch::Epoch;
 use crate::errors::{IntoException, OrException as _};
 use crate::experiment::unpicklable;
@@ -49,17 +49,13 @@ impl StoreAddress {
         Self::hiding_all(std::slice::from_ref(self), result)
     }
 
-    /// The same for what was opened at several addresses.
+    /// Like [`hiding`](Self::hiding), of several addresses.
     pub(crate) fn hiding_all<T, E: IntoException>(
-        addresses: &[Self],
+        all: &[Self],
         result: Result<T, E>,
     ) -> PyResult<T> {
-        let hidden = || {
-            let uris = addresses.iter().map(|address| address.uri.as_str());
-            let settings = addresses.iter().flat_map(|address| &address.config);
-            Secrets::in_tasks(uris, settings, Vec::new())
-        };
-        result.map_err(|error| error.without_secrets(&hidden()))
+        let secrets = || Secrets::in_tasks(all.iter().map(|of| (&*of.uri, &of.config)), Vec::new());
+        result.map_err(|error| error.without_secrets(&secrets()))
     }
 }
 
@@ -246,6 +242,8 @@ pub(crate) struct SampleLoader {
     /// The settings except `memory`.
     spec: PipelineSpec,
     memory: Option<MemoryLimit>,
+    /// Counts labels, before the first batch.
+    meter: EntropyMeter,
     n_batches: u64,
     here: PerProcess<Running>,
 }
@@ -280,24 +278,26 @@ impl SampleLoader {
             Running::make(py, self.samples.as_ref(), &self.spec, self.memory.as_ref())
         })?;
         let epoch = interruptible(py, move || start(pipeline.as_ref()))??;
-        Ok(Epoch::new(epoch, EpochOf::new(&kept, EntropyMeter::default())))
+        Ok(Epoch::new(epoch, EpochOf::new(&kept, self.meter.clone())))
     }
 }
 
 #[pymethods]
 impl SampleLoader {
     #[new]
-    #[pyo3(signature = (samples, *, memory = None, **engine))]
+    #[pyo3(signature = (samples, *, memory = None, labels = Vec::new(), **engine))]
     fn new(
         py: Python<'_>,
         samples: &Bound<'_, Samples>,
         memory: Option<MemoryLimit>,
+        labels: Vec<DescribedLabels>,
         engine: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (samples, spec) = (Arc::clone(&samples.get().0), pipeline_spec(engine)?);
         let running = Running::make(py, samples.as_ref(), &spec, memory.as_ref())?;
         let n_batches = running.pipeline.n_batches();
-        Ok(Self { samples, spec, memory, n_batches, here: PerProcess::new(running) })
+        let meter = EntropyMeter::of_samples(labels, spec.batch_rows)?;
+        Ok(Self { samples, spec, memory, meter, n_batches, here: PerProcess::new(running) })
     }
 
     #[getter]

@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use sequences::key_values::ServerSpec;
 use sequences::{
-    Layout, PaddedRows, RecordFormat, RecordReader, SequenceBatch as Batch, SequenceFiles,
-    SequenceFilesWriter, SequenceList, SequenceParts, SequenceSamples, SequenceServers,
-    SequenceSpec, SequenceStore, Vocabulary, WindowSpec,
+    JoinedStores, Layout, PaddedRows, RecordFormat, RecordReader, SequenceBatch as Batch,
+    SequenceFiles, SequenceFilesWriter, SequenceList, SequenceParts, SequenceSamples,
+    SequenceServers, SequenceSpec, SequenceStore, Vocabulary, WindowSpec,
 };
 use shuffle::AliasTable;
 use storage::Config;
@@ -43,6 +43,13 @@ pub(crate) struct Servers {
     root_certificates: Option<Vec<u8>>,
 }
 
+/// A store, as Python describes it: an address, or servers.
+#[derive(Debug, FromPyObject)]
+enum DescribedStore {
+    Files(String),
+    Servers(Servers),
+}
+
 impl Servers {
     fn spec(self) -> PyResult<ServerSpec> {
         let retry_for = Duration::try_from_secs_f64(self.retry_secs).map_err(|_| {
@@ -65,19 +72,24 @@ impl Store {
     }
 }
 
-/// Sequences of a store, and what batches have of each.
+/// Sequences of stores, and what batches have of each.
 #[derive(Debug)]
-pub(crate) struct OfStore {
-    store: Arc<Store>,
+pub(crate) struct OfStores {
+    stores: Arc<[Store]>,
     spec: SequenceSpec,
 }
 
-impl Kind for OfStore {
+impl Kind for OfStores {
     type Source = SequenceSamples;
     type Class = Sequences;
 
     fn open(&self) -> PyResult<SequenceSamples> {
-        SequenceSamples::new(self.store.open()?, self.spec.clone()).or_exception()
+        let mut opened = self.stores.iter().map(Store::open).collect::<PyResult<Vec<_>>>()?;
+        let store: Arc<dyn SequenceStore> = match opened.len() {
+            1 => opened.remove(0),
+            _ => Arc::new(JoinedStores::new(opened).or_exception()?),
+        };
+        SequenceSamples::new(store, self.spec.clone()).or_exception()
     }
 
     fn class(chosen: Arc<Chosen<Self>>) -> Sequences {
@@ -196,7 +208,7 @@ pub(crate) fn fill_sequence_servers(
 /// Sequences of a store.
 #[pyclass(extends = Samples, frozen, module = "somafeed._somafeed")]
 #[derive(Debug)]
-pub(crate) struct Sequences(Arc<Chosen<OfStore>>);
+pub(crate) struct Sequences(Arc<Chosen<OfStores>>);
 
 impl Sequences {
     /// The samples in this process, of which batches have what `spec` says.
@@ -214,20 +226,21 @@ impl Sequences {
 #[pymethods]
 impl Sequences {
     #[new]
-    #[pyo3(signature = (uri = None, *, servers = None, config = None))]
+    #[pyo3(signature = (stores, *, config = None))]
     fn new(
         py: Python<'_>,
-        uri: Option<String>,
-        servers: Option<Servers>,
+        stores: Vec<DescribedStore>,
         config: Option<Config>,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let store = match (uri, servers) {
-            (Some(uri), None) => Store::Files(StoreAddress::new(uri, config)),
-            (None, Some(servers)) => Store::Servers(servers.spec()?),
-            _ => return Err(PyValueError::new_err("give either the address of files or servers")),
+        let store = |store: DescribedStore| -> PyResult<Store> {
+            Ok(match store {
+                DescribedStore::Files(uri) => Store::Files(StoreAddress::new(uri, config.clone())),
+                DescribedStore::Servers(servers) => Store::Servers(servers.spec()?),
+            })
         };
+        let stores = stores.into_iter().map(store).collect::<PyResult<_>>()?;
         let spec = SequenceSpec { letters: true, ..SequenceSpec::default() };
-        Chosen::open(py, OfStore { store: Arc::new(store), spec })
+        Chosen::open(py, OfStores { stores, spec })
     }
 
     /// The same sequences, of which batches have these entries.
@@ -243,7 +256,7 @@ impl Sequences {
         let vocabulary = vocabulary.as_ref().map(Py::get);
         let spec = entries.spec(&**here.source().store(), vocabulary, seed)?;
         let chosen = self.with_spec(py, spec.clone())?;
-        let kind = OfStore { store: Arc::clone(&self.0.kind().store), spec };
+        let kind = OfStores { stores: Arc::clone(&self.0.kind().stores), spec };
         Py::new(py, Chosen::class(Arc::new(kind), chosen))
     }
 
@@ -258,6 +271,11 @@ impl Sequences {
         dict.set_item("letters", summary.letters.clone())?;
         dict.set_item("fingerprint", &summary.fingerprint)?;
         Ok(dict)
+    }
+
+    /// The number of sequences of each store.
+    fn sizes(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
+        Ok(self.0.here(py)?.source().store().sizes())
     }
 
     /// The names of the selected sequences.

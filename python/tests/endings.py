@@ -57,7 +57,7 @@ def sequences():
             with open(f"{store}.txt", "w") as file:
                 file.writelines(f"{'ACGT' * 50},{number}\\n" for number in range(5000))
             native.import_sequences([f"{store}.txt"], store)
-    return native.Sequences(store)
+    return native.Sequences([store])
 
 def iterate_sequences():
     opened = sequences()
@@ -72,6 +72,15 @@ def train_sequences():
     trainer = native.Doc2VecTrainer(opened, opened.count_words(KMERS), TRAINING)
     while True:
         trainer.epoch(0)
+        begun.set()
+
+def infer_vectors():
+    opened = sequences()
+    words = opened.count_words(KMERS)
+    _, inputs, outputs = native.Doc2VecTrainer(opened, words, TRAINING).vectors()
+    inference = native.Doc2VecInference(words, TRAINING, inputs, outputs)
+    while True:
+        inference.infer(["ACGT" * 50] * 500, 5, 0.025, 0.0, 2)
         begun.set()
 
 making = threading.Lock()
@@ -127,6 +136,7 @@ WORKS = {
     "Sequences.count_words": "sequences().count_words(KMERS)",
     "SampleLoader.epoch": "iterate_sequences()",
     "Doc2VecTrainer.epoch": "train_sequences()",
+    "Doc2VecInference.infer": "infer_vectors()",
     "generate_example":
         "native.generate_example(f'{uri}-{time.monotonic_ns()}', n_cells=300, n_genes=20)",
 }
@@ -134,7 +144,7 @@ WORKS = {
 
 # The same with a folder of images.
 WORKS_WITH_IMAGES = {
-    "Images": "native.Images(sys.argv[2], [key])",
+    "Images": "native.Images([sys.argv[2]], [key])",
     "ImageDataset": "iterate(images)",
 }
 

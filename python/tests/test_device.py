@@ -7,8 +7,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from somafeed import Dataset, ExperimentDataset, SourceDataset, experiment_dataloader
+from somafeed import (
+    Dataset,
+    ExperimentDataset,
+    FieldDataset,
+    Kmers,
+    SequenceDataset,
+    SourceDataset,
+    Variable,
+    experiment_dataloader,
+)
 from somafeed.device import DeviceCopies
+from test_images import Stored
+from test_on_error import write_fields
+from test_sequences import written
 
 N_CELLS, N_GENES = 70, 9
 
@@ -91,45 +103,110 @@ class Stream:
         self.waited.append(other.name)
 
 
-@pytest.mark.parametrize("form", ["torch", "torch_csr", "torch_coo"])
-def test_streams(cells, form, monkeypatch):
-    copying, model, current, pinned, recorded = Stream("copies"), Stream("model"), [], [], []
-    current.append(model)
+class StandIn:
+    """Stands in for a device with CUDA: tensors stay on the processor, and what is asked of streams and
+    of pinned memory is recorded."""
+
+    def __init__(self, monkeypatch, densifies):
+        self.copying, self.model = Stream("copies"), Stream("model")
+        self.current, self.pinned, self.recorded = [self.model], [], []
+        self.copy = DeviceCopies(torch.device("cpu"), densifies)
+        self.copy._stream, to = self.copying, torch.Tensor.to
+
+        def copied(tensor, device, non_blocking=False):
+            assert self.current[-1] is self.copying and non_blocking
+            assert tensor.data_ptr() in self.pinned
+            return to(tensor, device, copy=True)
+
+        monkeypatch.setattr(torch.cuda, "stream", self._stream)
+        monkeypatch.setattr(torch.cuda, "current_stream", lambda device: self.current[-1])
+        monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: self._pin(tensor))
+        monkeypatch.setattr(
+            torch.Tensor, "record_stream", lambda tensor, one: self._record(tensor, one)
+        )
+        monkeypatch.setattr(torch.Tensor, "to", copied)
 
     @contextmanager
-    def stream(one):
-        current.append(one)
+    def _stream(self, one):
+        self.current.append(one)
         yield
-        current.pop()
+        self.current.pop()
 
-    def pin_memory(tensor):
-        pinned.append(tensor.data_ptr())
+    def _pin(self, tensor):
+        self.pinned.append(tensor.data_ptr())
         return tensor
 
-    def record_stream(tensor, one):
-        recorded.append((tensor.data_ptr(), one.name))
+    def _record(self, tensor, one):
+        self.recorded.append((tensor.data_ptr(), one.name))
 
-    copy, to = DeviceCopies(torch.device("cpu"), densifies=form == "torch"), torch.Tensor.to
-    copy._stream = copying
 
-    def copied(tensor, device, non_blocking=False):
-        assert current[-1] is copying and non_blocking
-        return to(tensor, device, copy=True)
+@pytest.mark.parametrize("form", ["torch", "torch_csr", "torch_coo"])
+def test_streams(cells, form, monkeypatch):
+    device = StandIn(monkeypatch, densifies=form == "torch")
 
-    monkeypatch.setattr(torch.cuda, "stream", stream)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: current[-1])
-    monkeypatch.setattr(torch.Tensor, "pin_memory", pin_memory)
-    monkeypatch.setattr(torch.Tensor, "record_stream", record_stream)
-    monkeypatch.setattr(torch.Tensor, "to", copied)
     plain = next(iter(dataset(cells, form="torch_csr" if form == "torch" else form)))
-    x, obs = copy(plain)
+    x, obs = device.copy(plain)
     # All parts were pinned, and the model's stream waits before it uses any of them.
-    assert len(pinned) == {"torch": 3, "torch_csr": 3, "torch_coo": 2}[form] + 1
-    assert model.waited == ["copies"] and not copying.waited
+    assert len(device.pinned) == {"torch": 3, "torch_csr": 3, "torch_coo": 2}[form] + 1
+    assert device.model.waited == ["copies"] and not device.copying.waited
     parts = {"torch": 1, "torch_csr": 3, "torch_coo": 2}[form] + 1
-    assert len(recorded) == parts and {name for _, name in recorded} == {"model"}
-    assert obs["soma_joinid"].data_ptr() in {address for address, _ in recorded}
+    assert len(device.recorded) == parts and {name for _, name in device.recorded} == {"model"}
+    assert obs["soma_joinid"].data_ptr() in {address for address, _ in device.recorded}
     np.testing.assert_array_equal(x.to_dense().numpy(), cells[1][:16])
+
+
+def fields(folder, **options):
+    write_fields(folder / "fields.zarr")
+    variables = {"now": "a", "steps": Variable("a", steps=[-1, 0])}
+    return FieldDataset(folder / "fields.zarr", variables, batch_size=8, **options)
+
+
+def images(folder, **options):
+    return Stored(folder / "images", 9).dataset(batch_size=8, **options)
+
+
+def sequences(folder, **options):
+    store = written(folder / "store", ["ACGT" * (1 + at % 5) for at in range(20)])
+    return SequenceDataset(store, Kmers(2), batch_size=8, names=True, letters=True, **options)
+
+
+def own(folder, **options):
+    return source(**options)
+
+
+OTHERS = pytest.mark.parametrize("kind", [fields, images, sequences, own])
+
+
+@OTHERS
+def test_batches_of_all_kinds_are_copied_from_pinned_memory(kind, tmp_path, monkeypatch):
+    ds = kind(tmp_path, form="torch", number_samples=True)
+    plain = next(iter(ds))
+    tensors = {name: one for name, one in plain.items() if isinstance(one, torch.Tensor)}
+    device = StandIn(monkeypatch, densifies=False)
+    copied = device.copy(plain)
+    assert list(copied) == list(plain) and len(tensors) >= 2
+    assert sorted(device.pinned) == sorted(one.data_ptr() for one in tensors.values())
+    assert device.model.waited == ["copies"]
+    # The model's stream keeps the memory of the copies.
+    addresses = {copied[name].data_ptr() for name in tensors}
+    assert {address for address, _ in device.recorded} == addresses
+    assert not addresses & set(device.pinned)
+    for name, one in plain.items():
+        same = torch.equal(one, copied[name]) if name in tensors else one == copied[name]
+        assert same, name
+
+
+@OTHERS
+def test_batches_of_all_kinds_are_on_the_device(kind, tmp_path):
+    ds = kind(tmp_path, form="torch", device="meta")
+    for batch in ds:
+        tensors = [one for one in batch.values() if isinstance(one, torch.Tensor)]
+        assert tensors and {one.device.type for one in tensors} == {"meta"}
+    (tmp_path / "again").mkdir()
+    plain = list(kind(tmp_path / "again", form="torch"))[-1]
+    (tmp_path / "more").mkdir()
+    [*_, last] = kind(tmp_path / "more", form="torch", device="cpu")
+    assert list(last) == list(plain)
 
 
 @pytest.mark.parametrize("make", [dataset, lambda cells, **options: source(**options)])

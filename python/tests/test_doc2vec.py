@@ -1,5 +1,6 @@
 """Doc2Vec: what it learns, its vectors in files and in gensim, its end by Ctrl-C."""
 
+import json
 import pickle
 import random
 import subprocess
@@ -155,6 +156,92 @@ def test_gensim_reads_the_vectors(model, tmp_path):
     blank = NamedVectors(["a b"], np.zeros((1, 2), np.float32))
     with pytest.raises(ValueError, match="white space"):
         blank.save_word2vec_format(tmp_path / "blank.txt")
+
+
+def letters_of(store):
+    """The letters of all sequences, in their order."""
+    [batch] = SequenceDataset(store, shuffle=False, batch_size=N_FAMILIES * N_MEMBERS)
+    text = bytes(batch["letters"]).decode()
+    ends = batch["letter_offsets"].tolist()
+    return [text[begin:end] for begin, end in zip(ends, ends[1:])]
+
+
+def share_of_themselves(inferred, trained):
+    """The share of the rows that are nearest to the same row."""
+    one, other = (rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (inferred, trained))
+    return np.mean((one @ other.T).argmax(axis=1) == np.arange(len(one)))
+
+
+@pytest.mark.parametrize("dm", [0, 1])
+def test_inferred_vectors_are_near_those_of_training(store, dm):
+    model = Doc2Vec(store, window=3, dm=dm, **SETTINGS)
+    texts = letters_of(store)
+    inferred = model.infer_vectors(texts)
+    assert inferred.shape == model.dv.vectors.shape and inferred.dtype == np.float32
+    # Four relatives are near, too.
+    assert share_of_themselves(inferred, model.dv.vectors) > 0.6
+    # A relative that is not in the store.
+    generator = random.Random(5)
+    for number in range(N_FAMILIES):
+        letters = [generator.choice("ACGT") if generator.random() < 0.1 else letter
+                   for letter in texts[number]]
+        near = model.dv.most_similar(model.infer_vector("".join(letters)), topn=3)
+        assert f"f{number}" in {family(name) for name, _ in near}
+    # It depends on the sequence and the seed alone.
+    assert np.array_equal(model.infer_vector(texts[7]), inferred[7])
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.infer_vectors(texts[5:9]), inferred[5:9])
+    other = Doc2Vec(store, window=3, dm=dm, **{**SETTINGS, "seed": 2})
+    assert not np.array_equal(other.infer_vector(texts[7]), inferred[7])
+    assert not np.array_equal(model.infer_vector(texts[7], epochs=40), inferred[7])
+    assert not np.array_equal(model.infer_vector(texts[7], alpha=0.01), inferred[7])
+    assert model.infer_vectors([]).shape == (0, 24)
+
+
+def test_what_cannot_be_inferred(store, model, tmp_path):
+    with pytest.raises(ValueError, match="call train"):
+        Doc2Vec().infer_vector("ACGT")
+    with pytest.raises(TypeError, match="sequences must be several names"):
+        model.infer_vectors("ACGT")
+    with pytest.raises(ValueError, match="letter 'N'"):
+        model.infer_vector("ACGTNACGT")
+    for name, value in (("epochs", 0), ("alpha", -1.0), ("min_alpha", 1.0)):
+        with pytest.raises(ValueError, match=name):
+            model.infer_vector("ACGT", **{name: value})
+    model.save(tmp_path / "vectors.safetensors")
+    with pytest.raises(ValueError, match="can be pickled"):
+        Doc2Vec.load(tmp_path / "vectors.safetensors").infer_vector("ACGT")
+
+
+GENSIM_INFERS = """
+import json, sys
+import numpy as np
+from gensim.models.doc2vec import Doc2Vec, TaggedDocument
+texts = json.load(open(sys.argv[1]))
+words = [[text[at : at + 4] for at in range(len(text) - 3)] for text in texts]
+documents = [TaggedDocument(one, [at]) for at, one in enumerate(words)]
+model = Doc2Vec(
+    documents, vector_size=24, epochs=20, alpha=0.05, min_alpha=0.0001, window=3, min_count=1, sample=0, workers=1,
+    seed=1, dm=int(sys.argv[2]),
+)
+np.save(sys.argv[3], np.stack([model.infer_vector(one) for one in words]))
+np.save(sys.argv[4], model.dv.vectors)
+"""
+
+
+@pytest.mark.parametrize("dm", [0, 1])
+def test_as_many_are_near_themselves_as_in_gensim(store, tmp_path, dm):
+    texts = letters_of(store)
+    (tmp_path / "texts.json").write_text(json.dumps(texts))
+    files = [tmp_path / name for name in ("texts.json", "inferred.npy", "trained.npy")]
+    command = [tiledbsoma_python(), "-c", GENSIM_INFERS, files[0], str(dm), *files[1:]]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    of_gensim = share_of_themselves(*map(np.load, files[1:]))
+    kmers = Kmers(4, stride=1, padding=0)
+    model = Doc2Vec(store, kmers=kmers, window=3, dm=dm, **{**SETTINGS, "workers": 1})
+    ours = share_of_themselves(model.infer_vectors(texts), model.dv.vectors)
+    assert ours > of_gensim - 0.1, (ours, of_gensim)
 
 
 def test_vectors_are_saved(model, tmp_path):

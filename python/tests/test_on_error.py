@@ -1,6 +1,7 @@
 """Samples that cannot be read: an error, or left out, counted and named, whatever their kind."""
 
 import itertools
+import logging
 import re
 import subprocess
 import warnings
@@ -43,9 +44,14 @@ a[:] = np.arange(40)[:, None]
 """
 
 
+def write_fields(path):
+    """An array `a` of 40 steps, each of the number of the step."""
+    subprocess.run([tiledbsoma_python(), "-c", WRITE_FIELDS, path], check=True)
+
+
 def fields(tmp_path, **options):
     path = tmp_path / "fields.zarr"
-    subprocess.run([tiledbsoma_python(), "-c", WRITE_FIELDS, path], check=True)
+    write_fields(path)
     # A frame of zstd that is broken: steps 12, 13 and 14.
     damage(path / "a/c/4/0", 0, 8)
     variables = {"now": "a", "before": Variable("a", steps=-1)}
@@ -116,6 +122,22 @@ def order(dataset):
     options = {name: getattr(dataset, name) for name in (*SIZES, "shuffle", "remainder")}
     same = SourceDataset(Numbers(), world=dataset.world, **options)
     return [batch["row"].tolist() for batch in same]
+
+
+@KINDS
+def test_epochs_are_logged_and_nothing_is_printed(kind, tmp_path, caplog, capfd):
+    ds, numbers_of, _, _ = kind(tmp_path, on_error="skip", **SIZES)
+    capfd.readouterr()
+    with caplog.at_level(logging.INFO, "somafeed"):
+        n_delivered = [sum(len(numbers_of(batch)) for batch in ds) for _ in range(2)]
+    n_skipped = ds.n_samples - n_delivered[0]
+    lines = [one.getMessage() for one in caplog.records if one.name == "somafeed.epochs"]
+    name, noun = type(ds).__name__, ds._noun
+    for epoch, (line, n) in enumerate(zip(lines, n_delivered, strict=True)):
+        begin = f"{name}: epoch {epoch}: {len(ds)} batches of {n} {noun}, {n_skipped} skipped in "
+        assert line.startswith(begin), line
+        assert line.endswith("of the time")
+    assert capfd.readouterr() == ("", "")
 
 
 @KINDS

@@ -12,6 +12,7 @@ from somafeed import (
     ClassBalanced,
     ExperimentDataset,
     GroupBatches,
+    Mixture,
     Stratified,
     Weighted,
     WithReplacement,
@@ -58,6 +59,32 @@ def test_what_is_drawn(experiment):
     few = dataset(experiment, obs_filter="kind == 'T cell' or soma_joinid == 0", sampling=ClassBalanced("kind", 1000))
     found = Counter(joinid % 3 for joinid in joinids_of(few))
     assert 400 < found[0] < 600 and found[0] + found[2] == 1000
+
+
+def test_labels_are_mixed_by_weights(experiment):
+    weights = {"B cell": 0.5, "T cell": 0, "Müller glia": 1.5, "never seen": 0}
+    found = joinids_of(dataset(experiment, sampling=Mixture("kind", weights, 2_000)))
+    of_kind = Counter(joinid % 3 for joinid in found)
+    assert of_kind[2] == 0 and sum(of_kind.values()) == 2_000
+    assert abs(of_kind[0] - 500) < 120
+    # Numbers, too: of each cell's data set.
+    parts = dataset(experiment).random_split(0.9, 0.1, seed=1)
+    both = ExperimentDataset.concat(parts, experiment_column="from")
+    mixed = both.with_sampling(Mixture("from", {0: 1, 1: 3}, 2_000))
+    small = set(parts[1].query_ids.obs_joinids.tolist())
+    share = np.mean([joinid in small for joinid in joinids_of(mixed)])
+    assert abs(share - 0.75) < 0.06
+    balanced = both.with_sampling(ClassBalanced("from", 2_000))
+    share = np.mean([joinid in small for joinid in joinids_of(pickle.loads(pickle.dumps(balanced)))])
+    assert abs(share - 0.5) < 0.07
+    few = both.with_sampling(AtMostPerClass(["from", "kind"], 2))
+    assert len(joinids_of(few)) == 12
+    for column, weights, words in (
+        ("kind", {"B cell": 1}, "without a weight"), ("from", {0: 1, 1: 1, 2: 1}, "no cell has 2"),
+        ("kind", {"glia": 1}, "no cell has 'glia'"), ("nothing", {"a": 1}, "nothing"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            len(both.with_sampling(Mixture(column, weights)))
 
 
 def test_every_epoch_draws_anew_and_resumes(experiment):

@@ -359,7 +359,8 @@ def test_stats_and_memory(store):
 
 BAD = {
     "a path that is not there": (FileNotFoundError, {"store": "no-store"}),
-    "a dictionary as store": (TypeError, {"store": {}}),
+    "no store": (ValueError, {"store": {}}),
+    "a number as store": (TypeError, {"store": 5}),
     "an unknown form": (ValueError, {"form": "jax"}),
     "an unknown layout": (ValueError, {"layout": "square"}),
     "unknown integers": (ValueError, {"integers": "int8"}),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import somafeed
+from kinds import KINDS
 from programs import N_CELLS, N_GENES, dataset
 
 
@@ -12,6 +13,14 @@ def uri(tmp_path_factory):
     uri = str(tmp_path_factory.mktemp("experiments") / "experiment")
     somafeed.generate_example(uri, n_cells=N_CELLS, n_genes=N_GENES, seed=5)
     return uri
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def kind(request, tmp_path_factory):
+    """The name of a kind, and where samples of it are."""
+    path = str(tmp_path_factory.mktemp("kinds") / request.param)
+    KINDS[request.param].write(path)
+    return request.param, path
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """Trains with Ray Train: two workers on this machine, with the rank that Ray's context says.
 
-Usage: ray_ranks.py URI FOLDER
+Usage: ray_ranks.py KIND PATH FOLDER
 """
 
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 import ray
 import ray.train
 import torch
-from programs import N_GENES, dataset
+from kinds import KINDS
 from ray.train import ScalingConfig
 from ray.train.torch import TorchTrainer, prepare_model
 
@@ -19,32 +19,32 @@ def train(config):
     """What each worker runs."""
     context = ray.train.get_context()
     rank, world_size = context.get_world_rank(), context.get_world_size()
-    ds = dataset(config["uri"], world=(rank, world_size))
-    model = prepare_model(torch.nn.Linear(N_GENES, 2))
+    kind = KINDS[config["kind"]]
+    ds = kind.dataset(config["path"], world=(rank, world_size))
+    model = prepare_model(torch.nn.Linear(kind.n_features, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     lines = []
     for epoch in range(2):
         ds.set_epoch(epoch)
-        for X, obs in ds:
+        for batch in ds:
             optimizer.zero_grad()
-            model(torch.log1p(X)).square().mean().backward()
+            model(kind.features(batch)).square().mean().backward()
             optimizer.step()
-            joinids = obs["soma_joinid"].tolist()
-            lines.append({"stage": "train", "epoch": epoch, "joinids": joinids})
+            lines.append({"stage": "train", "epoch": epoch, "numbers": kind.numbers(batch)})
         ray.train.report({"epoch": epoch})
-    for _, obs in ds.in_order():
-        lines.append({"stage": "predict", "epoch": 0, "joinids": obs["soma_joinid"].tolist()})
+    for batch in ds.in_order():
+        lines.append({"stage": "predict", "epoch": 0, "numbers": kind.numbers(batch)})
     path = Path(config["folder"]) / f"rank-{rank}.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
-def main(uri, folder):
+def main(name, path, folder):
     # Workers find this folder's modules and the package as this process does.
     paths = {"PYTHONPATH": ":".join(path for path in sys.path if path)}
     ray.init(num_cpus=2, include_dashboard=False, runtime_env={"env_vars": paths})
     try:
         trainer = TorchTrainer(
-            train, train_loop_config={"uri": uri, "folder": folder},
+            train, train_loop_config={"kind": name, "path": path, "folder": folder},
             scaling_config=ScalingConfig(num_workers=2),
             run_config=ray.train.RunConfig(storage_path=folder),
         )

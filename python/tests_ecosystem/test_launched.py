@@ -1,7 +1,8 @@
-"""Ray Train and Accelerate: two ranks on this machine train from one experiment."""
+"""Ray Train and Accelerate: two ranks on this machine train from one data set of each kind."""
 
 import pytest
-from programs import N_CELLS, dataset, recorded, run
+from kinds import KINDS
+from programs import recorded, run
 
 LAUNCHERS = {
     "ray_ranks.py": (),
@@ -10,20 +11,22 @@ LAUNCHERS = {
 
 
 @pytest.mark.parametrize("program", LAUNCHERS)
-def test_two_ranks(uri, tmp_path, program):
-    run(program, uri, tmp_path, launcher=LAUNCHERS[program])
+def test_two_ranks(kind, tmp_path, program):
+    name, path = kind
+    of_kind = KINDS[name]
+    run(program, name, path, tmp_path, launcher=LAUNCHERS[program])
     by_rank = recorded(tmp_path, "train")
     assert len(by_rank) == 2
     for rank, lines in enumerate(by_rank):
-        alone = dataset(uri, world=(rank, 2))
+        alone = of_kind.dataset(path, world=(rank, 2))
         expected = []
         for epoch in range(2):
             alone.set_epoch(epoch)
-            expected += [(epoch, obs["soma_joinid"].tolist()) for _, obs in alone]
-        assert [(line["epoch"], line["joinids"]) for line in lines] == expected
+            expected += [(epoch, of_kind.numbers(batch)) for batch in alone]
+        assert [(line["epoch"], line["numbers"]) for line in lines] == expected
     for epoch in range(2):
         lines = [line for of_rank in by_rank for line in of_rank if line["epoch"] == epoch]
-        joinids = [joinid for line in lines for joinid in line["joinids"]]
-        assert len(set(joinids)) == len(joinids) == N_CELLS // 40 * 40
-    predicted = [line["joinids"] for of_rank in recorded(tmp_path, "predict") for line in of_rank]
-    assert sum(predicted, []) == list(range(N_CELLS))
+        numbers = [number for line in lines for number in line["numbers"]]
+        assert len(set(numbers)) == len(numbers) == of_kind.n_samples // 40 * 40
+    predicted = [line["numbers"] for of_rank in recorded(tmp_path, "predict") for line in of_rank]
+    assert sum(predicted, []) == list(range(of_kind.n_samples))

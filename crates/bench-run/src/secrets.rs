@@ -38,16 +38,17 @@ impl Secrets {
     /// Collects the secrets in an address and in settings; `known` are secrets of the environment.
     /// Ids of keys and tokens count: a store's error messages repeat them.
     pub fn in_task(address: &str, settings: &BTreeMap<String, String>, known: Vec<String>) -> Self {
-        Self::in_tasks([address], settings, known)
+        Self::in_tasks([(address, settings)], known)
     }
 
-    /// The same for several addresses.
+    /// Like [`in_task`](Self::in_task), of several addresses with their settings.
     pub fn in_tasks<'a>(
-        addresses: impl IntoIterator<Item = &'a str>,
-        settings: impl IntoIterator<Item = (&'a String, &'a String)>,
+        tasks: impl IntoIterator<Item = (&'a str, &'a BTreeMap<String, String>)>,
         known: Vec<String>,
     ) -> Self {
-        let settings = settings.into_iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let (addresses, settings): (Vec<_>, Vec<_>) = tasks.into_iter().unzip();
+        let settings = settings.into_iter().flatten();
+        let settings = settings.map(|(key, value)| (key.as_str(), value.as_str()));
         Self::with(addresses, settings, known)
     }
 

@@ -1,5 +1,6 @@
 //! Training on one document: its frames, targets and contexts.
 
+use std::fmt::Debug;
 use std::ops::Range;
 
 use rand_chacha::ChaCha8Rng;
@@ -31,11 +32,57 @@ pub(crate) struct Rules {
     pub(crate) kept: Vec<u64>,
 }
 
+/// How often in 2^64 cases each word is kept.
+pub(crate) fn kept_cases(word_counts: &[u64], share: f64) -> Vec<u64> {
+    let total: f64 = word_counts.iter().map(|count| *count as f64).sum();
+    let kept = |count: u64| match count {
+        0 => u64::MAX,
+        count => {
+            let ratio = share * total / count as f64;
+            // The conversion limits a probability above 1.
+            ((ratio.sqrt() + ratio) * 2_f64.powi(64)) as u64
+        }
+    };
+    word_counts.iter().map(|count| kept(*count)).collect()
+}
+
+/// Word vectors that training changes, or that stay as they are.
+pub(crate) trait Words<const N: usize>: Debug {
+    /// The vectors.
+    fn rows(&self) -> &WordRows<N>;
+    /// The vectors to be changed; `None` if they stay.
+    fn rows_mut(&mut self) -> Option<&mut WordRows<N>>;
+}
+
+impl<const N: usize> Words<N> for &mut WordRows<N> {
+    #[inline]
+    fn rows(&self) -> &WordRows<N> {
+        self
+    }
+
+    #[inline]
+    fn rows_mut(&mut self) -> Option<&mut WordRows<N>> {
+        Some(self)
+    }
+}
+
+impl<const N: usize> Words<N> for &WordRows<N> {
+    #[inline]
+    fn rows(&self) -> &WordRows<N> {
+        self
+    }
+
+    #[inline]
+    fn rows_mut(&mut self) -> Option<&mut WordRows<N>> {
+        None
+    }
+}
+
 /// Trains on documents one after another.
 #[derive(Debug)]
-pub(crate) struct DocumentTrainer<'a, const N: usize> {
+pub(crate) struct DocumentTrainer<'a, W, const N: usize> {
     rules: &'a Rules,
-    words: &'a mut WordRows<N>,
+    words: W,
     candidates: Candidates,
     /// A frame without the words that are left out.
     thinned: Vec<u32>,
@@ -50,8 +97,8 @@ pub(crate) struct Document<'a, const N: usize> {
     pub(crate) generator: ChaCha8Rng,
 }
 
-impl<'a, const N: usize> DocumentTrainer<'a, N> {
-    pub(crate) fn new(rules: &'a Rules, words: &'a mut WordRows<N>) -> Self {
+impl<'a, W: Words<N>, const N: usize> DocumentTrainer<'a, W, N> {
+    pub(crate) fn new(rules: &'a Rules, words: W) -> Self {
         let candidates = Candidates::new(rules.spec.negatives);
         Self { rules, words, candidates, thinned: Vec::new(), loss: Loss::default() }
     }
@@ -103,7 +150,7 @@ impl<'a, const N: usize> DocumentTrainer<'a, N> {
     fn predict_from_document(&mut self, document: &mut Document<'_, N>, target: u32) {
         let Document { row, rate, generator } = document;
         self.candidates.draw(target, &self.rules.noise, generator);
-        let change = self.candidates.learn(row, &mut self.words.outputs, *rate, &mut self.loss);
+        let change = self.candidates.learn(row, &mut self.words, *rate, &mut self.loss);
         row.add(&change);
     }
 
@@ -117,7 +164,7 @@ impl<'a, const N: usize> DocumentTrainer<'a, N> {
         combine: Combine,
     ) {
         let Document { row, rate, generator } = document;
-        let WordRows { inputs, outputs } = &mut *self.words;
+        let inputs = &self.words.rows().inputs;
         let (before, after) = (&frame[context.start..at], &frame[at + 1..context.end]);
         let mut hidden = **row;
         for word in before.iter().chain(after) {
@@ -127,10 +174,11 @@ impl<'a, const N: usize> DocumentTrainer<'a, N> {
             hidden.scale(1.0 / context.len() as f32);
         }
         self.candidates.draw(frame[at], &self.rules.noise, generator);
-        let change = self.candidates.learn(&hidden, outputs, *rate, &mut self.loss);
+        let change = self.candidates.learn(&hidden, &mut self.words, *rate, &mut self.loss);
         row.add(&change);
+        let Some(rows) = self.words.rows_mut() else { return };
         for word in before.iter().chain(after) {
-            inputs[*word as usize].add(&change);
+            rows.inputs[*word as usize].add(&change);
         }
     }
 }

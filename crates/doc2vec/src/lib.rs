@@ -32,6 +32,8 @@
 //! # Ok::<(), doc2vec::Error>(())
 //! ```
 //!
+//! An [`Inference`] gives vectors of further documents by the words of a trained model.
+//!
 //! [`Embeddings`] are saved as safetensors, or in word2vec's forms, which gensim opens.
 //! [`UnitVectors`] finds nearest neighbours.
 //!
@@ -44,6 +46,7 @@ mod document;
 mod documents;
 mod embeddings;
 mod error;
+mod inference;
 mod merge;
 mod part;
 mod random;
@@ -57,5 +60,6 @@ mod trainer;
 pub use documents::Documents;
 pub use embeddings::{Embeddings, NamedVectors, Neighbour, UnitVectors, check_word2vec_names};
 pub use error::Error;
+pub use inference::{InferSpec, Inference, TrainedWords};
 pub use spec::{Combine, MAX_DIMENSION, Model, TrainSpec, WindowRule};
 pub use trainer::{Progress, Trainer};

@@ -17,16 +17,22 @@ pub(crate) enum Decision {
     /// Noise, subsampling and windows of one document in one epoch: the number of documents that
     /// were trained on before it.
     Document(u64),
+    /// The vector with which an inferred one begins.
+    FirstInferred,
+    /// Noise, subsampling and windows of any document in this epoch of its inference.
+    Inferred(u64),
 }
 
 /// The generator for one decision.
 pub(crate) fn generator(seed: u64, decision: Decision) -> ChaCha8Rng {
-    let stream = match decision {
-        Decision::Words => 0,
-        Decision::Documents => 1,
-        Decision::Document(number) => 2 + number,
+    let (number, stream) = match decision {
+        Decision::Words => (0, 0),
+        Decision::Documents => (0, 1),
+        Decision::Document(number) => (0, 2 + number),
+        Decision::FirstInferred => (1, 0),
+        Decision::Inferred(epoch) => (1, 1 + epoch),
     };
-    RandomKey { domain: DOMAIN, seed, number: 0 }.stream(stream)
+    RandomKey { domain: DOMAIN, seed, number }.stream(stream)
 }
 
 /// A uniform number from -0.5 to less than 0.5, a multiple of 2^-24.

@@ -98,6 +98,31 @@ pub(crate) fn random_rows<const N: usize>(
     (0..n_rows).map(|_| row()).collect()
 }
 
+/// Rows of these numbers, which are given without padding.
+pub(crate) fn padded<const N: usize>(values: &[f32], dimension: usize) -> Vec<Row<N>> {
+    values.chunks(dimension).map(|row| Row::from_values(row.iter().copied())).collect()
+}
+
+/// What is made once the number of lanes is known.
+pub(crate) trait OfLanes {
+    type Made;
+    fn make<const N: usize>(self) -> Self::Made;
+}
+
+/// Makes something with the narrowest compiled rows that are wide enough.
+pub(crate) fn narrowest<M: OfLanes>(dimension: usize, make: M) -> M::Made {
+    macro_rules! narrowest {
+        ($($lanes:literal)*) => {
+            match dimension.div_ceil(LANES) {
+                $(..=$lanes => make.make::<$lanes>(),)*
+                // `TrainSpec::check` allows no more.
+                _ => make.make::<64>(),
+            }
+        };
+    }
+    narrowest!(1 2 3 4 6 8 13 16 25 32 38 48)
+}
+
 /// The numbers of all rows, one after another, without padding.
 pub(crate) fn unpadded<const N: usize>(rows: &[Row<N>], dimension: usize) -> Vec<f32> {
     let mut values = Vec::with_capacity(rows.len() * dimension);

@@ -11,6 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::Rng;
 use wide::f32x8;
 
+use crate::document::Words;
 use crate::row::{LANES, Row, sums};
 use crate::sigmoid::sigmoid;
 use shuffle::AliasTable;
@@ -38,9 +39,9 @@ impl Candidates {
         }
     }
 
-    /// Trains the output vectors of the candidates to score `hidden`, and returns the change of
-    /// `hidden` that lowers the loss: minus the gradient times `rate`. A noise word that is the
-    /// target is skipped, as in word2vec.
+    /// Trains the output vectors of the candidates to score `hidden`, unless they stay as they are,
+    /// and returns the change of `hidden` that lowers the loss: minus the gradient times `rate`. A
+    /// noise word that is the target is skipped, as in word2vec.
     ///
     /// All scores of up to eight candidates are computed before the first vector changes, so that
     /// they do not wait for each other.
@@ -48,7 +49,7 @@ impl Candidates {
     pub(crate) fn learn<const N: usize>(
         &self,
         hidden: &Row<N>,
-        outputs: &mut [Row<N>],
+        trained: &mut impl Words<N>,
         rate: f32,
         loss: &mut Loss,
     ) -> Row<N> {
@@ -60,16 +61,21 @@ impl Candidates {
         for (group, words) in self.words.chunks(LANES).enumerate() {
             let mut products = [f32x8::ZERO; LANES];
             for (products, word) in products.iter_mut().zip(words) {
-                *products = outputs[*word as usize].products(hidden);
+                *products = trained.rows().outputs[*word as usize].products(hidden);
             }
             let errors = expected - sigmoid(sums(&products));
             let factors = (errors * f32x8::splat(rate)).to_array();
             let is_counted = |idx: usize| words[idx] != target || (group, idx) == (0, 0);
             for (idx, (word, factor)) in words.iter().zip(factors).enumerate() {
-                if is_counted(idx) {
-                    let output = &mut outputs[*word as usize];
+                if !is_counted(idx) {
+                    continue;
+                }
+                if let Some(rows) = trained.rows_mut() {
+                    let output = &mut rows.outputs[*word as usize];
                     change.add_scaled(factor, output);
                     output.add_scaled(factor, hidden);
+                } else {
+                    change.add_scaled(factor, &trained.rows().outputs[*word as usize]);
                 }
             }
             if is_measured {

@@ -1,12 +1,12 @@
 //! The trainer: settings, schedule and vectors.
 
 use crate::batch_training::{BatchTraining, LaneTraining, Vectors};
-use crate::document::Rules;
+use crate::document::{Rules, kept_cases};
 use crate::documents::Documents;
 use crate::embeddings::{Embeddings, NamedVectors};
 use crate::error::Error;
 use crate::part::Begin;
-use crate::row::LANES;
+use crate::row::{OfLanes, narrowest};
 use crate::spec::{Model, TrainSpec};
 use shuffle::AliasTable;
 
@@ -78,7 +78,7 @@ impl Trainer {
             spec: spec.clone(),
             n_documents,
             n_words,
-            training: training(rules, n_documents, n_words, per_merge)?,
+            training: narrowest(spec.dimension, Begun { rules, n_documents, n_words, per_merge })?,
             n_targets: 0,
             n_trained_documents: 0,
             begins: Vec::new(),
@@ -141,8 +141,13 @@ impl Trainer {
     pub fn word_vectors(&self) -> Vec<f32> {
         match self.spec.model {
             Model::BagOfWords => self.training.vectors(Vectors::Outputs),
-            Model::DistributedMemory { .. } => self.training.vectors(Vectors::Inputs),
+            Model::DistributedMemory { .. } => self.input_vectors(),
         }
+    }
+
+    /// Input vectors, which make up a context: words x dimension, row by row. PV-DBOW has none.
+    pub fn input_vectors(&self) -> Vec<f32> {
+        self.training.vectors(Vectors::Inputs)
     }
 
     /// Output vectors, which score words: words x dimension, row by row.
@@ -169,37 +174,19 @@ impl Trainer {
     }
 }
 
-/// How often in 2^64 cases each word is kept.
-fn kept_cases(word_counts: &[u64], share: f64) -> Vec<u64> {
-    let total: f64 = word_counts.iter().map(|count| *count as f64).sum();
-    let kept = |count: u64| match count {
-        0 => u64::MAX,
-        count => {
-            let ratio = share * total / count as f64;
-            // The conversion limits a probability above 1.
-            ((ratio.sqrt() + ratio) * 2_f64.powi(64)) as u64
-        }
-    };
-    word_counts.iter().map(|count| kept(*count)).collect()
-}
-
-/// Training with the narrowest compiled rows that are wide enough.
-fn training(
+/// What a trainer's vectors are made of.
+struct Begun {
     rules: Rules,
     n_documents: usize,
     n_words: usize,
     per_merge: u64,
-) -> Result<Box<dyn BatchTraining>, Error> {
-    macro_rules! narrowest {
-        ($($lanes:literal)*) => {
-            match rules.spec.dimension.div_ceil(LANES) {
-                $(..=$lanes => {
-                    Box::new(LaneTraining::<$lanes>::new(rules, n_documents, n_words, per_merge)?)
-                })*
-                // `TrainSpec::check` allows no more.
-                _ => Box::new(LaneTraining::<64>::new(rules, n_documents, n_words, per_merge)?),
-            }
-        };
+}
+
+impl OfLanes for Begun {
+    type Made = Result<Box<dyn BatchTraining>, Error>;
+
+    fn make<const N: usize>(self) -> Self::Made {
+        let Self { rules, n_documents, n_words, per_merge } = self;
+        Ok(Box::new(LaneTraining::<N>::new(rules, n_documents, n_words, per_merge)?))
     }
-    Ok(narrowest!(1 2 3 4 6 8 13 16 25 32 38 48))
 }

@@ -134,19 +134,27 @@ impl FromStr for Form {
     }
 }
 
-/// A data set of image cubes in a storage. Cheap to clone.
+/// A data set of image cubes in one storage or several. Cheap to clone.
 #[derive(Clone)]
 pub struct DataSet {
-    storage: Arc<dyn Storage>,
+    storages: Arc<[Arc<dyn Storage>]>,
     list: Arc<ImageList>,
-    /// The place of each image in the stored list, which is its place in Zarr arrays.
-    positions: Arc<[u64]>,
+    positions: Arc<[Position]>,
+}
+
+/// Where an image is stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Position {
+    /// The number of its storage.
+    pub(crate) storage: usize,
+    /// Its place in the list that is stored there, which is its place in Zarr arrays.
+    pub(crate) image: u64,
 }
 
 impl fmt::Debug for DataSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DataSet")
-            .field("place", &self.storage.place())
+            .field("place", &self.place())
             .field("images", &self.list.images.len())
             .finish_non_exhaustive()
     }
@@ -173,9 +181,65 @@ impl DataSet {
             .map_err(|error| failed(error.into()))?;
         let list: ImageList =
             serde_json::from_slice(&text).map_err(|error| failed(error.into()))?;
-        check(&list).map_err(|reason| failed(reason.into()))?;
-        let positions = (0..list.images.len() as u64).collect();
-        Ok(Self { storage, list: Arc::new(list), positions })
+        let positions: Vec<Position> =
+            (0..list.images.len() as u64).map(|image| Position { storage: 0, image }).collect();
+        check(&list, &positions).map_err(|reason| failed(reason.into()))?;
+        Ok(Self {
+            storages: Arc::new([storage]),
+            list: Arc::new(list),
+            positions: positions.into(),
+        })
+    }
+
+    /// Joins data sets: the images of the first, then those of the second and so on. Names of
+    /// images need to be unique in each storage only.
+    ///
+    /// # Errors
+    /// There is none; their cubes have different shapes, or their labels different classes.
+    pub fn joined(data_sets: &[Self]) -> Result<Self, Error> {
+        let Some((first, others)) = data_sets.split_first() else {
+            return Err(Error::Spec { reason: "there is no data set to join".to_owned() });
+        };
+        if others.is_empty() {
+            return Ok(first.clone());
+        }
+        others.iter().try_for_each(|other| first.check_like(other))?;
+        let mut list = ImageList { images: Vec::new(), generator: None, ..(*first.list).clone() };
+        let (mut storages, mut positions) = (Vec::new(), Vec::new());
+        for data in data_sets {
+            if list.n_classes == 0 {
+                list.n_classes = data.list.n_classes;
+                list.classes.clone_from(&data.list.classes);
+            }
+            list.images.extend_from_slice(&data.list.images);
+            let before = storages.len();
+            let moved = |at: &Position| Position { storage: before + at.storage, ..*at };
+            positions.extend(data.positions.iter().map(moved));
+            storages.extend_from_slice(&data.storages);
+        }
+        let (storages, positions) = (storages.into(), positions.into());
+        Ok(Self { storages, list: Arc::new(list), positions })
+    }
+
+    /// Fails unless cubes and classes of another data set are like these.
+    fn check_like(&self, other: &Self) -> Result<(), Error> {
+        let differ = |what: &str, here: String, there: String| {
+            let (place, of_other) = (self.place(), other.place());
+            let reason = format!("{what} in {place} {here}, those in {of_other} {there}");
+            Err(Error::Spec { reason })
+        };
+        if self.shape() != other.shape() {
+            let shape = |of: &Self| format!("have shape {:?}", of.shape());
+            return differ("cubes", shape(self), shape(other));
+        }
+        let classes = |of: &Self| (of.n_classes(), of.classes().to_vec());
+        let has_classes = 0 < self.n_classes() && 0 < other.n_classes();
+        if has_classes && classes(self) != classes(other) {
+            let described =
+                |of: &Self| format!("have {} classes: {}", of.n_classes(), of.classes().join(", "));
+            return differ("labels", described(self), described(other));
+        }
+        Ok(())
     }
 
     /// The images `samples` of this data set, in this order, as a data set of their own: a part for
@@ -191,9 +255,11 @@ impl DataSet {
         };
         let images = samples.iter().map(image).collect::<Result<Vec<Image>, Error>>()?;
         let list = ImageList { images, ..(*self.list).clone() };
-        check(&list).map_err(|reason| Error::Spec { reason })?;
-        let positions = samples.iter().map(|sample| self.positions[*sample]).collect();
-        Ok(Self { storage: Arc::clone(&self.storage), list: Arc::new(list), positions })
+        let positions: Vec<Position> =
+            samples.iter().map(|sample| self.positions[*sample]).collect();
+        check(&list, &positions).map_err(|reason| Error::Spec { reason })?;
+        let storages = Arc::clone(&self.storages);
+        Ok(Self { storages, list: Arc::new(list), positions: positions.into() })
     }
 
     /// The number of images.
@@ -221,35 +287,65 @@ impl DataSet {
         &self.list.images
     }
 
-    /// The forms of which the data set has a folder.
+    /// The forms of which every storage has a folder.
     ///
     /// # Errors
-    /// The storage cannot be listed.
+    /// A storage cannot be listed.
     pub fn forms(&self) -> Result<Vec<Form>, Error> {
-        let failed = |source: std::io::Error| Error::List {
-            place: self.storage.place(),
-            source: source.into(),
-        };
-        let entries = self.storage.list("").map_err(failed)?;
-        let has = |form: &Form| {
-            entries.iter().any(|entry| entry.is_folder && entry.name == form.folder())
-        };
-        Ok(Form::ALL.into_iter().filter(has).collect())
+        let mut forms = Form::ALL.to_vec();
+        for storage in self.storages.iter() {
+            let failed = |source: std::io::Error| Error::List {
+                place: storage.place(),
+                source: source.into(),
+            };
+            let entries = storage.list("").map_err(failed)?;
+            forms.retain(|form| {
+                entries.iter().any(|entry| entry.is_folder && entry.name == form.folder())
+            });
+        }
+        Ok(forms)
     }
 
-    /// The place of a sample in the stored list.
-    pub(crate) fn position(&self, sample: u64) -> Option<u64> {
-        self.positions.get(usize::try_from(sample).ok()?).copied()
+    /// Where a sample is stored.
+    pub(crate) fn position(&self, sample: usize) -> Option<Position> {
+        self.positions.get(sample).copied()
     }
 
-    /// The storage of the data set.
-    pub fn storage(&self) -> &Arc<dyn Storage> {
-        &self.storage
+    /// The storages of the data set.
+    pub fn storages(&self) -> &[Arc<dyn Storage>] {
+        &self.storages
+    }
+
+    /// The storage of a sample; that of the first if there is no such sample.
+    pub(crate) fn storage_of(&self, sample: usize) -> &Arc<dyn Storage> {
+        &self.storages[self.storage_number(sample).unwrap_or(0)]
+    }
+
+    /// The number of images in each storage.
+    pub fn sizes(&self) -> Vec<usize> {
+        (0..self.storages.len()).map(|storage| self.samples_in(storage).count()).collect()
+    }
+
+    /// The number of a sample's storage; `None` if there is no such sample.
+    pub fn storage_number(&self, sample: usize) -> Option<usize> {
+        self.position(sample).map(|position| position.storage)
+    }
+
+    /// The samples that are in a storage.
+    pub(crate) fn samples_in(&self, storage: usize) -> impl Iterator<Item = usize> {
+        let positions = self.positions.iter().enumerate();
+        positions.filter(move |(_, at)| at.storage == storage).map(|(sample, _)| sample)
+    }
+
+    /// The places of all storages, for errors.
+    fn place(&self) -> String {
+        let places: Vec<String> = self.storages.iter().map(|storage| storage.place()).collect();
+        places.join(", ")
     }
 }
 
 /// Checks that a list can be used. The error says what is wrong.
-fn check(list: &ImageList) -> Result<(), String> {
+fn check(list: &ImageList, positions: &[Position]) -> Result<(), String> {
     if list.version != LIST_VERSION {
         return Err(format!(
             "its version is {}, this library reads version {LIST_VERSION}",
@@ -262,13 +358,15 @@ fn check(list: &ImageList) -> Result<(), String> {
     if list.images.is_empty() {
         return Err("it has no images".to_owned());
     }
-    let mut names: Vec<&str> = list.images.iter().map(|image| image.name.as_str()).collect();
-    if let Some(name) = names.iter().find(|name| !is_file_name(name)) {
+    let named = list.images.iter().zip(positions);
+    let mut names: Vec<(usize, &str)> =
+        named.map(|(image, at)| (at.storage, image.name.as_str())).collect();
+    if let Some((_, name)) = names.iter().find(|(_, name)| !is_file_name(name)) {
         return Err(format!("an image is called {name:?}, which is not the name of a file"));
     }
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("it has the image {} twice", pair[0])),
+        Some(pair) => Err(format!("it has the image {} twice", pair[0].1)),
         None => Ok(()),
     }
 }

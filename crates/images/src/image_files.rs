@@ -57,14 +57,15 @@ impl ImageFile {
         Error::File {
             file: self.path.clone(),
             image: data.images().get(self.sample).map_or_else(String::new, |of| of.name.clone()),
-            place: data.storage().place(),
+            place: data.storage_of(self.sample).place(),
             source: source.into(),
         }
     }
 
     /// Reads the whole file into `into`, whose memory is used again.
     pub(crate) fn read(&self, data: &DataSet, into: &mut Vec<u8>) -> Result<(), Error> {
-        read_bytes(data.storage(), &self.path, into).map_err(|error| self.failed(data, error))
+        read_bytes(data.storage_of(self.sample), &self.path, into)
+            .map_err(|error| self.failed(data, error))
     }
 }
 

@@ -58,7 +58,8 @@ impl OpenKey {
     }
 }
 
-/// Opens the keys of `spec`: reads shapes and elements from the first image, or from the arrays.
+/// Opens the keys of `spec`: reads shapes and elements from the first image of each storage, or from
+/// the arrays.
 pub(crate) fn open_keys(
     data: &DataSet,
     spec: &ImageSpec,
@@ -69,10 +70,7 @@ pub(crate) fn open_keys(
         if keys.iter().any(|other| other.name == key.name) {
             return Err(refused(format!("two keys have the name {}", key.name)));
         }
-        let (shape, stored) = match zarr {
-            Some(arrays) => arrays.describe(&key.name)?,
-            None => first_array(data, spec.form, key)?,
-        };
+        let (shape, stored) = described(data, (spec.form, key), zarr)?;
         if key.origin == Origin::Cube && shape != data.shape() {
             let listed = data.shape();
             let reason = format!("cubes of shape {shape:?} are stored, the list says {listed:?}");
@@ -93,8 +91,46 @@ pub(crate) fn open_keys(
     Ok(keys)
 }
 
-/// Shape and elements of a key in the first image that has a readable file.
-fn first_array(data: &DataSet, form: Form, key: &Key) -> Result<(Vec<usize>, ElementType), Error> {
+/// Shape and elements of a key, which are the same in all storages.
+fn described(
+    data: &DataSet,
+    (form, key): (Form, &Key),
+    zarr: Option<&ZarrArrays>,
+) -> Result<(Vec<usize>, ElementType), Error> {
+    let mut first: Option<(usize, (Vec<usize>, ElementType))> = None;
+    let has_images = |storage: &usize| data.samples_in(*storage).next().is_some();
+    for storage in (0..data.storages().len()).filter(has_images) {
+        let found = match zarr {
+            Some(arrays) => arrays.describe(storage, &key.name)?,
+            None => first_array(data, storage, (form, key))?,
+        };
+        match &first {
+            Some((of_first, expected)) if *expected != found => {
+                let place = |storage: usize| data.storages()[storage].place();
+                return Err(refused(format!(
+                    "{} has shape {:?} of {} in {}, and {:?} of {} in {}",
+                    key.name,
+                    expected.0,
+                    expected.1,
+                    place(*of_first),
+                    found.0,
+                    found.1,
+                    place(storage)
+                )));
+            }
+            Some(_) => {}
+            None => first = Some((storage, found)),
+        }
+    }
+    first.map(|(_, found)| found).ok_or_else(|| refused("there are no images".to_owned()))
+}
+
+/// Shape and elements of a key in the first image of a storage that has a readable file.
+fn first_array(
+    data: &DataSet,
+    storage: usize,
+    (form, key): (Form, &Key),
+) -> Result<(Vec<usize>, ElementType), Error> {
     if key.origin == Origin::Cube {
         // What every file of the form has; files are compared with it when they are read.
         let element = match form {
@@ -107,7 +143,7 @@ fn first_array(data: &DataSet, form: Form, key: &Key) -> Result<(Vec<usize>, Ele
         return Err(refused(format!("{} has no files", key.name)));
     };
     let mut first_error = None;
-    for sample in 0..data.n_images() {
+    for sample in data.samples_in(storage) {
         let file = ImageFile::of_key(data, form, &key.origin, sample)?;
         let mut bytes = Vec::new();
         let described = file.read(data, &mut bytes).and_then(|()| {

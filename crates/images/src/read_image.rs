@@ -70,7 +70,12 @@ impl ImageReader {
             })
             .collect();
         let names: Vec<&str> = self.data.images().iter().map(|of| of.name.as_str()).collect();
-        format!("{form} {norm:?} {augmentation:?}; {}; {}", keys.join("; "), names.join(" "))
+        let (keys, names) = (keys.join("; "), names.join(" "));
+        let text = format!("{form} {norm:?} {augmentation:?}; {keys}; {names}");
+        match self.data.sizes().as_slice() {
+            [_] => text,
+            sizes => format!("{text}; {sizes:?} of each storage"),
+        }
     }
 
     /// Whether a key is decoded straight into its place.
@@ -86,7 +91,7 @@ impl ImageReader {
         Error::File {
             file: file.to_owned(),
             image: images.get(sample as usize).map_or_else(String::new, |of| of.name.clone()),
-            place: self.data.storage().place(),
+            place: self.data.storage_of(sample as usize).place(),
             source: source.into(),
         }
     }
@@ -169,8 +174,7 @@ impl Worker {
         };
         match &reader.zarr {
             Some(zarr) => {
-                let position = reader.data.position(sample).unwrap_or(sample);
-                let read = zarr.read(position, &mut memory, &mut self.zarr, stop);
+                let read = zarr.read(sample as usize, &mut memory, &mut self.zarr, stop);
                 let folder = Form::Zarr.folder();
                 self.stats += read.map_err(|source| reader.failed(sample, folder, source))?;
             }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrays::ElementType;
 use pipeline::{BlockBytes, BlockRows, Need, PipelineSpec, ReadStats, Source, Stop};
 use slots::{Allocate as _, Mapped, PooledSlot, Ring, SlotMemory};
+use storage::Storage;
 
 use crate::assemble::{ImageAssembler, not_its_block};
 use crate::batch::ImageBatch;
@@ -55,13 +56,6 @@ impl ImageSamples {
             check_presence(data, spec)?;
         }
         let keys: Arc<[OpenKey]> = open_keys(data, spec, zarr.as_ref())?.into();
-        if let Some(arrays) = &zarr
-            && (arrays.n_images() as usize) < data.n_images()
-        {
-            let (stored, n) = (arrays.n_images(), data.n_images());
-            let reason = format!("the Zarr arrays have {stored} images, the list has {n}");
-            return Err(Error::Spec { reason });
-        }
         let ring = match &spec.memory {
             BatchMemory::Collated | BatchMemory::Pooled => None,
             BatchMemory::Ring { n_slots, n_samples, allocate } => {
@@ -210,32 +204,39 @@ fn check_presence(data: &DataSet, spec: &ImageSpec) -> Result<(), Error> {
             continue;
         }
         checked.push(&key.origin);
-        let files: Vec<ImageFile> = (0..data.n_images())
-            .map(|sample| ImageFile::of_key(data, spec.form, &key.origin, sample))
-            .collect::<Result<_, Error>>()?;
-        let Some((folder, _)) = files.first().and_then(|file| file.path.rsplit_once('/')) else {
-            continue;
-        };
-        let place = data.storage().place();
-        let listed = data.storage().list(folder);
-        let listed =
-            listed.map_err(|source| Error::List { place: place.clone(), source: source.into() })?;
-        let present: HashSet<&str> = listed.iter().map(|entry| entry.name.as_str()).collect();
-        let is_missing = |file: &&ImageFile| {
-            !file.path.rsplit_once('/').is_some_and(|(_, name)| present.contains(name))
-        };
-        let mut missing = files.iter().filter(is_missing);
-        if let Some(first) = missing.next() {
-            return Err(Error::Missing {
-                folder: folder.to_owned(),
-                place,
-                first: first.path.clone(),
-                n_missing: 1 + missing.count(),
-                n_images: data.n_images(),
-            });
+        for (storage, of_storage) in data.storages().iter().enumerate() {
+            let files: Vec<ImageFile> = data
+                .samples_in(storage)
+                .map(|sample| ImageFile::of_key(data, spec.form, &key.origin, sample))
+                .collect::<Result<_, Error>>()?;
+            check_files(&**of_storage, &files)?;
         }
     }
     Ok(())
+}
+
+/// Checks that files of a folder are there.
+fn check_files(storage: &dyn Storage, files: &[ImageFile]) -> Result<(), Error> {
+    let Some((folder, _)) = files.first().and_then(|file| file.path.rsplit_once('/')) else {
+        return Ok(());
+    };
+    let place = storage.place();
+    let listed = storage.list(folder);
+    let listed =
+        listed.map_err(|source| Error::List { place: place.clone(), source: source.into() })?;
+    let present: HashSet<&str> = listed.iter().map(|entry| entry.name.as_str()).collect();
+    let is_missing = |file: &&ImageFile| {
+        !file.path.rsplit_once('/').is_some_and(|(_, name)| present.contains(name))
+    };
+    let mut missing = files.iter().filter(is_missing);
+    let Some(first) = missing.next() else { return Ok(()) };
+    Err(Error::Missing {
+        folder: folder.to_owned(),
+        place,
+        first: first.path.clone(),
+        n_missing: 1 + missing.count(),
+        n_images: files.len(),
+    })
 }
 
 /// What a reading thread uses again from block to block.

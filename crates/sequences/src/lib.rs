@@ -4,7 +4,7 @@
 //!   [`SequenceFilesWriter`] writes them to a store.
 //! - A [`SequenceStore`] reads sequences by their row numbers: [`SequenceFiles`] from the files of
 //!   a folder or an object store, `SequenceServers` (feature `servers`) from a cluster of Redis or
-//!   Valkey servers.
+//!   Valkey servers, [`JoinedStores`] from several stores.
 //! - [`KmerSpec`] cuts sequences into words of `k` letters over any [`Alphabet`], a [`Vocabulary`]
 //!   counts and numbers them, a [`Tokenizer`] applies it, a [`shuffle::AliasTable`] draws words
 //!   at random.
@@ -44,7 +44,9 @@ pub use layout::{Layout, PaddedRows};
 pub use output::write_record;
 pub use samples::{SequenceBlock, SequenceSamples, SequenceSpec};
 pub use sequence_list::SequenceList;
-pub use store::{SequenceFiles, SequenceFilesWriter, SequenceStore, Summary, WriteReport};
+pub use store::{
+    JoinedStores, SequenceFiles, SequenceFilesWriter, SequenceStore, Summary, WriteReport,
+};
 #[cfg(feature = "servers")]
 pub use store::{SequenceServers, ServerFill};
 pub use tokenizer::{TokenScratch, Tokenizer};

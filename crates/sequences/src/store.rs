@@ -1,6 +1,7 @@
 //! Where sequences are kept, and found by their number or name.
 
 mod files;
+mod joined;
 mod manifest;
 #[cfg(feature = "servers")]
 mod servers;
@@ -14,6 +15,7 @@ use std::ops::Range;
 use pipeline::Stop;
 
 pub use files::SequenceFiles;
+pub use joined::JoinedStores;
 pub use manifest::Summary;
 #[cfg(feature = "servers")]
 pub use servers::{SequenceServers, ServerFill};
@@ -29,6 +31,11 @@ pub trait SequenceStore: Debug + Send + Sync {
 
     /// Numbers that describe all sequences together.
     fn summary(&self) -> &Summary;
+
+    /// The number of sequences of each store, if these are several joined.
+    fn sizes(&self) -> Vec<u64> {
+        vec![self.summary().n_sequences]
+    }
 
     /// Bytes of memory that one call of [`read`](Self::read) for `n_rows` rows needs besides what
     /// it appends, estimated.

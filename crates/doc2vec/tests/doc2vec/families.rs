@@ -15,15 +15,15 @@ const N_WORDS: usize = 65;
 const PADDING: u32 = 64;
 
 /// Families of sequences as words of all frames, padded on both sides.
-struct Families {
-    batches: Vec<Batch>,
-    counts: Vec<u64>,
-    labels: Vec<usize>,
+pub(crate) struct Families {
+    pub(crate) batches: Vec<Batch>,
+    pub(crate) counts: Vec<u64>,
+    pub(crate) labels: Vec<usize>,
 }
 
 impl Families {
     /// Draws one base in ten of each copy anew.
-    fn new(batch_size: usize) -> Self {
+    pub(crate) fn new(batch_size: usize) -> Self {
         let mut generator = ChaCha8Rng::seed_from_u64(20);
         let mut base = move |bound: u32| generator.next_u32() % bound;
         let mut families = Self {
@@ -62,7 +62,7 @@ impl Families {
     }
 
     /// Trains for all epochs, and returns the progress after each batch.
-    fn train(&self, spec: &TrainSpec, n_epochs: usize) -> (Trainer, Vec<Progress>) {
+    pub(crate) fn train(&self, spec: &TrainSpec, n_epochs: usize) -> (Trainer, Vec<Progress>) {
         let spec = TrainSpec { planned_words: self.n_words() * n_epochs as u64, ..spec.clone() };
         let mut trainer = Trainer::new(&spec, self.labels.len(), &self.counts).unwrap();
         let mut progress = Vec::new();
@@ -81,7 +81,7 @@ impl Families {
     }
 }
 
-fn names(of: &str, n: usize) -> Vec<String> {
+pub(crate) fn names(of: &str, n: usize) -> Vec<String> {
     (0..n).map(|idx| format!("{of}-{idx}")).collect()
 }
 

@@ -4,6 +4,7 @@
 mod families;
 mod files;
 mod gensim;
+mod inference;
 mod oracle;
 mod wrong_input;
 
@@ -35,6 +36,17 @@ impl Batch {
         }
         self.documents.push(document);
         self.document_ends.push(self.frame_ends.len());
+    }
+
+    /// One of its documents, as document 0.
+    fn only(&self, document: usize) -> Self {
+        let begin = |ends: &[usize], at: usize| at.checked_sub(1).map_or(0, |before| ends[before]);
+        let frames = begin(&self.document_ends, document)..self.document_ends[document];
+        let tokens_of = |frame: usize| begin(&self.frame_ends, frame)..self.frame_ends[frame];
+        let frames: Vec<&[u32]> = frames.map(|frame| &self.tokens[tokens_of(frame)]).collect();
+        let mut one = Self::new(self.padding);
+        one.push(0, &frames);
+        one
     }
 
     fn frames(&self) -> Documents<'_> {

@@ -9,17 +9,19 @@ use proptest::prelude::*;
 
 use crate::Batch;
 
-const N_DOCUMENTS: usize = 3;
+pub(crate) const N_DOCUMENTS: usize = 3;
 const N_WORDS: usize = 6;
 const NOISE: u32 = 5;
-const COUNTS: [u64; N_WORDS] = [0, 0, 0, 0, 0, 1];
+pub(crate) const COUNTS: [u64; N_WORDS] = [0, 0, 0, 0, 0, 1];
 
 /// Vectors as lists.
 #[derive(Debug, Clone, PartialEq)]
-struct Oracle {
-    documents: Vec<Vec<f64>>,
-    inputs: Vec<Vec<f64>>,
-    outputs: Vec<Vec<f64>>,
+pub(crate) struct Oracle {
+    /// Whether words stay as they are.
+    pub(crate) has_fixed_words: bool,
+    pub(crate) documents: Vec<Vec<f64>>,
+    pub(crate) inputs: Vec<Vec<f64>>,
+    pub(crate) outputs: Vec<Vec<f64>>,
 }
 
 /// A target with its document and context.
@@ -30,7 +32,7 @@ struct Example {
     target: usize,
 }
 
-fn rows(values: &[f32], dimension: usize) -> Vec<Vec<f64>> {
+pub(crate) fn rows(values: &[f32], dimension: usize) -> Vec<Vec<f64>> {
     let row = |row: &[f32]| row.iter().map(|value| f64::from(*value)).collect();
     values.chunks(dimension).map(row).collect()
 }
@@ -44,13 +46,14 @@ fn logistic(score: f64) -> f64 {
 }
 
 impl Oracle {
-    fn new(trainer: &Trainer) -> Self {
+    pub(crate) fn new(trainer: &Trainer) -> Self {
         let dimension = trainer.spec().dimension;
         let inputs = match trainer.spec().model {
             Model::BagOfWords => Vec::new(),
             Model::DistributedMemory { .. } => rows(&trainer.word_vectors(), dimension),
         };
         Self {
+            has_fixed_words: false,
             documents: rows(&trainer.document_vectors(), dimension),
             inputs,
             outputs: rows(&trainer.output_vectors(), dimension),
@@ -98,24 +101,35 @@ impl Oracle {
                 let factor = rate * (expected - logistic(score));
                 for (idx, output) in self.outputs[*word].iter_mut().enumerate() {
                     change[idx] += factor * *output;
-                    *output += factor * hidden[idx];
+                    *output += if self.has_fixed_words { 0.0 } else { factor * hidden[idx] };
                 }
             }
         }
         let add = |row: &mut Vec<f64>| row.iter_mut().zip(&change).for_each(|(to, of)| *to += of);
         add(&mut self.documents[example.document]);
-        for word in &example.context {
+        for word in example.context.iter().filter(|_| !self.has_fixed_words) {
             add(&mut self.inputs[*word]);
         }
     }
 
     fn train(&mut self, spec: &TrainSpec, batch: &Batch, n_before: u64) {
-        let mut n_targets = n_before;
+        let rate = |n_targets| f64::from(spec.rate_after(n_before + n_targets));
+        self.train_with(spec, batch, rate);
+    }
+
+    /// Trains at the rate after a number of targets.
+    pub(crate) fn train_with(
+        &mut self,
+        spec: &TrainSpec,
+        batch: &Batch,
+        rate_after: impl Fn(u64) -> f64,
+    ) {
+        let mut n_targets = 0;
         let mut frames = batch.frame_ends.iter();
         let mut begin = 0;
         let mut frame_number = 0;
         for (document, frames_end) in batch.documents.iter().zip(&batch.document_ends) {
-            let rate = f64::from(spec.rate_after(n_targets));
+            let rate = rate_after(n_targets);
             while frame_number < *frames_end {
                 let end = *frames.next().unwrap();
                 let frame = &batch.tokens[begin..end];
@@ -162,7 +176,7 @@ fn example(spec: &TrainSpec, document: usize, frame: &[u32], at: usize) -> (Exam
     }
 }
 
-fn model() -> impl Strategy<Value = Model> {
+pub(crate) fn model() -> impl Strategy<Value = Model> {
     let memory = (1_usize..5, any::<bool>()).prop_map(|(window, is_mean)| {
         let combine = if is_mean { Combine::Mean } else { Combine::Sum };
         Model::DistributedMemory { window, window_rule: WindowRule::Whole, combine }
@@ -171,7 +185,7 @@ fn model() -> impl Strategy<Value = Model> {
 }
 
 /// Batches of random documents, each trained on once in a batch.
-fn batches() -> impl Strategy<Value = Vec<Batch>> {
+pub(crate) fn batches() -> impl Strategy<Value = Vec<Batch>> {
     let frame = prop::collection::vec(0..N_WORDS as u32, 0..12);
     let document = (0..N_DOCUMENTS as u64, prop::collection::vec(frame, 0..3));
     let batch =
@@ -300,6 +314,7 @@ fn a_step_follows_the_gradient() {
             expected
         };
         let expected = Oracle {
+            has_fixed_words: false,
             documents: descend(|of| &mut of.documents, n_vectors),
             inputs: descend(|of| &mut of.inputs, n_vectors),
             outputs: descend(|of| &mut of.outputs, 1.0),

@@ -1,5 +1,6 @@
 //! A small data set whose values are known.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,7 +38,13 @@ pub(crate) fn name(image: usize) -> String {
 
 /// Writes a data set of `n` images in the forms dat, raw32 and raw16.
 pub(crate) fn write(folder: &Path, n: usize) {
-    let images = (0..n)
+    write_images(folder, 0..n);
+}
+
+/// Writes a data set of these images in the forms dat, raw32 and raw16.
+pub(crate) fn write_images(folder: &Path, images: Range<usize>) {
+    let listed = images
+        .clone()
         .map(|image| Image {
             name: name(image),
             domain: format!("camera_{}", image % 2),
@@ -49,14 +56,14 @@ pub(crate) fn write(folder: &Path, n: usize) {
         shape: SHAPE,
         n_classes: 4,
         classes: Vec::new(),
-        images,
+        images: listed,
         generator: None,
     };
     std::fs::write(folder.join(LIST_FILE), serde_json::to_vec(&list).unwrap()).unwrap();
     for part in ["dat", "raw32", "raw16", "segmentations"] {
         std::fs::create_dir(folder.join(part)).unwrap();
     }
-    for image in 0..n {
+    for image in images {
         write_image(folder, image);
     }
 }

@@ -18,7 +18,7 @@ use shuffle::Order;
 use storage::LocalStorage;
 
 use crate::image_data::{
-    N_VALUES, SHAPE, cube, engine, halves, labels, memories, open, ring, valid, write,
+    N_VALUES, SHAPE, cube, engine, halves, labels, memories, open, ring, valid, write, write_images,
 };
 
 /// The bytes of each key of each sample.
@@ -119,6 +119,100 @@ proptest! {
         let delivered = read(samples, engine, epoch).unwrap();
         prop_assert_eq!(delivered, expected(n, &spec, epoch));
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Joined data sets are the images of all, one after another, and so are selected ones.
+    #[test]
+    fn joined_data_sets_are_one(
+        parts in prop::collection::vec((0_usize..4, 1_usize..6), 1..4),
+        batch in 1_u64..5,
+        workers in 0_usize..3,
+        form in prop::sample::select(vec![Form::Dat, Form::Raw32, Form::Raw16]),
+        memory in 0_usize..3,
+        shuffled in any::<bool>(),
+        chosen in prop::collection::vec(any::<prop::sample::Index>(), 1..8),
+        selects in any::<bool>(),
+    ) {
+        let mut data_sets = Vec::new();
+        let mut images = Vec::new();
+        let mut folders = Vec::new();
+        for (number, (first, n)) in parts.iter().enumerate() {
+            let folder = tempfile::tempdir().unwrap();
+            write_images(folder.path(), *first..first + n);
+            data_sets.push(open(folder.path()));
+            images.extend((*first..first + n).map(|image| (number, image)));
+            folders.push(folder);
+        }
+        let mut data = DataSet::joined(&data_sets).unwrap();
+        if selects {
+            let mut places: Vec<usize> = chosen.iter().map(|of| of.index(images.len())).collect();
+            places.sort_unstable();
+            places.dedup();
+            places.reverse();
+            data = data.select(&places).unwrap();
+            images = places.iter().map(|place| images[*place]).collect();
+        }
+        let order = if shuffled { Order::Shuffled } else { Order::InOrder };
+        let engine = engine(batch, workers, order);
+        let memory = memories(&engine)[memory].clone();
+        let spec = ImageSpec { memory, ..ImageSpec::new(form) };
+        let delivered = read(ImageSamples::open(&data, &spec).unwrap(), engine, 0).unwrap();
+        let of_image = expected(10, &spec, 0);
+        let wanted: Delivered = (0_u64..)
+            .zip(&images)
+            .map(|(sample, (_, image))| (sample, of_image[&(*image as u64)].clone()))
+            .collect();
+        prop_assert_eq!(delivered, wanted);
+        let sizes: Vec<usize> = (0..parts.len())
+            .map(|number| images.iter().filter(|(of, _)| *of == number).count())
+            .collect();
+        prop_assert_eq!(data.sizes(), sizes);
+        for (sample, (number, _)) in images.iter().enumerate() {
+            prop_assert_eq!(data.storage_number(sample), Some(*number));
+        }
+    }
+}
+
+#[test]
+fn data_sets_that_differ_are_not_joined() {
+    let [first, second] = [0, 1].map(|_| tempfile::tempdir().unwrap());
+    write(first.path(), 2);
+    write(second.path(), 2);
+    let place = |of: &tempfile::TempDir| of.path().display().to_string();
+    let list = std::fs::read_to_string(second.path().join(LIST_FILE)).unwrap();
+    let refused = |from: &str, to: &str| {
+        assert!(list.contains(from), "{list}");
+        std::fs::write(second.path().join(LIST_FILE), list.replace(from, to)).unwrap();
+        let joined = DataSet::joined(&[open(first.path()), open(second.path())]);
+        let error = joined.unwrap_err().to_string();
+        assert!(error.contains(&place(&first)) && error.contains(&place(&second)), "{error}");
+        error
+    };
+    let error = refused("[6,5,3]", "[6,5,4]");
+    assert!(error.contains("[6, 5, 3]") && error.contains("[6, 5, 4]"), "{error}");
+    let error = refused("\"n_classes\":4", "\"n_classes\":5");
+    assert!(error.contains("4 classes") && error.contains("5 classes"), "{error}");
+    // Masks of another type are seen when images are opened.
+    std::fs::write(second.path().join(LIST_FILE), &list).unwrap();
+    for image in 0..2 {
+        let array = StoredArray::new("labels", &SHAPE[..2], ElementType::U16).unwrap();
+        let zeros = [0_u8; 60];
+        let mask = blosc::write_dictionary(&[(&array, &zeros[..])], 5).unwrap();
+        let file = format!("segmentations/{}.blosc", crate::image_data::name(image));
+        std::fs::write(second.path().join(file), mask).unwrap();
+    }
+    let data = DataSet::joined(&[open(first.path()), open(second.path())]).unwrap();
+    let keys = vec![Key::cube("features"), Key::mask("labels")];
+    let spec = ImageSpec { keys, ..ImageSpec::new(Form::Raw16) };
+    let error = ImageSamples::open(&data, &spec).unwrap_err().to_string();
+    for word in ["labels", "uint8", "uint16", &place(&first), &place(&second)] {
+        assert!(error.contains(word), "{word}: {error}");
+    }
+    let error = DataSet::joined(&[]).unwrap_err().to_string();
+    assert!(error.contains("no data set"), "{error}");
 }
 
 #[test]

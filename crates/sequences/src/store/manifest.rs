@@ -1,6 +1,6 @@
 //! What a store says about its sequences.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::Hasher as _;
 
@@ -54,6 +54,28 @@ impl Summary {
         let letters: BTreeSet<u8> = self.letters.iter().map(of_both).collect();
         let letters: Vec<u8> = letters.into_iter().collect();
         Ok(Alphabet::new(&letters)?.folding_case())
+    }
+
+    /// The numbers of several stores together.
+    pub(crate) fn of_all<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let mut together = Summing::default().summary;
+        let mut letters: BTreeMap<char, u64> = BTreeMap::new();
+        let mut hash = twox_hash::XxHash3_64::with_seed(0);
+        for summary in all {
+            together.n_sequences += summary.n_sequences;
+            together.n_letters += summary.n_letters;
+            together.n_name_bytes += summary.n_name_bytes;
+            together.longest = together.longest.max(summary.longest);
+            for (letter, count) in &summary.letters {
+                *letters.entry(*letter).or_default() += count;
+            }
+            // Where a store ends counts, too.
+            hash.write(&summary.n_sequences.to_le_bytes());
+            hash.write(summary.fingerprint.as_bytes());
+        }
+        together.letters = letters.into_iter().collect();
+        together.fingerprint = format!("{:016x}", hash.finish());
+        together
     }
 
     /// Reads what [`to_json`](Self::to_json) writes.

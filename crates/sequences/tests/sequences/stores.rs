@@ -7,7 +7,8 @@ use std::sync::Arc;
 use pipeline::Stop;
 use proptest::prelude::*;
 use sequences::{
-    Error, RecordReader, SequenceFiles, SequenceFilesWriter, SequenceList, SequenceStore as _,
+    Alphabet, Error, JoinedStores, KmerSpec, RecordReader, SequenceFiles, SequenceFilesWriter,
+    SequenceList, SequenceStore, Vocabulary, WhenUnknown,
 };
 use storage::LocalStorage;
 
@@ -44,6 +45,71 @@ proptest! {
             prop_assert_eq!(*count, all as u64);
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Joined stores are the sequences of all, one after another.
+    #[test]
+    fn joined_stores_are_one(
+        parts in proptest::collection::vec(proptest::collection::vec("[ACGT]{0,30}", 1..12), 1..5),
+        rows in proptest::collection::vec((0_u64..50, 0_u64..20), 0..6),
+    ) {
+        let all: Vec<&String> = parts.iter().flatten().collect();
+        let n = all.len() as u64;
+        let (_folders, stores): (Vec<_>, Vec<_>) = parts.iter().map(|part| store(part)).unzip();
+        let stores = stores.into_iter().map(|store| store as Arc<dyn SequenceStore>);
+        let joined = JoinedStores::new(stores.collect()).unwrap();
+        let sizes: Vec<u64> = parts.iter().map(|part| part.len() as u64).collect();
+        prop_assert_eq!(joined.sizes(), sizes);
+        let names: Vec<String> =
+            parts.iter().flat_map(|part| (0..part.len()).map(|row| format!("s{row}"))).collect();
+        let rows: Vec<_> =
+            rows.iter().map(|(from, len)| (*from).min(n)..(from + len).min(n)).collect();
+        let (mut list, mut named) = (SequenceList::default(), SequenceList::default());
+        joined.read(&rows, true, &mut list, &Stop::default()).unwrap();
+        joined.read_names(&rows, &mut named, &Stop::default()).unwrap();
+        let expected: Vec<u64> = rows.into_iter().flatten().collect();
+        prop_assert_eq!(list.len(), expected.len());
+        for (at, row) in expected.into_iter().enumerate() {
+            prop_assert_eq!(list.get(at), Some(all[row as usize].as_bytes()));
+            prop_assert_eq!(list.name(at), Some(names[row as usize].as_bytes()));
+            prop_assert_eq!(named.name(at), Some(names[row as usize].as_bytes()));
+        }
+        let error = joined.read(&[n - 1..n + 1], false, &mut list, &Stop::default()).unwrap_err();
+        prop_assert!(error.to_string().contains(&format!("sequence {n}")), "{error}");
+        // Numbers and words of all together.
+        let (_folder, one) = store(&all);
+        let (found, expected) = (joined.summary(), one.summary());
+        prop_assert_eq!((found.n_sequences, found.n_letters), (n, expected.n_letters));
+        prop_assert_eq!((&found.letters, found.longest), (&expected.letters, expected.longest));
+        let words = |store: &dyn SequenceStore| {
+            let spec = KmerSpec::all_frames(3, 2);
+            let words = Vocabulary::count(store, &Alphabet::DNA, &spec, WhenUnknown::Fail, 2);
+            words.unwrap().counts().to_vec()
+        };
+        prop_assert_eq!(words(&joined), words(&*one));
+    }
+}
+
+#[test]
+fn joined_stores_have_the_fingerprint_of_their_order() {
+    let texts = [vec!["AC"], vec!["G"], vec!["AC", "G"], vec!["AC"]];
+    let [a, b, ab, again] = texts.map(|of| store(&of));
+    let fingerprint = |stores: [&Arc<SequenceFiles>; 2]| {
+        let stores =
+            stores.map(|store| Arc::<SequenceFiles>::clone(store) as Arc<dyn SequenceStore>);
+        JoinedStores::new(stores.to_vec()).unwrap().summary().fingerprint.clone()
+    };
+    let orders = [[&a.1, &b.1], [&b.1, &a.1], [&ab.1, &b.1], [&a.1, &ab.1]].map(fingerprint);
+    let mut distinct = orders.to_vec();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), orders.len());
+    assert_eq!(fingerprint([&again.1, &b.1]), orders[0]);
+    let error = JoinedStores::new(Vec::new()).unwrap_err();
+    assert!(error.to_string().contains("name at least one"), "{error}");
 }
 
 #[test]
