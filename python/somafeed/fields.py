@@ -59,7 +59,7 @@ class Fields(OpenedSamples[native.Fields]):
 
     def __init__(
         self,
-        stores: Mapping[str, str],
+        stores: Stores,
         variables: Mapping[str, AnyVariable],
         options: dict[str, Any],
     ) -> None:

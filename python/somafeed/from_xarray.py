@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from somafeed.fields import FieldDataset, Variable, between_labels, selected_indices
+from somafeed.fields import FieldDataset
 from somafeed.settings import shown
 from somafeed.splits import Places
+from somafeed.variables import Variable, between_labels, selected_indices
 
 Selected = dict[str, "int | npt.NDArray[np.int64]"]
 """The indices of each dimension of a stored array; a single one if the dimension was dropped."""

@@ -15,6 +15,10 @@ STORE = "store"
 """The column with the name of each sample's store, and the entry of a batch with its number."""
 
 
+_OF_SETTINGS = ("config.", "rest.", "sm.", "soma.", "vfs.")
+"""Beginnings of the names of TileDB's parameters."""
+
+
 @dataclass(frozen=True)
 class OfStore:
     """The store of each sample, as a column of labels: the samples of one store follow those of
@@ -50,6 +54,8 @@ def named_stores(stores: Any, one: type | tuple[type, ...]) -> tuple[list[Any] |
         return None, [stores]
     if isinstance(stores, Mapping):
         names, listed = list(stores), list(stores.values())
+        if any(isinstance(name, str) and name.startswith(_OF_SETTINGS) for name in names):
+            raise TypeError("these are settings, not stores: give them as config=")
     elif isinstance(stores, Sequence) and not isinstance(stores, bytes):
         names, listed = list(range(len(stores))), list(stores)
     else:

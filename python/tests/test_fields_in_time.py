@@ -84,7 +84,7 @@ def test_stores_are_labels(years):
         share = (drawn < 1460).mean()
         assert len(drawn) == 8_000
         assert 0.72 < share < 0.78
-    alone = ds.with_sampling(Mixture("store", {"2002": 1}))
+    alone = ds.with_sampling(Mixture("store", {"2001": 0, "2002": 1}))
     assert min(batch["t"][:, 1].min() for batch in alone) >= 1460
     balanced = ds.with_sampling(ClassBalanced("store", 4_000))
     share = np.concatenate([batch["t"][:, 1, 0, 0] < 1460 for batch in balanced]).mean()
