@@ -65,15 +65,9 @@ if TYPE_CHECKING:
     from somafeed.images import ImageDataset, Key
     from somafeed.iteration import ExperimentIterator
     from somafeed.own_source import Source, SourceDataset
-    from somafeed.sequences import (
-        Kmers,
-        OneHot,
-        SequenceDataset,
-        SequenceServers,
-        Vocabulary,
-        Windows,
-        import_sequences,
-    )
+    from somafeed.kmers import Kmers, OneHot, Vocabulary, Windows
+    from somafeed.sequence_stores import SequenceServers, import_sequences
+    from somafeed.sequences import SequenceDataset
     from somafeed.variables import Stack, Variable
 
 __version__ = version
@@ -152,18 +146,18 @@ _LATER = {
     "FieldDataset": "somafeed.fields",
     "ImageDataset": "somafeed.images",
     "Key": "somafeed.images",
-    "Kmers": "somafeed.sequences",
-    "OneHot": "somafeed.sequences",
+    "Kmers": "somafeed.kmers",
+    "OneHot": "somafeed.kmers",
     "SequenceDataset": "somafeed.sequences",
-    "SequenceServers": "somafeed.sequences",
+    "SequenceServers": "somafeed.sequence_stores",
     "Source": "somafeed.own_source",
     "SourceDataset": "somafeed.own_source",
     "Stack": "somafeed.variables",
     "Variable": "somafeed.variables",
-    "Vocabulary": "somafeed.sequences",
-    "Windows": "somafeed.sequences",
+    "Vocabulary": "somafeed.kmers",
+    "Windows": "somafeed.kmers",
     "experiment_dataloader": "somafeed.dataloader",
-    "import_sequences": "somafeed.sequences",
+    "import_sequences": "somafeed.sequence_stores",
 }
 
 

@@ -727,10 +727,10 @@ class SampleBatch(PlacedBatch):
 
 @final
 class KmerVocabulary:
-    """Words of `k` letters with their numbers. `somafeed.sequences.Vocabulary` describes it."""
+    """Words of `k` letters with their numbers. `somafeed.kmers.Vocabulary` describes it."""
 
     def __init__(self, kmers: Mapping[str, Any], words: Sequence[str], counts: IntegerArray) -> None:
-        """The vocabulary of these words. `kmers` has the fields of `somafeed.sequences.Kmers`, with
+        """The vocabulary of these words. `kmers` has the fields of `somafeed.kmers.Kmers`, with
         an alphabet.
 
         Raises ValueError if a word has other letters, or another number of them.

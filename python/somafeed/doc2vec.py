@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
-from somafeed.sequences import Kmers, SequenceDataset, Store, Vocabulary
+from somafeed.kmers import Kmers, Vocabulary
+from somafeed.sequence_stores import Store
+from somafeed.sequences import SequenceDataset
 from somafeed.settings import at_least_0, checked_seed, names_of, number, positive, shown
 
 _log = logging.getLogger("somafeed.doc2vec")

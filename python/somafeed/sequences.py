@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, Self, TypeAlias, Unpack
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias, Unpack
 
 from somafeed import _somafeed as native
 from somafeed.batches import array_maker, required
 from somafeed.engine import EngineSettings
+from somafeed.kmers import Kmers, OneHot, Vocabulary, Windows
 from somafeed.labels import Labels
 from somafeed.samples import OpenedDataset, OpenedSamples
-from somafeed.settings import at_least_0, names_of, number, positive, shown
-from somafeed.sources import parameters
+from somafeed.sequence_stores import (
+    STORE_TYPES,
+    SequenceServers,
+    Stores,
+    import_sequences,
+    open_stores,
+)
+from somafeed.settings import at_least_0, positive, shown
 from somafeed.stores import STORE, OfStore, named_stores
 from somafeed.tokens import Integers, Layout
 
@@ -44,276 +45,8 @@ SequenceBatch: TypeAlias = dict[str, Any]
 | `store` | (sequences,) | int64: the numbers of the sequences' stores, if there are several |
 """
 
-Unknown: TypeAlias = Literal["fail", "skip", "word"]
-"""What becomes of a word that the vocabulary lacks: an error, left out, or one word for all."""
-
 FORMS: tuple[SequenceForm, ...] = ("numpy", "torch")
 _WORDS = ("input_ids", "sequences", "targets", "contexts", "targets_and_noise")
-
-
-@dataclass(frozen=True)
-class Kmers:
-    """How a sequence is cut into words of `k` letters.
-
-    The sequence is first padded with `padding` words at each end. Frame `f` has the words that begin
-    at the letters `f`, `f + stride`, `f + 2 * stride` and so on. The default has words that do not
-    overlap, in all frames.
-
-    >>> Kmers(6, stride=1, padding=0).frames
-    1
-    """
-
-    k: int = 4
-    stride: int | None = None
-    """Letters from a word to the next of its frame; None means `k`."""
-    frames: int | None = None
-    """Number of frames, which begin one letter after the other; None means as many as the stride
-    has letters."""
-    padding: int = 3
-    """Words of padding at each end of a sequence: context for the first and the last words."""
-    unknown: Unknown = "fail"
-    alphabet: str | None = None
-    """The letters of words; None means all that occur in the store."""
-    fold_case: bool = False
-    """Whether both cases of a letter are the same one."""
-
-    def __post_init__(self) -> None:
-        stride = positive("stride", self.k if self.stride is None else self.stride)
-        object.__setattr__(self, "k", positive("k", self.k))
-        object.__setattr__(self, "stride", stride)
-        frames = stride if self.frames is None else self.frames
-        object.__setattr__(self, "frames", positive("frames", frames))
-        object.__setattr__(self, "padding", at_least_0("padding", self.padding))
-        if self.alphabet is not None and not isinstance(self.alphabet, str):
-            raise TypeError(f"alphabet must be a text, not {shown(self.alphabet)}")
-
-
-@dataclass(frozen=True)
-class Windows:
-    """Each word with the words around it, and with words of noise, as Doc2Vec learns from them.
-
-    Noise depends on the data set's seed, the epoch and the sequence, not on batches, ranks or
-    workers.
-    """
-
-    context: int = 3
-    """Words at each side. A word with fewer neighbours in its frame is no target."""
-    n_noise: int = 5
-    """Words of noise for each target."""
-    exponent: float = 0.75
-    """Noise is drawn in proportion to the counts of words to this power."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "context", positive("context", self.context))
-        object.__setattr__(self, "n_noise", at_least_0("n_noise", self.n_noise))
-        object.__setattr__(self, "exponent", number("exponent", self.exponent))
-
-
-@dataclass(frozen=True)
-class OneHot:
-    """A one among zeros for each letter. Other letters, such as N, have zeros alone."""
-
-    alphabet: str | None = None
-    """The letters in the order of the columns; None means all of the store, ascending."""
-    fold_case: bool = False
-    """Whether both cases of a letter are the same one."""
-
-
-@dataclass(frozen=True)
-class SequenceServers:
-    """Redis or Valkey servers with a store of sequences."""
-
-    addresses: Sequence[str] = field(repr=False)
-    """Addresses like `redis://host:7000`, or `rediss://user:password@host` with TLS. One node of a
-    cluster is enough. Characters of a password that mean something in an address are written as `%`
-    and two digits (`%40` for `@`)."""
-    namespace: str = "sequences"
-    """The name of the data set among the keys of the servers."""
-    retry_for: float = 60.0
-    """Seconds for which a key may fail, for example while a replica takes over."""
-    root_certificates: bytes | None = field(default=None, repr=False)
-    """Certificates that sign those of the servers, in PEM; None means those of the system."""
-
-    def __post_init__(self) -> None:
-        addresses = [self.addresses] if isinstance(self.addresses, str) else self.addresses
-        object.__setattr__(self, "addresses", names_of("addresses", addresses))
-        object.__setattr__(self, "retry_for", number("retry_for", self.retry_for))
-
-    def fill(
-        self,
-        store: str | os.PathLike[str],
-        *,
-        sequences_per_key: int = 1,
-        config: Mapping[str, Any] | None = None,
-    ) -> int:
-        """Copies a store to the servers, as far as they do not have it, and returns its number of
-        sequences. Each value of the servers has `sequences_per_key` of them.
-
-        Raises:
-            FileExistsError: The namespace has another data set.
-            ConnectionError: The servers cannot be reached.
-        """
-        per_key = positive("sequences_per_key", sequences_per_key)
-        return native.fill_sequence_servers(
-            os.fspath(store), self._plain(), config=parameters(config or {}),
-            sequences_per_key=per_key,
-        )
-
-    def _plain(self) -> dict[str, Any]:
-        return {
-            "addresses": list(self.addresses),
-            "namespace": self.namespace,
-            "retry_secs": self.retry_for,
-            "root_certificates": self.root_certificates,
-        }
-
-
-Store: TypeAlias = "str | os.PathLike[str] | SequenceServers"
-"""A folder or an address of a store, the address of a server (`redis://`), or servers."""
-
-
-Stores: TypeAlias = "Store | Sequence[Store] | Mapping[str, Store]"
-"""A store, a list of several, or several by their names."""
-
-_STORE_TYPES = (str, os.PathLike, SequenceServers)
-
-
-class Vocabulary:
-    """Words of `k` letters, numbered from 0: the most frequent first, then words with padding, then
-    the unknown word, if there is one."""
-
-    def __init__(self, kmers: Kmers, words: Sequence[str], counts: Sequence[int]) -> None:
-        """The vocabulary of words with these counts, which may come in any order.
-
-        Raises:
-            ValueError: A word has other letters than the alphabet, or another number of them.
-        """
-        if kmers.alphabet is None:
-            kmers = replace(kmers, alphabet="".join(sorted(set("".join(words)))))
-        self.kmers = kmers
-        self._native = native.KmerVocabulary(asdict(kmers), list(words), counts)
-
-    @classmethod
-    def count(
-        cls,
-        store: Stores,
-        kmers: Kmers | None = None,
-        *,
-        threads: int = 2,
-        config: Mapping[str, Any] | None = None,
-    ) -> Self:
-        """Counts the words of a store, or of several together.
-
-        Raises:
-            ValueError: A sequence has a letter that the alphabet lacks, and `unknown` is `"fail"`.
-        """
-        _, listed = named_stores(store, _STORE_TYPES)
-        return cls._count(_opened(listed, config), kmers or Kmers(), threads)
-
-    @classmethod
-    def _count(cls, sequences: native.Sequences, kmers: Kmers, threads: int) -> Self:
-        counted = sequences.count_words(asdict(kmers), threads=positive("threads", threads))
-        self = cls.__new__(cls)
-        self.kmers, self._native = replace(kmers, alphabet=counted.alphabet), counted
-        return self
-
-    @property
-    def words(self) -> list[str]:
-        """The words in the order of their numbers. Padding is `X` before a sequence and `Y` after
-        it, the unknown word is `<unk>`."""
-        return self._native.texts()
-
-    @property
-    def counts(self) -> npt.NDArray[np.uint64]:
-        """How often each word occurs; 0 for those with padding and the unknown word."""
-        return self._native.counts()
-
-    def encode(self, sequence: str) -> list[npt.NDArray[np.int64]]:
-        """The numbers of a sequence's words, an array for each frame.
-
-        Raises:
-            ValueError: A word is unknown, and `unknown` is `"fail"`.
-        """
-        return [np.array(frame, np.int64) for frame in self._native.encode(sequence)]
-
-    def to_json(self) -> str:
-        """The vocabulary as a text, to be saved with a model."""
-        n = self._native.n_counted
-        return json.dumps(
-            {
-                "format": "somafeed k-mer vocabulary",
-                "version": 1,
-                "kmers": asdict(self.kmers),
-                "words": self.words[:n],
-                "counts": self.counts[:n].tolist(),
-            }
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Reads what `to_json` made.
-
-        Raises:
-            ValueError: It is something else.
-        """
-        try:
-            saved = json.loads(text)
-            if (saved["format"], saved["version"]) != ("somafeed k-mer vocabulary", 1):
-                raise ValueError(f"its version is {shown(saved['version'])}")
-            return cls(Kmers(**saved["kmers"]), saved["words"], saved["counts"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"this is not a saved vocabulary: {error}") from error
-
-    def __len__(self) -> int:
-        return len(self._native)
-
-    def __repr__(self) -> str:
-        return f"Vocabulary({len(self)} words of {self.kmers.k} letters {self.kmers.alphabet})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_json, (self.to_json(),)
-
-
-def import_sequences(
-    files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    store: str | os.PathLike[str],
-    *,
-    skip_empty: bool = False,
-    skip_doubled: bool = False,
-) -> dict[str, Any]:
-    """Writes the sequences of files to a new store, a folder that appears when it is complete.
-
-    Args:
-        files: FASTA, FASTQ, or lines of letters, a comma and a name; plain, or compressed by gzip,
-            bgzip, bzip2 or zstd.
-        store: The folder, which must not exist.
-        skip_empty: Whether records without letters are left out.
-        skip_doubled: Whether all but the first of several records with one name are left out.
-
-    Returns:
-        `n_sequences`, `n_letters`, `n_bytes` of the store, `n_empty` and `n_doubled` that were left
-        out, and the `formats` of the files.
-
-    Raises:
-        ValueError: A record cannot be used; the message names the line.
-        FileExistsError: The folder exists.
-        OSError: A file cannot be read or written.
-    """
-    listed = [files] if isinstance(files, str | os.PathLike) else list(files)
-    return native.import_sequences(
-        [os.fspath(one) for one in listed], os.fspath(store), skip_empty=bool(skip_empty),
-        skip_doubled=bool(skip_doubled),
-    )
-
-
-def _opened(stores: list[Store], config: Mapping[str, Any] | None) -> native.Sequences:
-    return native.Sequences([_described(one) for one in stores], config=parameters(config or {}))
-
-
-def _described(store: Store) -> str | dict[str, Any]:
-    if isinstance(store, str) and store.startswith(("redis://", "rediss://", "valkey://")):
-        store = SequenceServers([store])
-    return store._plain() if isinstance(store, SequenceServers) else os.fspath(store)
 
 
 class Sequences(OpenedSamples[native.Sequences]):
@@ -325,13 +58,13 @@ class Sequences(OpenedSamples[native.Sequences]):
         Raises:
             FileNotFoundError: One is not there.
         """
-        names, self._stores = named_stores(stores, _STORE_TYPES)
+        names, self._stores = named_stores(stores, STORE_TYPES)
         self._config = dict(config or {})
         self.stores = OfStore.of(names, self.opened.sizes())
         self.labels = Labels({} if self.stores is None else {STORE: self.stores})
 
     def _open_all(self) -> native.Sequences:
-        return _opened(self._stores, self._config)
+        return open_stores(self._stores, self._config)
 
 
 class SequenceDataset(OpenedDataset[SequenceBatch, Sequences]):

@@ -14,6 +14,9 @@ from somafeed.settings import shown
 STORE = "store"
 """The column with the name of each sample's store, and the entry of a batch with its number."""
 
+_SETTINGS = ("vfs.", "soma.", "rest.")
+"""Beginnings of the names of settings of `config=`, whose values may be secrets."""
+
 
 _OF_SETTINGS = ("config.", "rest.", "sm.", "soma.", "vfs.")
 """Beginnings of the names of TileDB's parameters."""
@@ -67,4 +70,7 @@ def named_stores(stores: Any, one: type | tuple[type, ...]) -> tuple[list[Any] |
         raise TypeError(f"among several stores is {shown(other[0])}, which is none")
     if not all(isinstance(name, str | int) for name in names):
         raise TypeError("stores have names: texts or numbers")
+    settings = [name for name in names if str(name).startswith(_SETTINGS)]
+    if settings:
+        raise TypeError(f"{shown(settings[0])} is a setting, not the name of a store: give config=")
     return names, listed

@@ -314,6 +314,7 @@ BAD = {
     "a number": (TypeError, "neither a store nor several", lambda several: 5),
     "a number among them": (TypeError, "5, which is none", lambda several: [*several.stores, 5]),
     "a list in a list": (TypeError, "type list", lambda several: [several.stores]),
+    "settings": (TypeError, "config=", lambda several: {"vfs.s3.region": "eu-1"}),
     "a name that is none": (TypeError, "names", lambda several: {(1,): several.stores[0]}),
     "one that is not there": ((OSError, SomafeedError), "nowhere", lambda several: [*several.stores, "nowhere"]),
 }

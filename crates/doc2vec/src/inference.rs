@@ -18,8 +18,8 @@ use crate::target::Loss;
 ///
 /// A document's vector begins with small random numbers, and is trained on the document's words for
 /// some epochs like in [`Trainer`](crate::Trainer): the inference of Le and Mikolov 2014, section
-/// 2.3, and gensim's `infer_vector`. All documents have the same random numbers, so a vector depends
-/// on the seed and the document's words alone, not on other documents or the number of threads.
+/// 2.3, and gensim's `infer_vector`. All documents have the same random numbers. So a vector
+/// depends on the seed and the document's words alone, not on other documents or the threads.
 ///
 /// ```
 /// use doc2vec::{Documents, InferSpec, Inference, Model, TrainSpec, Trainer};

@@ -58,8 +58,8 @@ impl OpenKey {
     }
 }
 
-/// Opens the keys of `spec`: reads shapes and elements from the first image of each storage, or from
-/// the arrays.
+/// Opens the keys of `spec`: reads shapes and elements from the first image of each storage, or
+/// from the arrays.
 pub(crate) fn open_keys(
     data: &DataSet,
     spec: &ImageSpec,

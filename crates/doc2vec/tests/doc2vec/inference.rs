@@ -135,7 +135,7 @@ fn wrong_input_is_named() {
         assert!(matches!(error, Error::Names { dimension: 4, .. }), "{error}");
     }
     // Bags of words have no inputs.
-    let bags = TrainSpec { model: Model::BagOfWords, ..spec.clone() };
+    let bags = TrainSpec { dimension: 4, ..TrainSpec::new(Model::BagOfWords, 10) };
     assert!(Inference::new(&bags, words).is_err());
     assert!(Inference::new(&bags, TrainedWords { inputs: &[], ..words }).is_ok());
     let none = TrainedWords { counts: &[0, 0], ..words };
