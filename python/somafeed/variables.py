@@ -208,11 +208,13 @@ def _pairs(normalize: Any) -> list[tuple[float, float]]:
     """
     if normalize is None:
         return []
-    pairs = np.asarray(normalize, np.float64)
+    expected = f"a mean and a deviation, or two rows of them, are expected, not {shown(normalize)}"
+    try:
+        pairs = np.asarray(normalize, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"normalize: {expected}") from None
     if pairs.ndim not in (1, 2) or len(pairs) != 2:
-        raise ValueError(
-            f"normalize is a mean and a deviation, or two rows of them, not {shown(normalize)}"
-        )
+        raise ValueError(f"normalize: {expected}")
     return [(float(mean), float(by)) for mean, by in np.atleast_2d(pairs.T)]
 
 
