@@ -41,6 +41,7 @@ from somafeed._somafeed import (
     split_by_label,
     version,
 )
+from somafeed.modalities import Modality
 from somafeed.samplings import (
     AtMostPerClass,
     ClassBalanced,
@@ -105,6 +106,7 @@ __all__ = [
     "Kmers",
     "LabelEncoder",
     "Loader",
+    "Modality",
     "OneHot",
     "OwnSamples",
     "QueryIDs",
