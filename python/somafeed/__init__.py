@@ -41,6 +41,7 @@ from somafeed._somafeed import (
     split_by_label,
     version,
 )
+from somafeed.modalities import Modality
 from somafeed.samplings import (
     AtMostPerClass,
     ClassBalanced,
@@ -102,6 +103,7 @@ __all__ = [
     "LabelEncoder",
     "Loader",
     "Mixture",
+    "Modality",
     "OneHot",
     "OwnSamples",
     "QueryIDs",

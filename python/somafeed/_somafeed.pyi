@@ -13,6 +13,8 @@ from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack, final
 import numpy as np
 import numpy.typing as npt
 
+from somafeed.modalities import Modality
+
 version: str
 """Version of the native module, equal to that of the package."""
 
@@ -28,6 +30,7 @@ Rows: TypeAlias = IntegerArray | tuple[int, int]
 
 Form: TypeAlias = Literal["dense", "f16", "csr", "coo"]
 Reader: TypeAlias = Literal["auto", "native", "libtiledb"]
+CellJoin: TypeAlias = Literal["union", "intersection"]
 
 @final
 class ArrowTable:
@@ -144,6 +147,10 @@ class Dataset:
         layers: Sequence[str] = (),
         obsm: Sequence[str] = (),
         reader: Reader = "auto",
+        feature_type: str | None = None,
+        modalities: Mapping[str, Modality] | None = None,
+        presence: str | None = None,
+        cell_join: CellJoin = "union",
     ) -> Dataset:
         """Opens X and reads the requested columns of obs and var.
 
@@ -155,6 +162,12 @@ class Dataset:
         layers, of the same genes, and `obsm` arrays of obsm, for example `X_pca`: each batch has
         their rows beside X. `measurement` and `layer` that are None are chosen
         (`Experiment.names`).
+
+        `feature_type` selects the genes with this text in the var column `feature_types`.
+        `modalities` are further measurements of the same cells, by their names in a batch; their
+        order is that of the dictionary. `presence` is the obs column of booleans that says which
+        cells X has. If X or a modality lacks cells, those that any of them has come, or with
+        `cell_join="intersection"` those that all have.
         """
     @staticmethod
     def from_anndata(
@@ -208,6 +221,11 @@ class Dataset:
     @property
     def obsm(self) -> list[tuple[str, int]]:
         """The arrays of obsm that batches have beside X, each with its number of columns."""
+    @property
+    def modalities(self) -> list[tuple[str, int]]:
+        """The modalities that batches have beside X, each with its number of genes."""
+    def modality_var(self, name: str) -> ArrowTable:
+        """The requested var columns of a modality: one row per gene. ValueError if there is none."""
     @property
     def reader(self) -> str:
         """The reader of X: `native`, `libtiledb`, or both joined by `+`."""
@@ -517,6 +535,7 @@ class Loader:
         batch_threads: int | None = None,
         tokens: Tokenizer | None = None,
         token_layout: Literal["padded", "longest", "ragged"] = "padded",
+        modality_forms: Mapping[str, Form] | None = None,
         **engine: Unpack[EngineSettings],
     ) -> None:
         """Checks the settings.
@@ -531,7 +550,8 @@ class Loader:
 
         `tokens` makes the tokens of each batch's cells (`Batch.tokens`), which needs `form="csr"`.
         `token_layout` says whether sequences are padded to the tokenizer's maximal length, to the
-        longest of the batch, or not at all.
+        longest of the batch, or not at all. `modality_forms` are the forms of modalities; one that is
+        not listed has `form`.
 
         Raises ValueError for settings that do not fit together, MemoryError if `memory` is too
         small for one block and its batches.
@@ -946,6 +966,10 @@ class Batch:
         `form="f16"`). ValueError if there is none."""
     def obsm(self, name: str) -> npt.NDArray[Any]:
         """(n_rows, its columns), float32, or float16 for `form="f16"`: the rows of X."""
+    def modality(self, name: str) -> Matrix:
+        """The rows of a modality, in its own form. ValueError if there is none."""
+    def present(self, modality: str | None = None) -> npt.NDArray[np.bool_]:
+        """Whether X, or a modality, has each cell; one that was not measured has a row of zeros."""
     def tokens(self) -> dict[str, npt.NDArray[Any]]:
         """The tokens of the cells. ValueError unless the loader has a tokenizer.
 

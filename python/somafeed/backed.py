@@ -89,7 +89,7 @@ class _Backed:
         chosen = {}
         for axis, names, places in [
             ("obs", ("obs_joinids",), self._cells),
-            ("var", ("var_joinids", "gene_names"), self._genes),
+            ("var", ("var_joinids", "gene_names", "feature_type"), self._genes),
         ]:
             if places is None:
                 continue

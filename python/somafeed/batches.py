@@ -3,7 +3,7 @@ avoided."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -28,7 +28,7 @@ XOrTokens: TypeAlias = "npt.NDArray[Any] | sparse.csr_matrix | torch.Tensor | di
 # `Any`, as in batches of all kinds, because a type checker does not know the form of a batch.
 MiniBatch: TypeAlias = tuple[Any, ...]
 """Rows of X (`XBatch`), of shape (cells, genes), and the same rows of obs (`ObsBatch`); with
-`layers` or `obsm`, also the same rows of those, by name (`Beside`). With `tokens`, the tokens of the
+`layers`, `obsm` or `modalities`, also the same rows of those, by name (`Beside`). With `tokens`, the tokens of the
 cells (`somafeed.tokens.TokenBatch`) are in the place of X."""
 
 Form: TypeAlias = Literal["numpy", "f16", "torch", "torch_f16", "torch_csr", "torch_coo"]
@@ -212,14 +212,29 @@ def _sparse_tensor_maker(form: Form) -> XMaker:
 
 
 def beside_maker(
-    make_x: XMaker, dataset: native.Dataset, form: Form, batch_size: int
+    make_x: XMaker,
+    dataset: native.Dataset,
+    form: Form,
+    batch_size: int,
+    modality_makers: Mapping[str, XMaker],
 ) -> Callable[[native.Batch], Beside] | None:
-    """The function that takes further layers and arrays of obsm; None if there are none."""
+    """The function that takes further layers, arrays of obsm and modalities; None if there are none.
+
+    Raises:
+        ValueError: Two of them have one name.
+    """
     layers, obsm = dataset.layers, [name for name, _ in dataset.obsm]
-    twice = set(layers) & set(obsm)
+    modalities = [(name, f"{name}_present", modality_makers[name]) for name in modality_makers]
+    n_genes = dict(dataset.modalities)
+    masks = ["present", *(mask for _, mask, _ in modalities)] if modalities else []
+    names = [*layers, *obsm, *modality_makers, *masks]
+    twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise ValueError(f"{min(twice)!r} is the name of a layer and of an array of obsm")
-    if not layers and not obsm:
+        raise ValueError(
+            f"{min(twice)!r} is the name of two of these: a layer, an array of obsm, a modality, the "
+            "mask of one"
+        )
+    if not names:
         return None
     is_tensor, squeezed = form.startswith("torch"), batch_size == 1
     # Arrays of obsm are dense in batches of every form.
@@ -231,6 +246,11 @@ def beside_maker(
         for name in obsm:
             rows = batch.obsm(name)
             made[name] = as_form(rows[0] if squeezed and len(rows) else rows)
+        for name, mask, make in modalities:
+            made[name] = make(batch.modality(name), (batch.n_rows, n_genes[name]))
+            made[mask] = as_form(batch.present(name))
+        if modalities:
+            made["present"] = as_form(batch.present())
         return made
 
     return beside

@@ -22,10 +22,11 @@ from somafeed.batches import (
 from somafeed.cells import Cells, Encoder, Selected
 from somafeed.engine import EngineSettings
 from somafeed.joinids import Joinids
+from somafeed.modalities import Modalities, Modality, checked_genes, checked_modalities
 from somafeed.obs_forms import obs_maker
 from somafeed.parts import Parts
 from somafeed.settings import names_of, shown
-from somafeed.sources import JOINID, checked_genes, parameters, source_of
+from somafeed.sources import JOINID, parameters, source_of
 from somafeed.tokens import Tokens, checked_tokens, token_maker
 from somafeed.world import current_worker
 
@@ -96,6 +97,10 @@ class ExperimentDataset(Parts, Selected):
         timestamp: int | None = None,
         layers: Sequence[str] = (),
         obsm: Sequence[str] = (),
+        feature_type: str | None = None,
+        modalities: Mapping[str, Modality] | Sequence[str] = (),
+        presence: str | None = None,
+        cell_join: native.CellJoin = "union",
         reader: native.Reader = "auto",
         dataset: native.Dataset | None = None,
         form: Form = "numpy",
@@ -143,9 +148,20 @@ class ExperimentDataset(Parts, Selected):
             timestamp: Opens `uri` as of this time, in milliseconds since 1970; None means the time
                 at which each process opens it.
             layers: Further layers of X, whose rows come beside X.
-            obsm: Arrays of obsm whose rows come beside X, for example `X_pca`. With `layers` or
-                `obsm`, a batch is `(X, obs, beside)`: a dictionary of the rows by name. Layers have
-                the form of X, arrays of obsm are dense.
+            obsm: Arrays of obsm whose rows come beside X, for example `X_pca`. With `layers`,
+                `obsm` or `modalities`, a batch is `(X, obs, beside)`: a dictionary of the rows by
+                name. Layers have the form of X, arrays of obsm are dense.
+            feature_type: The feature type of the genes of X in `uri`, like `"Gene Expression"`, by
+                the var column `feature_types`.
+            modalities: Further measurements of the same cells, whose rows come beside X: a
+                dictionary of `somafeed.Modality` by name, or names of measurements. `beside` has
+                the rows of each under its name, and under the name and `_present` an array of
+                booleans: whether each cell was measured. One that was not has zeros.
+            presence: The obs column of booleans that says which cells X has; None means all, or
+                those that a MuData says. `beside["present"]` has it for each cell, if there are
+                modalities.
+            cell_join: Which cells come if X or a modality lacks some: `"union"`, those that any of
+                them has, or `"intersection"`, those that all have.
             reader: `"native"` or `"libtiledb"` insists on one reader of X.
             dataset: A native data set, instead of all the above. Cannot be pickled.
             form: The form of X: see `Form`.
@@ -223,6 +239,10 @@ class ExperimentDataset(Parts, Selected):
             genes=None if genes is None else checked_genes(genes),
             layers=names_of("layers", layers),
             obsm=names_of("obsm", obsm),
+            feature_type=feature_type,
+            modalities=checked_modalities(modalities),
+            presence=presence,
+            cell_join=cell_join,
             reader=reader,
             var_columns=() if self.tokens is None else (self.tokens.gene_column,),
         )
@@ -234,6 +254,9 @@ class ExperimentDataset(Parts, Selected):
         self._cells = Cells(source, columns, encoders or (), totals)
         if self.dtype == "stored" and target_sum is None and not log1p and clip is None:
             self.dataset.stored_dtype()
+        self._modalities: Modalities = checked_modalities(modalities)
+        # Columns of obs that come as float32 beside codes.
+        self._numbers: tuple[str, ...] = ()
         # Now, so that genes that do not fit are an error here.
         self._tokenizer: native.Tokenizer | None = None
         self.tokenizer()
@@ -306,6 +329,8 @@ class ExperimentDataset(Parts, Selected):
     def _densifies(self) -> bool:
         # A batch of one cell is a row, which is sent as it is.
         is_dense = self.form == "torch" and self.tokens is None and self.batch_size > 1
+        # All CSR of a batch becomes dense there, so none may be wanted.
+        is_dense = is_dense and all(form != "torch_csr" for form, _ in self._modality_forms().values())
         return is_dense and self.device is not None and self.device.type != "cpu"
 
     def _own_options(self) -> dict[str, Any]:
@@ -314,18 +339,34 @@ class ExperimentDataset(Parts, Selected):
         return {
             "dtype": self.dtype,
             "form": "csr" if is_csr else NATIVE_FORMS[self.form],
+            "modality_forms": tuple(
+                (name, "csr" if is_sparse else NATIVE_FORMS[form])
+                for name, (form, is_sparse) in self._modality_forms().items()
+            ),
             "tokens": self.tokenizer(),
             "token_layout": "padded" if tokens is None else tokens.layout,
             **self.transform,
         }
 
+    def _modality_forms(self) -> dict[str, tuple[Form, bool]]:
+        """The form of each modality, and whether it is scipy's CSR."""
+        known = dict(self._modalities)
+        of_x = self.form, self.return_sparse_X
+        return {
+            name: known[name].form_beside(*of_x) if name in known else of_x
+            for name, _ in self.dataset.modalities
+        }
+
     def _native_loader(self, options: dict[str, Any]) -> native.Loader:
         # Workers share the processors, which one process may use half of.
         threads = None if current_worker() is None else 2
-        return native.Loader(self.dataset, batch_threads=threads, **options)
+        forms = dict(options.pop("modality_forms"))
+        return native.Loader(
+            self.dataset, batch_threads=threads, modality_forms=forms, **options
+        )
 
     def _batch_key(self) -> tuple[Any, ...]:
-        of_obs = (self.obs_form, *self.obs_column_names, self.experiment_column)
+        of_obs = (self.obs_form, *self.obs_column_names, self.experiment_column, *self._numbers)
         return (self.form, self.return_sparse_X, self.batch_size, self.tokens, of_obs)
 
     def _batch_maker(self) -> Callable[[native.Batch], MiniBatch]:
@@ -334,9 +375,14 @@ class ExperimentDataset(Parts, Selected):
         make_x = x_maker(form, self.return_sparse_X, batch_size)
         make_tokens = None if self.tokens is None else token_maker(self.tokens, form)
         make_obs = obs_maker(
-            self.obs_form, self.obs_column_names, self.experiment_column, self.dataset, form
+            self.obs_form, self.obs_column_names, self.experiment_column, self.dataset, form,
+            self._numbers,
         )
-        make_beside = beside_maker(make_x, self.dataset, form, batch_size)
+        forms = {
+            name: x_maker(form, is_sparse, batch_size)
+            for name, (form, is_sparse) in self._modality_forms().items()
+        }
+        make_beside = beside_maker(make_x, self.dataset, form, batch_size, forms)
 
         def make(batch: native.Batch) -> MiniBatch:
             x: XOrTokens

@@ -20,17 +20,25 @@ def obs_maker(
     experiment_column: str | None,
     dataset: native.Dataset,
     form: Form,
+    numbers: Sequence[str] = (),
 ) -> ObsMaker:
-    """The function that takes the obs columns from a native batch. Imports what it needs."""
+    """The function that takes the obs columns from a native batch. Imports what it needs.
+
+    With codes, `numbers` are columns that come beside them, as float32.
+    """
     if obs_form == "codes":
-        return _codes_maker(columns, experiment_column, dataset, form)
+        return _codes_maker(columns, experiment_column, dataset, form, numbers)
     if obs_form == "arrow":
         return _table_maker(columns, experiment_column)
     return frame_maker(columns, experiment_column, dataset)
 
 
 def _codes_maker(
-    columns: Sequence[str], experiment_column: str | None, dataset: native.Dataset, form: Form
+    columns: Sequence[str],
+    experiment_column: str | None,
+    dataset: native.Dataset,
+    form: Form,
+    numbers: Sequence[str],
 ) -> ObsMaker:
     names = dataset.codes().column_names
     is_tensor = form.startswith("torch")
@@ -40,6 +48,10 @@ def _codes_maker(
         table = batch.codes
         # Copied: the native column is read-only, and a batch belongs to the user.
         entries = {name: from_numpy(table.column(name).copy()) for name in names}
+        if numbers:
+            obs = batch.obs
+            for name in numbers:
+                entries[name] = from_numpy(obs.column(name).astype(np.float32))
         if JOINID in columns:
             entries[JOINID] = from_numpy(batch.joinids)
         if experiment_column is not None:

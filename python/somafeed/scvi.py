@@ -6,6 +6,7 @@ Needs the packages lightning, torch and scvi-tools.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from somafeed.cells import Cells
 from somafeed.dataset import ExperimentDataset
 from somafeed.epoch_loader import EpochLoader
 from somafeed.lightning import DataModule as LightningDataModule
-from somafeed.scvi_registry import class_names, registry_of
+from somafeed.scvi_multimodal import multimodal_model, train_multimodal
+from somafeed.scvi_registry import class_names, feature_names, registry_of
 from somafeed.settings import names_of, positive, shown
 from somafeed.sources import JOINID, whole_of
 
@@ -29,6 +31,8 @@ else:
 __all__ = ["DataModule"]
 
 _BATCH, _LABELS, _SAMPLE = "batch", "labels", "sample"
+# The entry of a batch with the experiments of its cells, if there are several.
+_EXPERIMENT = "somafeed experiment"
 # Models whose training plan takes the labelled cells of a batch beside the batch.
 _SEMISUPERVISED = ("SCANVI",)
 
@@ -50,6 +54,10 @@ class DataModule(LightningDataModule[ExperimentDataset]):
         unlabeled_category: str | None = "Unknown",
         sample_key: Sequence[str] | None = None,
         categorical_covariate_keys: Sequence[str] | None = None,
+        continuous_covariate_keys: Sequence[str] | None = None,
+        size_factor_key: str | Sequence[str] | None = None,
+        proteins: str | None = None,
+        atac: str | None = None,
         model_name: str = "SCVI",
         sparse: bool = False,
         encoders: Mapping[str, str] | None = None,
@@ -68,6 +76,11 @@ class DataModule(LightningDataModule[ExperimentDataset]):
                 None, there may be no such cells.
             sample_key: Columns whose values together are a cell's sample.
             categorical_covariate_keys: Further columns, with codes of their own each.
+            continuous_covariate_keys: Columns of numbers, which come as they are, in this order.
+            size_factor_key: The column with each cell's size factor, which is above 0; for MULTIVI
+                that of RNA and that of ATAC.
+            proteins: The modality with the counts of proteins, for TOTALVI and MULTIVI (`model`).
+            atac: The modality with the peaks, for MULTIVI (`model`).
             model_name: The model: with `"SCANVI"`, batches have the labelled cells apart.
             sparse: Whether X goes to the device as CSR and becomes dense there.
             encoders: The codes of an earlier module (its `encoders`), for cells that a trained
@@ -96,17 +109,55 @@ class DataModule(LightningDataModule[ExperimentDataset]):
         self.label_keys = label_keys
         self.sample_key = sample_key
         self.categorical_covariate_keys = categorical_covariate_keys
+        self.continuous_covariate_keys = (
+            names_of("continuous_covariate_keys", continuous_covariate_keys or ()) or None
+        )
+        factors = [size_factor_key] if isinstance(size_factor_key, str) else size_factor_key
+        self.size_factor_key = names_of("size_factor_key", factors or ()) or None
+        self.proteins, self.atac = proteins, atac
+        known = [name for name, _ in dataset.dataset.modalities]
+        for name in (proteins, atac):
+            if name is not None and name not in known:
+                raise ValueError(
+                    f"there is no modality {shown(name)}; the data set has {known}: request it by "
+                    "ExperimentDataset(modalities=...)"
+                )
         self.unlabeled_category = unlabeled_category
         self.model_name = model_name
         self._encoders = self._fitted(dataset, encoders)
         self._classes = {name: class_names(one) for name, one in self._encoders.items()}
         self._code_of_label = self._label_codes()
         form: Form = "torch_csr" if sparse else "torch"
-        coded = _with_codes(dataset, tuple(self._encoders.values()), form)
+        encoded = tuple(self._encoders.values())
+        coded = _with_codes(dataset, encoded, form, self._numbers)
+        self._check_numbers(coded)
         predict = parts.pop("predict", None)
         if isinstance(predict, ExperimentDataset):
-            predict = _with_codes(predict, tuple(self._encoders.values()), form)
+            predict = _with_codes(predict, encoded, form, self._numbers)
+        self._rows = _RowNumbers(coded) if atac is not None else None
         super().__init__(coded, predict=predict, **parts)
+
+    @property
+    def _numbers(self) -> tuple[str, ...]:
+        """The columns of numbers that batches have, each once."""
+        columns = (*(self.continuous_covariate_keys or ()), *(self.size_factor_key or ()))
+        return tuple(dict.fromkeys(columns))
+
+    def _check_numbers(self, coded: ExperimentDataset) -> None:
+        """Fails unless covariates are numbers and size factors are above 0."""
+        obs = coded.dataset.obs()
+        for key in self._numbers:
+            try:
+                values = obs.column(key)
+            except ValueError as error:
+                raise ValueError(f"obs column {shown(key)} must be numbers: {error}") from None
+            if key in (self.size_factor_key or ()) and not bool(np.all(values > 0)):
+                cell = int(np.flatnonzero(~(values > 0))[0])
+                joinid = coded.dataset.joinids()[cell]
+                raise ValueError(
+                    f"size factors must be above 0, but {shown(key)} is {values[cell]} for cell "
+                    f"{joinid}: leave the cell out"
+                )
 
     def _unseen(self, name: str) -> Any:
         """A label that is not known is that of an unlabelled cell; of the rest, it is an error."""
@@ -181,10 +232,10 @@ class DataModule(LightningDataModule[ExperimentDataset]):
         While SCANVI trains, it is a pair: this, and the same of the labelled cells alone, or None
         if there are none.
         """
-        tensors = {**batch, "X": _dense(batch["X"])}
+        tensors = {name: None if one is None else _dense(one) for name, one in batch.items()}
         if self.model_name not in _SEMISUPERVISED or _LABELS not in self._encoders:
             return tensors
-        labelled = tensors[_LABELS][:, 0] != self._code_of_label[-1]
+        labelled = batch[_LABELS][:, 0] != self._code_of_label[-1]
         if bool(labelled.all()):
             return tensors, tensors
         if not bool(labelled.any()):
@@ -201,8 +252,20 @@ class DataModule(LightningDataModule[ExperimentDataset]):
             return codes[name][:, None] if name in self._encoders else zeros
 
         labels = self._code_of_label[codes[_LABELS]][:, None] if _LABELS in codes else zeros
+        def numbers(keys: Sequence[str] | None) -> torch.Tensor | None:
+            return torch.stack([codes[key] for key in keys], 1) if keys else None
+
         covariates = [f"covariate {key}" for key in self.categorical_covariate_keys or ()]
+        further = {}
+        if self.size_factor_key:
+            further["size_factor"] = numbers(self.size_factor_key)
+        for key, name in (("proteins", self.proteins), ("atac", self.atac)):
+            if name is not None:
+                further[key] = batch[2][name] if batch[2][name].ndim > 1 else batch[2][name][None]
+        if self._rows is not None:
+            further["ind_x"] = self._rows.of(codes)
         return {
+            **further,
             "X": X,
             "batch": column(_BATCH),
             "labels": labels,
@@ -210,7 +273,7 @@ class DataModule(LightningDataModule[ExperimentDataset]):
             "extra_categorical_covs": torch.cat([column(one) for one in covariates], 1)
             if covariates
             else None,
-            "extra_continuous_covs": None,
+            "extra_continuous_covs": numbers(self.continuous_covariate_keys),
         }
 
     def inference_dataloader(self, batch_size: int | None = None) -> InferenceLoader:
@@ -238,12 +301,13 @@ class DataModule(LightningDataModule[ExperimentDataset]):
 
     @property
     def var_names(self) -> list[str]:
-        """`feature_id` of each gene, or its joinid as a text if var has no such column."""
-        var = self.dataset.dataset.var()
-        if "feature_id" in var.column_names:
-            table = required("pyarrow", "somafeed.scvi").table(var)
-            return [str(name) for name in table["feature_id"].to_pylist()]
-        return [str(joinid) for joinid in var.column(JOINID)]
+        """The name of each gene: what it was selected by, its `feature_id`, or the index of an
+        AnnData's var; its joinid as a text if there is none of these."""
+        return feature_names(self.dataset, None)
+
+    def modality_names(self, modality: str) -> list[str]:
+        """The name of each feature of a modality, like `var_names`."""
+        return feature_names(self.dataset, modality)
 
     @property
     def n_batch(self) -> int:
@@ -309,6 +373,33 @@ class DataModule(LightningDataModule[ExperimentDataset]):
         keys = self.categorical_covariate_keys or ()
         return {key: np.array(self._classes[f"covariate {key}"], object) for key in keys}
 
+    def model(self, cls: type[Any], *, rna: str = "rna", **options: Any) -> Any:
+        """A model of scvi-tools that takes cells with proteins or peaks, TOTALVI or MULTIVI, over
+        the cells of this module. What it learns before training (the library sizes of batches, the
+        proteins that a batch lacks) comes from one pass over the cells, which need not fit into
+        memory.
+
+        The model is that of a MuData whose modalities are called like those of this module, so a
+        saved one is loaded with such a MuData. `train` trains it.
+
+        Args:
+            cls: `scvi.model.TOTALVI` or `scvi.model.MULTIVI`.
+            rna: The name of the modality of X in that MuData.
+            options: Arguments of the model.
+
+        Raises:
+            ValueError: The model needs a modality that this module has not.
+        """
+        return multimodal_model(self, cls, rna, options)
+
+    def train(self, model: Any, **options: Any) -> None:
+        """Trains a model that `model` made, with this module's batches.
+
+        Args:
+            options: Arguments of `model.train`, apart from those that divide the cells.
+        """
+        train_multimodal(self, model, options)
+
     @property
     def registry(self) -> dict[str, Any]:
         """What scvi-tools knows of the data: `SCVI(registry=module.registry)`."""
@@ -328,8 +419,7 @@ class InferenceLoader:
     def __iter__(self) -> Iterator[dict[str, torch.Tensor | None]]:
         for batch in self._loader:
             tensors = self._module._tensors(batch)
-            X = tensors["X"]
-            yield {**tensors, "X": None if X is None else _dense(X)}
+            yield {name: None if one is None else _dense(one) for name, one in tensors.items()}
 
     def __len__(self) -> int:
         return len(self._loader)
@@ -339,12 +429,42 @@ def _dense(X: torch.Tensor) -> torch.Tensor:
     return X if X.layout == torch.strided else X.to_dense()
 
 
+class _RowNumbers:
+    """The position of each cell among all cells of a data set."""
+
+    def __init__(self, dataset: ExperimentDataset) -> None:
+        opened = dataset.dataset
+        self._joinids = opened.joinids()
+        # Joinids ascend within each experiment.
+        counts = np.bincount(opened.experiments(), minlength=opened.n_experiments)
+        self._starts = np.concatenate([[0], np.cumsum(counts)])
+
+    def of(self, codes: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """The positions of a batch's cells, one in each row."""
+        joinids = codes[JOINID].numpy()
+        rows = np.empty(len(joinids), np.int64)
+        experiments = codes[_EXPERIMENT].numpy() if _EXPERIMENT in codes else 0 * joinids
+        for experiment in np.unique(experiments):
+            start, end = self._starts[experiment : experiment + 2]
+            of_it = experiments == experiment
+            rows[of_it] = start + np.searchsorted(self._joinids[start:end], joinids[of_it])
+        return torch.from_numpy(rows)[:, None]
+
+
 def _with_codes(
-    dataset: ExperimentDataset, encoders: tuple[native.BatchKeyEncoder, ...], form: Form
+    dataset: ExperimentDataset,
+    encoders: tuple[native.BatchKeyEncoder, ...],
+    form: Form,
+    numbers: tuple[str, ...],
 ) -> ExperimentDataset:
-    """The same cells in tensors of float32, with these codes."""
+    """The same cells in tensors of float32, with these codes and columns of numbers."""
     cells = dataset._cells
-    coded = dataset._with(Cells(cells.source, (), encoders, None))
+    coded = dataset._with(Cells(cells.source, numbers, encoders, None))
+    coded._numbers = numbers
+    coded._modalities = tuple(
+        (name, replace(one, form=None, return_sparse=False)) for name, one in coded._modalities
+    )
+    coded.experiment_column = _EXPERIMENT if coded.dataset.n_experiments > 1 else None
     coded.form, coded.dtype, coded.return_sparse_X = form, "float32", False
     coded.obs_form, coded.obs_column_names = "codes", [JOINID]
     return coded

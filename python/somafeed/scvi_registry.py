@@ -10,7 +10,10 @@ import numpy as np
 from somafeed import _somafeed as native
 from somafeed.batches import required
 
+from somafeed.sources import JOINID, Concat, Selection, whole_of
+
 if TYPE_CHECKING:
+    from somafeed.dataset import ExperimentDataset
     from somafeed.scvi import DataModule
 
 _SEPARATOR = "//"
@@ -29,9 +32,9 @@ def registry_of(module: DataModule) -> dict[str, Any]:
             "batch_key": _key(module.batch_column_names),
             "labels_key": label_key,
             "sample_key": _key(module.sample_key),
-            "size_factor_key": None,
+            "size_factor_key": _key(module.size_factor_key),
             "categorical_covariate_keys": _names(module.categorical_covariate_keys),
-            "continuous_covariate_keys": None,
+            "continuous_covariate_keys": _names(module.continuous_covariate_keys),
         },
         "field_registries": {
             "X": {
@@ -52,9 +55,9 @@ def registry_of(module: DataModule) -> dict[str, Any]:
                 **_categories("sample", module.samples, _key(module.sample_key), module.n_samples),
                 "n_obs_per_sample": {"n_obs_per_sample": module.n_obs_per_sample},
             },
-            "size_factor": _EMPTY,
+            "size_factor": _size_factor(module),
             "extra_categorical_covs": _covariates(module),
-            "extra_continuous_covs": {**_EMPTY, "summary_stats": {"n_extra_continuous_covs": 0}},
+            "extra_continuous_covs": _continuous(module),
         },
     }
 
@@ -70,6 +73,44 @@ def class_names(encoder: native.BatchKeyEncoder) -> list[str]:
         key if counts[name] > 1 else name for name, key in zip(names, keys, strict=True)
     ]
     return clear if len({*clear}) == len(clear) else keys
+
+
+def feature_names(dataset: ExperimentDataset, modality: str | None) -> list[str]:
+    """The names of the genes of X, or of a modality's."""
+    opened = dataset.dataset
+    var = opened.var() if modality is None else opened.modality_var(modality)
+    table = required("pyarrow", "somafeed.scvi").table(var)
+    if "feature_id" in table.column_names:
+        return [str(name) for name in table["feature_id"].to_pylist()]
+    source = whole_of(dataset._cells.source)
+    if isinstance(source, Concat):
+        source = whole_of(source.sources[0])
+    chosen = None
+    if isinstance(source, Selection):
+        of_modality = dict(source.modalities).get(modality or "")
+        named = source.genes if of_modality is None else of_modality.genes
+        if named is not None:
+            return list(named[1])
+        chosen = source.names[0]
+        if of_modality is not None and of_modality.measurement is not None:
+            chosen = of_modality.measurement
+        elif of_modality is not None and of_modality.feature_type is None:
+            chosen = modality
+    if JOINID not in table.column_names:
+        return [str(idx) for idx in range(table.num_rows)]
+    joinids = table[JOINID].to_pylist()
+    if chosen is None or not isinstance(source, Selection):
+        return [str(joinid) for joinid in joinids]
+    experiment = source.experiment()
+    columns = experiment.var_columns(chosen)
+    # The index of an AnnData comes first.
+    found = [name for name in ("feature_id", *columns) if name in columns and name != JOINID]
+    if not found:
+        return [str(joinid) for joinid in joinids]
+    read = experiment.var(chosen, columns=[JOINID, found[0]])
+    rows = required("pyarrow", "somafeed.scvi").table(read)
+    names = dict(zip(rows[JOINID].to_pylist(), rows[found[0]].to_pylist(), strict=True))
+    return [str(names.get(joinid, joinid)) for joinid in joinids]
 
 
 def _names(columns: Any) -> list[str] | None:
@@ -93,6 +134,24 @@ def _labels(module: DataModule, key: str | None) -> dict[str, Any]:
     found = _categories("labels", module.labels_mapping, key, module.n_labels)
     found["state_registry"]["unlabeled_category"] = module.unlabeled_category
     return found
+
+
+def _size_factor(module: DataModule) -> dict[str, Any]:
+    if module.size_factor_key is None:
+        return _EMPTY
+    return {**_EMPTY, "data_registry": {"attr_name": "obs", "attr_key": "_scvi_size_factor"}}
+
+
+def _continuous(module: DataModule) -> dict[str, Any]:
+    keys = module.continuous_covariate_keys or ()
+    counts = {"n_extra_continuous_covs": len(keys)}
+    if not keys:
+        return {**_EMPTY, "summary_stats": counts}
+    return {
+        "data_registry": {"attr_key": "_scvi_extra_continuous_covs", "attr_name": "obsm"},
+        "state_registry": {"columns": np.array(keys, object)},
+        "summary_stats": counts,
+    }
 
 
 def _covariates(module: DataModule) -> dict[str, Any]:

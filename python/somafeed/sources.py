@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.joinids import Joinids, NDArrayJoinId
-from somafeed.settings import names_of, shown
+from somafeed.modalities import Modalities
+from somafeed.settings import shown
 from somafeed.splits import Rows, Split
 
 JOINID = "soma_joinid"
@@ -23,6 +24,8 @@ JOINID = "soma_joinid"
 Genes: TypeAlias = tuple[str, ...]
 """Names of genes, or the experiment and the measurement whose joinids they have."""
 
+# What is read beside X, however cells are named.
+_OF_ALL = ("layers", "obsm", "modalities", "presence", "cell_join", "reader", "var_columns")
 _WAYS = "cells come from {query,layer_name} xor {x_locator,query_ids} xor uri= xor dataset="
 
 
@@ -86,6 +89,13 @@ class Selection:
     layers: tuple[str, ...] = ()
     """Further layers, beside X."""
     obsm: tuple[str, ...] = ()
+    feature_type: str | None = None
+    """The feature type of the genes, instead of joinids, filter and names."""
+    modalities: Modalities = ()
+    """Further measurements, by their names in a batch."""
+    presence: str | None = None
+    """The obs column that says which cells X has."""
+    cell_join: native.CellJoin = "union"
     reader: native.Reader = "auto"
     var_columns: tuple[str, ...] = ()
     """Columns of var that are needed beside the joinids."""
@@ -133,6 +143,10 @@ class Selection:
             totals=totals,
             layers=self.layers,
             obsm=self.obsm,
+            feature_type=self.feature_type,
+            modalities={name: one.with_joinids() for name, one in self.modalities},
+            presence=self.presence,
+            cell_join=self.cell_join,
             reader=self.reader,
         )
 
@@ -255,6 +269,20 @@ def genes_of(source: Source) -> Genes | None:
     return source.uri, source.measurement or source.names[0]
 
 
+def genes_of_modality(source: Source, name: str) -> Any:
+    """Which gene each column of a modality is: equal for equal genes; None if that is not known."""
+    if isinstance(source, Part):
+        return genes_of_modality(source.whole, name)
+    if isinstance(source, Concat):
+        return genes_of_modality(source.sources[0], name)
+    modality = dict(source.modalities).get(name) if isinstance(source, Selection) else None
+    if modality is None or not isinstance(source, Selection):
+        return None
+    if modality.genes is not None:
+        return tuple(modality.genes[1])
+    return source.uri, replace(modality, form=None, return_sparse=False)
+
+
 def whole_of(source: Source) -> Source:
     """The cells that a source was split from."""
     if isinstance(source, Part):
@@ -271,6 +299,14 @@ def check_same_genes(members: Sequence[tuple[Source, native.Dataset]]) -> None:
     Raises:
         ValueError: They are others, or only their number says that they are the same.
     """
+    for name, _ in members[0][1].modalities:
+        of_modality = [genes_of_modality(source, name) for source, _ in members]
+        differ = [idx for idx, genes in enumerate(of_modality) if genes not in (None, of_modality[0])]
+        if differ and of_modality[0] is not None:
+            raise ValueError(
+                f"data set {differ[0]} may have other genes of modality {shown(name)} than the "
+                "first: select the same ones in all by name, with Modality(genes=(column, names))"
+            )
     known = [
         (idx, genes, opened)
         for idx, (source, opened) in enumerate(members)
@@ -337,20 +373,6 @@ def _refuse_anndata(thing: Any) -> None:
             "obs_columns=[...]) if it is backed by a file; one in memory is written first, and its "
             "path given as uri="
         )
-
-
-def checked_genes(genes: Any) -> tuple[str, tuple[str, ...]]:
-    """A var column, and names in it.
-
-    Raises:
-        TypeError: It is not a column and several names.
-    """
-    if isinstance(genes, str) or not isinstance(genes, Sequence) or len(genes) != 2:
-        raise TypeError(f"genes must be a var column and names in it, not {shown(genes)}")
-    column, names = genes
-    if not isinstance(column, str):
-        raise TypeError(f"genes must begin with the name of a var column, not {shown(column)}")
-    return column, names_of("genes", names)
 
 
 def config_of(context: Any) -> dict[str, str]:
@@ -433,7 +455,7 @@ def source_of(
         raise ValueError(_WAYS)
     if uri is not None:
         return Selection(uri=checked_address(uri), layer=layer_name, **selected)
-    of_all = {name: selected.pop(name) for name in ("layers", "obsm", "reader", "var_columns")}
+    of_all = {name: selected.pop(name) for name in _OF_ALL}
     measurement = selected.pop("measurement", None)
     of_cells = getattr(x_locator if query is None else query, "measurement_name", None)
     # An opened data set is of any measurement; `RNA` was the default once.
@@ -449,8 +471,10 @@ def source_of(
     if dataset is not None:
         if not isinstance(dataset, native.Dataset):
             raise TypeError(f"dataset must be a somafeed.Dataset, not {shown(dataset)}")
-        if any(of_all[name] for name in ("layers", "obsm")):
-            raise ValueError("an opened data set has its layers and arrays of obsm already")
+        if any(of_all[name] for name in ("layers", "obsm", "modalities", "presence")):
+            raise ValueError(
+                "an opened data set has its layers, arrays of obsm and modalities already"
+            )
         return Opened(dataset)
     if query is not None and layer_name is not None:
         return replace(selection_of_query(query, layer_name), **of_all)

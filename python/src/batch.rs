@@ -29,6 +29,10 @@ pub(crate) struct Batch {
     x: Matrix,
     layers: Vec<(String, Py<Matrix>)>,
     obsm: Vec<(String, Py<Matrix>)>,
+    modalities: Vec<(String, Py<Matrix>)>,
+    /// Whether X has each cell; and each modality, by name.
+    present: Py<Memory>,
+    present_in: Vec<(String, Py<Memory>)>,
     tokens: Option<Tokens>,
     obs: RecordBatch,
     codes: RecordBatch,
@@ -55,16 +59,25 @@ impl Batch {
             matrices.collect::<PyResult<Vec<_>>>()
         };
         let (layers, obsm) = (named(batch.layers)?, named(batch.obsm)?);
+        let own = |memory| Py::new(py, memory);
+        let (mut modalities, mut present_in) = (Vec::new(), Vec::new());
+        for (name, loader::Modality { x, present, .. }) in batch.modalities {
+            present_in.push((name.clone(), own(Memory::of_vec(present))?));
+            modalities.push((name, x));
+        }
+        let modalities = named(modalities)?;
         let of_tokens = |tokens| Tokens::new(py, tokens, kept, &mut n_bytes);
         let tokens = batch.tokens.map(of_tokens).transpose()?;
         kept.lease(n_bytes);
-        let own = |memory| Py::new(py, memory);
         Ok(Self {
             idx: batch.batch_idx,
             n_padding: batch.n_padding,
             x,
             layers,
             obsm,
+            modalities,
+            present: own(Memory::of_vec(batch.present))?,
+            present_in,
             tokens,
             obs: batch.obs,
             codes: batch.codes,
@@ -191,13 +204,8 @@ impl Matrix {
     }
 }
 
-/// The matrix with this name among those of a batch.
-fn named(
-    py: Python<'_>,
-    of: &[(String, Py<Matrix>)],
-    kind: &str,
-    name: &str,
-) -> PyResult<Py<Matrix>> {
+/// The matrix or mask with this name among those of a batch.
+fn named<T>(py: Python<'_>, of: &[(String, Py<T>)], kind: &str, name: &str) -> PyResult<Py<T>> {
     let found = of.iter().find(|(one, _)| one == name).map(|(_, matrix)| matrix.clone_ref(py));
     found.ok_or_else(|| {
         let names: Vec<&str> = of.iter().map(|(name, _)| name.as_str()).collect();
@@ -267,6 +275,16 @@ impl Batch {
 
     fn obsm<'py>(&self, py: Python<'py>, name: &str) -> Array<'py> {
         named(py, &self.obsm, "array of obsm", name)?.get().dense(py)
+    }
+
+    fn modality(&self, py: Python<'_>, name: &str) -> PyResult<Py<Matrix>> {
+        named(py, &self.modalities, "modality", name)
+    }
+
+    #[pyo3(signature = (modality = None))]
+    fn present<'py>(&self, py: Python<'py>, modality: Option<&str>) -> Array<'py> {
+        let Some(modality) = modality else { return numpy::array(py, &self.present) };
+        numpy::array(py, &named(py, &self.present_in, "modality", modality)?)
     }
 
     fn tokens<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::{Array as _, ArrayRef, RecordBatch, RecordBatchOptions};
-use loader::{Cells, DatasetSpec, Genes, ReaderChoice, RowSet, encode};
+use loader::{
+    CellJoin, Cells, DatasetError, DatasetSpec, Genes, ModalitySpec, ReaderChoice, RowSet, encode,
+};
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -14,6 +16,7 @@ use soma_io::{AxisQuery, CsrBuffers, Joinids, XReader};
 use crate::arrow_table::{ArrowTable, rows_of};
 use crate::border::Element;
 use crate::encoders::AnyEncoder;
+use crate::engine::choice;
 use crate::errors::{OrException as _, value_error};
 use crate::experiment::{Experiment, Origin, query, unpicklable};
 use crate::numpy::{Integers, Rows, array_of, elements};
@@ -42,6 +45,37 @@ pub(crate) struct Dataset {
     layers: Vec<String>,
     /// Names of arrays of obsm, each with its number of columns.
     obsm: Vec<(String, usize)>,
+    /// Names of modalities, each with its number of genes and its var.
+    modalities: Vec<(String, usize, RecordBatch)>,
+}
+
+/// How a modality is selected: the fields of `somafeed.Modality`.
+#[derive(FromPyObject)]
+struct Modality {
+    measurement: Option<String>,
+    layer: Option<String>,
+    #[pyo3(attribute("selected"))]
+    var_joinids: Option<Rows>,
+    var_filter: Option<String>,
+    genes: Option<(String, Vec<String>)>,
+    feature_type: Option<String>,
+    presence: Option<String>,
+    var_columns: Vec<String>,
+}
+
+impl Modality {
+    fn spec(self, name: String) -> PyResult<ModalitySpec> {
+        let query = query(self.var_joinids, self.var_filter.as_deref())?;
+        let (column, names) = self.genes.unzip();
+        Ok(ModalitySpec {
+            name,
+            measurement: self.measurement,
+            layer: self.layer,
+            genes: genes(query, column, names, self.feature_type)?,
+            var_columns: self.var_columns,
+            presence: self.presence,
+        })
+    }
 }
 
 /// How a process gets its readers of an experiment's matrices.
@@ -75,6 +109,12 @@ impl Dataset {
             stored: stored_type(&dataset),
             layers: dataset.layers().map(str::to_owned).collect(),
             obsm: dataset.obsm().map(|(name, n)| (name.to_owned(), n)).collect(),
+            modalities: dataset
+                .modalities()
+                .filter_map(|(name, n)| {
+                    Some((name.to_owned(), n, dataset.modality_var(name)?.clone()))
+                })
+                .collect(),
             here: PerProcess::new(dataset),
         }
     }
@@ -121,7 +161,8 @@ impl Dataset {
         experiment, *, measurement = None, layer = None,
         obs_joinids = None, obs_filter = None, var_joinids = None, var_filter = None,
         gene_column = None, gene_names = None, obs_columns = Vec::new(), var_columns = Vec::new(),
-        totals = None, layers = Vec::new(), obsm = Vec::new(), reader = "auto"
+        totals = None, layers = Vec::new(), obsm = Vec::new(), reader = "auto",
+        feature_type = None, modalities = None, presence = None, cell_join = "union"
     ))]
     fn from_experiment(
         py: Python<'_>,
@@ -140,6 +181,10 @@ impl Dataset {
         layers: Vec<String>,
         obsm: Vec<String>,
         reader: &str,
+        feature_type: Option<String>,
+        modalities: Option<Bound<'_, PyDict>>,
+        presence: Option<String>,
+        cell_join: &str,
     ) -> PyResult<Self> {
         let reader: ReaderChoice = reader.parse::<ReaderChoice>().or_exception()?;
         let opened = experiment.here(py)?;
@@ -148,26 +193,34 @@ impl Dataset {
         let (measurement, layer) = experiment.names(py, measurement, layer)?;
         let spec = DatasetSpec {
             cells: query(obs_joinids, obs_filter)?,
-            genes: genes(query(var_joinids, var_filter)?, gene_column, gene_names)?,
+            genes: genes(query(var_joinids, var_filter)?, gene_column, gene_names, feature_type)?,
             measurement: Some(measurement.clone()),
             layer: named,
             layers,
             obsm,
             obs_columns,
             var_columns,
+            modalities: modality_specs(modalities)?,
+            presence,
+            cell_join: choice("cell_join", cell_join, &CELL_JOINS)?,
             totals,
             reader,
         };
-        let origin = Origin {
+        let mut origin = Origin {
             address: Arc::clone(experiment.address()),
             measurement,
             layer,
             layers: spec.layers.clone(),
             obsm: spec.obsm.clone(),
+            modalities: Vec::new(),
             reader,
         };
-        let open = move |_: &_| loader::Dataset::from_experiment(&opened, &spec);
-        let dataset = experiment.address().with(py, open)?;
+        let open = move |_: &_| -> Result<_, DatasetError> {
+            let names = spec.modality_names(&opened)?;
+            Ok((loader::Dataset::from_experiment(&opened, &spec)?, names))
+        };
+        let (dataset, names) = experiment.address().with(py, open)?;
+        origin.modalities = names;
         if let Some(warning) = dataset.gene_warning() {
             warn(py, warning)?;
         }
@@ -269,6 +322,19 @@ impl Dataset {
     #[getter]
     fn obsm(&self) -> Vec<(String, usize)> {
         self.obsm.clone()
+    }
+
+    #[getter]
+    fn modalities(&self) -> Vec<(String, usize)> {
+        self.modalities.iter().map(|(name, n, _)| (name.clone(), *n)).collect()
+    }
+
+    fn modality_var(&self, name: &str) -> PyResult<ArrowTable> {
+        let found = self.modalities.iter().find(|(of, ..)| of == name);
+        found.map(|(_, _, var)| ArrowTable::new(var.clone())).ok_or_else(|| {
+            let names: Vec<&str> = self.modalities.iter().map(|(name, ..)| name.as_str()).collect();
+            value_error(&format!("there is no modality {name:?}; there are {names:?}"))
+        })
     }
 
     fn stored_dtype(&self) -> PyResult<&'static str> {
@@ -377,8 +443,32 @@ fn first_row(column: &ArrayRef, label: &str) -> Result<Option<usize>, stop::Stop
     texts.map_or(Ok(None), |texts| stop::position(texts.iter(), |text| text == Some(label)))
 }
 
-/// The genes of a query, or those with these names.
-fn genes(query: AxisQuery, column: Option<String>, names: Option<Vec<String>>) -> PyResult<Genes> {
+/// Which cells come if some measurement lacks them, by name.
+const CELL_JOINS: [(&str, CellJoin); 2] =
+    [("union", CellJoin::Union), ("intersection", CellJoin::Intersection)];
+
+/// The modalities of a dictionary by name.
+fn modality_specs(modalities: Option<Bound<'_, PyDict>>) -> PyResult<Vec<ModalitySpec>> {
+    let of_all = modalities.into_iter().flat_map(|all| all.iter().collect::<Vec<_>>());
+    of_all.map(|(name, of)| of.extract::<Modality>()?.spec(name.extract()?)).collect()
+}
+
+/// The genes of a query, of a feature type, or those with these names.
+fn genes(
+    query: AxisQuery,
+    column: Option<String>,
+    names: Option<Vec<String>>,
+    feature_type: Option<String>,
+) -> PyResult<Genes> {
+    if let Some(name) = feature_type {
+        let is_all = query.joinids == Joinids::All && query.value_filter.is_none();
+        if !is_all || column.is_some() || names.is_some() {
+            let problem = "feature_type selects genes, so it cannot be combined with joinids, a \
+                           filter or names of genes";
+            return Err(PyValueError::new_err(problem));
+        }
+        return Ok(Genes::FeatureType(name));
+    }
     match (column, names) {
         (None, None) => Ok(Genes::Query(query)),
         (Some(column), Some(names)) => {

@@ -326,6 +326,7 @@ fn of_dataset(error: &loader::DatasetError) -> Kind {
     use loader::DatasetError as E;
     match error {
         E::Open(OpenError { source, .. }) | E::GenesOutsideX { source, .. } => of_soma(source),
+        E::Cells(error) => of_subset(error),
         E::JoinidColumn { .. } => Kind::Other,
         _ => Kind::Value,
     }
@@ -344,9 +345,12 @@ fn of_loader(error: &loader::LoaderError) -> Kind {
         E::Pipeline(error) => of_engine(error),
         E::Open(OpenError { source, .. }) | E::Read { source, .. } => of_soma(source),
         E::OutOfMemory { .. } | E::Buffer(_) => Kind::Memory,
-        E::SparseFromDense | E::Tokens(_) | E::Transform { .. } | E::Total { .. } | E::NoTotals => {
-            Kind::Value
-        }
+        E::SparseFromDense
+        | E::NoModality { .. }
+        | E::Tokens(_)
+        | E::Transform { .. }
+        | E::Total { .. }
+        | E::NoTotals => Kind::Value,
         _ => Kind::Other,
     }
 }

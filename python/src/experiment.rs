@@ -243,16 +243,31 @@ pub(crate) struct Origin {
     pub(crate) layer: String,
     pub(crate) layers: Vec<String>,
     pub(crate) obsm: Vec<String>,
+    /// The measurement and the layer of each modality.
+    pub(crate) modalities: Vec<(String, String)>,
     pub(crate) reader: ReaderChoice,
 }
 
 impl Origin {
-    /// Opens readers of X, of the further layers and of the arrays of obsm.
+    /// Opens readers of X, of the further layers, the arrays of obsm and the modalities.
     pub(crate) fn open(&self) -> Result<Vec<Arc<dyn XReader>>, soma_io::Error> {
-        let measurement = self.address.open()?.measurement(&self.measurement)?;
+        let experiment = self.address.open()?;
+        let measurement = experiment.measurement(&self.measurement)?;
         let layers = std::iter::once(&self.layer).chain(&self.layers);
         let layers = layers.map(|layer| measurement.x(layer)?.reader(self.reader));
         let obsm = self.obsm.iter().map(|name| measurement.obsm(name)?.reader(self.reader));
-        layers.chain(obsm).collect()
+        let mut readers = layers.chain(obsm).collect::<Result<Vec<_>, _>>()?;
+        // Modalities of one matrix share its reader.
+        let x = (self.measurement.clone(), self.layer.clone());
+        let mut open = vec![(x, Arc::clone(&readers[0]))];
+        for place in &self.modalities {
+            let reader = match open.iter().find(|(of, _)| of == place) {
+                Some((_, reader)) => Arc::clone(reader),
+                None => experiment.measurement(&place.0)?.x(&place.1)?.reader(self.reader)?,
+            };
+            open.push((place.clone(), Arc::clone(&reader)));
+            readers.push(reader);
+        }
+        Ok(readers)
     }
 }

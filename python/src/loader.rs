@@ -1,5 +1,6 @@
 //! Loaders: a data set with settings, from which epochs start.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -156,7 +157,7 @@ impl Loader {
     #[pyo3(signature = (
         dataset, *, form = "dense", block_form = "csr", target_sum = None, log1p = false,
         clip = None, totals = "genes", dtype = "float32", memory = None, batch_threads = None,
-        tokens = None, token_layout = "padded", **engine
+        tokens = None, token_layout = "padded", modality_forms = None, **engine
     ))]
     fn new(
         py: Python<'_>,
@@ -172,11 +173,15 @@ impl Loader {
         batch_threads: Option<usize>,
         tokens: Option<&Tokenizer>,
         token_layout: &str,
+        modality_forms: Option<BTreeMap<String, String>>,
         engine: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let layout = layout(token_layout)?;
         let tokens = tokens.map(|of| TokenSpec { tokenizer: Arc::clone(&of.made), layout });
+        let form_of = |(name, form): (String, String)| Ok((name, form.parse().or_exception()?));
+        let modality_forms = modality_forms.unwrap_or_default().into_iter().map(form_of);
         let spec = LoaderSpec {
+            modality_forms: modality_forms.collect::<PyResult<_>>()?,
             pipeline: pipeline_spec(engine)?,
             block_form: block_form.parse::<BlockForm>().or_exception()?,
             batch_form: form.parse::<BatchForm>().or_exception()?,

@@ -83,7 +83,6 @@ def test_an_anndata_in_place_of_an_address():
 
 @pytest.mark.parametrize(("name", "advice"), [
     ("cells.h5ad.gz", "gunzip"),
-    ("cells.h5mu", r"mod\[.rna.\].write_h5ad"),
     ("cells.loom", "read_loom"),
     ("cells.tar", "unpack it"),
     ("cells.rds", "writeH5AD"),

@@ -159,6 +159,11 @@ impl Frame {
         Ok(parts.position(|part| Some(&part) != first.as_ref()).map(|after_first| after_first + 1))
     }
 
+    /// The error of a table whose content is not what it should be.
+    pub(crate) fn damaged(&self, what: String) -> Error {
+        self.elements.damaged(&self.path, what)
+    }
+
     /// The columns that can be read, the index first.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema

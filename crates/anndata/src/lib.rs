@@ -27,6 +27,10 @@
 //! error, too: write such a matrix with its stored zeros removed (`matrix.eliminate_zeros()` of
 //! scipy), or in shards.
 //!
+//! # MuData
+//!
+//! [`MuData`] has the AnnData of its modalities, and the row of each cell in each of them.
+//!
 //! # Matrices of 10x Genomics
 //!
 //! [`TenX`] presents a feature-barcode matrix as Cell Ranger writes it to HDF5 as an AnnData.
@@ -47,6 +51,7 @@ mod frame_column;
 #[cfg(any(test, somafeed_fuzz))]
 pub mod fuzz;
 mod matrix;
+mod mudata;
 mod open;
 mod parts;
 mod ten_x;
@@ -57,6 +62,7 @@ pub use arrays::Scalar;
 pub use error::Error;
 pub use frame::Frame;
 pub use matrix::{Matrix, MatrixKind};
+pub use mudata::{MuData, rows_by_name};
 pub use open::{AnnData, Raw};
 pub use ten_x::TenX;
 pub use uns::{Uns, UnsValue};

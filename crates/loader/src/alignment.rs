@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 
 use arrow_array::{RecordBatch, UInt32Array};
-use soma_io::Experiment;
+use soma_io::{Experiment, Measurement};
 
 use crate::dataset::Dataset;
 use crate::error::{DatasetError, columns_error};
-use crate::selection::{DatasetSpec, SelectedGenes, project, select_genes, take_or_null, texts};
+use crate::selection::{
+    DatasetSpec, Genes, ModalitySpec, SelectedGenes, project, select_genes, take_or_null, texts,
+};
 
 /// The genes of a data set of several experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +49,58 @@ impl Dataset {
         gene_column: &str,
         join: GeneJoin,
     ) -> Result<Self, DatasetError> {
+        let x = AlignedGenes::new(experiments, None, gene_column, join)?;
+        // Fewer modalities of a further experiment are an error of the concatenation.
+        let counts = experiments.iter().map(|(_, spec)| spec.modalities.len());
+        let modalities = (0..counts.min().unwrap_or(0))
+            .map(|idx| AlignedGenes::new(experiments, Some(idx), gene_column, join))
+            .collect::<Result<Vec<_>, _>>()?;
+        let datasets = experiments
+            .iter()
+            .enumerate()
+            .map(|(experiment_idx, (experiment, spec))| {
+                Self::with_genes(experiment, spec, |measurement, modality| match modality {
+                    None => Ok(x.of(experiment_idx)),
+                    Some(idx) => match modalities.get(idx) {
+                        Some(aligned) => Ok(aligned.of(experiment_idx)),
+                        None => select_genes(measurement, &spec.modalities[idx].genes, &[]),
+                    },
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self::concat(&datasets)?)
+    }
+}
+
+/// The genes of X, or of a modality, of all experiments.
+struct AlignedGenes {
+    names: Vec<String>,
+    of_each: Vec<ExperimentGenes>,
+    var: RecordBatch,
+}
+
+impl AlignedGenes {
+    /// Those of X, or of the modality with this index.
+    fn new(
+        experiments: &[(&Experiment, DatasetSpec)],
+        modality: Option<usize>,
+        gene_column: &str,
+        join: GeneJoin,
+    ) -> Result<Self, DatasetError> {
         let of_each = experiments
             .iter()
-            .map(|(experiment, spec)| ExperimentGenes::new(experiment, spec, gene_column))
+            .map(|(experiment, spec)| match modality {
+                None => {
+                    let measurement = spec.open_measurement(experiment)?;
+                    let (genes, columns) = (&spec.genes, &spec.var_columns);
+                    ExperimentGenes::new(&measurement, (genes, columns), gene_column)
+                }
+                Some(idx) => {
+                    let (measurement, _) = spec.open_modality(experiment, idx)?;
+                    let ModalitySpec { genes, var_columns: columns, .. } = &spec.modalities[idx];
+                    ExperimentGenes::new(&measurement, (genes, columns), gene_column)
+                }
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let lists: Vec<&[String]> = of_each.iter().map(|one| one.names.as_slice()).collect();
         let names = joined(&lists, join);
@@ -57,35 +108,33 @@ impl Dataset {
             return Err(DatasetError::NoCommonGenes { column: gene_column.to_owned() });
         }
         let var = var_of(&names, &of_each)?;
-        let datasets = experiments
-            .iter()
-            .zip(&of_each)
-            .map(|((experiment, spec), one)| {
-                let place = |name: &String| one.places.get(name).map(|(joinid, _)| *joinid);
-                let genes = names.iter().map(place).collect();
-                let rows = var.clone();
-                let warning = one.warning.clone();
-                Self::with_genes(experiment, spec, |_| Ok(SelectedGenes { genes, rows, warning }))
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(Self::concat(&datasets)?)
+        Ok(Self { names, of_each, var })
+    }
+
+    /// Those of one experiment.
+    fn of(&self, experiment: usize) -> SelectedGenes {
+        let one = &self.of_each[experiment];
+        let place = |name: &String| one.places.get(name).map(|(joinid, _)| *joinid);
+        SelectedGenes {
+            genes: self.names.iter().map(place).collect(),
+            rows: self.var.clone(),
+            warning: one.warning.clone(),
+        }
     }
 }
 
 impl ExperimentGenes {
     fn new(
-        experiment: &Experiment,
-        spec: &DatasetSpec,
+        measurement: &Measurement,
+        (genes, var_columns): (&Genes, &[String]),
         gene_column: &str,
     ) -> Result<Self, DatasetError> {
-        let measurement = spec.open_measurement(experiment)?;
-        let requested: Vec<&str> = spec.var_columns.iter().map(String::as_str).collect();
+        let requested: Vec<&str> = var_columns.iter().map(String::as_str).collect();
         let mut columns = requested.clone();
         if !columns.contains(&gene_column) {
             columns.push(gene_column);
         }
-        let SelectedGenes { genes, rows, warning } =
-            select_genes(&measurement, &spec.genes, &columns)?;
+        let SelectedGenes { genes, rows, warning } = select_genes(measurement, genes, &columns)?;
         let mut places = HashMap::with_capacity(genes.len());
         let mut names = Vec::with_capacity(genes.len());
         for (row, (name, gene)) in (0..).zip(texts(&rows, gene_column)?.into_iter().zip(genes)) {

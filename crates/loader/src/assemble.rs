@@ -8,8 +8,8 @@ use densify::{RowTransforms, Transform};
 use pipeline::{Assemble, BatchPlace, BlockPart};
 use worktime::ThreadTime;
 
-use crate::batch::{Batch, Matrix};
-use crate::beside::{BesideKind, DatasetMatrix};
+use crate::batch::{Batch, Matrix, Modality};
+use crate::beside::{Beside, BesideKind, DatasetMatrix};
 use crate::block::Block;
 use crate::buffers::{BatchBuffer, BatchBuffers};
 use crate::dataset::Dataset;
@@ -84,12 +84,16 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         let (obs, codes) = (gathered(self.dataset.obs())?, gathered(&self.dataset.codes)?);
         let codes = crate::encode::widened(&codes)
             .map_err(|source| LoaderError::Obs { batch_idx, source })?;
-        let (layers, obsm) = self.finish_beside(beside, joinids.len())?;
+        let cells: Vec<(u32, i64)> =
+            experiments.iter().copied().zip(joinids.iter().copied()).collect();
+        let Finished { layers, obsm, modalities } = self.finish_beside(beside, &cells)?;
         Ok(Batch {
             batch_idx,
             x,
             layers,
             obsm,
+            present: present(&self.dataset.x_matrix(), &cells),
+            modalities,
             tokens,
             obs,
             codes,
@@ -118,7 +122,7 @@ impl<B: BatchBuffers> Assembler<B> {
         mut nnz: impl Iterator<Item = usize>,
     ) -> Self {
         let mut maker = |matrix: DatasetMatrix<'_>| MatrixMaker {
-            form: matrix.batch_form(spec.batch_form),
+            form: matrix.batch_form(spec),
             n_columns: matrix.n_columns,
             most_nnz: nnz.next().unwrap_or(0),
         };
@@ -148,26 +152,45 @@ impl<B: BatchBuffers> Assembler<B> {
         })
     }
 
-    /// The layers and the arrays of obsm of a full batch, with their names.
-    #[expect(clippy::type_complexity, reason = "two fields of a batch")]
+    /// The matrices beside X of a full batch with these cells, each an experiment and a joinid.
     fn finish_beside(
         &mut self,
         full: Vec<Unfinished<B::Buffer>>,
-        n_rows: usize,
-    ) -> Result<(Vec<NamedMatrix<B>>, Vec<NamedMatrix<B>>), LoaderError> {
-        let (mut layers, mut obsm) = (Vec::new(), Vec::new());
-        for ((maker, full), of) in self.beside.iter_mut().zip(full).zip(&*self.dataset.beside) {
-            let matrix = maker.finish(&*self.buffers, (full, n_rows))?;
-            match of.kind {
-                BesideKind::Layer => layers.push((of.name.clone(), matrix)),
-                BesideKind::Obsm => obsm.push((of.name.clone(), matrix)),
+        cells: &[(u32, i64)],
+    ) -> Result<Finished<B::Buffer>, LoaderError> {
+        let mut finished =
+            Finished { layers: Vec::new(), obsm: Vec::new(), modalities: Vec::new() };
+        let makers = self.beside.iter_mut().zip(full).zip(self.dataset.matrices_beside());
+        for ((maker, full), matrix) in makers {
+            let Some(Beside { kind, name, .. }) = matrix.beside else { continue };
+            let (x, name) = (maker.finish(&*self.buffers, (full, cells.len()))?, name.clone());
+            match kind {
+                BesideKind::Layer => finished.layers.push((name, x)),
+                BesideKind::Obsm => finished.obsm.push((name, x)),
+                BesideKind::Modality => {
+                    let present = present(&matrix, cells);
+                    finished.modalities.push((name, Modality { x, present }));
+                }
             }
         }
-        Ok((layers, obsm))
+        Ok(finished)
     }
 }
 
-type NamedMatrix<B> = (String, Matrix<<B as BatchBuffers>::Buffer>);
+/// The matrices beside X of a full batch, with their names.
+struct Finished<V> {
+    layers: Vec<(String, Matrix<V>)>,
+    obsm: Vec<(String, Matrix<V>)>,
+    modalities: Vec<(String, Modality<V>)>,
+}
+
+/// Whether a matrix has each cell, given as its experiment and its joinid.
+fn present(matrix: &DatasetMatrix<'_>, cells: &[(u32, i64)]) -> Vec<bool> {
+    let has_cell = |(experiment, joinid): &(u32, i64)| {
+        matrix.of_each[*experiment as usize].has_cell(*joinid as u64)
+    };
+    cells.iter().map(has_cell).collect()
+}
 
 /// A batch that is not yet full.
 struct Filling<V> {

@@ -23,6 +23,12 @@ pub struct Batch<B = HeapBuffer> {
     /// of their own. Always dense; f16 if `x` is, otherwise f32. Transforms are not applied to
     /// them.
     pub obsm: Vec<(String, Matrix<B>)>,
+    /// Whether X has each cell; one that was not measured has a row of zeros. All true
+    /// unless the experiment says otherwise
+    /// ([`Measurement::present`](soma_io::Measurement::present)).
+    pub present: Vec<bool>,
+    /// The [modalities](crate::DatasetSpec::modalities) beside X, each with its name.
+    pub modalities: Vec<(String, Modality<B>)>,
     /// Sequences of tokens made of `x`; `None` unless [`LoaderSpec::tokens`] asks for them.
     ///
     /// [`LoaderSpec::tokens`]: crate::LoaderSpec::tokens
@@ -53,6 +59,11 @@ impl<B> Batch<B> {
         self.layers.iter().find(|(layer, _)| layer == name).map(|(_, matrix)| matrix)
     }
 
+    /// The modality with this name; `None` if the batch has none.
+    pub fn modality(&self, name: &str) -> Option<&Modality<B>> {
+        self.modalities.iter().find(|(modality, _)| modality == name).map(|(_, modality)| modality)
+    }
+
     /// The array of obsm with this name; `None` if the batch has none.
     pub fn obsm(&self, name: &str) -> Option<&Matrix<B>> {
         self.obsm.iter().find(|(array, _)| array == name).map(|(_, matrix)| matrix)
@@ -63,6 +74,19 @@ impl<B> fmt::Debug for Batch<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Batch({}: {:?}, {} padding)", self.batch_idx, self.x, self.n_padding)
     }
+}
+
+/// Rows of a further measurement: row `i` is the cell of row `i` of X.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Modality<B = HeapBuffer> {
+    /// The values: one row per cell, one column per gene of the modality. In the form of
+    /// [`LoaderSpec::modality_forms`](crate::LoaderSpec::modality_forms). Transforms are not
+    /// applied to them.
+    pub x: Matrix<B>,
+    /// Whether each cell was measured. One that was not has a row of zeros, as nothing is stored of
+    /// it.
+    pub present: Vec<bool>,
 }
 
 /// The values of X in a batch, in the form of

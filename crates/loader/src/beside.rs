@@ -1,18 +1,20 @@
-//! Matrices beside X: further layers, and arrays of obsm.
+//! Matrices beside X: further layers, arrays of obsm, and modalities.
 //!
 //! They have a row for each selected cell, so whatever chooses, orders or divides rows holds for
-//! them, too.
+//! them, too. A modality may lack cells: their rows are zeros, and a mask says so.
 
 use std::fmt;
 use std::iter;
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
+use arrow_buffer::BooleanBuffer;
 use soma_io::{GeneSelection, ReadForm, XReader};
 
 use crate::dataset::Dataset;
 use crate::error::{ConcatError, MatrixError};
-use crate::selected::{ColumnPlaces, Selected, SelectedMatrix};
-use crate::spec::BatchForm;
+use crate::selected::{ColumnPlaces, Selected, SelectedMatrix, is_same};
+use crate::spec::{BatchForm, LoaderSpec};
 
 /// A matrix beside X.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub(crate) enum BesideKind {
     Layer,
     /// An array of obsm, with columns of its own.
     Obsm,
+    /// X of a further measurement, with genes of its own and maybe without some of the cells.
+    Modality,
 }
 
 impl fmt::Display for Beside {
@@ -37,6 +41,7 @@ impl fmt::Display for Beside {
         match self.kind {
             BesideKind::Layer => write!(f, "layer {:?}", self.name),
             BesideKind::Obsm => write!(f, "obsm array {:?}", self.name),
+            BesideKind::Modality => write!(f, "modality {:?}", self.name),
         }
     }
 }
@@ -44,7 +49,7 @@ impl fmt::Display for Beside {
 /// One matrix of a data set: X or one beside it, in all experiments.
 pub(crate) struct DatasetMatrix<'a> {
     /// `None` for X.
-    pub(crate) kind: Option<BesideKind>,
+    pub(crate) beside: Option<&'a Beside>,
     /// Number of columns in a batch.
     pub(crate) n_columns: usize,
     /// The matrix of each experiment.
@@ -61,6 +66,14 @@ impl DatasetMatrix<'_> {
         }
     }
 
+    /// Whether both are columns of the same rows in all experiments, which one read decodes for
+    /// both.
+    fn shares_rows_with(&self, other: &Self) -> bool {
+        self.of_each.iter().zip(&other.of_each).all(|(one, other)| {
+            is_same(&one.reader, &other.reader) && one.reader.whole_rows().is_some()
+        })
+    }
+
     /// Bytes of memory that reading `nnz` values needs at most, over all experiments.
     pub(crate) fn working_bytes(&self, nnz: u64, form: ReadForm) -> u64 {
         let bytes =
@@ -68,11 +81,15 @@ impl DatasetMatrix<'_> {
         self.of_each.iter().map(bytes).max().unwrap_or(0)
     }
 
-    /// The form of this matrix in batches whose X has this form: arrays of obsm are always dense.
-    pub(crate) fn batch_form(&self, of_x: BatchForm) -> BatchForm {
-        match (self.kind, of_x.dense_type()) {
-            (Some(BesideKind::Obsm), None) => BatchForm::Dense,
-            _ => of_x,
+    /// The form of this matrix in batches: arrays of obsm are always dense, and modalities may have
+    /// forms of their own.
+    pub(crate) fn batch_form(&self, spec: &LoaderSpec) -> BatchForm {
+        let of_x = spec.batch_form;
+        let Some(Beside { kind, name, .. }) = self.beside else { return of_x };
+        match kind {
+            BesideKind::Obsm if of_x.dense_type().is_none() => BatchForm::Dense,
+            BesideKind::Modality => spec.modality_forms.get(name).copied().unwrap_or(of_x),
+            BesideKind::Obsm | BesideKind::Layer => of_x,
         }
     }
 }
@@ -94,7 +111,7 @@ impl Dataset {
             return Err(MatrixError::LayerColumns { layer, found, of_x });
         }
         let columns = x.columns.clone();
-        self.with_matrix(layer, SelectedMatrix { reader, columns })
+        self.with_matrix(layer, SelectedMatrix::new(reader, columns))
     }
 
     /// Adds a further layer of an experiment, with the same genes as X: the joinid of each, `None`
@@ -109,7 +126,7 @@ impl Dataset {
         let layer = Beside { kind: BesideKind::Layer, name: name.to_owned(), n_columns };
         let columns = ColumnPlaces::aligned(genes, reader.n_columns())
             .map_err(|source| layer.columns_error(&*reader, source))?;
-        self.with_matrix(layer, SelectedMatrix { reader, columns })
+        self.with_matrix(layer, SelectedMatrix::new(reader, columns))
     }
 
     /// Adds an array of obsm, which [`Batch::obsm`](crate::Batch::obsm) then has: the row of a
@@ -139,7 +156,44 @@ impl Dataset {
         let columns = ColumnPlaces::new(selection, reader.n_columns())
             .map_err(|source| array.columns_error(&*reader, source))?;
         array.n_columns = columns.n_columns;
-        self.with_matrix(array, SelectedMatrix { reader, columns })
+        self.with_matrix(array, SelectedMatrix::new(reader, columns))
+    }
+
+    /// Adds a modality, which [`Batch::modalities`](crate::Batch::modalities) then has: X of a
+    /// further measurement of the same cells, with genes of its own. `present` says by joinid which
+    /// cells were measured; `None` means all. Cells at or beyond the reader's rows count as not
+    /// measured.
+    ///
+    /// # Errors
+    /// The data set has several experiments, or this modality already; a gene is outside the
+    /// matrix.
+    pub fn with_modality(
+        self,
+        name: &str,
+        reader: Arc<dyn XReader>,
+        genes: GeneSelection,
+        present: Option<BooleanBuffer>,
+    ) -> Result<Self, MatrixError> {
+        let modality = Beside { kind: BesideKind::Modality, name: name.to_owned(), n_columns: 0 };
+        let columns = ColumnPlaces::new(genes, reader.n_columns())
+            .map_err(|source| modality.columns_error(&*reader, source))?;
+        let var = crate::obs::without_columns("var", columns.n_columns)?;
+        self.with_modality_of(name, SelectedMatrix { reader, columns, present }, var)
+    }
+
+    /// Adds a modality; `var` has a row for each of its columns.
+    pub(crate) fn with_modality_of(
+        self,
+        name: &str,
+        matrix: SelectedMatrix,
+        var: RecordBatch,
+    ) -> Result<Self, MatrixError> {
+        let n_columns = matrix.columns.n_columns;
+        let modality = Beside { kind: BesideKind::Modality, name: name.to_owned(), n_columns };
+        let n_cells = self.only_source(&modality)?.cells.end();
+        let matrix = matrix.with_rows(n_cells, &modality.to_string())?;
+        let modality_var = self.modality_var.iter().cloned().chain([var]).collect();
+        Ok(Self { modality_var, ..self.with_matrix(modality, matrix)? })
     }
 
     /// Adds a matrix to a data set of one experiment.
@@ -184,6 +238,19 @@ impl Dataset {
         self.of_kind(BesideKind::Obsm).map(|array| (array.name.as_str(), array.n_columns))
     }
 
+    /// The names of the modalities, each with its number of genes, in the order of
+    /// [`Batch::modalities`](crate::Batch::modalities).
+    pub fn modalities(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.of_kind(BesideKind::Modality).map(|one| (one.name.as_str(), one.n_columns))
+    }
+
+    /// The var columns of a modality: one row per column, null if no experiment has the gene.
+    /// `None` if the data set has no such modality.
+    pub fn modality_var(&self, name: &str) -> Option<&RecordBatch> {
+        let place = self.of_kind(BesideKind::Modality).position(|one| one.name == name)?;
+        self.modality_var.get(place)
+    }
+
     fn of_kind(&self, kind: BesideKind) -> impl Iterator<Item = &Beside> {
         self.beside.iter().filter(move |beside| beside.kind == kind)
     }
@@ -191,13 +258,13 @@ impl Dataset {
     /// X in all experiments.
     pub(crate) fn x_matrix(&self) -> DatasetMatrix<'_> {
         let of_each = self.sources.iter().map(|source| &source.x).collect();
-        DatasetMatrix { kind: None, n_columns: self.n_columns, of_each }
+        DatasetMatrix { beside: None, n_columns: self.n_columns, of_each }
     }
 
     /// The matrices beside X, in all experiments.
     pub(crate) fn matrices_beside(&self) -> impl Iterator<Item = DatasetMatrix<'_>> {
         self.beside.iter().enumerate().map(|(idx, beside)| DatasetMatrix {
-            kind: Some(beside.kind),
+            beside: Some(beside),
             n_columns: beside.n_columns,
             of_each: self.sources.iter().map(|source| &source.beside[idx]).collect(),
         })
@@ -206,6 +273,20 @@ impl Dataset {
     /// All matrices: X, then those beside it.
     pub(crate) fn matrices(&self) -> impl Iterator<Item = DatasetMatrix<'_>> {
         iter::once(self.x_matrix()).chain(self.matrices_beside())
+    }
+
+    /// All matrices, in groups that one read serves: matrices are in one group if they are columns
+    /// of the same rows, which their reader decodes whole. Each has its place among
+    /// [`matrices`](Self::matrices).
+    pub(crate) fn read_groups(&self) -> Vec<Vec<(usize, DatasetMatrix<'_>)>> {
+        let mut groups: Vec<Vec<(usize, DatasetMatrix<'_>)>> = Vec::new();
+        for (place, matrix) in self.matrices().enumerate() {
+            match groups.iter_mut().find(|group| group[0].1.shares_rows_with(&matrix)) {
+                Some(group) => group.push((place, matrix)),
+                None => groups.push(vec![(place, matrix)]),
+            }
+        }
+        groups
     }
 
     /// Fails if another data set, the one at `idx`, has other matrices beside X than this one.

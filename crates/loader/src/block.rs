@@ -158,6 +158,14 @@ impl BlockMatrix {
         csr
     }
 
+    /// Makes the values CSR of no rows.
+    pub(crate) fn clear_csr(&mut self) {
+        let n_columns = self.n_columns;
+        let csr = self.csr_mut();
+        csr.clear();
+        csr.n_columns = n_columns;
+    }
+
     /// Packed CSR to be filled, in the memory of the last block if that was packed.
     pub(crate) fn packed_mut(&mut self) -> &mut PackedCsr {
         if !matches!(self.values, Values::Packed(_)) {

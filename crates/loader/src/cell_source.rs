@@ -34,7 +34,7 @@ impl<B: BatchBuffers> CellSource<B> {
         if let Some(known) = self.row_nnz.get() {
             return Ok(known);
         }
-        let mean_nnz = |matrix: DatasetMatrix<'_>| match matrix.batch_form(self.spec.batch_form) {
+        let mean_nnz = |matrix: DatasetMatrix<'_>| match matrix.batch_form(&self.spec) {
             form if form.dense_type().is_some() => Ok(0.0),
             _ => self.dataset.mean_row_nnz(&matrix),
         };

@@ -157,6 +157,11 @@ impl Cells {
         self.n_rows().checked_sub(1).map(|last| self.joinid(last))
     }
 
+    /// One past the largest joinid; 0 without cells.
+    pub(crate) fn end(&self) -> u64 {
+        self.last().map_or(0, |last| last.saturating_add(1))
+    }
+
     /// Fails unless the joinids ascend strictly.
     pub(crate) fn check_ascending(&self) -> Result<(), DatasetError> {
         let Self::List(joinids) = self else { return Ok(()) };

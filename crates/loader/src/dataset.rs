@@ -32,6 +32,8 @@ pub struct Dataset {
     pub(crate) codes: RecordBatch,
     /// One row per batch column.
     pub(crate) var: RecordBatch,
+    /// The var of each modality, in their order: one row per column.
+    pub(crate) modality_var: Arc<[RecordBatch]>,
     /// The total of each row, to scale its values by.
     pub(crate) totals: Option<Arc<[f64]>>,
     pub(crate) n_columns: usize,
@@ -117,7 +119,7 @@ impl Dataset {
         obs: RecordBatch,
         var: RecordBatch,
     ) -> Result<Self, DatasetError> {
-        let Selected { cells, x: SelectedMatrix { reader: x, columns }, .. } = &source;
+        let Selected { cells, x: SelectedMatrix { reader: x, columns, .. }, .. } = &source;
         cells.check_ascending()?;
         if cells.n_rows() != obs.num_rows() as u64 {
             return Err(DatasetError::ObsLength { n_cells: cells.n_rows(), n_obs: obs.num_rows() });
@@ -136,6 +138,7 @@ impl Dataset {
             obs,
             codes,
             var,
+            modality_var: Arc::new([]),
             totals: None,
             n_columns,
             gene_warning: None,
@@ -163,8 +166,9 @@ impl Dataset {
     ///
     /// # Errors
     /// `datasets` is empty; gene counts differ; obs columns or codes differ in name or type; the
-    /// layers or arrays of obsm beside X differ, in name, order or number of columns; only some
-    /// have totals; no layer was named, and that of one has another name than that of another.
+    /// layers, arrays of obsm or modalities beside X differ, in name, order or number of columns;
+    /// only some have totals; no layer was named, and that of one has another name than that of
+    /// another.
     pub fn concat(datasets: &[Self]) -> Result<Self, ConcatError> {
         let [first, others @ ..] = datasets else { return Err(ConcatError::NoDatasets) };
         for (idx, other) in (1..).zip(others) {
@@ -200,6 +204,7 @@ impl Dataset {
             obs,
             codes,
             var: first.var.clone(),
+            modality_var: Arc::clone(&first.modality_var),
             totals: totals.map(|totals| totals.concat().into()),
             n_columns: first.n_columns,
             gene_warning: datasets.iter().find_map(|one| one.gene_warning.clone()),

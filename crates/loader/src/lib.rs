@@ -2,9 +2,9 @@
 //!
 //! A [`Dataset`] is a selection of cells and genes, from one experiment or several. A [`Loader`]
 //! delivers it with the settings of a [`LoaderSpec`]: each pass is an [`Epoch`], which iterates
-//! [`Batch`]es. A batch has rows of X (dense, CSR or COO), of further layers and of arrays of obsm,
-//! and the obs row and joinid of each. Threads read blocks and make batches ahead, within limits;
-//! dropping the epoch ends them at any point.
+//! [`Batch`]es. A batch has rows of X (dense, CSR or COO), of further layers, arrays of obsm and
+//! modalities, and the obs row and joinid of each. Threads read blocks and make batches ahead,
+//! within limits; dropping the epoch ends them at any point.
 //!
 //! Several processes can share one order: [`PipelineSpec::world`] is the rank of this process and
 //! their number. [`Epoch::state`] saves a place in the order, and [`Loader::resume`] continues
@@ -50,7 +50,7 @@ mod tokens;
 mod unfinished;
 
 pub use alignment::GeneJoin;
-pub use batch::{Batch, CooBatch, CsrBatch, Matrix};
+pub use batch::{Batch, CooBatch, CsrBatch, Matrix, Modality};
 pub use buffers::{
     BatchBuffer, BatchBuffers, BufferError, HeapBuffer, HeapBuffers, ReadableBuffer,
 };
@@ -69,7 +69,7 @@ pub use memory::CellMemory;
 pub use pipeline::{
     Budget, LoaderState, PipelineSpec, Skipped, StageTime, StageTimes, WhenDamaged, World,
 };
-pub use selection::{DatasetSpec, Genes};
+pub use selection::{CellJoin, DatasetSpec, Genes, ModalitySpec};
 pub use shuffle::{RowSet, RowSetBuilder, Stop, sample, split};
 pub use soma_io::{AxisQuery, GeneSelection, Joinids, ReaderChoice, ValueFilter};
 pub use spec::{BatchForm, BlockForm, LoaderSpec, Order, Remainder, Totals, UnknownForm};

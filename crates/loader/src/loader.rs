@@ -30,6 +30,7 @@ impl Loader<HeapBuffers> {
     /// - Values should be scaled by totals of obs, but the data set has no totals.
     /// - Tokens should be made of batches that are not in CSR, of other genes than the tokenizer
     ///   knows, or by rank of transformed values.
+    /// - A form is that of a modality which the data set lacks.
     /// - The sampling is of another number of rows.
     /// - A dense block is larger than memory can address, or the budget is too small for a block.
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, LoaderError> {
@@ -61,6 +62,11 @@ impl<B: BatchBuffers> Loader<B> {
         }
         if let Some(tokens) = &spec.tokens {
             tokens.check(&spec, &dataset)?;
+        }
+        let is_missing = |name: &&String| !dataset.modalities().any(|(one, _)| one == *name);
+        if let Some(name) = spec.modality_forms.keys().find(is_missing) {
+            let existing = dataset.modalities().map(|(name, _)| name.to_owned()).collect();
+            return Err(LoaderError::NoModality { name: name.clone(), existing });
         }
         let engine = spec.pipeline.clone();
         check_dense(&dataset, &spec, engine.default_lanes())?;

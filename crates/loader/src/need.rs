@@ -35,22 +35,27 @@ pub(crate) fn memory_need(
     let indices = block_rows * ROW_INDEX_BYTES;
     let mut need = Need { block: indices, largest: indices, ..Need::default() };
     let (mut collected, mut working) = (0, 0);
-    for matrix in dataset.matrices() {
-        let row_nnz = dataset.mean_row_nnz(&matrix)?;
-        let of_matrix = MatrixNeed::estimate(&matrix, row_nnz, spec, block_rows, batch_rows);
-        need.block += of_matrix.block;
-        need.largest += of_matrix.largest;
-        need.batch += of_matrix.batch;
-        if let (Some(tokens), None) = (&spec.tokens, matrix.kind) {
-            need.batch += tokens.need(batch_rows, row_nnz);
+    for group in dataset.read_groups() {
+        let (mut of_group, is_shared) = ((0, 0), group.len() > 1);
+        for (_, matrix) in &group {
+            let row_nnz = dataset.mean_row_nnz(matrix)?;
+            let of_matrix =
+                MatrixNeed::estimate((matrix, is_shared), row_nnz, spec, block_rows, batch_rows);
+            need.block += of_matrix.block;
+            need.largest += of_matrix.largest;
+            need.batch += of_matrix.batch;
+            if let (Some(tokens), None) = (&spec.tokens, matrix.beside) {
+                need.batch += tokens.need(batch_rows, row_nnz);
+            }
+            of_group = (of_group.0 + of_matrix.collected, of_matrix.working.max(of_group.1));
         }
         if dataset.reads_at_once() {
-            collected += of_matrix.collected;
-            working += of_matrix.working;
+            collected += of_group.0;
+            working += of_group.1;
         } else {
-            // The matrices are read one after another, in the same memory.
-            collected = collected.max(of_matrix.collected);
-            working = working.max(of_matrix.working);
+            // The groups are read one after another, in the same memory.
+            collected = collected.max(of_group.0);
+            working = working.max(of_group.1);
         }
     }
     need.reading = collected + working;
@@ -69,9 +74,10 @@ struct MatrixNeed {
 }
 
 impl MatrixNeed {
-    /// `row_nnz` is the mean number of values in a row.
+    /// `row_nnz` is the mean number of values in a row. A matrix whose rows are shared is not
+    /// packed.
     fn estimate(
-        matrix: &DatasetMatrix<'_>,
+        (matrix, is_shared): (&DatasetMatrix<'_>, bool),
         row_nnz: f64,
         spec: &LoaderSpec,
         block_rows: u64,
@@ -89,11 +95,11 @@ impl MatrixNeed {
         let ((block, largest), coo, form) = match spec.block_form {
             BlockForm::Dense => ((dense, dense), 0, ReadForm::Coo),
             BlockForm::ConvertedCsr => ((csr, csr), block_nnz * COO_CELL_BYTES, ReadForm::Coo),
-            BlockForm::Csr if matrix.packs() => (packed, 0, ReadForm::Csr),
+            BlockForm::Csr if matrix.packs() && !is_shared => (packed, 0, ReadForm::Csr),
             BlockForm::Csr => ((csr, csr), 0, ReadForm::Csr),
         };
         let several = if matrix.of_each.len() > 1 { block_nnz * CSR_CELL_BYTES } else { 0 };
-        let batch_form = matrix.batch_form(spec.batch_form);
+        let batch_form = matrix.batch_form(spec);
         let batch = match (batch_form, batch_form.dense_type()) {
             (_, Some(element)) => batch_rows * n_columns * element.bytes() as u64,
             // torch's COO tensors have int64 indices: 16 bytes more per value.

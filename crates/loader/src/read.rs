@@ -1,4 +1,7 @@
 //! Reads blocks of cells, in the form that the settings ask for.
+//!
+//! All matrices of a block have the same rows. Those that are columns of one stored matrix, as the
+//! feature types of a file of 10x Genomics, are a group: one read decodes the rows for all of them.
 
 use std::ops::Range;
 use std::thread;
@@ -6,7 +9,7 @@ use std::thread;
 use arrow_array::{ArrayRef, RecordBatch};
 use densify::{AxisIndex, CooToCsr, CooView, OwnedCoo};
 use pipeline::{BlockPlace, BlockRows, ReadStats, Stop};
-use soma_io::{CsrBuffers, RowRanges};
+use soma_io::{CsrBuffers, GeneSelection, RowRanges, XReader};
 use worktime::ThreadTime;
 
 use crate::beside::DatasetMatrix;
@@ -24,7 +27,7 @@ const READ_BESIDE: &str = "loader-read-beside";
 pub(crate) struct Scratch {
     /// For each matrix the index of each experiment's columns, made when first needed.
     columns: Vec<Vec<Option<AxisIndex>>>,
-    /// For each matrix that is read at the same time.
+    /// For each group of matrices that is read at the same time.
     buffers: Vec<Buffers>,
 }
 
@@ -32,8 +35,9 @@ pub(crate) struct Scratch {
 #[derive(Default)]
 struct Buffers {
     to_csr: CooToCsr,
-    /// Rows of a further experiment, before they are appended to those of the first.
-    further: CsrBuffers,
+    /// Rows of a further experiment, before they are appended to those of the first; for each
+    /// matrix of a group.
+    further: Vec<CsrBuffers>,
 }
 
 /// Reads blocks of a data set in one form.
@@ -43,8 +47,9 @@ pub(crate) struct BlockReader<'a> {
 }
 
 impl BlockReader<'_> {
-    /// Reads rows of the selection into a block: X and each matrix beside it, one after another in
-    /// the same memory, or all at the same time if their readers wait for remote answers.
+    /// Reads rows of the selection into a block: X and the matrices beside it, one group after
+    /// another in the same memory, or all at the same time if their readers wait for remote
+    /// answers.
     pub(crate) fn fill(
         &self,
         wanted: &BlockRows<'_>,
@@ -60,26 +65,31 @@ impl BlockReader<'_> {
         let n_rows = block.rows.len();
         let n_beside = self.dataset.beside.len();
         let at_once = self.dataset.reads_at_once();
+        let groups = self.dataset.read_groups();
         let Scratch { columns, buffers } = scratch;
         columns.resize_with(1 + n_beside, Vec::new);
-        buffers.resize_with(if at_once { 1 + n_beside } else { 1 }, Buffers::default);
-        let into = block.matrices_mut(n_beside);
-        let jobs =
-            self.dataset.matrices().zip(into).zip(columns).map(|((matrix, into), columns)| {
+        buffers.resize_with(if at_once { groups.len() } else { 1 }, Buffers::default);
+        let mut places: Vec<Option<_>> =
+            block.matrices_mut(n_beside).zip(columns).map(Some).collect();
+        let groups = groups.into_iter().map(|group| {
+            let jobs = group.into_iter().filter_map(|(place_of_matrix, matrix)| {
+                let (into, columns) = places[place_of_matrix].take()?;
                 columns.resize_with(self.dataset.n_experiments(), || None);
                 (into.place, into.n_rows, into.n_columns) = (place, n_rows, matrix.n_columns);
                 let reader = MatrixReader { matrix, parts: &parts, place, stop };
-                (reader, into, columns)
+                Some(Job { reader, into, columns })
             });
+            Group { jobs: jobs.collect(), form: self.form }
+        });
         let mut all = ReadStats::nothing();
         if at_once {
-            for read in read_at_once(self.form, jobs.zip(buffers))? {
+            for read in read_at_once(groups.zip(buffers))? {
                 all += read?;
             }
             return Ok(all);
         }
-        for (reader, into, columns) in jobs {
-            all += reader.read(self.form, into, columns, &mut buffers[0])?;
+        for mut group in groups {
+            all += group.read(&mut buffers[0])?;
         }
         Ok(all)
     }
@@ -100,19 +110,107 @@ impl BlockReader<'_> {
     }
 }
 
-/// One matrix to read: its reader, its place in the block, and memory of its own.
-type Job<'a> =
-    ((MatrixReader<'a>, &'a mut BlockMatrix, &'a mut Vec<Option<AxisIndex>>), &'a mut Buffers);
+/// One matrix to read, with its place in the block and the index of its columns.
+struct Job<'a> {
+    reader: MatrixReader<'a>,
+    into: &'a mut BlockMatrix,
+    columns: &'a mut Vec<Option<AxisIndex>>,
+}
 
-/// Reads all matrices at the same time, the first one on this thread.
-fn read_at_once<'a>(
+/// Matrices that one read serves, as CSR; in other forms one is read after another.
+struct Group<'a> {
+    jobs: Vec<Job<'a>>,
     form: BlockForm,
-    jobs: impl Iterator<Item = Job<'a>>,
+}
+
+impl Group<'_> {
+    fn read(&mut self, buffers: &mut Buffers) -> Result<ReadStats, LoaderError> {
+        if self.form == BlockForm::Csr {
+            return self.read_csr(&mut buffers.further);
+        }
+        let mut all = ReadStats::nothing();
+        for Job { reader, into, columns } in &mut self.jobs {
+            reader.check_stop()?;
+            all += match self.form {
+                BlockForm::Dense => reader.read_dense(into, columns),
+                _ => reader.read_coo(into, columns, &mut buffers.to_csr),
+            }?;
+        }
+        Ok(all)
+    }
+
+    /// Reads CSR: the first part straight into the block, the others through `further`.
+    fn read_csr(&mut self, further: &mut Vec<CsrBuffers>) -> Result<ReadStats, LoaderError> {
+        further.resize_with(self.jobs.len(), CsrBuffers::default);
+        let n_jobs = self.jobs.len();
+        let Some(Job { reader, into, .. }) = self.jobs.first_mut() else {
+            return Ok(ReadStats::nothing());
+        };
+        reader.check_stop()?;
+        let parts = reader.parts;
+        match (parts, n_jobs) {
+            ([part], 1) if reader.matrix.packs() => return reader.read_packed(into, part),
+            ([], _) => self.jobs.iter_mut().for_each(|job| job.into.clear_csr()),
+            _ => {}
+        }
+        let mut all = ReadStats::nothing();
+        for (part_idx, part) in parts.iter().enumerate() {
+            all += self.read_part(part_idx, part, further)?;
+        }
+        Ok(all)
+    }
+
+    fn read_part(
+        &mut self,
+        part_idx: usize,
+        part: &Part,
+        further: &mut [CsrBuffers],
+    ) -> Result<ReadStats, LoaderError> {
+        let place = self.jobs[0].reader.place;
+        let failed = |error| part.read_error(place, error);
+        let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
+        let mut x_reader = None;
+        let mut selections = Vec::with_capacity(self.jobs.len());
+        for (Job { reader, into, .. }, further) in self.jobs.iter_mut().zip(&mut *further) {
+            let matrix = reader.matrix.of_each[part.source];
+            x_reader = Some(&matrix.reader);
+            let out = if part_idx == 0 { into.csr_mut() } else { further };
+            selections.push((&matrix.columns.selection, out));
+        }
+        let Some(x_reader) = x_reader else { return Ok(ReadStats::nothing()) };
+        let mut all = read_selections(&**x_reader, &rows, &mut selections).map_err(failed)?;
+        for (Job { reader, into, .. }, further) in self.jobs.iter_mut().zip(further) {
+            let further = (part_idx > 0).then_some(further);
+            all.convert += reader.place_part(part, into, further)?;
+        }
+        Ok(all)
+    }
+}
+
+/// Reads rows for all selections, whose rows are decoded once if the reader decodes whole rows.
+fn read_selections(
+    reader: &dyn XReader,
+    rows: &RowRanges,
+    selections: &mut [(&GeneSelection, &mut CsrBuffers)],
+) -> Result<ReadStats, soma_io::Error> {
+    match (selections, reader.whole_rows()) {
+        (several @ [_, _, ..], Some(reader)) => reader.read_selections(rows, several),
+        (each, _) => {
+            let mut all = ReadStats::nothing();
+            for (genes, out) in each {
+                all += reader.read_csr(rows, genes, out)?;
+            }
+            Ok(all)
+        }
+    }
+}
+
+/// Reads all groups at the same time, the first one on this thread.
+fn read_at_once<'a>(
+    groups: impl Iterator<Item = (Group<'a>, &'a mut Buffers)>,
 ) -> Result<Vec<Result<ReadStats, LoaderError>>, LoaderError> {
-    let read = move |((reader, into, columns), buffers): Job<'a>| {
-        reader.read(form, into, columns, buffers)
-    };
-    let mut jobs = jobs;
+    let read = move |(mut group, buffers): (Group<'a>, &'a mut Buffers)| group.read(buffers);
+    let mut jobs = groups;
     let first = jobs.next();
     thread::scope(|scope| {
         let mut others = Vec::new();
@@ -139,25 +237,10 @@ struct MatrixReader<'a> {
 }
 
 impl MatrixReader<'_> {
-    fn read(
-        &self,
-        form: BlockForm,
-        into: &mut BlockMatrix,
-        columns: &mut [Option<AxisIndex>],
-        buffers: &mut Buffers,
-    ) -> Result<ReadStats, LoaderError> {
-        if let Some(part) = self.parts.first()
-            && self.stop.is_set()
-        {
-            return Err(part.read_error(self.place, dropped()));
-        }
-        match form {
-            BlockForm::Dense => self.read_dense(into, columns),
-            BlockForm::ConvertedCsr => self.read_coo(into, columns, &mut buffers.to_csr),
-            BlockForm::Csr => match self.parts {
-                [part] if self.matrix.packs() => self.read_packed(into, part),
-                _ => self.read_csr(into, &mut buffers.further),
-            },
+    fn check_stop(&self) -> Result<(), LoaderError> {
+        match self.parts.first() {
+            Some(part) if self.stop.is_set() => Err(part.read_error(self.place, dropped())),
+            _ => Ok(()),
         }
     }
 
@@ -179,41 +262,31 @@ impl MatrixReader<'_> {
         Ok(all)
     }
 
-    /// Reads CSR: the first part straight into the block, the others through `further`.
-    fn read_csr(
+    /// Maps the columns of a part that was read, into the block or into `further`, whose rows are
+    /// then appended to those in the block. Returns the time that this took.
+    fn place_part(
         &self,
+        part: &Part,
         into: &mut BlockMatrix,
-        further: &mut CsrBuffers,
-    ) -> Result<ReadStats, LoaderError> {
-        let mut all = ReadStats::nothing();
-        let (block_idx, n_columns) = (self.place.block_idx, into.n_columns);
+        further: Option<&mut CsrBuffers>,
+    ) -> Result<ThreadTime, LoaderError> {
+        let (start, block_idx) = (worktime::now(), self.place.block_idx);
+        let matrix = self.selected(part);
+        let is_converted = further.is_some() || matrix.columns.is_placed();
         let csr = into.csr_mut();
-        if self.parts.is_empty() {
-            csr.clear();
-            csr.n_columns = n_columns;
-        }
-        for (part_idx, part) in self.parts.iter().enumerate() {
-            let matrix = self.selected(part);
-            let failed = |error| part.read_error(self.place, error);
-            let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
-            let out = if part_idx == 0 { &mut *csr } else { &mut *further };
-            let selection = &matrix.columns.selection;
-            all += matrix.reader.read_csr(&rows, selection, out).map_err(failed)?;
-            let start = worktime::now();
-            part.check_shape(matrix, (out.n_rows(), out.n_columns), block_idx)?;
-            matrix
-                .columns
-                .place(out)
-                .map_err(|column| part.column_error(matrix, column, block_idx))?;
-            if part_idx > 0 {
+        let place = |read: &mut CsrBuffers| {
+            part.check_shape(matrix, (read.n_rows(), read.n_columns), block_idx)?;
+            let placed = matrix.columns.place(read);
+            placed.map_err(|column| part.column_error(matrix, column, block_idx))
+        };
+        match further {
+            Some(further) => {
+                place(further)?;
                 append(csr, further);
             }
-            // Otherwise nothing was converted.
-            if part_idx > 0 || matrix.columns.is_placed() {
-                all.convert += worktime::now() - start;
-            }
+            None => place(csr)?,
         }
-        Ok(all)
+        Ok(if is_converted { worktime::now() - start } else { ThreadTime::default() })
     }
 
     /// Reads COO and scatters each piece into a dense block as it comes.
@@ -290,7 +363,7 @@ impl MatrixReader<'_> {
     ) -> Result<ReadStats, Failure> {
         let mut convert_time = ThreadTime::default();
         let mut broken = None;
-        let SelectedMatrix { reader, columns } = self.selected(part);
+        let SelectedMatrix { reader, columns, .. } = self.selected(part);
         let rows = RowRanges::new(part.joinids.clone()).map_err(Failure::Read)?;
         let read = reader.read_coo(&rows, &columns.selection, &mut |piece| {
             if self.stop.is_set() {

@@ -5,12 +5,13 @@ use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_buffer::BooleanBuffer;
 use densify::AxisIndex;
 use pipeline::BlockPlace;
-use soma_io::{CsrBuffers, GeneSelection, XReader};
+use soma_io::{AlignedReader, CsrBuffers, GeneSelection, XReader};
 
 use crate::cells::Cells;
-use crate::error::{LoaderError, OpenError, open_error};
+use crate::error::{LoaderError, MatrixError, OpenError, open_error};
 
 /// The selected cells of one experiment, with X and the matrices beside it.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Selected {
 pub(crate) struct SelectedMatrix {
     pub(crate) reader: Arc<dyn XReader>,
     pub(crate) columns: ColumnPlaces,
+    /// By joinid, whether the matrix has a cell; `None` if it has all.
+    pub(crate) present: Option<BooleanBuffer>,
 }
 
 /// The columns that are read, and the batch column of each. Those of X and its layers are genes.
@@ -45,7 +48,7 @@ pub(crate) struct ColumnPlaces {
 impl Selected {
     /// Selected cells, with X alone.
     pub(crate) fn new(cells: Cells, reader: Arc<dyn XReader>, columns: ColumnPlaces) -> Self {
-        Self { cells, x: SelectedMatrix { reader, columns }, beside: Vec::new() }
+        Self { cells, x: SelectedMatrix::new(reader, columns), beside: Vec::new() }
     }
 
     /// X, then the matrices beside it.
@@ -55,6 +58,36 @@ impl Selected {
 }
 
 impl SelectedMatrix {
+    /// A matrix that has all cells.
+    pub(crate) fn new(reader: Arc<dyn XReader>, columns: ColumnPlaces) -> Self {
+        Self { reader, columns, present: None }
+    }
+
+    /// The same matrix with rows for joinids below `n_cells`; it lacks those beyond its own.
+    pub(crate) fn with_rows(self, n_cells: u64, name: &str) -> Result<Self, MatrixError> {
+        let n_rows = self.reader.n_rows();
+        if n_cells <= n_rows {
+            return Ok(self);
+        }
+        let rows = (1..=n_rows as u32).chain(iter::repeat_n(0, (n_cells - n_rows) as usize));
+        let failed =
+            |source| MatrixError::Rows { matrix: name.to_owned(), source: Box::new(source) };
+        let aligned = AlignedReader::new(self.reader, name, rows.collect()).map_err(failed)?;
+        // Cells at or beyond the end of the mask are not there.
+        let n_rows = n_rows as usize;
+        let present = self.present.map_or_else(
+            || BooleanBuffer::new_set(n_rows),
+            |present| present.slice(0, n_rows.min(present.len())),
+        );
+        Ok(Self { reader: Arc::new(aligned), present: Some(present), ..self })
+    }
+
+    /// Whether the matrix has the cell with this joinid.
+    pub(crate) fn has_cell(&self, joinid: u64) -> bool {
+        let joinid = joinid as usize;
+        self.present.as_ref().is_none_or(|present| joinid < present.len() && present.value(joinid))
+    }
+
     /// Estimated mean number of values that are read of a row: the mean over all rows, times the
     /// share of the columns. 0 if the reader does not know its number of values.
     pub(crate) fn mean_row_nnz(&self) -> Result<f64, OpenError> {
@@ -142,6 +175,11 @@ impl ColumnPlaces {
     pub(crate) fn is_placed(&self) -> bool {
         self.columns.is_some()
     }
+}
+
+/// Whether both are one reader.
+pub(crate) fn is_same(one: &Arc<dyn XReader>, other: &Arc<dyn XReader>) -> bool {
+    std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
 }
 
 impl fmt::Debug for SelectedMatrix {

@@ -1,20 +1,23 @@
 //! Opens a selection of an experiment as a data set: cells and genes by joinid or filter, genes
 //! also by name.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array};
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_schema::{ArrowError, DataType, Schema};
+use shuffle::RowSetBuilder;
 use soma_io::{AxisQuery, DataFrame, Experiment, Joinids, Measurement, ReaderChoice, XReader};
 
-use crate::cells::{CollectedCells, JOINID};
+use crate::beside::BesideKind;
+use crate::cells::{Cells, CollectedCells, JOINID};
 use crate::dataset::{Dataset, genes_error};
-use crate::error::{ColumnsError, DatasetError, OpenError, columns_error, open_error};
+use crate::error::{ColumnsError, DatasetError, MatrixError, OpenError, columns_error, open_error};
 use crate::gene_names;
-use crate::selected::{ColumnPlaces, Selected};
+use crate::selected::{ColumnPlaces, Selected, SelectedMatrix};
 
 /// Selects a part of an experiment. The default is all of layer `raw` of measurement `RNA`, without
 /// obs or var columns, and without other matrices beside X.
@@ -33,6 +36,15 @@ pub struct DatasetSpec {
     /// `X_pca`, with all columns that are [in use](soma_io::Matrix::used_columns). A value
     /// that a sparse one does not store is 0.
     pub obsm: Vec<String>,
+    /// Further measurements of the same cells ([`Batch::modalities`](crate::Batch::modalities)),
+    /// for example proteins or peaks, each with genes of its own.
+    pub modalities: Vec<ModalitySpec>,
+    /// The obs column of booleans that says whether X has a cell
+    /// ([`Batch::present`](crate::Batch::present)); null means no. `None` means that X has all
+    /// cells, except those that a MuData says it lacks.
+    pub presence: Option<String>,
+    /// Which cells come if X or a modality lacks some.
+    pub cell_join: CellJoin,
     /// The cells. Without shuffling they come by ascending joinid.
     pub cells: AxisQuery,
     /// The obs columns of each batch; may be empty, and may include `soma_joinid`.
@@ -48,6 +60,52 @@ pub struct DatasetSpec {
     pub reader: ReaderChoice,
 }
 
+/// A further measurement of the selected cells.
+#[derive(Clone, Debug)]
+pub struct ModalitySpec {
+    /// Its name in the batch.
+    pub name: String,
+    /// The measurement; `None` is the one with this name, or that of X for genes of a
+    /// [feature type](Genes::FeatureType).
+    pub measurement: Option<String>,
+    /// The layer of its X; `None` is [`Measurement::default_layer`], or that of X for genes of a
+    /// feature type.
+    pub layer: Option<String>,
+    /// Its genes: proteins, peaks or other features.
+    pub genes: Genes,
+    /// The columns of [`Dataset::modality_var`].
+    pub var_columns: Vec<String>,
+    /// The obs column of booleans that says which cells were measured; null means no. SOMA stores
+    /// nothing for a cell that was not measured, so without this column its row of zeros counts as
+    /// measured. A MuData needs none.
+    pub presence: Option<String>,
+}
+
+impl ModalitySpec {
+    /// All genes of the measurement `name`.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            measurement: None,
+            layer: None,
+            genes: Genes::default(),
+            var_columns: Vec::new(),
+            presence: None,
+        }
+    }
+}
+
+/// Which cells come if X or a modality lacks some of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CellJoin {
+    /// Cells that X or any of the requested modalities has.
+    #[default]
+    Union,
+    /// Cells that X and all of the requested modalities have.
+    Intersection,
+}
+
 impl Default for DatasetSpec {
     fn default() -> Self {
         Self {
@@ -55,6 +113,9 @@ impl Default for DatasetSpec {
             layer: None,
             layers: Vec::new(),
             obsm: Vec::new(),
+            modalities: Vec::new(),
+            presence: None,
+            cell_join: CellJoin::Union,
             cells: AxisQuery::default(),
             obs_columns: Vec::new(),
             genes: Genes::default(),
@@ -75,6 +136,42 @@ impl DatasetSpec {
         let name = name.map_err(open_error("the measurement".to_owned()))?;
         experiment.measurement(&name).map_err(open_error(format!("measurement {name:?}")))
     }
+
+    /// The names of the measurement and of the layer of each modality. Those that are `None` are
+    /// chosen, as its fields say.
+    ///
+    /// # Errors
+    /// There is no such measurement; a layer is not named and there are several; the experiment
+    /// cannot be read.
+    pub fn modality_names(
+        &self,
+        experiment: &Experiment,
+    ) -> Result<Vec<(String, String)>, OpenError> {
+        let names = |modality: &ModalitySpec| {
+            let name = &modality.name;
+            let failed = || open_error(format!("the measurement of modality {name:?}"));
+            let (measurement, layer) = match &modality.genes {
+                Genes::FeatureType(_) => (self.measurement.as_ref(), self.layer.as_deref()),
+                _ => (Some(name), None),
+            };
+            let measurement = modality.measurement.as_ref().or(measurement);
+            let layer = modality.layer.as_deref().or(layer);
+            experiment.names(measurement.map(String::as_str), layer).map_err(failed())
+        };
+        self.modalities.iter().map(names).collect()
+    }
+
+    /// Opens the measurement of the modality at `idx`.
+    pub(crate) fn open_modality(
+        &self,
+        experiment: &Experiment,
+        idx: usize,
+    ) -> Result<(Measurement, String), OpenError> {
+        let (measurement, layer) = self.modality_names(experiment)?.swap_remove(idx);
+        let modality = &self.modalities[idx].name;
+        let what = format!("measurement {measurement:?} of modality {modality:?}");
+        Ok((experiment.measurement(&measurement).map_err(open_error(what))?, layer))
+    }
 }
 
 /// Selects genes, in the order of the batch columns.
@@ -92,6 +189,9 @@ pub enum Genes {
         /// Distinct names.
         names: Vec<String>,
     },
+    /// The genes of one feature type, for example `Gene Expression`, `Antibody Capture` or `Peaks`:
+    /// those with this text in the var column `feature_types`, as matrices of 10x Genomics have it.
+    FeatureType(String),
 }
 
 impl Default for Genes {
@@ -105,24 +205,30 @@ impl Dataset {
     /// no cells, the data set has no rows.
     ///
     /// # Errors
-    /// A measurement, layer, array of obsm or column does not exist; a filter does not fit the
-    /// columns; cells or genes are outside X or a matrix beside it; a matrix is listed twice; a
-    /// gene's name is listed twice, or is twice in var; none of the named genes is there.
+    /// A measurement, layer, array of obsm, modality or column does not exist; a filter does not
+    /// fit the columns; cells or genes are outside X or a matrix beside it; a matrix is listed
+    /// twice; a gene's name is listed twice, or is twice in var; none of the named genes is there.
     pub fn from_experiment(
         experiment: &Experiment,
         spec: &DatasetSpec,
     ) -> Result<Self, DatasetError> {
         let columns: Vec<&str> = spec.var_columns.iter().map(String::as_str).collect();
-        Self::with_genes(experiment, spec, |measurement| {
-            select_genes(measurement, &spec.genes, &columns)
+        Self::with_genes(experiment, spec, |measurement, modality| match modality {
+            None => select_genes(measurement, &spec.genes, &columns),
+            Some(idx) => {
+                let ModalitySpec { genes, var_columns, .. } = &spec.modalities[idx];
+                let columns: Vec<&str> = var_columns.iter().map(String::as_str).collect();
+                select_genes(measurement, genes, &columns)
+            }
         })
     }
 
-    /// Opens the cells of a specification, with the genes that `choose` selects.
+    /// Opens the cells of a specification, with the genes that `choose` selects of X, or of the
+    /// modality with this index.
     pub(crate) fn with_genes(
         experiment: &Experiment,
         spec: &DatasetSpec,
-        choose: impl FnOnce(&Measurement) -> Result<SelectedGenes, DatasetError>,
+        choose: impl Fn(&Measurement, Option<usize>) -> Result<SelectedGenes, DatasetError>,
     ) -> Result<Self, DatasetError> {
         let measurement = spec.open_measurement(experiment)?;
         let main = spec.layer.clone().map_or_else(|| measurement.default_layer(), Ok);
@@ -132,6 +238,10 @@ impl Dataset {
         let requested: Vec<&str> = spec.obs_columns.iter().map(String::as_str).collect();
         let mut needed = requested.clone();
         needed.extend(spec.totals.as_deref());
+        needed.extend(spec.presence.as_deref());
+        needed.extend(spec.modalities.iter().filter_map(|of| of.presence.as_deref()));
+        let mut seen = HashSet::new();
+        needed.retain(|name| seen.insert(*name));
         let mut cells = CollectedCells::default();
         let obs = experiment
             .obs()
@@ -144,13 +254,16 @@ impl Dataset {
             )))?;
         let cells = cells.finish()?;
         let totals = spec.totals.as_deref().map(|column| numbers(&obs, column)).transpose()?;
-        let obs = project(&obs, &requested).map_err(columns_error("obs"))?;
+        let presences = Presences { obs: &obs, cells: &cells };
+        let of_x = presences.of(&measurement, spec.presence.as_deref())?;
 
-        let SelectedGenes { genes, rows: var, warning } = choose(&measurement)?;
+        let SelectedGenes { genes, rows: var, warning } = choose(&measurement, None)?;
         let columns = ColumnPlaces::aligned(&genes, x.n_columns());
         let columns = columns.map_err(genes_error(x.n_columns()))?;
-        let selected = Selected::new(cells, Arc::clone(&x), columns);
-        let mut dataset = Self::of_source(selected, obs, var)?;
+        let mut selected = Selected::new(cells.clone(), Arc::clone(&x), columns);
+        selected.x.present = of_x;
+        let requested = project(&obs, &requested).map_err(columns_error("obs"))?;
+        let mut dataset = Self::of_source(selected, requested, var)?;
         dataset.gene_warning = warning.map(Into::into);
         dataset.unnamed_layer = spec.layer.is_none().then(|| main.as_str().into());
         for layer in &spec.layers {
@@ -168,11 +281,110 @@ impl Dataset {
             let reader = array.reader(spec.reader).map_err(failed())?;
             dataset = dataset.with_obsm_columns(name, reader, n_columns)?;
         }
-        match totals {
-            Some(totals) => dataset.with_totals(totals),
-            None => Ok(dataset),
+        if let Some(totals) = totals {
+            dataset = dataset.with_totals(totals)?;
         }
+        let mut open = vec![(measurement.uri().to_owned(), main, x)];
+        for (idx, modality) in spec.modalities.iter().enumerate() {
+            let (measurement, layer) = spec.open_modality(experiment, idx)?;
+            let present = presences.of(&measurement, modality.presence.as_deref())?;
+            let reader = modality_reader(&measurement, &layer, &mut open, spec.reader)?;
+            let SelectedGenes { genes, rows: var, warning } = choose(&measurement, Some(idx))?;
+            let columns = ColumnPlaces::aligned(&genes, reader.n_columns());
+            let columns = columns.map_err(|source| modality_error(modality, &*reader, source))?;
+            let matrix = SelectedMatrix { reader, columns, present };
+            dataset = dataset.with_modality_of(&modality.name, matrix, var)?;
+            dataset.gene_warning = dataset.gene_warning.or(warning.map(Into::into));
+        }
+        dataset.joined_cells(spec.cell_join)
     }
+
+    /// Only the cells that X or any modality has, or those that all have.
+    fn joined_cells(self, join: CellJoin) -> Result<Self, DatasetError> {
+        let has_mask = |matrix: &SelectedMatrix| matrix.present.is_some();
+        let matrices: Vec<SelectedMatrix> = self
+            .matrices()
+            .filter(|of| of.beside.is_none_or(|of| of.kind == BesideKind::Modality))
+            .flat_map(|of| of.of_each.into_iter().cloned())
+            .collect();
+        let drops = match join {
+            CellJoin::Union => matrices.iter().all(has_mask),
+            CellJoin::Intersection => matrices.iter().any(has_mask),
+        };
+        let [source] = &self.sources[..] else { return Ok(self) };
+        if !drops {
+            return Ok(self);
+        }
+        let mut rows = RowSetBuilder::default();
+        for (row, joinid) in (0..).zip(source.cells.joinids()) {
+            let has_cell = |matrix: &SelectedMatrix| matrix.has_cell(joinid);
+            let is_wanted = match join {
+                CellJoin::Union => matrices.iter().any(has_cell),
+                CellJoin::Intersection => matrices.iter().all(has_cell),
+            };
+            if is_wanted && rows.push(row).is_err() {
+                unreachable!("rows are counted up")
+            }
+        }
+        Ok(self.part(&rows.finish())?)
+    }
+}
+
+/// What obs says of the presence of cells in measurements.
+struct Presences<'a> {
+    obs: &'a RecordBatch,
+    /// The cells of the rows of obs.
+    cells: &'a Cells,
+}
+
+impl Presences<'_> {
+    /// By joinid, whether a measurement has a cell, by itself and by the obs column of this name;
+    /// `None` if it has all.
+    fn of(
+        &self,
+        measurement: &Measurement,
+        column: Option<&str>,
+    ) -> Result<Option<BooleanBuffer>, DatasetError> {
+        let what = || format!("which cells measurement {:?} has", measurement.uri());
+        let by_itself = measurement.present().map_err(open_error(what()))?;
+        let Some(column) = column else { return Ok(by_itself) };
+        let of_rows = booleans(self.obs, column)?;
+        let mut present = BooleanBufferBuilder::new(self.cells.end() as usize);
+        present.append_n(self.cells.end() as usize, false);
+        for (joinid, is_there) in self.cells.joinids().zip(&of_rows) {
+            let joinid = joinid as usize;
+            let has_cell = |all: &BooleanBuffer| joinid < all.len() && all.value(joinid);
+            present.set_bit(joinid, is_there && by_itself.as_ref().is_none_or(has_cell));
+        }
+        Ok(Some(present.finish()))
+    }
+}
+
+/// The reader of a modality's X: one that is open already, if it is of the same matrix.
+fn modality_reader(
+    measurement: &Measurement,
+    layer: &str,
+    open: &mut Vec<(String, String, Arc<dyn XReader>)>,
+    reader: ReaderChoice,
+) -> Result<Arc<dyn XReader>, OpenError> {
+    let uri = measurement.uri();
+    let known = open.iter().find(|(of, name, _)| of == uri && name == layer);
+    if let Some((_, _, reader)) = known {
+        return Ok(Arc::clone(reader));
+    }
+    let opened = open_layer(measurement, layer, reader)?;
+    open.push((uri.to_owned(), layer.to_owned(), Arc::clone(&opened)));
+    Ok(opened)
+}
+
+/// The error of genes that the X of a modality lacks.
+fn modality_error(
+    modality: &ModalitySpec,
+    reader: &dyn XReader,
+    source: soma_io::Error,
+) -> MatrixError {
+    let matrix = format!("modality {:?}", modality.name);
+    MatrixError::ColumnsOutside { matrix, n_columns: reader.n_columns(), source: Box::new(source) }
 }
 
 /// Opens a reader of a layer of X.
@@ -213,7 +425,41 @@ pub(crate) fn select_genes(
     match genes {
         Genes::Query(query) => genes_of_query(&var, query, columns),
         Genes::Named { column, names } => genes_by_name(&var, column, names, columns),
+        Genes::FeatureType(name) => genes_of_feature_type(&var, name, columns),
     }
+}
+
+/// The var column with the feature types, as scanpy calls it.
+const FEATURE_TYPES: &str = "feature_types";
+
+/// Reads the genes of a feature type, with these columns of var.
+fn genes_of_feature_type(
+    var: &DataFrame,
+    name: &str,
+    columns: &[&str],
+) -> Result<SelectedGenes, DatasetError> {
+    let uri = || var.uri().to_owned();
+    let none =
+        |existing| DatasetError::NoFeatureType { uri: uri(), name: name.to_owned(), existing };
+    if var.schema().column_with_name(FEATURE_TYPES).is_none() {
+        return Err(none(Vec::new()));
+    }
+    let mut needed = with_joinid(columns);
+    needed.push(FEATURE_TYPES);
+    let rows = var
+        .query(Some(&needed), &AxisQuery::default())
+        .map_err(open_error("the feature types of the genes".to_owned()))?;
+    let types = texts(&rows, FEATURE_TYPES)?;
+    let of_type = (0..).zip(&types).filter(|(_, of)| of.as_deref() == Some(name));
+    let places: UInt32Array = of_type.map(|(row, _)| Some(row)).collect();
+    if places.is_empty() {
+        let existing: BTreeSet<String> = types.into_iter().flatten().collect();
+        return Err(none(existing.into_iter().collect()));
+    }
+    let rows = take_or_null(&rows, &places).map_err(columns_error("var"))?;
+    let genes = joinids(&rows)?.iter().map(|joinid| Some(*joinid as u64)).collect();
+    let rows = project(&rows, columns).map_err(columns_error("var"))?;
+    Ok(SelectedGenes { genes, rows, warning: None })
 }
 
 /// Reads the genes of a query, with these columns of var.
@@ -290,6 +536,28 @@ fn numbers(rows: &RecordBatch, name: &str) -> Result<Vec<f64>, ColumnsError> {
     }
     let numbers = arrow_cast::cast(column, &DataType::Float64).map_err(broken)?;
     Ok(numbers.as_primitive::<Float64Type>().iter().map(|n| n.unwrap_or(f64::NAN)).collect())
+}
+
+/// The booleans of a column, or its numbers that are not zero; false for null.
+fn booleans(rows: &RecordBatch, name: &str) -> Result<BooleanBuffer, ColumnsError> {
+    let broken = columns_error("obs");
+    let column = rows.column(rows.schema_ref().index_of(name).map_err(broken)?);
+    let plain = match column.data_type() {
+        DataType::Dictionary(_, values) => values.as_ref(),
+        plain => plain,
+    };
+    if *plain != DataType::Boolean && !plain.is_integer() {
+        let problem =
+            format!("column {name} has type {plain}, but presence is a column of booleans");
+        return Err(broken(ArrowError::CastError(problem)));
+    }
+    let column = arrow_cast::cast(column, plain).map_err(broken)?;
+    let column = arrow_cast::cast(&column, &DataType::Boolean).map_err(broken)?;
+    let column = column.as_boolean();
+    Ok(match column.nulls() {
+        Some(nulls) => column.values() & nulls.inner(),
+        None => column.values().clone(),
+    })
 }
 
 fn joinids(rows: &RecordBatch) -> Result<&[i64], DatasetError> {

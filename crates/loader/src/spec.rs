@@ -1,6 +1,8 @@
 //! The settings of a loader: plain data, checked once.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::iter;
 use std::num::NonZeroUsize;
 use std::str::FromStr;
 
@@ -161,7 +163,10 @@ pub struct LoaderSpec {
     pub block_form: BlockForm,
     /// The form in which a batch's X is delivered.
     pub batch_form: BatchForm,
-    /// Scaling, log1p and clipping of the values while batches are made.
+    /// The forms of modalities beside X ([`Batch::modalities`](crate::Batch::modalities)), by their
+    /// names. A modality that is not listed has `batch_form`.
+    pub modality_forms: BTreeMap<String, BatchForm>,
+    /// Scaling, log1p and clipping of the values of X while batches are made.
     pub transform: Transform,
     /// Sequences of tokens that each batch has beside X ([`Batch::tokens`](crate::Batch::tokens)),
     /// for models that read them. Batches must be in CSR.
@@ -192,6 +197,7 @@ impl Default for LoaderSpec {
             pipeline: PipelineSpec::default(),
             block_form: BlockForm::Csr,
             batch_form: BatchForm::Dense,
+            modality_forms: BTreeMap::new(),
             transform: Transform::default(),
             tokens: None,
             totals: Totals::Genes,
@@ -227,7 +233,8 @@ impl LoaderSpec {
     /// are dense; the transform would change zeros.
     pub fn check(&self) -> Result<(), LoaderError> {
         self.pipeline.check()?;
-        if self.block_form == BlockForm::Dense && self.batch_form.dense_type().is_none() {
+        let mut forms = iter::once(&self.batch_form).chain(self.modality_forms.values());
+        if self.block_form == BlockForm::Dense && forms.any(|form| form.dense_type().is_none()) {
             return Err(LoaderError::SparseFromDense);
         }
         self.transform.check().map_err(|source| LoaderError::Transform { source })

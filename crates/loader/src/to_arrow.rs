@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use arrow_array::types::{Float16Type, Float32Type};
 use arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, Int64Array, ListArray, PrimitiveArray, RecordBatch,
-    RecordBatchOptions, UInt32Array,
+    Array, ArrayRef, BooleanArray, FixedSizeListArray, Int64Array, ListArray, PrimitiveArray,
+    RecordBatch, RecordBatchOptions, UInt32Array,
 };
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
-use crate::batch::{Batch, Matrix};
+use crate::batch::{Batch, Matrix, Modality};
 use crate::buffers::ReadableBuffer;
 use crate::cells::JOINID;
 use crate::element_type::ElementType;
@@ -35,7 +35,9 @@ impl<B: ReadableBuffer> Batch<B> {
     /// dense batch is one column, `x`, a fixed-size list with one value per gene. X of a sparse
     /// batch is two columns of lists with equal lengths: `genes` (columns of the batch) and
     /// `values`. A further layer has the columns of X, each with `_` and the layer's name after it;
-    /// an array of obsm is one column of fixed-size lists, `obsm_` and its name.
+    /// an array of obsm is one column of fixed-size lists, `obsm_` and its name. A modality has the
+    /// columns of X in its own form, each with the modality's name and `_` before it, and one of
+    /// booleans, its name and `_present`.
     ///
     /// # Errors
     /// Two columns have one name; there are more genes, or more values in the
@@ -77,6 +79,12 @@ impl<B: ReadableBuffer> Batch<B> {
             for (_, column) in matrix_columns(matrix)? {
                 add(&format!("obsm_{array}"), column)?;
             }
+        }
+        for (modality, Modality { x, present }) in &self.modalities {
+            for (name, column) in matrix_columns(x)? {
+                add(&format!("{modality}_{name}"), column)?;
+            }
+            add(&format!("{modality}_present"), Arc::new(BooleanArray::from(present.clone())))?;
         }
         let options = RecordBatchOptions::new().with_row_count(Some(self.n_rows()));
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)

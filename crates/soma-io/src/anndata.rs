@@ -6,6 +6,8 @@
 
 mod h5ad;
 mod matrix;
+mod mudata;
+mod mudata_table;
 mod packed;
 mod reader;
 mod selected;
@@ -13,11 +15,12 @@ mod table;
 
 use std::sync::{Arc, OnceLock};
 
-use ::anndata::{AnnData, Frame, Matrix};
+use ::anndata::{AnnData, Frame, Matrix, MuData};
 use storage::{CachedStorage, ReadLimit};
 
 use self::h5ad::{H5ad, may_be_10x};
 use self::matrix::AnnDataMatrix;
+use self::mudata::MuDataExperiment;
 use self::reader::AnnDataReader;
 use self::table::AnnDataTable;
 use crate::experiment::{StoredExperiment, StoredMeasurement};
@@ -94,14 +97,18 @@ pub(crate) fn find_anndata(place: &Place) -> Result<Option<Arc<dyn StoredExperim
             Err(NotNative::Failed(error)) => return Err(error),
         },
     };
-    match AnnData::open(files, place.threads()?.pool()?) {
-        Ok(_) if place.timestamp.is_some() => {
-            let option = "timestamp: it has no earlier states";
-            Err(Error::NotForAnnData { uri: place.uri.clone(), option })
-        }
+    let pool = place.threads()?.pool()?;
+    let opened = AnnData::open(Arc::clone(&files), Arc::clone(&pool));
+    if let Err(::anndata::Error::NotAnnData { .. }) = opened
+        && let Some(mudata) = MuData::find(files, pool)?
+    {
+        check_no_timestamp(place)?;
+        return Ok(Some(Arc::new(MuDataExperiment::new(place.clone(), h5ad, mudata))));
+    }
+    match opened {
         Ok(tables) => {
-            let (place, matrices) = (place.clone(), Arc::default());
-            Ok(Some(Arc::new(AnnDataExperiment { place, h5ad, tables, matrices })))
+            check_no_timestamp(place)?;
+            Ok(Some(Arc::new(AnnDataExperiment::new(place.clone(), h5ad, tables))))
         }
         Err(::anndata::Error::NotAnnData { .. }) if h5ad.is_none() => Ok(None),
         Err(::anndata::Error::NotAnnData { .. }) if may_be_10x(&place.uri) => {
@@ -110,6 +117,15 @@ pub(crate) fn find_anndata(place: &Place) -> Result<Option<Arc<dyn StoredExperim
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Fails if an earlier state is asked for.
+fn check_no_timestamp(place: &Place) -> Result<(), Error> {
+    if place.timestamp.is_none() {
+        return Ok(());
+    }
+    let option = "timestamp: it has no earlier states";
+    Err(Error::NotForAnnData { uri: place.uri.clone(), option })
 }
 
 impl StoredExperiment for AnnDataExperiment {
@@ -162,6 +178,16 @@ impl StoredExperiment for AnnDataExperiment {
 }
 
 impl AnnDataExperiment {
+    fn new(place: Place, h5ad: Option<H5ad>, tables: AnnData) -> Self {
+        Self { place, h5ad, tables, matrices: Arc::default() }
+    }
+
+    /// X, the layers and obsm, with var.
+    fn main_measurement(&self) -> Measurement {
+        let (experiment, uri) = (self.clone(), self.place.uri.clone());
+        Measurement::new(AnnDataMeasurement { experiment, part: Part::Main, uri })
+    }
+
     fn matrices(&self) -> Result<&Matrices, Error> {
         if let Some(matrices) = self.matrices.get() {
             return Ok(matrices);

@@ -319,6 +319,14 @@ pub enum Error {
         /// The option, and what to do instead.
         option: &'static str,
     },
+    /// The rows of a matrix cannot be those of the cells.
+    #[error("the rows of {uri} do not fit to the cells: {problem}")]
+    Alignment {
+        /// The matrix.
+        uri: String,
+        /// The first row that does not fit.
+        problem: String,
+    },
     /// Packed rows were requested from a reader that does not support them.
     #[error("reader {reader} gives no packed rows; read them as CSR")]
     Unpacked {

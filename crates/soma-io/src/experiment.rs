@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use arrow_buffer::BooleanBuffer;
 use storage::{Config, ReadLimit};
 
 #[cfg(feature = "anndata")]
@@ -55,6 +56,10 @@ pub struct OpenOptions {
 /// In an AnnData, version 2 or 3 of Zarr, the measurement `RNA` has its var, X as the layer `X`,
 /// its layers and obsm, and the measurement `raw` the element `raw`. A row's joinid is its
 /// position. An index without a name is the column `obs_id` of obs, and `var_id` of var.
+///
+/// In a MuData the modalities are the measurements, and obs has all cells, with a column `rna:name`
+/// for each column of a modality's own obs. [`Measurement::present`] says which cells a modality
+/// has.
 #[derive(Debug, Clone)]
 pub struct Experiment {
     stored: Arc<dyn StoredExperiment>,
@@ -66,6 +71,11 @@ pub(crate) trait StoredExperiment: Debug + Send + Sync {
     fn obs(&self) -> Result<DataFrame, Error>;
     fn measurements(&self) -> Result<Vec<String>, Error>;
     fn measurement(&self, name: &str) -> Result<Measurement, Error>;
+    /// The measurements that are meant if none is named, as far as they exist; the first comes
+    /// first.
+    fn usual_measurements(&self) -> &'static [&'static str] {
+        &["RNA"]
+    }
     /// The same, whose matrices are read with a limit on the rate.
     fn with_read_limit(&self, limit: Arc<ReadLimit>) -> Arc<dyn StoredExperiment>;
     fn is_anndata(&self) -> bool {
@@ -89,6 +99,9 @@ pub(crate) trait StoredMeasurement: Debug + Send + Sync {
     fn x(&self, layer: &str) -> Result<Matrix, Error>;
     fn obsm_names(&self) -> Result<Vec<String>, Error>;
     fn obsm(&self, name: &str) -> Result<Matrix, Error>;
+    fn present(&self) -> Result<Option<BooleanBuffer>, Error> {
+        Ok(None)
+    }
     fn uns(&self) -> Result<Option<Uns>, Error> {
         Ok(None)
     }
@@ -101,6 +114,8 @@ impl Experiment {
     /// folder `cell-census/2025-11-08/soma/census_data/homo_sapiens` of the bucket
     /// `cellxgene-census-public-us-west-2`. It is read from the region us-west-2 without signing,
     /// unless the config has other settings.
+    ///
+    /// A MuData is opened like an AnnData, as `.h5mu` or in Zarr.
     ///
     /// An AnnData may also be at `http://` and `https://`, as `.h5ad`, or as Zarr with consolidated
     /// metadata: such a server lists no files.
@@ -197,13 +212,19 @@ impl Experiment {
         self.stored.measurement(name)
     }
 
-    /// The name of the measurement that is meant if none is named: `RNA`, or else the only one.
+    /// The name of the measurement that is meant if none is named: `RNA`, in a MuData `rna`, or
+    /// else the only one.
     ///
     /// # Errors
     /// [`Error::Unnamed`] if there are several others, or none; those of
     /// [`measurements`](Self::measurements).
     pub fn default_measurement(&self) -> Result<String, Error> {
-        meant(self.uri(), Unnamed::Measurement, &["RNA"], self.measurements()?)
+        meant(
+            self.uri(),
+            Unnamed::Measurement,
+            self.stored.usual_measurements(),
+            self.measurements()?,
+        )
     }
 
     /// The names of a measurement and of a layer of its X. One that is `None` is
@@ -300,6 +321,15 @@ impl Measurement {
     /// genes. [`Matrix::used_columns`] is their number.
     pub fn obsm(&self, name: &str) -> Result<Matrix, Error> {
         self.stored.obsm(name)
+    }
+
+    /// Which cells the measurement has, by joinid; `None` if it has all, or does not say. SOMA does
+    /// not say: a cell that was not measured has no values there, like one without counts.
+    ///
+    /// # Errors
+    /// [`Error::AnnData`] if the storage cannot be reached or refuses.
+    pub fn present(&self) -> Result<Option<BooleanBuffer>, Error> {
+        self.stored.present()
     }
 
     /// Reads the plain values of uns of an AnnData. `None` of another measurement than that of its

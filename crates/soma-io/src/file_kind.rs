@@ -1,7 +1,7 @@
 //! What a file is that holds no experiment, by its name, and what to do with it.
 
 /// Endings of names, each with what such a file is and what to do. The first that fits counts.
-const KINDS: [(&str, &str); 12] = [
+const KINDS: [(&str, &str); 11] = [
     (".gz", "a compressed file (unpack it with gunzip)"),
     (".bz2", "a compressed file (unpack it with bunzip2)"),
     (".xz", "a compressed file (unpack it with unxz)"),
@@ -12,11 +12,6 @@ const KINDS: [(&str, &str); 12] = [
          in the store's folder, without the folder; unpack anything else)",
     ),
     (".tar", "an archive (unpack it: what is inside is read in place)"),
-    (
-        ".h5mu",
-        "a MuData file, which has several AnnData (write one of them: \
-         mdata.mod[\"rna\"].write_h5ad(...))",
-    ),
     (".loom", "a Loom file (write it as AnnData: anndata.io.read_loom(...).write_h5ad(...))"),
     (
         "molecule_info.h5",
@@ -71,7 +66,6 @@ mod tests {
         for (name, advice) in [
             ("x.h5ad.gz", "gunzip"),
             ("x.tar", "unpack it"),
-            ("x.H5MU", "mdata.mod[\"rna\"].write_h5ad"),
             ("x.loom", "read_loom"),
             ("x.rds", "writeH5AD"),
             ("x", "a folder"),

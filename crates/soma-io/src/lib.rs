@@ -12,6 +12,7 @@
 //! | [`LibtiledbReader`] | every array that libtiledb supports | feature `libtiledb` |
 //! | [`MemoryReader`] | rows in memory | |
 //! | [`RowCacheReader`] | rows in a cache on a local disk, and others through another reader | |
+//! | [`AlignedReader`] | rows of another reader by the joinids of cells, in another order or not all there | |
 //!
 //! An [`AxisQuery`] selects rows of obs or var by joinid and by a [`ValueFilter`] in tiledbsoma's
 //! syntax. Rows of X are selected by joinid ([`RowRanges`]), and so are genes ([`GeneSelection`]).
@@ -35,6 +36,7 @@
 //! names it ([`Error::NeedsLibtiledb`], [`Error::WriteNeedsLibtiledb`]).
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod aligned;
 #[cfg(feature = "anndata")]
 mod anndata;
 mod arrow;
@@ -71,6 +73,7 @@ mod uns;
 pub mod value_filter;
 mod writer;
 
+pub use self::aligned::AlignedReader;
 pub use self::row_cache::{
     ROW_CACHE_DEFAULT_BYTES, ROW_CACHE_FOLDER, ROW_CACHE_LIMIT, RowCacheReader, RowCacheSpec,
     RowCacheStats, RowCacheUse,
@@ -92,7 +95,7 @@ pub use matrix::{Bounds, Matrix};
 pub use memory::MemoryReader;
 pub use native::NativeReader;
 pub use nd_array::NdArray;
-pub use reader::{ReadForm, XReader};
+pub use reader::{ReadForm, WholeRows, XReader};
 pub use reader_choice::ReaderChoice;
 pub use replacement::REPLACE_EXPERIMENT;
 pub use rows::RowRanges;

@@ -134,6 +134,12 @@ pub trait XReader: Send + Sync + Debug {
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, Error>;
 
+    /// Reads several selections of genes at once, if a read decodes whole rows whatever the genes;
+    /// `None` otherwise.
+    fn whole_rows(&self) -> Option<&dyn WholeRows> {
+        None
+    }
+
     /// Whether these genes can be read as packed rows: `false` for more than
     /// [`PackedCsr::MAX_COLUMNS`] genes and for an invalid selection.
     fn packs(&self, _genes: &GeneSelection) -> bool {
@@ -168,5 +174,19 @@ pub trait XReader: Send + Sync + Debug {
         rows: &RowRanges,
         genes: &GeneSelection,
         each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
+    ) -> Result<ReadStats, Error>;
+}
+
+/// A reader that decodes whole rows, whatever the genes.
+pub trait WholeRows {
+    /// Reads rows for several selections of genes, each like [`XReader::read_csr`], and decodes the
+    /// rows once. The statistics are those of all selections together.
+    ///
+    /// # Errors
+    /// Those of [`XReader::read_csr`].
+    fn read_selections(
+        &self,
+        rows: &RowRanges,
+        selections: &mut [(&GeneSelection, &mut CsrBuffers)],
     ) -> Result<ReadStats, Error>;
 }

@@ -20,7 +20,7 @@ pub use self::stats::{RowCacheStats, RowCacheUse};
 use crate::soma_object::Place;
 use crate::{
     CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, ReadTimes,
-    RowRanges, XReader, coo,
+    RowRanges, WholeRows, XReader, coo,
 };
 
 /// The parameter of the config for the folder of the cache of rows.
@@ -285,6 +285,10 @@ impl XReader for RowCacheReader {
         out.n_columns = selected.n_columns;
         let stats = self.read(rows, genes, selected, Output::Csr(out))?;
         Ok(ReadStats { values: out.nnz() as u64, ..stats })
+    }
+
+    fn whole_rows(&self) -> Option<&dyn WholeRows> {
+        None
     }
 
     fn read_packed(

@@ -5,7 +5,7 @@ use std::fmt;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use loader::{Batch, BatchBuffer as _, CooBatch, CsrBatch, Matrix};
+use loader::{Batch, BatchBuffer as _, CooBatch, CsrBatch, Matrix, Modality};
 use tch::{Device, Kind, Tensor};
 
 use crate::buffers::{TensorBuffer, size};
@@ -27,6 +27,10 @@ pub struct TensorBatch {
     layers: Vec<(String, Tensor)>,
     /// Arrays of obsm, each with its name.
     obsm: Vec<(String, Tensor)>,
+    /// Modalities, each with its name.
+    modalities: Vec<(String, Tensor)>,
+    /// Whether each modality has each cell.
+    present: Vec<(String, Tensor)>,
     obs: RecordBatch,
     /// With the names of the encoders.
     codes: Vec<(String, Tensor)>,
@@ -39,11 +43,27 @@ impl TensorBatch {
     /// Makes the tensors of a loader's batch on the feed's device.
     pub(crate) fn new(batch: Batch<TensorBuffer>, feed: &Feed) -> Result<Self, Error> {
         let Batch {
-            batch_idx, x, layers, obsm, obs, codes, joinids, experiments, n_padding, ..
+            batch_idx,
+            x,
+            layers,
+            obsm,
+            modalities,
+            obs,
+            codes,
+            joinids,
+            experiments,
+            n_padding,
+            ..
         } = batch;
         let x = feed.matrix(x)?;
         let layers = named(layers, |layer| feed.matrix(layer))?;
-        let obsm = named(obsm, |array| feed.obsm(array))?;
+        let obsm = named(obsm, |array| feed.beside(array))?;
+        let (modalities, present): (Vec<_>, Vec<_>) = modalities
+            .into_iter()
+            .map(|(name, Modality { x, present, .. })| ((name.clone(), x), (name, present)))
+            .unzip();
+        let modalities = named(modalities, |modality| feed.beside(modality))?;
+        let present = named(present, |mask| feed.mask(&mask))?;
         let x = match feed.stored {
             Some(kind) if kind != Kind::Float => to_stored(&x, kind)?,
             _ => x,
@@ -57,7 +77,19 @@ impl TensorBatch {
             )
         };
         let codes = names.into_iter().zip(numbers).collect();
-        Ok(Self { batch_idx, x, layers, obsm, obs, codes, joinids, experiments, n_padding })
+        Ok(Self {
+            batch_idx,
+            x,
+            layers,
+            obsm,
+            modalities,
+            present,
+            obs,
+            codes,
+            joinids,
+            experiments,
+            n_padding,
+        })
     }
 
     /// The batch's index in the epoch, from 0.
@@ -87,6 +119,18 @@ impl TensorBatch {
     /// otherwise f32. `None` if the batch has none of this name.
     pub fn obsm(&self, name: &str) -> Option<&Tensor> {
         self.obsm.iter().find(|(array, _)| array == name).map(|(_, tensor)| tensor)
+    }
+
+    /// The modality with this name, cells x its genes, in its own form. `None` if the batch has
+    /// none of this name.
+    pub fn modality(&self, name: &str) -> Option<&Tensor> {
+        self.modalities.iter().find(|(modality, _)| modality == name).map(|(_, tensor)| tensor)
+    }
+
+    /// Whether the modality with this name has each cell: booleans, one dimension. `None` if the
+    /// batch has none of this name.
+    pub fn present(&self, modality: &str) -> Option<&Tensor> {
+        self.present.iter().find(|(name, _)| name == modality).map(|(_, tensor)| tensor)
     }
 
     /// The selected obs columns, a row for each row of `x`.
@@ -128,6 +172,8 @@ impl TensorBatch {
             x: copy(self.x, values)?,
             layers: named(self.layers, |layer| copy(layer, values))?,
             obsm: named(self.obsm, |array| copy(array, values))?,
+            modalities: named(self.modalities, |modality| copy(modality, values))?,
+            present: named(self.present, |mask| copy(mask, "a copy of a mask on the device"))?,
             codes: named(self.codes, |codes| copy(codes, "a copy of the codes on the device"))?,
             joinids: copy(self.joinids, "a copy of the joinids on the device")?,
             ..self
@@ -188,16 +234,23 @@ impl Feed {
         }
     }
 
-    /// Converts the values of an array of obsm, which the loader makes dense. Its tensor is f16 if
-    /// the device makes X so.
-    fn obsm(&self, array: Matrix<TensorBuffer>) -> Result<Tensor, Error> {
-        let tensor = self.matrix(array)?;
+    /// Converts the values of an array of obsm, which the loader makes dense, or of a modality. Its
+    /// tensor is f16 if the device makes X so.
+    fn beside(&self, matrix: Matrix<TensorBuffer>) -> Result<Tensor, Error> {
+        let tensor = self.matrix(matrix)?;
         match self.dense_kind {
             Some(kind) if kind != Kind::Float => {
-                tensor.f_to_kind(kind).map_err(Error::torch("an array of obsm"))
+                tensor.f_to_kind(kind).map_err(Error::torch("a matrix beside X"))
             }
             _ => Ok(tensor),
         }
+    }
+
+    /// Makes a tensor of booleans on the feed's device.
+    fn mask(&self, mask: &[bool]) -> Result<Tensor, Error> {
+        let what = "the mask of a modality";
+        let tensor = Tensor::f_from_slice(mask).map_err(Error::torch(what))?;
+        tensor.f_to(self.device).map_err(Error::torch(what))
     }
 
     /// Makes an int64 tensor of each column of numbers, all of equal length.

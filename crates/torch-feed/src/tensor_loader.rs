@@ -28,8 +28,10 @@ fn n_buffers(dataset: &Dataset, spec: &LoaderSpec) -> usize {
         // COO, and forms that this crate does not know and rejects when a batch comes.
         _ => 3,
     };
-    // Arrays of obsm are dense.
-    let of_batch = of_matrix * (1 + dataset.layers().count()) + dataset.obsm().count();
+    // Arrays of obsm are dense; a modality may have any form.
+    let of_modalities = 3 * dataset.modalities().count();
+    let of_batch =
+        of_matrix * (1 + dataset.layers().count()) + dataset.obsm().count() + of_modalities;
     spec.pipeline.prefetch_batches.saturating_add(2).saturating_mul(of_batch)
 }
 

@@ -1,14 +1,15 @@
 //! The readers of a data set's matrices: their names, their memory, and what they keep.
 
+use std::iter;
 use std::sync::Arc;
 
 use arrow_schema::DataType;
 use soma_io::{XReader, is_within_f32};
 
-use crate::beside::DatasetMatrix;
+use crate::beside::{Beside, BesideKind, DatasetMatrix};
 use crate::dataset::Dataset;
 use crate::error::{OpenError, ReaderError, open_error};
-use crate::selected::{Selected, SelectedMatrix};
+use crate::selected::{Selected, SelectedMatrix, is_same};
 
 impl Dataset {
     /// The readers of X, one per experiment.
@@ -16,8 +17,9 @@ impl Dataset {
         self.sources.iter().map(|source| &source.x.reader)
     }
 
-    /// The readers of an experiment's matrices: that of X, then those of the further layers and the
-    /// arrays of obsm, in the order in which they were added. None if there is no such experiment.
+    /// The readers of an experiment's matrices: that of X, then those of the further layers, arrays
+    /// of obsm and modalities, in the order in which they were added. None if there is no such
+    /// experiment.
     pub fn readers_of(&self, experiment: usize) -> Vec<Arc<dyn XReader>> {
         let matrices = self.sources.get(experiment).into_iter().flat_map(Selected::matrices);
         matrices.map(|matrix| Arc::clone(&matrix.reader)).collect()
@@ -35,12 +37,14 @@ impl Dataset {
             return Err(ReaderError::Count { found, expected });
         }
         let replaced = self.sources.iter().zip(readers).enumerate();
-        let replaced = replaced.map(|(idx, (source, readers))| replace(source, idx, readers));
+        let replaced =
+            replaced.map(|(idx, (source, readers))| replace((source, &self.beside), idx, readers));
         Ok(Self { sources: replaced.collect::<Result<_, _>>()?, ..self.clone() })
     }
 
     /// The same data set with X in full: reading a block fails, naming the cell and the gene,
-    /// instead of rounding a value to f32. Matrices beside X are rounded as before.
+    /// instead of rounding a value to f32. Matrices beside X are rounded as before, except those
+    /// that X's reader reads, too: modalities that are other genes of the same matrix.
     ///
     /// # Errors
     /// A reader cannot be opened again, or it rounds values and cannot do otherwise.
@@ -61,6 +65,10 @@ impl Dataset {
                 known.push([Arc::clone(reader), Arc::clone(&exact)]);
                 exact
             };
+            let of_x = exact.beside.iter_mut().filter(|matrix| is_same(&matrix.reader, reader));
+            for matrix in of_x {
+                matrix.reader = Arc::clone(&exact.x.reader);
+            }
         }
         Ok(Self { sources: sources.into(), ..self.clone() })
     }
@@ -157,14 +165,9 @@ impl Dataset {
     }
 }
 
-/// Whether both are one reader.
-fn is_same(one: &Arc<dyn XReader>, other: &Arc<dyn XReader>) -> bool {
-    std::ptr::addr_eq(Arc::as_ptr(one), Arc::as_ptr(other))
-}
-
 /// The experiment at `idx` with other readers of its matrices.
 fn replace(
-    source: &Selected,
+    (source, beside): (&Selected, &[Beside]),
     idx: usize,
     readers: Vec<Arc<dyn XReader>>,
 ) -> Result<Selected, ReaderError> {
@@ -172,13 +175,19 @@ fn replace(
     if found != expected {
         return Err(ReaderError::Count { found, expected });
     }
-    let matrices = source.matrices().zip(readers).map(|(matrix, reader)| {
+    let modality = |beside: &&Beside| beside.kind == BesideKind::Modality;
+    let names = iter::once(None).chain(beside.iter().map(|one| Some(one).filter(modality)));
+    let matrices = source.matrices().zip(readers).zip(names).map(|((matrix, reader), name)| {
+        let mut replaced = SelectedMatrix { reader, ..matrix.clone() };
+        if let Some(name) = name {
+            replaced = replaced.with_rows(matrix.reader.n_rows(), &name.to_string())?;
+        }
         let shape = |reader: &Arc<dyn XReader>| (reader.n_rows(), reader.n_columns());
-        let (found, expected) = (shape(&reader), shape(&matrix.reader));
+        let (found, expected) = (shape(&replaced.reader), shape(&matrix.reader));
         if found != expected {
             return Err(ReaderError::Shape { idx, found, expected });
         }
-        Ok(SelectedMatrix { reader, columns: matrix.columns.clone() })
+        Ok(replaced)
     });
     let mut matrices = matrices.collect::<Result<Vec<_>, _>>()?;
     let x = matrices.remove(0);

@@ -1,6 +1,7 @@
 //! Errors of data sets: making, concatenating and reopening them.
 
 use super::{ColumnsError, MatrixError, OpenError};
+use crate::subset::SubsetError;
 
 /// A data set that cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -112,6 +113,24 @@ pub enum DatasetError {
         advice: String,
     },
 
+    /// No gene has a feature type.
+    #[error(
+        "no gene of {uri} has the feature type {name:?}: {}",
+        if existing.is_empty() {
+            "there is no var column feature_types; select genes by another column".to_owned()
+        } else {
+            format!("there are {}", existing.join(", "))
+        }
+    )]
+    NoFeatureType {
+        /// The var.
+        uri: String,
+        /// The feature type.
+        name: String,
+        /// Those that there are; none without such a column.
+        existing: Vec<String>,
+    },
+
     /// No gene is in all of several experiments.
     #[error(
         "no gene is in all experiments by var column {column}: name another column, or take the \
@@ -125,6 +144,10 @@ pub enum DatasetError {
     /// Columns could not be selected or combined.
     #[error(transparent)]
     Columns(#[from] ColumnsError),
+
+    /// The cells that measurements have could not be selected.
+    #[error(transparent)]
+    Cells(#[from] SubsetError),
 
     /// The data sets of several experiments cannot be concatenated.
     #[error(transparent)]
@@ -178,8 +201,8 @@ pub enum ConcatError {
 
     /// Data sets with different matrices beside X cannot be concatenated.
     #[error(
-        "beside X, data set {idx} has {found}; the first has {first}: request the same layers and \
-         arrays of obsm of each, in the same order and with equally many columns"
+        "beside X, data set {idx} has {found}; the first has {first}: request the same layers, \
+         arrays of obsm and modalities of each, in the same order and with equally many columns"
     )]
     Matrices {
         /// Index of the data set that differs, from 0.
@@ -210,6 +233,10 @@ pub enum ReaderError {
         /// Number of matrices of an experiment, or of experiments.
         expected: usize,
     },
+
+    /// A reader's rows cannot be those of the cells.
+    #[error(transparent)]
+    Matrix(#[from] MatrixError),
 
     /// A reader is of a matrix of another shape.
     #[error(

@@ -38,6 +38,18 @@ pub enum LoaderError {
     )]
     NoTotals,
 
+    /// A form was requested for a modality that the data set lacks.
+    #[error(
+        "a form is given for modality {name:?}, but the data set has {existing:?}: request the \
+         modality in DatasetSpec::modalities, or leave its form out"
+    )]
+    NoModality {
+        /// The modality.
+        name: String,
+        /// The modalities of the data set.
+        existing: Vec<String>,
+    },
+
     /// Batches cannot have tokens.
     #[error(transparent)]
     Tokens(#[from] TokenError),

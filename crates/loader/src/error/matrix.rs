@@ -1,4 +1,6 @@
-//! Errors of matrices beside X: layers and arrays of obsm.
+//! Errors of matrices beside X: layers, arrays of obsm and modalities.
+
+use super::ColumnsError;
 
 /// The reason why a matrix cannot come beside X.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +32,20 @@ pub enum MatrixError {
         source: Box<soma_io::Error>,
     },
 
+    /// The rows of a modality cannot be those of the cells.
+    #[error("the rows of {matrix} cannot be those of the cells")]
+    Rows {
+        /// The matrix.
+        matrix: String,
+        /// The reason.
+        #[source]
+        source: Box<soma_io::Error>,
+    },
+
+    /// Columns of var or obs could not be selected or combined.
+    #[error(transparent)]
+    Columns(#[from] ColumnsError),
+
     /// A layer has another number of columns than X.
     #[error("{layer} has {found} columns, X has {of_x}: layers have the genes of X as columns")]
     LayerColumns {
@@ -42,7 +58,7 @@ pub enum MatrixError {
     },
 
     /// A matrix was added beside X twice.
-    #[error("{matrix} is already beside X: list each layer and each array of obsm once")]
+    #[error("{matrix} is already beside X: list each layer, array of obsm and modality once")]
     Twice {
         /// The matrix.
         matrix: String,

@@ -19,7 +19,8 @@ const FIELDS: [(&str, &str); 4] = [
 
 /// Arguments that are not fields, or whose values have other names. Those of the engine change its
 /// own usual values.
-const OF_PYTHON: [&str; 3] = ["dtype = \"float32\"", "token_layout = \"padded\"", "**engine"];
+const OF_PYTHON: [&str; 4] =
+    ["dtype = \"float32\"", "token_layout = \"padded\"", "modality_forms = None", "**engine"];
 
 #[test]
 fn python_has_the_usual_values_of_the_settings() {
@@ -56,6 +57,7 @@ fn settings_pass_through_json_by_the_names_of_their_fields() {
         },
         block_form: BlockForm::ConvertedCsr,
         batch_form: BatchForm::F16,
+        modality_forms: [("prot".to_owned(), BatchForm::Csr)].into(),
         transform: Transform { target_sum: Some(1e4), log1p: true, clip: Some((-0.1, 10.0)) },
         totals: Totals::Obs,
         batch_threads: Some(3),

@@ -1,10 +1,10 @@
-//! An AnnData in an HDF5 file, `.h5ad`, or a matrix of 10x Genomics, `.h5`.
+//! An AnnData in an HDF5 file, `.h5ad`, a MuData, `.h5mu`, or a matrix of 10x Genomics, `.h5`.
 
 use std::sync::Arc;
 
 use ::anndata::TenX;
 use hdf5::Hdf5Storage;
-use storage::{Client, OpenedStorage, Storage};
+use storage::{Client, OpenedStorage, Storage, Subfolder};
 
 use crate::Error;
 use crate::soma_object::Place;
@@ -17,13 +17,15 @@ pub(super) struct H5ad {
     hdf5: Hdf5Storage,
     /// Where the elements lie in a matrix of 10x Genomics.
     ten_x: Option<Arc<TenX>>,
+    /// The group that is the AnnData; empty for the whole file.
+    group: String,
 }
 
 /// The setting that chooses one of the genomes in a file of 10x Genomics.
 const GENOME: &str = "soma.genome";
 
 impl H5ad {
-    /// Opens the file at `place`; `None` if its name does not end with `.h5ad` or `.h5`.
+    /// Opens the file at `place`; `None` if its name does not end with `.h5ad`, `.h5mu` or `.h5`.
     pub(super) fn at(place: &Place) -> Result<Option<Self>, Error> {
         if !place.names_hdf5() {
             return Ok(None);
@@ -52,7 +54,12 @@ impl H5ad {
         if let (None, Some(genome)) = (&ten_x, genome) {
             return Err(Error::NoGenomes { uri: place.uri.clone(), genome: genome.to_owned() });
         }
-        Ok(Some(Self { folder, hdf5, ten_x }))
+        Ok(Some(Self { folder, hdf5, ten_x, group: String::new() }))
+    }
+
+    /// A group of the file.
+    pub(super) fn within(&self, group: &str) -> Self {
+        Self { group: group.to_owned(), ..self.clone() }
     }
 
     /// The file as a store of Zarr.
@@ -70,7 +77,7 @@ impl H5ad {
     fn anndata(&self, file: Arc<dyn Storage>) -> Arc<dyn Storage> {
         match &self.ten_x {
             Some(ten_x) => ten_x.anndata(file),
-            None => file,
+            None => Subfolder::open(file, &self.group),
         }
     }
 }

@@ -15,8 +15,8 @@ use super::packed;
 use super::selected::SelectedColumns;
 use crate::exact::{Request, is_within_f32};
 use crate::{
-    CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, RowRanges, XReader,
-    coo,
+    CacheUse, CsrBuffers, Error, GeneSelection, PackedCsr, ReadForm, ReadStats, RowRanges,
+    WholeRows, XReader, coo,
 };
 
 /// Values of whole rows in memory that are packed, or from which genes are selected; a longer row
@@ -190,6 +190,10 @@ impl XReader for AnnDataReader {
         Ok(Self::stats(counts, out.nnz()))
     }
 
+    fn whole_rows(&self) -> Option<&dyn WholeRows> {
+        Some(self)
+    }
+
     /// Rows are packed only if all genes of a CSR matrix are read. Otherwise the number of values
     /// of a row is not known before it is read.
     fn packs(&self, genes: &GeneSelection) -> bool {
@@ -231,5 +235,32 @@ impl XReader for AnnDataReader {
         each: &mut dyn FnMut(&RecordBatch) -> Result<(), Error>,
     ) -> Result<ReadStats, Error> {
         coo::read((self, &self.uri), (rows, genes), &self.csr, each)
+    }
+}
+
+impl WholeRows for AnnDataReader {
+    fn read_selections(
+        &self,
+        rows: &RowRanges,
+        selections: &mut [(&GeneSelection, &mut CsrBuffers)],
+    ) -> Result<ReadStats, Error> {
+        rows.check_within(&self.uri, self.n_rows())?;
+        let mut columns = Vec::with_capacity(selections.len());
+        for (genes, out) in &mut *selections {
+            out.clear();
+            out.n_columns = genes.n_columns(self.n_columns())?;
+            columns.push(SelectedColumns::new(genes, self.n_columns()));
+        }
+        let counts = self.read_pieces(rows, |piece| {
+            for ((_, out), columns) in selections.iter_mut().zip(&columns) {
+                columns.append(piece, out);
+            }
+        })?;
+        let mut nnz = 0;
+        for (genes, out) in selections {
+            self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_csr(out))?;
+            nnz += out.nnz();
+        }
+        Ok(Self::stats(counts, nnz))
     }
 }

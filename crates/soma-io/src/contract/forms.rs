@@ -14,6 +14,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     csr: CsrBuffers,
+    other: CsrBuffers,
     packed: PackedCsr,
 }
 
@@ -32,6 +33,15 @@ pub(super) fn check(
     let stats = stats.unwrap_or_else(|error| panic!("{}: CSR: {error}", what()));
     check_csr(&buffers.csr, expected, &what);
     check_stats((reader, &stats), expected.nnz(), &what);
+
+    if let Some(reader_of_all) = reader.whole_rows() {
+        let mut twice = [(genes, &mut buffers.csr), (genes, &mut buffers.other)];
+        let stats = reader_of_all.read_selections(rows, &mut twice);
+        let stats = stats.unwrap_or_else(|error| panic!("{}: selections: {error}", what()));
+        check_csr(&buffers.csr, expected, &what);
+        check_csr(&buffers.other, expected, &what);
+        check_stats((reader, &stats), 2 * expected.nnz(), &what);
+    }
 
     let packed = reader.read_packed(rows, genes, &mut buffers.packed);
     if reader.packs(genes) {

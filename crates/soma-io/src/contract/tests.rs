@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use super::check;
 use crate::{
     CacheUse, CsrBuffers, Error, GeneSelection, MemoryReader, PackedCsr, ReadForm, ReadStats,
-    RowCacheUse, RowRanges, XReader,
+    RowCacheUse, RowRanges, WholeRows, XReader,
 };
 
 /// The rule that a reader breaks.
@@ -102,6 +102,10 @@ impl XReader for Flawed {
         fn exact() -> Result<Arc<dyn XReader>, Error>;
         fn read_packed(rows: &RowRanges, genes: &GeneSelection, out: &mut PackedCsr)
             -> Result<ReadStats, Error>;
+    }
+
+    fn whole_rows(&self) -> Option<&dyn WholeRows> {
+        None
     }
 
     fn nnz(&self) -> Result<Option<u64>, Error> {

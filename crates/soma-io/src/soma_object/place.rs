@@ -64,11 +64,11 @@ impl RootFiles {
 }
 
 impl Place {
-    /// Whether the address is one of AnnData or of a matrix of 10x Genomics in HDF5, by its name. A
-    /// folder of such a name is not.
+    /// Whether the address is one of AnnData, MuData or of a matrix of 10x Genomics in HDF5, by its
+    /// name. A folder of such a name is not.
     pub(crate) fn names_hdf5(&self) -> bool {
         let name = self.uri.to_ascii_lowercase();
-        [".h5ad", ".h5"].iter().any(|ending| name.ends_with(ending))
+        [".h5ad", ".h5", ".h5mu"].iter().any(|ending| name.ends_with(ending))
             && !storage::local_path(&self.uri).is_some_and(std::path::Path::is_dir)
     }
 

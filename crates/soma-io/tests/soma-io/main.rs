@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod aligned;
 mod anndata;
 mod axis_query;
 mod bad_input;

@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Schema};
 use loader::{BatchForm, Cells, Dataset, GeneSelection, LoaderSpec, PipelineSpec, Transform};
 use soma_io::{
     CacheUse, CsrBuffers, Error as ReadError, MemoryReader, PackedCsr, ReadForm, ReadStats,
-    RowCacheUse, RowRanges, XReader, contract,
+    RowCacheUse, RowRanges, WholeRows, XReader, contract,
 };
 use tch::Kind;
 use torch_feed::{Error, TensorLoader};
@@ -30,6 +30,7 @@ impl XReader for Typed {
         fn most_nnz() -> Result<Option<u64>, ReadError>;
         fn working_bytes(nnz: u64, genes: &GeneSelection, form: ReadForm) -> u64;
         fn is_remote() -> bool;
+        fn whole_rows() -> Option<&dyn WholeRows>;
         fn cache() -> Option<CacheUse>;
         fn row_cache() -> Option<RowCacheUse>;
         fn keep_decoded(holder: u64, limit_bytes: u64);

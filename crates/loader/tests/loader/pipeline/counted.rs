@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use loader::GeneSelection;
 use soma_io::{
     CacheUse, CsrBuffers, MemoryReader, PackedCsr, ReadForm, ReadStats, RowCacheUse, RowRanges,
-    XReader, contract,
+    WholeRows, XReader, contract,
 };
 
 use crate::pipeline::sample;
@@ -27,6 +27,8 @@ pub(crate) struct CountedReader {
     pub(crate) knows_nnz: bool,
     /// Whether it says that it is remote.
     pub(crate) is_remote: bool,
+    /// Whether it reads several selections of genes at once.
+    pub(crate) reads_whole_rows: bool,
 }
 
 impl CountedReader {
@@ -41,6 +43,7 @@ impl CountedReader {
             working_bytes,
             knows_nnz: true,
             is_remote: false,
+            reads_whole_rows: false,
         }
     }
 
@@ -86,6 +89,10 @@ impl XReader for CountedReader {
         self.is_remote
     }
 
+    fn whole_rows(&self) -> Option<&dyn WholeRows> {
+        self.reads_whole_rows.then_some(self)
+    }
+
     fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
         self.allowed.lock().unwrap().insert(holder, limit_bytes);
         self.inner.keep_decoded(holder, limit_bytes);
@@ -120,6 +127,21 @@ impl XReader for CountedReader {
     ) -> Result<ReadStats, soma_io::Error> {
         self.n_started.fetch_add(1, Ordering::SeqCst);
         self.inner.read_coo(rows, genes, each)
+    }
+}
+
+impl WholeRows for CountedReader {
+    fn read_selections(
+        &self,
+        rows: &RowRanges,
+        selections: &mut [(&GeneSelection, &mut CsrBuffers)],
+    ) -> Result<ReadStats, soma_io::Error> {
+        self.n_started.fetch_add(1, Ordering::SeqCst);
+        let mut all = ReadStats::nothing();
+        for (genes, out) in selections {
+            all += self.inner.read_csr(rows, genes, out)?;
+        }
+        Ok(all)
     }
 }
 

@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use soma_io::{
     CacheUse, CsrBuffers, Error, GeneSelection, MemoryReader, PackedCsr, ReadForm, ReadStats,
-    RowCacheUse, RowRanges, XReader, contract,
+    RowCacheUse, RowRanges, WholeRows, XReader, contract,
 };
 
 use crate::pipeline::sample;
@@ -119,6 +119,10 @@ impl XReader for ScriptedReader {
         fn announce_next(rows: &RowRanges, genes: &GeneSelection);
         fn exact() -> Result<Arc<dyn XReader>, Error>;
         fn packs(genes: &GeneSelection) -> bool;
+    }
+
+    fn whole_rows(&self) -> Option<&dyn WholeRows> {
+        None
     }
 
     fn nnz(&self) -> Result<Option<u64>, Error> {
