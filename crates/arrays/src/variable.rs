@@ -197,7 +197,7 @@ impl OpenVariable {
         let members: Vec<Member> =
             self.members.into_iter().map(normalized).collect::<Result<_, _>>()?;
         let element = members.first().map_or(self.element, |member| member.first.element);
-        Ok(Self { members, element, ..self })
+        Ok(Self { element, members, ..self })
     }
 
     /// Appends the steps of the same variable in a later store.

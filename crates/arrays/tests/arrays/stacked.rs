@@ -1,4 +1,4 @@
-//! Variables that are stacked as channels, and elements that are normalised, against a naive oracle.
+//! Variables that are stacked as channels, and normalised elements, against a naive oracle.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ proptest! {
         let z = Variable::new("z").select(1, Indices::List(chosen)).normalized(of_levels);
         let rest = Variable::new("z").named("rest");
         let steps: Vec<i64> = (0..n_steps).collect();
-        let members = [z.clone(), s.clone(), rest.clone()];
+        let members = [z, s.clone(), rest];
         let stack = Variable::stacked("x", members.clone()).steps(steps.clone());
         let spec = SampleSpec { threads, ..SampleSpec::new([stack, s.clone().named("alone")]) };
         let samples = open_with(folder.path(), &spec);
