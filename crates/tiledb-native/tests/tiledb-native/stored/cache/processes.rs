@@ -39,18 +39,26 @@ fn again(test: &str, folder: &Path, through: &[&str]) -> Child {
         .unwrap()
 }
 
-/// Reads random ranges of a file for this long, and checks each.
+/// Reads random ranges of a file for this long, and until blocks were found and evicted, and checks
+/// each.
 fn fill(folder: &Path, n_blocks: u64, n_threads: u64, millis: u64) -> CacheStats {
     let file = in_fragment("a0.tdb");
     let behind = Behind::new([(file.as_str(), FILE_BLOCKS * BLOCK)]);
     let storage = cached(&behind, folder, n_blocks);
     let end = Instant::now() + Duration::from_millis(millis);
+    // On a machine with much else to do, few blocks may be written in that time.
+    let at_last = end + Duration::from_mins(1);
+    let goes_on = || {
+        let CacheStats { hits, evictions, .. } = storage.stats();
+        let now = Instant::now();
+        now < end || (now < at_last && (hits == 0 || evictions == 0))
+    };
     std::thread::scope(|scope| {
         for thread in 0..n_threads {
-            let (storage, file) = (&storage, &file);
+            let (storage, file, goes_on) = (&storage, &file, &goes_on);
             let mut at = thread + u64::from(std::process::id());
             scope.spawn(move || {
-                while Instant::now() < end {
+                while goes_on() {
                     at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695);
                     let start = (at >> 33) % ((FILE_BLOCKS - 8) * BLOCK);
                     check_read(storage, file, &[start..start + (at >> 20) % (8 * BLOCK)]);
