@@ -1,0 +1,170 @@
+"""Feeds shuffled samples with one loader: read.py STORE LOADER STEPS BATCH EPOCHS [--box A:B,C:D] [--memory GiB].
+Prints a row for each epoch: samples/s, MB/s delivered, seconds to the first batch, processor seconds, peak memory, and a sum
+over the bits of all that was delivered, which is equal for loaders that deliver the same."""
+import argparse
+import resource
+import sys
+import time
+
+import numpy as np
+
+parser = argparse.ArgumentParser()
+parser.add_argument("store"), parser.add_argument("loader"), parser.add_argument("steps")
+parser.add_argument("batch", type=int), parser.add_argument("epochs", type=int)
+parser.add_argument("--box"), parser.add_argument("--memory", type=float, default=0.0)
+parser.add_argument("--workers", type=int, default=0), parser.add_argument("--cache", default=None)
+args = parser.parse_args()
+steps = [int(by) for by in args.steps.split(",")]
+box = None if args.box is None else [slice(*map(int, part.split(":"))) for part in args.box.split(",")]
+start = time.perf_counter()
+
+
+def insitubatch():
+    from insitubatch import InSituDataset, obstore_store, open_geometries, split_by_chunk
+    store = obstore_store("file://" + args.store)
+    [whole] = open_geometries(store, variables=["t"]).values()
+    geometries = {f"t{by}": whole.shift(by) for by in steps}
+    manifest = split_by_chunk(whole, fractions=(1.0, 0.0, 0.0))
+    spc = whole.chunks[0]
+    options = dict(batch_size=args.batch, block_chunks=16, seed=1)
+    if args.memory:
+        options["cache_budget_bytes"] = int(args.memory * 2**30)
+    if args.cache:
+        options |= dict(cache_dir=args.cache, persist=True)
+    ds = InSituDataset(store, manifest, geometries, **options)
+    for epoch in range(args.epochs):
+        ds.set_epoch(epoch)
+        def batches():
+            for batch in ds.train if hasattr(ds, "train") else ds:
+                arrays = getattr(batch, "arrays", None) or batch
+                yield [np.asarray(arrays[name]) for name in geometries]
+        yield batches()
+
+
+def somafeed():
+    from somafeed import FieldDataset, Variable
+    import zarr
+    chunk = zarr.open_group(args.store, mode="r")["t"].chunks[0]
+    # One sample a chunk needs no block; else as many chunks in a block as insitubatch has.
+    rows = max(chunk, 1)
+    io = args.batch if rows == 1 else -(-16 * rows // args.batch) * args.batch
+    if rows > 1:
+        io = -(-io // rows) * rows
+    isel = {} if box is None else dict(zip(("latitude", "longitude"), box))
+    variable = Variable("t", steps=steps, isel=isel)
+    if chunk >= 1000:
+        rows, io = 1, args.batch
+    ds = FieldDataset(args.store, {"t": variable}, args.batch, seed=1, shuffle_chunk_size=min(rows, io), io_batch_size=io,
+                      coordinates=False, threads=2, memory=f"{args.memory}GiB" if args.memory else None)
+    for epoch in range(args.epochs):
+        def batches():
+            it = iter(ds)
+            for batch in it:
+                yield [batch["t"]] if len(steps) == 1 else [batch["t"][:, at] for at in range(len(steps))]
+            s = it.stats()
+            print({k: s.get(k) for k in ("bytes_read", "bytes_decoded", "bytes_needed")}, file=sys.stderr)
+        yield batches()
+
+
+class Indices:
+    def __init__(self, n, before, after):
+        self.places = np.arange(before, n - after)
+
+    def shuffled(self, epoch):
+        return np.random.default_rng([1, epoch]).permutation(self.places)
+
+
+def places(n):
+    return Indices(n, -min([0, *steps]), max([0, *steps]))
+
+
+def by_index(read, n):
+    """A plain loop: for each batch, each sample by its index, in random order."""
+    for epoch in range(args.epochs):
+        order = places(n).shuffled(epoch)
+        def batches():
+            for at in range(0, len(order), args.batch):
+                these = order[at:at + args.batch]
+                yield [np.stack([read(int(i) + by) for i in these]) for by in steps]
+        yield batches()
+
+
+def xarray():
+    import xarray as xr
+    a = xr.open_zarr(args.store, chunks=None, consolidated=False)["t"]
+    if box: a = a.isel(latitude=box[0], longitude=box[1])
+    yield from by_index(lambda i: a.isel(time=i).values, a.sizes["time"])
+
+
+def zarr():
+    import zarr
+    a = zarr.open_group(args.store, mode="r")["t"]
+    yield from by_index(lambda i: a[(i, *(box or ()))], a.shape[0])
+
+
+def tensorstore():
+    import json, os
+    import tensorstore as ts
+    driver = "zarr3" if os.path.exists(args.store + "/t/zarr.json") else "zarr"
+    context = ts.Context({"data_copy_concurrency": {"limit": 2}, "cache_pool": {"total_bytes_limit": int(args.memory * 2**30)}})
+    a = ts.open({"driver": driver, "kvstore": {"driver": "file", "path": args.store + "/t"}}, context=context).result()
+    for epoch in range(args.epochs):
+        order = places(a.shape[0]).shuffled(epoch)
+        def batches():
+            ahead = []
+            def ask(at):
+                these = order[at:at + args.batch]
+                return [a[ts.d[0][(these + by).tolist()]][(slice(None), *(box or ()))].read() for by in steps]
+            for at in range(0, len(order), args.batch):
+                ahead.append(ask(at))
+                if len(ahead) > 2:
+                    yield [f.result() for f in ahead.pop(0)]
+            for one in ahead:
+                yield [f.result() for f in one]
+        yield batches()
+
+
+def xbatcher():
+    import xarray as xr
+    import xbatcher as xb
+    a = xr.open_zarr(args.store, chunks=None, consolidated=False)["t"]
+    if box: a = a.isel(latitude=box[0], longitude=box[1])
+    window = max(steps) - min(steps) + 1
+    dims = {"time": window, **{d: a.sizes[d] for d in a.dims[1:]}}
+    gen = xb.BatchGenerator(a, input_dims=dims, input_overlap={"time": window - 1} if window > 1 else {}, preload_batch=False)
+    import torch.utils.data as tud
+    class Map(tud.Dataset):
+        def __len__(self): return len(gen)
+        def __getitem__(self, i): return gen[i].values
+    import torch
+    for epoch in range(args.epochs):
+        loader = tud.DataLoader(Map(), batch_size=args.batch, shuffle=True, num_workers=args.workers,
+                                multiprocessing_context="forkserver" if args.workers else None)
+        def batches():
+            for batch in loader:
+                batch = batch.numpy()
+                yield [batch[:, by - min(steps)] for by in steps]
+        yield batches()
+
+
+total_before = time.perf_counter()
+for epoch, batches in enumerate(globals()[args.loader]()):
+    t0, c0 = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
+    n = bits = 0
+    n_bytes = 0
+    first = None
+    for arrays in batches:
+        if box is not None and args.loader == "insitubatch":
+            arrays = [array[(slice(None), *box)] for array in arrays]
+        first = first or time.perf_counter() - t0
+        n += len(arrays[0])
+        for array in arrays:
+            array = np.ascontiguousarray(array)
+            n_bytes += array.nbytes
+            bits = (bits + int(array.view("u4").sum(dtype="u8"))) % 2**64
+    wall = time.perf_counter() - t0
+    c1 = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = c1.ru_utime + c1.ru_stime - c0.ru_utime - c0.ru_stime
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{args.loader} epoch {epoch}: {n} samples, {n / wall:.1f}/s, {n_bytes / wall / 1e6:.0f} MB/s, first {first:.3f} s, "
+          f"cpu {cpu:.2f} s, peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB (+{children.ru_maxrss / 1024:.0f} a worker), bits {bits}", flush=True)

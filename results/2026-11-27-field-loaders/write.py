@@ -1,0 +1,63 @@
+"""Writes the layouts of fields that training reads: write.py FOLDER [NAME ...]. About 3 GB in all."""
+import sys
+from pathlib import Path
+
+import numpy as np
+import zarr
+from numcodecs import Blosc
+from zarr.codecs import BloscCodec, ShardingCodec, BytesCodec
+
+rng = np.random.default_rng(1)
+
+
+def smooth(n, lat, lon):
+    """Fields of waves that drift, with noise: they compress about 2 to 1."""
+    y = np.linspace(-np.pi / 2, np.pi / 2, lat)[:, None]
+    x = np.linspace(0, 2 * np.pi, lon, endpoint=False)[None]
+    for step in range(n):
+        field = 280 + 30 * np.cos(y)
+        for k in range(1, 6):
+            field = field + 5 / k * np.sin(k * x + 0.1 * step * k) * np.cos(y) ** k
+        yield np.round(field + 0.3 * rng.standard_normal((lat, lon)), 2).astype("f4")
+
+
+def v2(path, shape, chunks):
+    group = zarr.open_group(path, mode="w", zarr_format=2)
+    names = ["time", "latitude", "longitude"]
+    a = group.create_array("t", shape=shape, chunks=chunks, dtype="f4",
+                           compressors=Blosc("lz4", 5, Blosc.SHUFFLE), attributes={"_ARRAY_DIMENSIONS": names})
+    group.create_array("time", shape=shape[:1], chunks=shape[:1], dtype="i8",
+                       attributes={"_ARRAY_DIMENSIONS": ["time"], "units": "hours since 1900-01-01", "calendar": "proleptic_gregorian"})[:] = np.arange(shape[0])
+    return a
+
+
+def write(path, shape, chunks):
+    array = v2(path, shape, chunks)
+    fields = smooth(*shape)
+    for start in range(0, shape[0], chunks[0]):
+        block = np.stack([next(fields) for _ in range(min(chunks[0], shape[0] - start))])
+        array[start:start + len(block)] = block
+
+
+def shards(path, n_shards):
+    group = zarr.open_group(path, mode="w", zarr_format=3)
+    shape = (1440, 400, 400 * n_shards)
+    a = group.create_array("t", shape=shape, shards=(1440, 400, 400), chunks=(1440, 50, 50), dtype="f4",
+                           compressors=BloscCodec(typesize=4, cname="zstd", clevel=3, shuffle="shuffle"),
+                           dimension_names=["time", "latitude", "longitude"])
+    for shard in range(n_shards):
+        block = np.stack(list(smooth(1440, 400, 400)))
+        a[:, :, 400 * shard:400 * (shard + 1)] = block
+
+
+LAYOUTS = {
+    "surface": lambda path: write(path, (120, 721, 1440), (1, 721, 1440)),
+    "published-8": lambda path: write(path, (1024, 361, 720), (8, 361, 720)),
+    "wb2-64x32": lambda path: write(path, (40_000, 64, 32), (100, 64, 32)),
+    "shards": lambda path: shards(path, 1),
+}
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    for name in sys.argv[2:] or LAYOUTS:
+        LAYOUTS[name](str(folder / f"{name}.zarr"))
+        print(name, flush=True)
