@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,14 +43,21 @@ class OfStore:
         return {"n_classes": len(self.labels), "codes": np.zeros(0, np.int64), "ends": self.ends}
 
 
-def named_stores(stores: Any, one: type | tuple[type, ...]) -> tuple[list[Any] | None, list[Any]]:
+def is_address(store: Any) -> bool:
+    """Whether this is a path, or the address of one store."""
+    return isinstance(store, str | os.PathLike)
+
+
+def named_stores(
+    stores: Any, is_one: Callable[[Any], bool]
+) -> tuple[list[Any] | None, list[Any]]:
     """The names of several stores, and the stores: of a list their numbers. One store has no name.
 
     Raises:
         TypeError: There is something else among them.
         ValueError: There is none.
     """
-    if isinstance(stores, one):
+    if is_one(stores):
         return None, [stores]
     if isinstance(stores, Mapping):
         names, listed = list(stores), list(stores.values())
@@ -59,12 +67,12 @@ def named_stores(stores: Any, one: type | tuple[type, ...]) -> tuple[list[Any] |
         raise TypeError(f"this is neither a store nor several: {shown(stores)}")
     if not listed:
         raise ValueError("there is no store: name at least one")
-    other = [store for store in listed if not isinstance(store, one)]
-    if other:
-        raise TypeError(f"among several stores is {shown(other[0])}, which is none")
     if not all(isinstance(name, str | int) for name in names):
         raise TypeError("stores have names: texts or numbers")
     settings = [name for name in names if str(name).startswith(_SETTINGS)]
     if settings:
         raise TypeError(f"{shown(settings[0])} is a setting, not the name of a store: give config=")
+    other = [store for store in listed if not is_one(store)]
+    if other:
+        raise TypeError(f"among several stores is {shown(other[0])}, which is none")
     return names, listed
