@@ -17,7 +17,7 @@ from somafeed.labels import Column, LabelColumn, Labels, Table
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.settings import names_of, positive, shown
 from somafeed.sources import parameters
-from somafeed.stores import STORE, OfStore, is_address, named_stores
+from somafeed.stores import STORE, OfStore, named_stores
 
 ImageForm: TypeAlias = Literal["numpy", "torch"]
 """The form of each array in a batch: `numpy.ndarray`, or `torch.Tensor` over the same memory."""
@@ -83,7 +83,7 @@ class Images(OpenedSamples[native.Images]):
         Raises:
             ValueError: The table has not exactly one row for an image.
         """
-        names, listed = named_stores(folders, is_address)
+        names, listed = named_stores(folders, (str, os.PathLike))
         self._uris = [os.fspath(folder) for folder in listed]
         self.keys = dict(keys)
         self._options = options

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
-from somafeed.sequence_stores import Stores, is_store, open_stores
+from somafeed.sequence_stores import STORE_TYPES, Stores, open_stores
 from somafeed.settings import at_least_0, number, positive, shown
 from somafeed.stores import named_stores
 
@@ -116,7 +116,7 @@ class Vocabulary:
         Raises:
             ValueError: A sequence has a letter that the alphabet lacks, and `unknown` is `"fail"`.
         """
-        _, listed = named_stores(store, is_store)
+        _, listed = named_stores(store, STORE_TYPES)
         return cls._count(open_stores(listed, config), kmers or Kmers(), threads)
 
     @classmethod

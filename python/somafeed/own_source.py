@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import Thread
-from typing import Any, Literal, Protocol, TypeAlias, Unpack
+from typing import Any, Literal, Protocol, TypeAlias, Unpack, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ SourceBatch: TypeAlias = dict[str, Any]
 SAMPLE = "sample"
 
 
+@runtime_checkable
 class Source(Protocol):
     """Samples that Python code reads. Pickled for DataLoader workers that are not forked."""
 
@@ -91,16 +92,12 @@ def _described(arrays: Mapping[str, tuple[Any, Any]]) -> str:
     return ", ".join(f"{name} of {dtype} {shape}" for name, (dtype, shape) in arrays.items())
 
 
-def _is_source(source: Any) -> bool:
-    return callable(getattr(source, "read", None)) and hasattr(source, "n_rows")
-
-
 class OwnSamples(OpenedSamples[native.OwnSamples]):
     """Samples of sources."""
 
     def __init__(self, sources: Sources) -> None:
         """Reads sample 0."""
-        names, listed = named_stores(sources, _is_source)
+        names, listed = named_stores(sources, Source)
         self.source: Source = listed[0]
         if names is not None:
             joined = Joined(names, listed)
@@ -193,7 +190,7 @@ class SourceDataset(OpenedDataset[SourceBatch, OwnSamples]):
         )
         if form not in ("numpy", "torch"):
             raise ValueError(f"unknown form {shown(form)}; there are numpy, torch")
-        if not _is_source(source) and not isinstance(source, Mapping | Sequence):
+        if not isinstance(source, Source | Mapping | Sequence):
             raise TypeError(f"a source has n_rows and read(rows), but this is {shown(source)}")
         self.form: SourceForm = form
         self.number_samples = bool(number_samples)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from somafeed import _somafeed as native
 from somafeed.settings import names_of, number, positive
 from somafeed.sources import parameters
-from somafeed.stores import is_address
+
 
 @dataclass(frozen=True)
 class SequenceServers:
@@ -68,10 +68,7 @@ Store: TypeAlias = "str | os.PathLike[str] | SequenceServers"
 Stores: TypeAlias = "Store | Sequence[Store] | Mapping[str, Store]"
 """A store, a list of several, or several by their names."""
 
-
-def is_store(store: Any) -> bool:
-    """Whether this is one store."""
-    return is_address(store) or isinstance(store, SequenceServers)
+STORE_TYPES = (str, os.PathLike, SequenceServers)
 
 
 def import_sequences(

@@ -12,10 +12,10 @@ from somafeed.kmers import Kmers, OneHot, Vocabulary, Windows
 from somafeed.labels import Labels
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.sequence_stores import (
+    STORE_TYPES,
     SequenceServers,
     Stores,
     import_sequences,
-    is_store,
     open_stores,
 )
 from somafeed.settings import at_least_0, positive, shown
@@ -58,7 +58,7 @@ class Sequences(OpenedSamples[native.Sequences]):
         Raises:
             FileNotFoundError: One is not there.
         """
-        names, self._stores = named_stores(stores, is_store)
+        names, self._stores = named_stores(stores, STORE_TYPES)
         self._config = dict(config or {})
         self.stores = OfStore.of(names, self.opened.sizes())
         self.labels = Labels({} if self.stores is None else {STORE: self.stores})

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,21 +42,14 @@ class OfStore:
         return {"n_classes": len(self.labels), "codes": np.zeros(0, np.int64), "ends": self.ends}
 
 
-def is_address(store: Any) -> bool:
-    """Whether this is a path, or the address of one store."""
-    return isinstance(store, str | os.PathLike)
-
-
-def named_stores(
-    stores: Any, is_one: Callable[[Any], bool]
-) -> tuple[list[Any] | None, list[Any]]:
+def named_stores(stores: Any, one: type | tuple[type, ...]) -> tuple[list[Any] | None, list[Any]]:
     """The names of several stores, and the stores: of a list their numbers. One store has no name.
 
     Raises:
         TypeError: There is something else among them.
         ValueError: There is none.
     """
-    if is_one(stores):
+    if isinstance(stores, one):
         return None, [stores]
     if isinstance(stores, Mapping):
         names, listed = list(stores), list(stores.values())
@@ -72,7 +64,7 @@ def named_stores(
     settings = [name for name in names if str(name).startswith(_SETTINGS)]
     if settings:
         raise TypeError(f"{shown(settings[0])} is a setting, not the name of a store: give config=")
-    other = [store for store in listed if not is_one(store)]
+    other = [store for store in listed if not isinstance(store, one)]
     if other:
         raise TypeError(f"among several stores is {shown(other[0])}, which is none")
     return names, listed
