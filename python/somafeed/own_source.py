@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import Thread
-from typing import Any, Literal, Protocol, TypeAlias, Unpack
+from typing import Any, Literal, Protocol, TypeAlias, Unpack, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +13,10 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.batches import array_maker
 from somafeed.engine import EngineSettings
+from somafeed.labels import Labels
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.settings import shown
+from somafeed.stores import STORE, OfStore, named_stores
 
 SourceForm: TypeAlias = Literal["numpy", "torch"]
 """The form of each array in a batch: `numpy.ndarray`, or `torch.Tensor` over the same memory."""
@@ -25,6 +27,7 @@ SourceBatch: TypeAlias = dict[str, Any]
 SAMPLE = "sample"
 
 
+@runtime_checkable
 class Source(Protocol):
     """Samples that Python code reads. Pickled for DataLoader workers that are not forked."""
 
@@ -43,15 +46,71 @@ class Source(Protocol):
         ...
 
 
-class OwnSamples(OpenedSamples[native.OwnSamples]):
-    """Samples of a source."""
+class Joined:
+    """Several sources as one: the samples of the first, then those of the second and so on."""
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
+    def __init__(self, names: Sequence[Any], sources: Sequence[Source]) -> None:
+        """Reads the first sample of each.
+
+        Raises:
+            ValueError: Samples of two sources have other arrays.
+        """
+        self._sources = list(sources)
+        self.sizes = [source.n_rows for source in sources]
+        self._ends = np.cumsum(self.sizes)
+        first: tuple[Any, Any] | None = None
+        for name, source, size in zip(names, sources, self.sizes):
+            if size == 0:
+                continue
+            read = source.read(np.zeros(1, np.int64)).items()
+            arrays = {one: (np.asarray(of).dtype, np.shape(of)[1:]) for one, of in read}
+            first = first or (name, arrays)
+            if first[1] != arrays:
+                raise ValueError(
+                    f"samples of source {shown(first[0])} have {_described(first[1])}, those of "
+                    f"{shown(name)} {_described(arrays)}"
+                )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of samples."""
+        return sum(self.sizes)
+
+    def read(self, rows: npt.NDArray[np.int64]) -> dict[str, Any]:
+        """Reads samples of the sources that have them."""
+        of_rows = np.searchsorted(self._ends, rows, side="right")
+        parts = [
+            self._sources[at].read(rows[of_rows == at] - (self._ends[at] - self.sizes[at]))
+            for at in np.unique(of_rows)
+        ]
+        if len(parts) == 1:
+            return dict(parts[0])
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _described(arrays: Mapping[str, tuple[Any, Any]]) -> str:
+    return ", ".join(f"{name} of {dtype} {shape}" for name, (dtype, shape) in arrays.items())
+
+
+class OwnSamples(OpenedSamples[native.OwnSamples]):
+    """Samples of sources."""
+
+    def __init__(self, sources: Sources) -> None:
+        """Reads sample 0."""
+        names, listed = named_stores(sources, Source)
+        self.source: Source = listed[0]
+        if names is not None:
+            joined = Joined(names, listed)
+            self.source, self.stores = joined, OfStore.of(names, joined.sizes)
+            self.labels = Labels({} if self.stores is None else {STORE: self.stores})
         _ = self.opened
 
     def _open_all(self) -> native.OwnSamples:
         return native.OwnSamples(partial(_start, self.source))
+
+
+Sources: TypeAlias = Source | Sequence[Source] | Mapping[str, Source]
+"""A source, a list of several, or several by their names."""
 
 
 def _start(source: Source, requests: Any) -> None:
@@ -87,7 +146,7 @@ class SourceDataset(OpenedDataset[SourceBatch, OwnSamples]):
 
     def __init__(
         self,
-        source: Source,
+        source: Sources,
         *,
         batch_size: int = 1,
         io_batch_size: int | None = None,
@@ -102,7 +161,10 @@ class SourceDataset(OpenedDataset[SourceBatch, OwnSamples]):
         """Reads sample 0.
 
         Args:
-            source: The samples: see `Source`.
+            source: The samples: see `Source`. A list of several, or a dictionary of them by names,
+                gives the samples of the first, then those of the second and so on. A batch then
+                has the entry `"store"`, the number of each sample's source, and the column `store`,
+                for splits and `sampling`, has its name.
             form: The form of arrays in a batch: see `SourceForm`.
             number_samples: Whether a batch has the entry `"sample"`, the numbers of its samples.
 
@@ -128,13 +190,14 @@ class SourceDataset(OpenedDataset[SourceBatch, OwnSamples]):
         )
         if form not in ("numpy", "torch"):
             raise ValueError(f"unknown form {shown(form)}; there are numpy, torch")
-        if not callable(getattr(source, "read", None)) or not hasattr(source, "n_rows"):
+        if not isinstance(source, Source | Mapping | Sequence):
             raise TypeError(f"a source has n_rows and read(rows), but this is {shown(source)}")
         self.form: SourceForm = form
         self.number_samples = bool(number_samples)
         self._opened_samples = OwnSamples(source)
-        if SAMPLE in self.shapes:
-            raise ValueError(f"{SAMPLE!r} is the name of the samples' numbers: take another")
+        for name in (SAMPLE, STORE) if self._samples.stores else (SAMPLE,):
+            if name in self.shapes:
+                raise ValueError(f"{name!r} is the name of the samples' numbers: take another")
         # Now, so that settings that do not fit are an error here.
         self._loaders.batch_maker(self)
 
@@ -152,11 +215,14 @@ class SourceDataset(OpenedDataset[SourceBatch, OwnSamples]):
 
     def _batch_maker(self) -> Callable[[native.SampleBatch], SourceBatch]:
         number_samples, made = self.number_samples, array_maker(self.form)
+        stores = self._samples.stores
 
         def make(batch: native.SampleBatch) -> SourceBatch:
             arrays = {name: made(array) for name, array in batch.arrays()}
             if number_samples:
                 arrays[SAMPLE] = made(batch.samples)
+            if stores is not None:
+                arrays[STORE] = made(stores.codes_of(batch.samples))
             return arrays
 
         return make

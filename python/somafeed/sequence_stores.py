@@ -11,6 +11,7 @@ from somafeed import _somafeed as native
 from somafeed.settings import names_of, number, positive
 from somafeed.sources import parameters
 
+
 @dataclass(frozen=True)
 class SequenceServers:
     """Redis or Valkey servers with a store of sequences."""

@@ -65,12 +65,12 @@ def named_stores(stores: Any, one: type | tuple[type, ...]) -> tuple[list[Any] |
         raise TypeError(f"this is neither a store nor several: {shown(stores)}")
     if not listed:
         raise ValueError("there is no store: name at least one")
-    other = [store for store in listed if not isinstance(store, one)]
-    if other:
-        raise TypeError(f"among several stores is {shown(other[0])}, which is none")
     if not all(isinstance(name, str | int) for name in names):
         raise TypeError("stores have names: texts or numbers")
     settings = [name for name in names if str(name).startswith(_SETTINGS)]
     if settings:
         raise TypeError(f"{shown(settings[0])} is a setting, not the name of a store: give config=")
+    other = [store for store in listed if not isinstance(store, one)]
+    if other:
+        raise TypeError(f"among several stores is {shown(other[0])}, which is none")
     return names, listed

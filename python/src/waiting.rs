@@ -15,6 +15,9 @@ use crate::errors::SomafeedError;
 /// Time between two looks for signals.
 pub(crate) const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Most looks for signals from one line of progress to the next: ten seconds.
+const LOOKS_BETWEEN_LINES: u64 = 200;
+
 /// How long a call waits for its thread after a signal, so that its memory is usually free.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -38,7 +41,7 @@ pub(crate) fn computed<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
-    in_thread(py, work, || (), Duration::MAX)
+    in_thread(py, work, || (), Duration::MAX, |_| Ok(()))
 }
 
 /// Like [`computed`], for work that may wait for a store: after a signal, reading finishes in its
@@ -56,15 +59,43 @@ pub(crate) fn stoppable<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
     stop: impl FnOnce(),
 ) -> PyResult<T> {
-    in_thread(py, work, stop, PATIENCE)
+    in_thread(py, work, stop, PATIENCE, |_| Ok(()))
 }
 
-/// Does `work` in a thread. After a signal waits for it no longer than `patience`.
+/// Like [`stoppable`], for work whose progress the logger `somafeed.sequences` has: `n_done` items,
+/// after 50, 100, 200 milliseconds and so on, and then every ten seconds.
+pub(crate) fn logged<T: Send + 'static>(
+    py: Python<'_>,
+    what: &str,
+    n_done: &AtomicU64,
+    work: impl FnOnce() -> T + Send + 'static,
+    stop: impl FnOnce(),
+) -> PyResult<T> {
+    let (mut n_looks, mut next) = (0, 1);
+    in_thread(py, work, stop, PATIENCE, |py| {
+        n_looks += 1;
+        if n_looks < next {
+            return Ok(());
+        }
+        next = n_looks + n_looks.min(LOOKS_BETWEEN_LINES);
+        log(py, &format!("{what}: {} sequences so far", n_done.load(Ordering::Relaxed)))
+    })
+}
+
+/// Writes a line to the logger `somafeed.sequences`.
+pub(crate) fn log(py: Python<'_>, line: &str) -> PyResult<()> {
+    let logger = py.import("logging")?.call_method1("getLogger", ("somafeed.sequences",))?;
+    logger.call_method1("info", ("%s", line)).map(drop)
+}
+
+/// Does `work` in a thread, and calls `look` again and again meanwhile. After a signal waits for it
+/// no longer than `patience`.
 fn in_thread<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
     stop: impl FnOnce(),
     patience: Duration,
+    mut look: impl FnMut(Python<'_>) -> PyResult<()>,
 ) -> PyResult<T> {
     let rows = Stop::at_row(STOP_AT_ROW.load(Ordering::Relaxed));
     let (done, result) = bounded(1);
@@ -82,7 +113,7 @@ fn in_thread<T: Send + 'static>(
                 return outcome.map_err(|panic| panicked(&*panic));
             }
             Err(RecvTimeoutError::Timeout) => {
-                if let Err(signal) = py.check_signals() {
+                if let Err(signal) = py.check_signals().and_then(|()| look(py)) {
                     rows.set();
                     stop();
                     // Beyond that, it goes on to its end alone.

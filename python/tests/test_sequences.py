@@ -1,6 +1,7 @@
 """Sequences: values against plain Python, parts, ranks, states, workers, servers, errors."""
 
 import gzip
+import logging
 import os
 import pickle
 import random
@@ -222,6 +223,38 @@ def test_each_sequence_comes_once_an_epoch_in_another_order(store):
     assert samples_of(sequences(store, shuffle=False)) == sorted(first)
     assert repr(ds) == "SequenceDataset(60 sequences in batches of 4)"
     assert ds.names == [f"name-{at}" for at in range(60)]
+
+
+def test_the_progress_of_an_import_is_logged(tmp_path, caplog, capfd):
+    lines = tmp_path / "lines.txt"
+    n = 300_000
+    lines.write_text("".join(f"ACGTACGTACGTACGTACGTACGTACGTACGT,name-{at}\n" for at in range(n)))
+    with caplog.at_level("INFO", "somafeed"):
+        import_sequences(lines, tmp_path / "store")
+    found = [one.getMessage() for one in caplog.records if one.name == "somafeed.sequences"]
+    *progress, last = found
+    assert last == f"imported {n} sequences of {32 * n} letters"
+    counts = [int(re.fullmatch(r"import: (\d+) sequences so far", one)[1]) for one in progress]
+    # After 50, 100, 200 milliseconds and so on.
+    assert counts == sorted(counts) and 0 < len(counts) < 20 and counts[-1] <= n
+    assert capfd.readouterr() == ("", "")
+    # What a handler raises ends the import.
+    caplog.clear()
+
+    class Refusing(logging.Handler):
+        def emit(self, record):
+            raise KeyboardInterrupt
+
+    logger, handler = logging.getLogger("somafeed.sequences"), Refusing()
+    logger.addHandler(handler)
+    logger.setLevel("INFO")
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            import_sequences(lines, tmp_path / "other")
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+    assert not (tmp_path / "other").exists()
 
 
 def test_a_vocabulary_is_saved_with_a_model(store):

@@ -17,6 +17,7 @@ from somafeed import (
     SequenceDataset,
     SequenceServers,
     SomafeedError,
+    SourceDataset,
     Vocabulary,
     Weighted,
     Windows,
@@ -72,7 +73,33 @@ class ImageStores:
             assert np.array_equal(batch[name][at], self.folders[store].truth[name][place])
 
 
-@pytest.fixture(scope="module", params=[SequenceStores, ImageStores])
+class Rows:
+    """A source whose samples know their number and that of the source."""
+
+    def __init__(self, number, n_rows, dtype=np.float32):
+        self.number, self.n_rows, self.dtype = number, n_rows, dtype
+
+    def read(self, rows):
+        assert (rows >= 0).all() and (rows < self.n_rows).all() and (np.diff(rows) > 0).all()
+        return {"of": np.full(len(rows), self.number), "x": rows.astype(self.dtype)[:, None]}
+
+
+class OwnStores:
+    """Sources in Python."""
+
+    def __init__(self, folder, sizes=(9, 1, 20)):
+        self.stores = [Rows(number, n) for number, n in enumerate(sizes)]
+        self.sizes = list(sizes)
+
+    def dataset(self, stores=None, **options):
+        stores = self.stores if stores is None else stores
+        return SourceDataset(stores, number_samples=True, **{**SIZES, **options})
+
+    def check(self, batch, store, place, at):
+        assert (int(batch["of"][at]), batch["x"][at].tolist()) == (store, [place])
+
+
+@pytest.fixture(scope="module", params=[SequenceStores, ImageStores, OwnStores])
 def several(request, tmp_path_factory):
     return request.param(tmp_path_factory.mktemp("stores"))
 
@@ -197,6 +224,8 @@ def test_ranks_and_states(several):
         other = several.dataset()
         other.load_state_dict(iterator.state_dict())
         assert first + numbers_of(several, other) == whole
+    if isinstance(several, OwnStores):
+        return
     # A state of the same stores in another order is refused.
     other = several.dataset(several.stores[::-1])
     other.load_state_dict(iterator.state_dict())
@@ -311,12 +340,12 @@ def test_a_damaged_file_is_named_with_its_folder(images, tmp_path):
 
 BAD = {
     "no store": (ValueError, "name at least one", lambda several: []),
-    "a number": (TypeError, "neither a store nor several", lambda several: 5),
+    "a number": (TypeError, "neither a store nor several|a source has", lambda several: 5),
     "a number among them": (TypeError, "5, which is none", lambda several: [*several.stores, 5]),
     "a list in a list": (TypeError, "type list", lambda several: [several.stores]),
     "settings": (TypeError, "config=", lambda several: {"vfs.s3.region": "eu-1"}),
     "a name that is none": (TypeError, "names", lambda several: {(1,): several.stores[0]}),
-    "one that is not there": ((OSError, SomafeedError), "nowhere", lambda several: [*several.stores, "nowhere"]),
+    "one that is not there": ((OSError, SomafeedError, TypeError), "nowhere", lambda several: [*several.stores, "nowhere"]),
 }
 
 
@@ -344,7 +373,31 @@ def test_bad_mixtures(several, name):
         len(several.dataset(sampling=Mixture("store", weights)))
 
 
+def test_sources_that_differ():
+    for other in (Rows(1, 5, np.float64), SourceOf({"x": np.zeros((5, 2))})):
+        with pytest.raises(ValueError, match="'a' have of of int64.*those of 'b'"):
+            SourceDataset({"a": Rows(0, 3), "b": other})
+    with pytest.raises(ValueError, match="'store' is the name"):
+        SourceDataset([SourceOf({"store": np.zeros(3)})] * 2)
+    SourceDataset(SourceOf({"store": np.zeros(3)}))
+    # One without samples has none to compare.
+    ds = SourceDataset([Rows(0, 0), Rows(1, 3)], shuffle=False, batch_size=3)
+    assert [batch["store"].tolist() for batch in ds] == [[1, 1, 1]]
+
+
+class SourceOf:
+    """Samples of arrays in memory."""
+
+    def __init__(self, arrays):
+        self.arrays, self.n_rows = arrays, len(next(iter(arrays.values())))
+
+    def read(self, rows):
+        return {name: array[rows] for name, array in self.arrays.items()}
+
+
 def test_no_message_has_a_secret(several):
+    if isinstance(several, OwnStores):
+        return
     secret = "SECRETKEY123"
     stores = [several.stores[0], f"s3://user:{secret}@bucket/x"]
     config = {

@@ -1,6 +1,8 @@
 //! Files of sequences, written to a store.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pipeline::Stop;
 use pyo3::prelude::*;
@@ -8,7 +10,7 @@ use pyo3::types::PyDict;
 use sequences::{RecordFormat, RecordReader, SequenceFilesWriter};
 
 use crate::errors::{IntoException as _, OrException as _};
-use crate::waiting::stoppable;
+use crate::waiting::{log, logged};
 
 /// Writes records of files to a new store.
 #[pyfunction]
@@ -20,17 +22,20 @@ pub(crate) fn import_sequences(
     skip_empty: bool,
     skip_doubled: bool,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let stop = Stop::default();
-    let of_thread = stop.clone();
-    let work = move || import(&files, &store, (skip_empty, skip_doubled), &of_thread);
+    let (stop, n_read) = (Stop::default(), Arc::new(AtomicU64::new(0)));
+    let (of_thread, n_of_thread) = (stop.clone(), Arc::clone(&n_read));
+    let work =
+        move || import(&files, &store, (skip_empty, skip_doubled), (&n_of_thread, &of_thread));
     // Messages name the flags of the command.
-    let imported = stoppable(py, work, || stop.set())?.map_err(|error| {
+    let imported = logged(py, "import", &n_read, work, || stop.set())?.map_err(|error| {
         let text = error.value(py).to_string();
         let named = text
             .replace("--skip-empty", "skip_empty=True")
             .replace("--skip-doubled", "skip_doubled=True");
         error.get_type(py).call1((named,)).map_or_else(|error| error, PyErr::from_value)
     })?;
+    let (n_sequences, n_letters) = (imported.n_sequences, imported.n_letters);
+    log(py, &format!("imported {n_sequences} sequences of {n_letters} letters"))?;
     let dict = PyDict::new(py);
     dict.set_item("n_sequences", imported.n_sequences)?;
     dict.set_item("n_letters", imported.n_letters)?;
@@ -55,7 +60,7 @@ fn import(
     files: &[PathBuf],
     store: &Path,
     (skip_empty, skip_doubled): (bool, bool),
-    stop: &Stop,
+    (n_read, stop): (&AtomicU64, &Stop),
 ) -> PyResult<Imported> {
     let sources: Vec<String> =
         files.iter().map(|file| file.to_string_lossy().into_owned()).collect();
@@ -75,6 +80,7 @@ fn import(
                 return Err(sequences::Error::Stopped.into_exception());
             }
             writer.push(record.letters, record.name).or_exception()?;
+            n_read.fetch_add(1, Ordering::Relaxed);
         }
     }
     let report = writer.finish().or_exception()?;

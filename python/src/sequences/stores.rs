@@ -1,6 +1,7 @@
 //! Stores of sequences in files and on servers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pipeline::Stop;
@@ -12,7 +13,7 @@ use storage::Config;
 
 use crate::errors::OrException as _;
 use crate::samples::StoreAddress;
-use crate::waiting::stoppable;
+use crate::waiting::{log, logged};
 
 /// Files of a store, or servers with one.
 #[derive(Debug)]
@@ -70,14 +71,16 @@ pub(crate) fn fill_sequence_servers(
     config: Option<Config>,
     sequences_per_key: u64,
 ) -> PyResult<u64> {
-    let (spec, stop) = (servers.spec()?, Stop::default());
-    let of_thread = stop.clone();
+    let (spec, stop, n_read) = (servers.spec()?, Stop::default(), Arc::new(AtomicU64::new(0)));
+    let (of_thread, n_of_thread) = (stop.clone(), Arc::clone(&n_read));
     let fill = move || {
         let source = Store::Files(StoreAddress::new(uri, config)).open()?;
-        let progress = &mut |_| ();
+        let progress = &mut |n| n_of_thread.store(n, Ordering::Relaxed);
         SequenceServers::fill(&spec, &*source, sequences_per_key, progress, &of_thread)
             .or_exception()?;
-        Ok(source.summary().n_sequences)
+        Ok::<_, PyErr>(source.summary().n_sequences)
     };
-    stoppable(py, fill, || stop.set())?
+    let n_sequences = logged(py, "filling servers", &n_read, fill, || stop.set())??;
+    log(py, &format!("servers have {n_sequences} sequences"))?;
+    Ok(n_sequences)
 }
