@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy.typing as npt
 
+from somafeed import _somafeed as native
 from somafeed.batches import NATIVE_FORMS, Form
 from somafeed.joinids import Joinids
 from somafeed.settings import names_of, shown
@@ -20,9 +22,17 @@ class Modality:
     >>> Modality(feature_type="Antibody Capture", form="torch_csr").measurement
     """
 
+    uri: str | os.PathLike[str] | None = field(default=None, repr=False)
+    """Another experiment of the same cells, for example an AnnData in a file of its own. Cells with the
+    same name in both are the same; None means that the experiment of X has the modality."""
+    names: str | None = None
+    """With `uri`, the obs column with the names of cells, in both; None means the first column of each,
+    which is the index of an AnnData."""
+    config: Mapping[str, Any] | None = field(default=None, repr=False)
+    """TileDB's parameters for `uri`; None means those of the cells."""
     measurement: str | None = None
     """The measurement, or the modality of a MuData; None means the one with the modality's name, or
-    that of X with `feature_type`."""
+    that of X with `feature_type`, or the usual one of `uri`."""
     layer: str | None = None
     """The layer of its X; None means the usual one, or that of X with `feature_type`."""
     var_joinids: Any | None = None
@@ -63,15 +73,26 @@ class Modality:
             raise ValueError(f"return_sparse=True gives scipy's CSR, but form is {self.form!r}")
 
     @property
+    def opened(self) -> native.Experiment | None:
+        """The experiment of `uri`."""
+        if self.uri is None:
+            return None
+        config = {str(key): str(value) for key, value in (self.config or {}).items()}
+        return native.Experiment(os.fsdecode(self.uri), config=config or None)
+
+    @property
     def selected(self) -> npt.NDArray[Any] | tuple[int, int] | None:
         """The joinids of its genes for the native module."""
         return None if self.var_joinids is None else self.var_joinids.selection()
 
-    def with_joinids(self) -> Modality:
-        """The same, whose var has the joinids of genes, unless they are chosen by name."""
-        if self.genes is not None or "soma_joinid" in self.var_columns:
-            return self
-        return replace(self, var_columns=("soma_joinid", *self.var_columns))
+    def beside(self, config: Mapping[str, str]) -> Modality:
+        """The same, beside cells with these parameters of TileDB. Its var has the joinids of genes,
+        unless they are chosen by name."""
+        columns = self.var_columns
+        if self.genes is None and "soma_joinid" not in columns:
+            columns = ("soma_joinid", *columns)
+        of_uri = config if self.config is None else self.config
+        return replace(self, var_columns=columns, config=of_uri)
 
     def form_beside(self, form: Form, return_sparse_X: bool) -> tuple[Form, bool]:
         """Its form, and whether it is scipy's CSR, if X has these."""

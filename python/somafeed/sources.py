@@ -144,7 +144,7 @@ class Selection:
             layers=self.layers,
             obsm=self.obsm,
             feature_type=self.feature_type,
-            modalities={name: one.with_joinids() for name, one in self.modalities},
+            modalities={name: one.beside(self.config) for name, one in self.modalities},
             presence=self.presence,
             cell_join=self.cell_join,
             reader=self.reader,

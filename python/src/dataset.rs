@@ -18,7 +18,7 @@ use crate::border::Element;
 use crate::encoders::AnyEncoder;
 use crate::engine::choice;
 use crate::errors::{OrException as _, value_error};
-use crate::experiment::{Experiment, Origin, query, unpicklable};
+use crate::experiment::{Address, Experiment, Origin, query, unpicklable};
 use crate::numpy::{Integers, Rows, array_of, elements};
 use crate::process::PerProcess;
 use crate::values::stored_type;
@@ -52,6 +52,9 @@ pub(crate) struct Dataset {
 /// How a modality is selected: the fields of `somafeed.Modality`.
 #[derive(FromPyObject)]
 struct Modality {
+    #[pyo3(attribute("opened"))]
+    experiment: Option<Py<Experiment>>,
+    names: Option<String>,
     measurement: Option<String>,
     layer: Option<String>,
     #[pyo3(attribute("selected"))]
@@ -64,11 +67,14 @@ struct Modality {
 }
 
 impl Modality {
-    fn spec(self, name: String) -> PyResult<ModalitySpec> {
+    fn spec(self, py: Python<'_>, name: String) -> PyResult<ModalitySpec> {
         let query = query(self.var_joinids, self.var_filter.as_deref())?;
         let (column, names) = self.genes.unzip();
+        let experiment = self.experiment.map(|of| of.get().here(py)).transpose()?;
         Ok(ModalitySpec {
             name,
+            experiment,
+            names: self.names,
             measurement: self.measurement,
             layer: self.layer,
             genes: genes(query, column, names, self.feature_type)?,
@@ -191,6 +197,7 @@ impl Dataset {
         // A layer that was not named stays so, as it must not differ from that of another data set.
         let named = layer.clone();
         let (measurement, layer) = experiment.names(py, measurement, layer)?;
+        let (addresses, modalities) = modality_specs(py, modalities)?;
         let spec = DatasetSpec {
             cells: query(obs_joinids, obs_filter)?,
             genes: genes(query(var_joinids, var_filter)?, gene_column, gene_names, feature_type)?,
@@ -200,7 +207,7 @@ impl Dataset {
             obsm,
             obs_columns,
             var_columns,
-            modalities: modality_specs(modalities)?,
+            modalities,
             presence,
             cell_join: choice("cell_join", cell_join, &CELL_JOINS)?,
             totals,
@@ -220,7 +227,9 @@ impl Dataset {
             Ok((loader::Dataset::from_experiment(&opened, &spec)?, names))
         };
         let (dataset, names) = experiment.address().with(py, open)?;
-        origin.modalities = names;
+        let places = addresses.into_iter().zip(names);
+        origin.modalities =
+            places.map(|(address, (measurement, layer))| (address, measurement, layer)).collect();
         if let Some(warning) = dataset.gene_warning() {
             warn(py, warning)?;
         }
@@ -447,10 +456,19 @@ fn first_row(column: &ArrayRef, label: &str) -> Result<Option<usize>, stop::Stop
 const CELL_JOINS: [(&str, CellJoin); 2] =
     [("union", CellJoin::Union), ("intersection", CellJoin::Intersection)];
 
-/// The modalities of a dictionary by name.
-fn modality_specs(modalities: Option<Bound<'_, PyDict>>) -> PyResult<Vec<ModalitySpec>> {
-    let of_all = modalities.into_iter().flat_map(|all| all.iter().collect::<Vec<_>>());
-    of_all.map(|(name, of)| of.extract::<Modality>()?.spec(name.extract()?)).collect()
+/// The modalities of a dictionary by name, and the address of each that is in another experiment.
+fn modality_specs(
+    py: Python<'_>,
+    modalities: Option<Bound<'_, PyDict>>,
+) -> PyResult<(Vec<Option<Arc<Address>>>, Vec<ModalitySpec>)> {
+    let (mut addresses, mut specs) = (Vec::new(), Vec::new());
+    for (name, of) in modalities.into_iter().flatten() {
+        let modality: Modality = of.extract()?;
+        let address = modality.experiment.as_ref();
+        addresses.push(address.map(|of| Arc::clone(of.get().address())));
+        specs.push(modality.spec(py, name.extract()?)?);
+    }
+    Ok((addresses, specs))
 }
 
 /// The genes of a query, of a feature type, or those with these names.

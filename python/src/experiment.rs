@@ -243,8 +243,8 @@ pub(crate) struct Origin {
     pub(crate) layer: String,
     pub(crate) layers: Vec<String>,
     pub(crate) obsm: Vec<String>,
-    /// The measurement and the layer of each modality.
-    pub(crate) modalities: Vec<(String, String)>,
+    /// The measurement and the layer of each modality, and its experiment if it is another.
+    pub(crate) modalities: Vec<(Option<Arc<Address>>, String, String)>,
     pub(crate) reader: ReaderChoice,
 }
 
@@ -258,14 +258,21 @@ impl Origin {
         let obsm = self.obsm.iter().map(|name| measurement.obsm(name)?.reader(self.reader));
         let mut readers = layers.chain(obsm).collect::<Result<Vec<_>, _>>()?;
         // Modalities of one matrix share its reader.
-        let x = (self.measurement.clone(), self.layer.clone());
-        let mut open = vec![(x, Arc::clone(&readers[0]))];
-        for place in &self.modalities {
-            let reader = match open.iter().find(|(of, _)| of == place) {
-                Some((_, reader)) => Arc::clone(reader),
-                None => experiment.measurement(&place.0)?.x(&place.1)?.reader(self.reader)?,
+        let mut open = vec![((&self.measurement, &self.layer), Arc::clone(&readers[0]))];
+        for (address, measurement, layer) in &self.modalities {
+            let of = |experiment: &soma_io::Experiment| {
+                experiment.measurement(measurement)?.x(layer)?.reader(self.reader)
             };
-            open.push((place.clone(), Arc::clone(&reader)));
+            let known = open.iter().find(|(place, _)| *place == (measurement, layer));
+            let reader = match (address, known) {
+                (Some(address), _) => of(&address.open()?)?,
+                (None, Some((_, reader))) => Arc::clone(reader),
+                (None, None) => {
+                    let reader = of(&experiment)?;
+                    open.push(((measurement, layer), Arc::clone(&reader)));
+                    reader
+                }
+            };
             readers.push(reader);
         }
         Ok(readers)

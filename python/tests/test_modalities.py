@@ -269,6 +269,48 @@ def test_feature_types_of_10x_are_modalities(folder):
             assert n_cells == N_CELLS
 
 
+def test_files_of_the_same_cells_are_joined_by_name(folder):
+    """The cells of X, in its order; those that another file lacks are masked."""
+    names = pa.table(somafeed.Experiment(str(folder / "rna.h5ad")).obs(columns=["obs_id"]))
+    cells_of_x = np.array([int(name[4:]) for name in names["obs_id"].to_pylist()])
+    assert cells_of_x.tolist() == multimodal.order("rna").tolist()
+    modalities = {
+        "prot": Modality(uri=folder / "prot.h5ad"),
+        "twice": Modality(uri=folder / "atac.zarr", layer="twice", names="obs_id",
+                          var_joinids=[7, 1]),
+    }
+
+    def check(batches, expected):
+        seen = []
+        for X, obs, beside in batches:
+            cells = cells_of_x[obs["soma_joinid"].to_numpy()]
+            seen += cells.tolist()
+            np.testing.assert_array_equal(X, values("rna", cells))
+            np.testing.assert_array_equal(beside["prot"], masked("prot", cells))
+            np.testing.assert_array_equal(beside["prot_present"], has("prot", cells))
+            np.testing.assert_array_equal(beside["twice"], 2 * masked("atac", cells)[:, [7, 1]])
+            np.testing.assert_array_equal(beside["twice_present"], has("atac", cells))
+        assert sorted(seen) == np.flatnonzero(expected).tolist()
+
+    def opened(**options):
+        return ExperimentDataset(
+            uri=folder / "rna.h5ad", modalities=modalities, batch_size=7, seed=1,
+            io_batch_size=16, shuffle_chunk_size=4, **options,
+        )
+
+    check(opened(), all_have("rna"))
+    check(opened(cell_join="intersection"), all_have("rna", "prot", "atac"))
+    check(pickle.loads(pickle.dumps(opened())), all_have("rna"))
+    check(experiment_dataloader(opened(), num_workers=2), all_have("rna"))
+    train, test = opened().random_split(0.5, 0.5, seed=1)
+    check([*train, *test], all_have("rna"))
+    few = opened(obs_joinids=[3, 8, 20])
+    check(few, np.isin(np.arange(N_CELLS), cells_of_x[[3, 8, 20]]))
+    other = {"prot": Modality(uri=folder / "prot.h5ad", names="own")}
+    with pytest.raises(ValueError, match="no selected cell of column \"own\" is in column \"own\""):
+        ExperimentDataset(uri=folder / "rna.h5ad", modalities=other)
+
+
 @pytest.mark.parametrize("options, text", [
     ({"modalities": ["none"]}, "none"),
     ({"modalities": "prot"}, "several names"),

@@ -173,3 +173,6 @@ if __name__ == "__main__":
     for version in (2, 3):
         write_mudata(zarr.open_group(folder / f"v{version}.zarr", mode="w", zarr_format=version))
     write_10x(folder / "cells.h5")
+    modality("rna").write_h5ad(folder / "rna.h5ad")
+    modality("prot").write_h5ad(folder / "prot.h5ad")
+    modality("atac").write_zarr(folder / "atac.zarr")

@@ -122,7 +122,7 @@ impl MuData {
     pub fn version(&self) -> Result<String, Error> {
         let mut version = self.elements.version()?;
         for name in self.modalities()? {
-            version.push_str(&format!("{name}\n{}", self.modality(&name)?.version()?));
+            version.extend([&*name, "\n", &self.modality(&name)?.version()?]);
         }
         Ok(version)
     }

@@ -137,7 +137,9 @@ impl ExperimentGenes {
         let SelectedGenes { genes, rows, warning } = select_genes(measurement, genes, &columns)?;
         let mut places = HashMap::with_capacity(genes.len());
         let mut names = Vec::with_capacity(genes.len());
-        for (row, (name, gene)) in (0..).zip(texts(&rows, gene_column)?.into_iter().zip(genes)) {
+        for (row, (name, gene)) in
+            (0..).zip(texts("var", &rows, gene_column)?.into_iter().zip(genes))
+        {
             let (Some(name), Some(joinid)) = (name, gene) else { continue };
             if places.insert(name.clone(), (joinid, row)).is_some() {
                 return Err(DatasetError::GeneTwice { column: gene_column.to_owned(), name });

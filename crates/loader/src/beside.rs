@@ -178,7 +178,8 @@ impl Dataset {
         let columns = ColumnPlaces::new(genes, reader.n_columns())
             .map_err(|source| modality.columns_error(&*reader, source))?;
         let var = crate::obs::without_columns("var", columns.n_columns)?;
-        self.with_modality_of(name, SelectedMatrix { reader, columns, present }, var)
+        let matrix = SelectedMatrix { present, ..SelectedMatrix::new(reader, columns) };
+        self.with_modality_of(name, matrix, var)
     }
 
     /// Adds a modality; `var` has a row for each of its columns.

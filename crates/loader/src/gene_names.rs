@@ -133,7 +133,7 @@ fn most_matches(
     for other in text_columns(var).into_iter().filter(|other| other != column) {
         let rows = var.query(Some(&[&other]), &AxisQuery::default());
         let rows = rows.map_err(open_error(format!("var column {other:?}")))?;
-        let there = texts(&rows, &other)?;
+        let there = texts("var", &rows, &other)?;
         let n = n_common(asked(), there.iter().flatten().map(String::as_str));
         ways.push((n, format!("{n} of {n_names} are in var column {other:?}: name it instead")));
     }

@@ -29,6 +29,8 @@ pub(crate) struct SelectedMatrix {
     pub(crate) columns: ColumnPlaces,
     /// By joinid, whether the matrix has a cell; `None` if it has all.
     pub(crate) present: Option<BooleanBuffer>,
+    /// The stored row of each joinid, counted from 1, if the reader was aligned by them.
+    pub(crate) rows: Option<Arc<[u32]>>,
 }
 
 /// The columns that are read, and the batch column of each. Those of X and its layers are genes.
@@ -60,7 +62,7 @@ impl Selected {
 impl SelectedMatrix {
     /// A matrix that has all cells.
     pub(crate) fn new(reader: Arc<dyn XReader>, columns: ColumnPlaces) -> Self {
-        Self { reader, columns, present: None }
+        Self { reader, columns, present: None, rows: None }
     }
 
     /// The same matrix with rows for joinids below `n_cells`; it lacks those beyond its own.
@@ -70,16 +72,15 @@ impl SelectedMatrix {
             return Ok(self);
         }
         let rows = (1..=n_rows as u32).chain(iter::repeat_n(0, (n_cells - n_rows) as usize));
-        let failed =
-            |source| MatrixError::Rows { matrix: name.to_owned(), source: Box::new(source) };
-        let aligned = AlignedReader::new(self.reader, name, rows.collect()).map_err(failed)?;
+        let rows: Arc<[u32]> = rows.collect();
+        let reader = aligned(self.reader, name, &rows)?;
         // Cells at or beyond the end of the mask are not there.
         let n_rows = n_rows as usize;
         let present = self.present.map_or_else(
             || BooleanBuffer::new_set(n_rows),
             |present| present.slice(0, n_rows.min(present.len())),
         );
-        Ok(Self { reader: Arc::new(aligned), present: Some(present), ..self })
+        Ok(Self { reader, present: Some(present), rows: Some(rows), ..self })
     }
 
     /// Whether the matrix has the cell with this joinid.
@@ -175,6 +176,16 @@ impl ColumnPlaces {
     pub(crate) fn is_placed(&self) -> bool {
         self.columns.is_some()
     }
+}
+
+/// The reader of a matrix by the joinids of cells.
+pub(crate) fn aligned(
+    reader: Arc<dyn XReader>,
+    name: &str,
+    rows: &Arc<[u32]>,
+) -> Result<Arc<dyn XReader>, MatrixError> {
+    let failed = |source| MatrixError::Rows { matrix: name.to_owned(), source: Box::new(source) };
+    Ok(Arc::new(AlignedReader::new(reader, name, Arc::clone(rows)).map_err(failed)?))
 }
 
 /// Whether both are one reader.

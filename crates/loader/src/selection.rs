@@ -17,7 +17,7 @@ use crate::cells::{Cells, CollectedCells, JOINID};
 use crate::dataset::{Dataset, genes_error};
 use crate::error::{ColumnsError, DatasetError, MatrixError, OpenError, columns_error, open_error};
 use crate::gene_names;
-use crate::selected::{ColumnPlaces, Selected, SelectedMatrix};
+use crate::selected::{ColumnPlaces, Selected, SelectedMatrix, aligned};
 
 /// Selects a part of an experiment. The default is all of layer `raw` of measurement `RNA`, without
 /// obs or var columns, and without other matrices beside X.
@@ -65,6 +65,12 @@ pub struct DatasetSpec {
 pub struct ModalitySpec {
     /// Its name in the batch.
     pub name: String,
+    /// The experiment that has it, for example an AnnData of the same cells in another file; `None`
+    /// is that of X. Cells with the same name in both are the same.
+    pub experiment: Option<Experiment>,
+    /// The obs column with the names of cells, of both experiments; `None` is the first column of
+    /// each, which is the index of an AnnData.
+    pub names: Option<String>,
     /// The measurement; `None` is the one with this name, or that of X for genes of a
     /// [feature type](Genes::FeatureType).
     pub measurement: Option<String>,
@@ -86,6 +92,8 @@ impl ModalitySpec {
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
+            experiment: None,
+            names: None,
             measurement: None,
             layer: None,
             genes: Genes::default(),
@@ -151,11 +159,14 @@ impl DatasetSpec {
             let name = &modality.name;
             let failed = || open_error(format!("the measurement of modality {name:?}"));
             let (measurement, layer) = match &modality.genes {
+                // In another experiment the usual ones are meant.
+                _ if modality.experiment.is_some() => (None, None),
                 Genes::FeatureType(_) => (self.measurement.as_ref(), self.layer.as_deref()),
                 _ => (Some(name), None),
             };
             let measurement = modality.measurement.as_ref().or(measurement);
             let layer = modality.layer.as_deref().or(layer);
+            let experiment = modality.experiment.as_ref().unwrap_or(experiment);
             experiment.names(measurement.map(String::as_str), layer).map_err(failed())
         };
         self.modalities.iter().map(names).collect()
@@ -168,8 +179,9 @@ impl DatasetSpec {
         idx: usize,
     ) -> Result<(Measurement, String), OpenError> {
         let (measurement, layer) = self.modality_names(experiment)?.swap_remove(idx);
-        let modality = &self.modalities[idx].name;
-        let what = format!("measurement {measurement:?} of modality {modality:?}");
+        let ModalitySpec { name, experiment: other, .. } = &self.modalities[idx];
+        let what = format!("measurement {measurement:?} of modality {name:?}");
+        let experiment = other.as_ref().unwrap_or(experiment);
         Ok((experiment.measurement(&measurement).map_err(open_error(what))?, layer))
     }
 }
@@ -240,14 +252,15 @@ impl Dataset {
         needed.extend(spec.totals.as_deref());
         needed.extend(spec.presence.as_deref());
         needed.extend(spec.modalities.iter().filter_map(|of| of.presence.as_deref()));
+        let frame = experiment.obs().map_err(open_error("obs".to_owned()))?;
+        let others = spec.modalities.iter().filter(|of| of.experiment.is_some());
+        let joined = others.map(|of| names_column(&frame, of)).collect::<Result<Vec<_>, _>>()?;
+        needed.extend(joined.iter().map(String::as_str));
         let mut seen = HashSet::new();
         needed.retain(|name| seen.insert(*name));
         let mut cells = CollectedCells::default();
-        let obs = experiment
-            .obs()
-            .and_then(|obs| {
-                obs.select(Some(&needed), &spec.cells, &mut |joinids| cells.add(joinids))
-            })
+        let obs = frame
+            .select(Some(&needed), &spec.cells, &mut |joinids| cells.add(joinids))
             .map_err(open_error(format!(
                 "obs columns {} of the selected cells",
                 with_joinid(&needed).join(", ")
@@ -287,14 +300,20 @@ impl Dataset {
         let mut open = vec![(measurement.uri().to_owned(), main, x)];
         for (idx, modality) in spec.modalities.iter().enumerate() {
             let (measurement, layer) = spec.open_modality(experiment, idx)?;
-            let present = presences.of(&measurement, modality.presence.as_deref())?;
+            // Columns are those of the cells, which a matrix of another experiment is joined to.
+            let column = modality.presence.as_deref().filter(|_| modality.experiment.is_none());
+            let present = presences.of(&measurement, column)?;
             let reader = modality_reader(&measurement, &layer, &mut open, spec.reader)?;
             let SelectedGenes { genes, rows: var, warning } = choose(&measurement, Some(idx))?;
             let columns = ColumnPlaces::aligned(&genes, reader.n_columns());
             let columns = columns.map_err(|source| modality_error(modality, &*reader, source))?;
-            let matrix = SelectedMatrix { reader, columns, present };
+            let mut matrix = SelectedMatrix { present, ..SelectedMatrix::new(reader, columns) };
+            if let Some(other) = &modality.experiment {
+                let column = names_column(&frame, modality)?;
+                matrix = presences.joined(matrix, (modality, other), &column)?;
+            }
             dataset = dataset.with_modality_of(&modality.name, matrix, var)?;
-            dataset.gene_warning = dataset.gene_warning.or(warning.map(Into::into));
+            dataset.gene_warning = dataset.gene_warning.or_else(|| warning.map(Into::into));
         }
         dataset.joined_cells(spec.cell_join)
     }
@@ -358,6 +377,72 @@ impl Presences<'_> {
         }
         Ok(Some(present.finish()))
     }
+
+    /// A matrix of another experiment, whose rows become those of the cells of the same names.
+    /// `column` has the names of the selected cells.
+    fn joined(
+        &self,
+        matrix: SelectedMatrix,
+        (modality, other): (&ModalitySpec, &Experiment),
+        column: &str,
+    ) -> Result<SelectedMatrix, DatasetError> {
+        let what = format!("the names of cells in the experiment of modality {:?}", modality.name);
+        let failed = || open_error(what.clone());
+        let problem = |problem: String| {
+            let modality = modality.name.clone();
+            DatasetError::NoCommonCells { modality, problem }
+        };
+        let obs = other.obs().map_err(failed())?;
+        let of_other = names_column(&obs, modality)?;
+        let read = obs.query(Some(&[JOINID, &of_other]), &AxisQuery::default()).map_err(failed())?;
+        let names = texts("obs", &read, &of_other)?;
+        let rows = rows_of_names(&names, joinids(&read)?).map_err(problem)?;
+        let is_there = |row: &u32| matrix.has_cell(u64::from(*row) - 1);
+        let mut of_cells = vec![0; self.cells.end() as usize];
+        for (joinid, name) in self.cells.joinids().zip(texts("obs", self.obs, column)?) {
+            let row = name.and_then(|name| rows.get(name.as_str()).copied());
+            of_cells[joinid as usize] = row.filter(is_there).unwrap_or(0);
+        }
+        if self.cells.n_rows() > 0 && of_cells.iter().all(|row| *row == 0) {
+            let text = format!("no selected cell of column {column:?} is in column {of_other:?}");
+            return Err(problem(text));
+        }
+        if let Some(presence) = &modality.presence {
+            for (joinid, is_there) in self.cells.joinids().zip(&booleans(self.obs, presence)?) {
+                of_cells[joinid as usize] *= u32::from(is_there);
+            }
+        }
+        let present = Some(of_cells.iter().map(|row| *row > 0).collect());
+        let rows: Arc<[u32]> = of_cells.into();
+        let reader = aligned(matrix.reader, &format!("modality {:?}", modality.name), &rows)?;
+        Ok(SelectedMatrix { reader, present, rows: Some(rows), columns: matrix.columns })
+    }
+}
+
+/// The obs column with the names of cells by which a modality of another experiment is joined.
+fn names_column(obs: &DataFrame, modality: &ModalitySpec) -> Result<String, DatasetError> {
+    let first = || obs.schema().fields().iter().find(|field| field.name() != JOINID);
+    let column = modality.names.clone().or_else(|| Some(first()?.name().clone()));
+    column.ok_or_else(|| DatasetError::NoCommonCells {
+        modality: modality.name.clone(),
+        problem: format!("obs of {} has no column with their names", obs.uri()),
+    })
+}
+
+/// The row of each name in a table, counted from 1.
+fn rows_of_names<'a>(
+    names: &'a [Option<String>],
+    joinids: &[i64],
+) -> Result<HashMap<&'a str, u32>, String> {
+    let mut rows: HashMap<&str, u32> = HashMap::with_capacity(names.len());
+    for (name, joinid) in names.iter().zip(joinids) {
+        let Some(name) = name else { continue };
+        let row = u32::try_from(*joinid + 1).map_err(|_| "it has too many cells".to_owned())?;
+        if rows.insert(name, row).is_some() {
+            return Err(format!("two cells there are called {name:?}"));
+        }
+    }
+    Ok(rows)
 }
 
 /// The reader of a modality's X: one that is open already, if it is of the same matrix.
@@ -449,7 +534,7 @@ fn genes_of_feature_type(
     let rows = var
         .query(Some(&needed), &AxisQuery::default())
         .map_err(open_error("the feature types of the genes".to_owned()))?;
-    let types = texts(&rows, FEATURE_TYPES)?;
+    let types = texts("var", &rows, FEATURE_TYPES)?;
     let of_type = (0..).zip(&types).filter(|(_, of)| of.as_deref() == Some(name));
     let places: UInt32Array = of_type.map(|(row, _)| Some(row)).collect();
     if places.is_empty() {
@@ -491,7 +576,7 @@ fn genes_by_name(
     let rows = var
         .query(Some(&needed), &AxisQuery::default())
         .map_err(open_error(format!("the genes by their {column}")))?;
-    let existing = texts(&rows, column)?;
+    let existing = texts("var", &rows, column)?;
     let mut row_of: HashMap<&str, (u32, bool)> = HashMap::with_capacity(existing.len());
     for (row, name) in (0..).zip(&existing) {
         if let Some(name) = name {
@@ -518,8 +603,12 @@ fn genes_by_name(
 }
 
 /// The texts of a column, plain or a dictionary.
-pub(crate) fn texts(rows: &RecordBatch, name: &str) -> Result<Vec<Option<String>>, ColumnsError> {
-    let broken = columns_error("var");
+pub(crate) fn texts(
+    of: &'static str,
+    rows: &RecordBatch,
+    name: &str,
+) -> Result<Vec<Option<String>>, ColumnsError> {
+    let broken = columns_error(of);
     let column = rows.column(rows.schema_ref().index_of(name).map_err(broken)?);
     let texts = arrow_cast::cast(column, &DataType::LargeUtf8).map_err(broken)?;
     Ok(texts.as_string::<i64>().iter().map(|text| text.map(str::to_owned)).collect())

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use soma_io::{XReader, is_within_f32};
 
-use crate::beside::{Beside, BesideKind, DatasetMatrix};
+use crate::beside::{Beside, DatasetMatrix};
 use crate::dataset::Dataset;
 use crate::error::{OpenError, ReaderError, open_error};
-use crate::selected::{Selected, SelectedMatrix, is_same};
+use crate::selected::{Selected, SelectedMatrix, aligned, is_same};
 
 impl Dataset {
     /// The readers of X, one per experiment.
@@ -175,13 +175,13 @@ fn replace(
     if found != expected {
         return Err(ReaderError::Count { found, expected });
     }
-    let modality = |beside: &&Beside| beside.kind == BesideKind::Modality;
-    let names = iter::once(None).chain(beside.iter().map(|one| Some(one).filter(modality)));
+    let names = iter::once("X".to_owned()).chain(beside.iter().map(Beside::to_string));
     let matrices = source.matrices().zip(readers).zip(names).map(|((matrix, reader), name)| {
-        let mut replaced = SelectedMatrix { reader, ..matrix.clone() };
-        if let Some(name) = name {
-            replaced = replaced.with_rows(matrix.reader.n_rows(), &name.to_string())?;
-        }
+        let reader = match &matrix.rows {
+            Some(rows) => aligned(reader, &name, rows)?,
+            None => reader,
+        };
+        let replaced = SelectedMatrix { reader, ..matrix.clone() };
         let shape = |reader: &Arc<dyn XReader>| (reader.n_rows(), reader.n_columns());
         let (found, expected) = (shape(&replaced.reader), shape(&matrix.reader));
         if found != expected {

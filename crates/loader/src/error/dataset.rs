@@ -113,6 +113,18 @@ pub enum DatasetError {
         advice: String,
     },
 
+    /// The cells of a modality in another experiment cannot be joined by their names.
+    #[error(
+        "modality {modality:?} of another experiment cannot be joined to the cells by their names: \
+         {problem}; name the obs column that both have (ModalitySpec::names, in Python names=)"
+    )]
+    NoCommonCells {
+        /// The modality.
+        modality: String,
+        /// The problem.
+        problem: String,
+    },
+
     /// No gene has a feature type.
     #[error(
         "no gene of {uri} has the feature type {name:?}: {}",
