@@ -19,6 +19,7 @@ from somafeed.sources import (
     Source,
     XLocator,
     check_unchanged,
+    experiment_column_of,
     groups_of,
     split_rows,
     whole_of,
@@ -30,9 +31,6 @@ Encoder: TypeAlias = native.LabelEncoder | native.BatchKeyEncoder
 
 class Cells(Samples):
     """Cells with obs columns and codes. Pickled as a description: each process opens its own."""
-
-    experiment_column: str | None = None
-    """The column with the number of each cell's data set, of several that were concatenated."""
 
     def __init__(
         self,
@@ -116,16 +114,11 @@ class Cells(Samples):
 
     def groups(self, columns: Sequence[str]) -> npt.NDArray[np.uint32]:
         """A number for each cell; equal numbers if cells agree in all these obs columns."""
-        stored = [column for column in columns if column != self.experiment_column]
-        if len(stored) == len(columns):
-            return groups_of(self.source, columns, self.n_rows)
-        codes = [self.opened.experiments()]
-        codes += [groups_of(self.source, stored, self.n_rows)] if stored else []
-        return np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel().astype(np.uint32)
+        return groups_of(self.source, columns, self.n_rows)
 
     def weights(self, column: str) -> npt.NDArray[np.float64]:
         """The numbers of an obs column."""
-        if column == self.experiment_column:
+        if column == experiment_column_of(self.source):
             return self.opened.experiments().astype(np.float64)
         weights = self.source.open([column]).weights(column)
         check_unchanged(len(weights), self.n_rows)

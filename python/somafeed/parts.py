@@ -35,7 +35,7 @@ class Parts(SampleDataset[MiniBatch]):
         same `genes=`, because their joinids are not those of the same genes. For data sets that were
         given opened (`dataset=`) only the number of genes is compared.
 
-        `experiment_column` adds a column of that name to obs, by which samples can be drawn, too: the
+        `experiment_column` adds a column of that name to obs, also for splits and samplings: the
         number of each cell's data set, from 0, in the order of `datasets`. One that is a result of `concat` itself counts as the
         data sets that it was made of, so `concat([concat([a, b]), c])` numbers them 0, 1 and 2.
         None means that of the first, if it has one.
@@ -61,7 +61,7 @@ class Parts(SampleDataset[MiniBatch]):
             raise ValueError(f"{shown(experiment_column)} is already a column of obs in a batch")
         cells = [one._cells for one in datasets]
         check_same_genes([(one.source, one.opened) for one in cells])
-        source = Concat(tuple(one.source for one in cells))
+        source = Concat(tuple(one.source for one in cells), experiment_column)
         other = first._with(first._cells.of(source))
-        other.experiment_column = other._cells.experiment_column = experiment_column
+        other.experiment_column = experiment_column
         return other

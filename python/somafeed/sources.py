@@ -192,6 +192,8 @@ class Concat:
     """Several sources, one after another. All have the same genes as columns."""
 
     sources: tuple[Source, ...]
+    experiment_column: str | None = None
+    """The name of a column with the number of each row's source."""
 
     def open(self, columns: Sequence[str], totals: str | None = None) -> native.Dataset:
         """Opens all."""
@@ -238,9 +240,20 @@ def groups_of(source: Source, columns: Sequence[str], n_rows: int) -> npt.NDArra
     wanted = [column for column in columns if column != JOINID]
     if len(wanted) < len(columns):
         raise ValueError(f"{JOINID} is different in every row, so it makes no groups")
-    groups = source.open(wanted).groups(wanted)
-    check_unchanged(len(groups), n_rows)
-    return groups
+    stored = [column for column in wanted if column != experiment_column_of(source)]
+    opened = source.open(stored)
+    check_unchanged(opened.shape[0], n_rows)
+    if len(stored) == len(wanted):
+        return opened.groups(stored)
+    codes = [opened.experiments(), *([opened.groups(stored)] if stored else [])]
+    return np.unique(np.stack(codes), axis=1, return_inverse=True)[1].ravel().astype(np.uint32)
+
+
+def experiment_column_of(source: Source) -> str | None:
+    """The name of the column with the number of each row's data set, if several were joined."""
+    while isinstance(source, Part):
+        source = source.whole
+    return source.experiment_column if isinstance(source, Concat) else None
 
 
 def check_unchanged(n_rows: int, expected: int) -> None:
@@ -288,7 +301,8 @@ def whole_of(source: Source) -> Source:
     if isinstance(source, Part):
         return whole_of(source.whole)
     if isinstance(source, Concat):
-        return Concat(tuple(whole_of(one) for one in source.sources))
+        members = tuple(whole_of(one) for one in source.sources)
+        return Concat(members, source.experiment_column)
     return source
 
 

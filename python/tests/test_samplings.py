@@ -77,6 +77,12 @@ def test_labels_are_mixed_by_weights(experiment):
     balanced = both.with_sampling(ClassBalanced("from", 2_000))
     share = np.mean([joinid in small for joinid in joinids_of(pickle.loads(pickle.dumps(balanced)))])
     assert abs(share - 0.5) < 0.07
+    for part in both.split_by_group("from", 0.5, 0.5, seed=1):
+        found = joinids_of(pickle.loads(pickle.dumps(part)))
+        assert len({joinid in small for joinid in found}) == 1 and found == joinids_of(part)
+    halves = both.split_by_label("from", 0.5, 0.5, seed=1)
+    assert [sum(joinid in small for joinid in joinids_of(half)) for half in halves] == [5, 5]
+    assert set(joinids_of(halves[0].split_by_group("from", 1.0, seed=1)[0])) == set(joinids_of(halves[0]))
     few = both.with_sampling(AtMostPerClass(["from", "kind"], 2))
     assert len(joinids_of(few)) == 12
     for column, weights, words in (
