@@ -95,6 +95,10 @@ def multimodal_model(module: DataModule, cls: type[Any], rna: str, options: dict
     missing = [one for one in needed if getattr(module, one) is None]
     if missing:
         raise ValueError(f"{name} needs DataModule({missing[0]}=...), the name of a modality")
+    if options.get("modality_weights") == "cell":
+        raise ValueError(
+            "modality_weights='cell' learns weights of each cell in memory: take 'equal' or 'universal'"
+        )
     statistics = _Statistics(module)
     mdata = _sample_mudata(module, statistics, rna)
     _set_up(module, cls, mdata, rna)

@@ -456,11 +456,14 @@ fn first_row(column: &ArrayRef, label: &str) -> Result<Option<usize>, stop::Stop
 const CELL_JOINS: [(&str, CellJoin); 2] =
     [("union", CellJoin::Union), ("intersection", CellJoin::Intersection)];
 
+/// The addresses of modalities that are in another experiment.
+type Addresses = Vec<Option<Arc<Address>>>;
+
 /// The modalities of a dictionary by name, and the address of each that is in another experiment.
 fn modality_specs(
     py: Python<'_>,
     modalities: Option<Bound<'_, PyDict>>,
-) -> PyResult<(Vec<Option<Arc<Address>>>, Vec<ModalitySpec>)> {
+) -> PyResult<(Addresses, Vec<ModalitySpec>)> {
     let (mut addresses, mut specs) = (Vec::new(), Vec::new());
     for (name, of) in modalities.into_iter().flatten() {
         let modality: Modality = of.extract()?;

@@ -110,7 +110,7 @@ CALLS = {
 # They take rows of one batch, or an experiment, which is read in threads like all I/O.
 OTHERS = {
     "ArrowTable.column", "Dataset.from_experiment", "Dataset.from_anndata", "Dataset.stored_dtype",
-    "Dataset.obs", "Dataset.var", "LabelEncoder.from_json", "LabelEncoder.to_json",
+    "Dataset.obs", "Dataset.modality_var", "Dataset.var", "LabelEncoder.from_json", "LabelEncoder.to_json",
     "LabelEncoder.classes", "LabelEncoder.with_unseen", "BatchKeyEncoder.from_json",
     "BatchKeyEncoder.to_json", "BatchKeyEncoder.classes", "BatchKeyEncoder.joined_keys",
     "BatchKeyEncoder.with_unseen",

@@ -229,3 +229,6 @@ def test_what_cannot_be(path):
         module.model(scvi.model.SCVI)
     with pytest.raises(ValueError, match="DataModule\\(atac=...\\)"):
         module.model(scvi.model.MULTIVI)
+    peaks = DataModule(cells(path), fractions=(1.0,), atac="atac")
+    with pytest.raises(ValueError, match="modality_weights='cell'"):
+        peaks.model(scvi.model.MULTIVI, modality_weights="cell")

@@ -559,9 +559,10 @@ fn one_read_serves_all_columns_of_a_matrix() {
             .iter()
             .map(|reader| {
                 let [x, prot, atac] = genes.map(|genes| GeneSelection::List(genes.into()));
-                let dataset = sample::dataset(reader.clone(), Cells::Range(0..40), x);
-                let dataset = dataset.with_modality("prot", reader.clone(), prot, None).unwrap();
-                dataset.with_modality("atac", reader.clone(), atac, None).unwrap()
+                let same = || Arc::<CountedReader>::clone(reader);
+                let dataset = sample::dataset(same(), Cells::Range(0..40), x);
+                let dataset = dataset.with_modality("prot", same(), prot, None).unwrap();
+                dataset.with_modality("atac", same(), atac, None).unwrap()
             })
             .collect();
         let dataset = Dataset::concat(&parts).unwrap();
