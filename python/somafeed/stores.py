@@ -14,12 +14,8 @@ from somafeed.settings import shown
 STORE = "store"
 """The column with the name of each sample's store, and the entry of a batch with its number."""
 
-_SETTINGS = ("vfs.", "soma.", "rest.")
+_SETTINGS = ("config.", "rest.", "sm.", "soma.", "vfs.")
 """Beginnings of the names of settings of `config=`, whose values may be secrets."""
-
-
-_OF_SETTINGS = ("config.", "rest.", "sm.", "soma.", "vfs.")
-"""Beginnings of the names of TileDB's parameters."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +53,6 @@ def named_stores(stores: Any, one: type | tuple[type, ...]) -> tuple[list[Any] |
         return None, [stores]
     if isinstance(stores, Mapping):
         names, listed = list(stores), list(stores.values())
-        if any(isinstance(name, str) and name.startswith(_OF_SETTINGS) for name in names):
-            raise TypeError("these are settings, not stores: give them as config=")
     elif isinstance(stores, Sequence) and not isinstance(stores, bytes):
         names, listed = list(range(len(stores))), list(stores)
     else:
