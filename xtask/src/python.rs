@@ -1,4 +1,4 @@
-//! `cargo xtask python`: a Python environment with the pinned tiledbsoma, xarray, blosc and gensim,
+//! `cargo xtask python`: a Python environment with the pinned tiledbsoma, xarray, cftime, blosc and gensim,
 //! for the interoperability tests and for `read-chunks`.
 
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use crate::progress::print_line;
 const REQUIREMENTS: &str = include_str!("../requirements/tiledbsoma.txt");
 const VERSION: &str = "2.3.0";
 const XARRAY_VERSION: &str = "2026.9.0";
+const CFTIME_VERSION: &str = "1.6.6.1";
 const BLOSC_VERSION: &str = "1.11.4";
 const GENSIM_VERSION: &str = "4.4.0";
 const VARIABLE: &str = "SOMAFEED_PYTHON";
@@ -30,14 +31,15 @@ pub(crate) fn prepare() -> anyhow::Result<PathBuf> {
     let environment = Environment {
         folder: format!("python-tiledbsoma-{VERSION}"),
         what: format!(
-            "tiledbsoma {VERSION}, xarray {XARRAY_VERSION}, blosc {BLOSC_VERSION} and gensim \
-             {GENSIM_VERSION}"
+            "tiledbsoma {VERSION}, xarray {XARRAY_VERSION}, cftime {CFTIME_VERSION}, blosc \
+             {BLOSC_VERSION} and gensim {GENSIM_VERSION}"
         ),
         requirements: REQUIREMENTS.to_owned(),
         download: "about 300 MB".to_owned(),
         instead: format!(
             "set {VARIABLE} to an interpreter that has tiledbsoma {VERSION}, xarray \
-             {XARRAY_VERSION}, blosc {BLOSC_VERSION} and gensim {GENSIM_VERSION}"
+             {XARRAY_VERSION}, cftime {CFTIME_VERSION}, blosc {BLOSC_VERSION} and gensim \
+             {GENSIM_VERSION}"
         ),
         oldest: OLDEST,
         newest: NEWEST,
@@ -55,6 +57,7 @@ pub(crate) fn pins_of(packages: &[&str]) -> String {
 fn check_packages(python: &Path) -> anyhow::Result<()> {
     check_version(python, "tiledbsoma", VERSION)?;
     check_version(python, "xarray", XARRAY_VERSION)?;
+    check_version(python, "cftime", CFTIME_VERSION)?;
     check_version(python, "blosc", BLOSC_VERSION)?;
     check_version(python, "gensim", GENSIM_VERSION)
 }
@@ -95,6 +98,7 @@ mod tests {
         let packages = [
             ("tiledbsoma", VERSION),
             ("xarray", XARRAY_VERSION),
+            ("cftime", CFTIME_VERSION),
             ("blosc", BLOSC_VERSION),
             ("gensim", GENSIM_VERSION),
         ];
