@@ -1,5 +1,5 @@
-//! `cargo xtask python`: a Python environment with the pinned tiledbsoma, xarray, cftime, blosc and gensim,
-//! for the interoperability tests and for `read-chunks`.
+//! `cargo xtask python`: a Python environment with the pinned tiledbsoma, xarray, cftime, blosc and
+//! gensim, for the interoperability tests and for `read-chunks`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
