@@ -2,7 +2,6 @@
 are stacked, and numbers that are normalised."""
 
 import datetime
-import importlib.util
 import os
 import pickle
 import subprocess
@@ -190,13 +189,10 @@ def test_variables_are_stacked_as_channels(levels):
     for batch in ds:
         steps = batch["sample"][:, None] + [0, 1]
         assert np.array_equal(batch["x"], whole[steps], equal_nan=True)
-    named = FieldDataset(path, {"x": replace(stack, steps=0)}, form="xarray" if XARRAY else "numpy")
+    named = FieldDataset(path, {"x": replace(stack, steps=0)})
     assert named.shapes == {"x": (4, 4, 5)}
     again = pickle.loads(pickle.dumps(ds))
     assert np.array_equal(next(iter(again))["x"], next(iter(ds))["x"], equal_nan=True)
-
-
-XARRAY = importlib.util.find_spec("xarray") is not None
 
 
 def test_statistics_are_those_of_two_passes_and_normalise(levels):

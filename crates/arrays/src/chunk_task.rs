@@ -318,25 +318,17 @@ impl<'a> Task<'a> {
         let mut stored = [0_u64];
         let stored = &mut bytemuck::bytes_of_mut(&mut stored)[..chunks.fill.len()];
         stored.copy_from_slice(&chunks.fill);
-        let element_at = |at: usize| {
-            let mut element = [0_u64];
-            let into = &mut bytemuck::bytes_of_mut(&mut element)[..n_to];
-            convert.run(chunks.stored, stored, (into, at));
-            element
-        };
-        let plane_len = convert.plane_len();
+        let elements = convert.of_each_plane(chunks.stored, stored);
         for row in rows.iter_mut().flat_map(|rows| rows.into.chunks_exact_mut(row_elements * n_to))
         {
             chunk.selected.part.for_each_run(|run| {
-                let mut to = &mut row[(chunk.start + run.dst) * n_to..][..run.len * n_to];
-                let mut at = task_start + chunk.start + run.dst;
-                while !to.is_empty() {
-                    let n = (plane_len - at % plane_len).min(to.len() / n_to);
-                    let element = element_at(at);
-                    let element = &bytemuck::bytes_of(&element)[..n_to];
+                let start = chunk.start + run.dst;
+                let mut to = &mut row[start * n_to..][..run.len * n_to];
+                for (plane, n) in convert.split(task_start + start, run.len) {
+                    let element = &bytemuck::bytes_of(&elements[plane])[..n_to];
                     let (place, rest) = to.split_at_mut(n * n_to);
                     place.chunks_exact_mut(n_to).for_each(|to| to.copy_from_slice(element));
-                    (to, at) = (rest, at + n);
+                    to = rest;
                 }
             });
         }

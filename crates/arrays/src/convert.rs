@@ -18,8 +18,8 @@ pub(crate) enum Convert {
     Copy,
     /// To floating point numbers of type `to`, unpacked if they are packed.
     Floats { to: ElementType, packing: Option<Packing> },
-    /// To floating point numbers of type `to`, by another packing for each plane of a row: so many
-    /// consecutive elements.
+    /// To floating point numbers of type `to`, by another packing for each plane of a row:
+    /// `plane_len` consecutive elements.
     Planes { to: ElementType, plane_len: usize, packings: Arc<[Packing]> },
     /// To numbers of `n_bytes` each, by a function.
     Numbers { n_bytes: usize, convert: fn(ElementType, &[u8], &mut [u8]) },
@@ -40,9 +40,37 @@ impl Convert {
         }
     }
 
-    /// Elements of a row that are converted alike: `usize::MAX` if all are.
-    pub(crate) fn plane_len(&self) -> usize {
-        if let Self::Planes { plane_len, .. } = self { *plane_len } else { usize::MAX }
+    /// Elements of a plane, which are converted alike, and the number of planes of a row.
+    fn planes(&self) -> (usize, usize) {
+        match self {
+            Self::Planes { plane_len, packings, .. } => (*plane_len, packings.len()),
+            Self::Copy | Self::Floats { .. } | Self::Numbers { .. } => (usize::MAX, 1),
+        }
+    }
+
+    /// The places from `at` on, of `n` elements, split where planes end; with the number of the
+    /// plane. Rows may follow each other.
+    pub(crate) fn split(&self, at: usize, n: usize) -> impl Iterator<Item = (usize, usize)> {
+        let (plane_len, n_planes) = self.planes();
+        let (mut at, end) = (at, at + n);
+        std::iter::from_fn(move || {
+            let len = (plane_len - at % plane_len).min(end - at);
+            let plane = at / plane_len % n_planes;
+            at += len;
+            (0 < len).then_some((plane, len))
+        })
+    }
+
+    /// An element as delivered, by the conversion of each plane; in words, so that it is aligned.
+    pub(crate) fn of_each_plane(&self, element: ElementType, stored: &[u8]) -> Vec<[u64; 1]> {
+        let (plane_len, n_planes) = self.planes();
+        let converted = |plane: usize| {
+            let mut word = [0];
+            let into = &mut bytemuck::bytes_of_mut(&mut word)[..self.n_bytes(element)];
+            self.run(element, stored, (into, plane * plane_len));
+            word
+        };
+        (0..n_planes).map(converted).collect()
     }
 
     /// Whether both convert alike.
@@ -87,17 +115,14 @@ impl Convert {
             Self::Copy => into.copy_from_slice(from),
             Self::Numbers { convert, .. } => convert(element, from, into),
             Self::Floats { to, packing } => to_floats(element, (*to, packing.as_ref()), from, into),
-            Self::Planes { to, plane_len, packings } => {
+            Self::Planes { to, packings, .. } => {
                 let (n_from, n_to) = (element.n_bytes(), to.n_bytes());
-                let (mut from, mut into, mut at) = (from, into, at);
-                while !into.is_empty() {
-                    // Rows may follow each other.
-                    let plane = at / plane_len % packings.len();
-                    let n = (plane_len - at % plane_len).min(into.len() / n_to);
+                let (mut from, mut into) = (from, into);
+                for (plane, n) in self.split(at, into.len() / n_to) {
                     let (these, rest) = from.split_at(n * n_from);
                     let (place, others) = into.split_at_mut(n * n_to);
                     to_floats(element, (*to, packings.get(plane)), these, place);
-                    (from, into, at) = (rest, others, at + n);
+                    (from, into) = (rest, others);
                 }
             }
         }

@@ -119,7 +119,7 @@ impl Coordinates {
     }
 
     /// These, then others of the same dimension: times in the units of these. `None` if the two
-    /// cannot be told by the same units.
+    /// have no units in common.
     pub(crate) fn then(&self, next: &Self) -> Option<Self> {
         use CoordinateValues::{Floats, Integers, Strings};
         let units = |of: &Self| of.attribute("units").map(str::to_owned);

@@ -124,11 +124,14 @@ fn with_quoted_numbers(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
+/// The path of a file of the array or group at `path`.
+fn file_of(path: &str) -> impl Fn(&str) -> String {
+    move |file| if path.is_empty() { file.to_owned() } else { format!("{path}/{file}") }
+}
+
 /// Opens the array at `path`.
 pub(crate) fn open(storage: &Arc<dyn Storage>, path: &str) -> Result<Opened, Unopened> {
-    let name =
-        |file: &str| if path.is_empty() { file.to_owned() } else { format!("{path}/{file}") };
-    let [v3, v2, attributes] = ["zarr.json", ".zarray", ".zattrs"].map(name);
+    let [v3, v2, attributes] = ["zarr.json", ".zarray", ".zattrs"].map(file_of(path));
     let (metadata, attributes) = match objects(&**storage, &[&v3])?.pop().flatten() {
         Some(v3) => (v3, Map::new()),
         None => match &mut objects(&**storage, &[&v2, &attributes])?[..] {
@@ -147,9 +150,7 @@ pub(crate) fn group_attributes(
     storage: &dyn Storage,
     path: &str,
 ) -> Result<Map<String, Value>, Unopened> {
-    let name =
-        |file: &str| if path.is_empty() { file.to_owned() } else { format!("{path}/{file}") };
-    let [v3, v2] = ["zarr.json", ".zattrs"].map(name);
+    let [v3, v2] = ["zarr.json", ".zattrs"].map(file_of(path));
     let mut found = objects(storage, &[&v3, &v2])?.into_iter();
     let (v3, v2) = (found.next().flatten(), found.next().flatten());
     let of_v3 = v3.map(|mut metadata| metadata.remove("attributes"));

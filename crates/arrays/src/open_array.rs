@@ -1,5 +1,6 @@
 //! An open array of one store: its chunks, its elements, and the part of it that is selected.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pipeline::Stop;
@@ -135,11 +136,13 @@ impl OpenArray {
     /// Whether rows of `other` are rows of this one: the same part of the same array, delivered
     /// alike.
     pub(crate) fn has_rows_of(&self, other: &Self) -> bool {
-        self.store == other.store
-            && self.chunks.path == other.chunks.path
-            && self.selected == other.selected
-            && self.element == other.element
-            && self.convert.is_like(&other.convert)
+        // Mostly they are one array: this is asked for each row.
+        std::ptr::eq(self, other)
+            || self.store == other.store
+                && self.chunks.path == other.chunks.path
+                && self.selected == other.selected
+                && self.element == other.element
+                && self.convert.is_like(&other.convert)
     }
 
     /// Bytes of the decoded chunks of the largest task.
@@ -212,12 +215,21 @@ pub(crate) fn packing(
 }
 
 /// The first and the last date that the group of an array names as valid, both inclusive: the
-/// attributes `valid_time_start` and `valid_time_stop` of ARCO-ERA5.
-pub(crate) fn valid_dates(storage: &dyn Storage, path: &str) -> Result<Option<ValidDates>, Error> {
+/// attributes `valid_time_start` and `valid_time_stop` of ARCO-ERA5. Each group is read once.
+pub(crate) fn valid_dates(
+    storage: &dyn Storage,
+    path: &str,
+    known: &mut HashMap<String, Option<ValidDates>>,
+) -> Result<Option<ValidDates>, Error> {
     let group = path.rsplit_once('/').map_or("", |(group, _)| group);
+    if let Some(dates) = known.get(group) {
+        return Ok(dates.clone());
+    }
     let attributes = metadata::group_attributes(storage, group)
         .map_err(|unopened| unopened.error(group, storage))?;
     let date = |name: &str| attributes.get(name)?.as_str().map(str::to_owned);
     let (start, stop) = (date("valid_time_start"), date("valid_time_stop"));
-    Ok((start.is_some() || stop.is_some()).then_some((start, stop)))
+    let dates = (start.is_some() || stop.is_some()).then_some((start, stop));
+    known.insert(group.to_owned(), dates.clone());
+    Ok(dates)
 }

@@ -1,5 +1,6 @@
 //! Samples of arrays as a source of the engine.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pipeline::{BlockBytes, BlockPlace, BlockRows, Need, ReadStats, Source, Stop};
@@ -438,6 +439,7 @@ fn open_variables(
     found.resize_with(arrays.len(), || None);
     for (store, storage) in stores.iter().enumerate() {
         let mut coordinates = CoordinateArrays::new(storage, threads);
+        let mut valid = HashMap::new();
         let mut has_any = false;
         for (variable, found) in arrays.iter().zip(&mut found) {
             let opening = Opening {
@@ -445,6 +447,7 @@ fn open_variables(
                 store,
                 along: spec.along.as_ref(),
                 arrays: &mut coordinates,
+                valid: &mut valid,
                 with_coordinates: spec.coordinates || spec.is_timed(),
                 is_timed: spec.is_timed(),
                 threads,

@@ -3,8 +3,6 @@
 //! By the CF conventions (1.12, section 4.4): `units` is a unit of time since a date, `calendar`
 //! says how dates are counted.
 
-use std::fmt;
-
 use crate::calendar::{Calendar, Date};
 use crate::coordinates::{CoordinateValues, Coordinates};
 
@@ -34,15 +32,6 @@ impl TimeSpan {
     }
 }
 
-impl fmt::Display for TimeSpan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [(MICROS_PER_HOUR, "h"), (MICROS_PER_MINUTE, "min"), (MICROS_PER_SECOND, "s")];
-        let whole = units.into_iter().find(|(unit, _)| self.micros % unit == 0);
-        let (unit, name) = whole.unwrap_or((1, "us"));
-        write!(f, "{} {name}", self.micros / unit)
-    }
-}
-
 /// The unit and the date that times are counted from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimeUnits {
@@ -64,11 +53,10 @@ impl TimeUnits {
         else {
             return Err(format!("the units {units:?} are not those of times: a unit since a date"));
         };
-        let unit = unit_micros(unit, calendar)
-            .map_err(|reason| format!("the units {units:?} are not read: {reason}"))?;
-        let since = parse_moment(date, calendar)
-            .map_err(|reason| format!("the units {units:?} are not read: {reason}"))?;
-        Ok(Self { calendar, unit, since: since.0 })
+        let unread = |reason| format!("the units {units:?} are not read: {reason}");
+        let unit = unit_micros(unit, calendar).map_err(unread)?;
+        let (since, _) = parse_moment(date, calendar).map_err(unread)?;
+        Ok(Self { calendar, unit, since })
     }
 
     /// The units of coordinates, if they are times.

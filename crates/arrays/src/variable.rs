@@ -1,5 +1,6 @@
 //! An opened variable: its array in each store, its elements, and the part of it that is selected.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::element::ElementType;
 use crate::error::Error;
 use crate::labels::Selection;
 use crate::metadata::{self, Unopened};
-use crate::open_array::{OpenArray, StaticValues, packing, valid_dates};
+use crate::open_array::{OpenArray, StaticValues, ValidDates, packing, valid_dates};
 use crate::selection::Indices;
 use crate::spec::{Dimension, Variable};
 use crate::times::{TimeSpan, Times};
@@ -106,6 +107,8 @@ pub(crate) struct Opening<'a, 's> {
     /// The dimension of the steps.
     pub(crate) along: Option<&'a Dimension>,
     pub(crate) arrays: &'a mut CoordinateArrays<'s>,
+    /// The valid dates that groups of the store name, as far as they were looked for.
+    pub(crate) valid: &'a mut HashMap<String, Option<ValidDates>>,
     /// Whether coordinates are read that no selection needs.
     pub(crate) with_coordinates: bool,
     /// Whether the dates are looked for that the store names as valid.
@@ -117,7 +120,7 @@ pub(crate) struct Opening<'a, 's> {
 impl OpenVariable {
     /// Opens the array of a variable, and reads it if it has no steps. `None` if there is none.
     pub(crate) fn open(spec: &Variable, opening: Opening<'_, '_>) -> Result<Option<Self>, Error> {
-        let Opening { storage, arrays, .. } = opening;
+        let Opening { storage, arrays, valid, .. } = opening;
         let path = spec.path.trim_matches('/').to_owned();
         let opened = match metadata::open(storage, &path) {
             Err(Unopened::Missing) => return Ok(None),
@@ -157,7 +160,9 @@ impl OpenVariable {
         if let Some(axis) = axis {
             step_coordinates = coordinates.remove(axis);
             dimensions.remove(axis);
-            first.valid = if opening.is_timed { valid_dates(&**storage, &path)? } else { None };
+            if opening.is_timed {
+                first.valid = valid_dates(&**storage, &path, valid)?;
+            }
         } else {
             check_static(spec, opening.along)?;
             let read = first.read_rows(&**storage, &outer, opening.threads);

@@ -218,8 +218,8 @@ fn range(first: &OpenVariable, spec: &SampleSpec, before: u64) -> Result<Range<u
 /// Samples whose steps are found by their times.
 struct Timed<'a> {
     spec: &'a SampleSpec,
-    /// The times of each variable that has steps.
-    times: Vec<Option<Times>>,
+    /// The times of each variable that has steps; equal ones are one object.
+    times: Vec<Option<Arc<Times>>>,
     /// The valid steps of each variable, in each of its arrays.
     valid: Vec<Vec<Vec<Range<u64>>>>,
 }
@@ -233,7 +233,7 @@ impl<'a> Timed<'a> {
         if let Some(TimeSpan { micros: ..=0 }) = spec.frequency {
             return Err(refused("the frequency must be a positive time".to_owned()));
         }
-        let mut times = Vec::with_capacity(variables.len());
+        let mut times: Vec<Option<Arc<Times>>> = Vec::with_capacity(variables.len());
         let mut valid = Vec::with_capacity(variables.len());
         for variable in variables {
             let unread = |reason: String| {
@@ -248,6 +248,8 @@ impl<'a> Timed<'a> {
             let coordinates = coordinates
                 .ok_or_else(|| unread("its first dimension has no coordinates".to_owned()))?;
             let found = Times::of(coordinates).map_err(unread)?;
+            let known = times.iter().flatten().find(|known| ***known == found).cloned();
+            let found = known.unwrap_or_else(|| Arc::new(found));
             valid.push(variable.valid_steps(&found).map_err(unread)?);
             times.push(Some(found));
         }
@@ -286,7 +288,8 @@ impl<'a> Timed<'a> {
         if !spans.is_empty() {
             return Ok(());
         }
-        let is_own = variable == first || self.times[variable] == self.times[first];
+        let has_times_of_first = self.times[variable].as_ref().zip(self.times[first].as_ref());
+        let is_own = has_times_of_first.is_some_and(|(one, other)| Arc::ptr_eq(one, other));
         let own = if is_own { anchor } else { self.find(variable, micros)? };
         for by in relative {
             let step = own.checked_add_signed(*by).filter(|step| step < n_steps);
