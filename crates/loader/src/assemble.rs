@@ -84,15 +84,14 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         let (obs, codes) = (gathered(self.dataset.obs())?, gathered(&self.dataset.codes)?);
         let codes = crate::encode::widened(&codes)
             .map_err(|source| LoaderError::Obs { batch_idx, source })?;
-        let cells: Vec<(u32, i64)> =
-            experiments.iter().copied().zip(joinids.iter().copied()).collect();
-        let Finished { layers, obsm, modalities } = self.finish_beside(beside, &cells)?;
+        let cells = (&experiments[..], &joinids[..]);
+        let Finished { layers, obsm, modalities } = self.finish_beside(beside, cells)?;
         Ok(Batch {
             batch_idx,
             x,
             layers,
             obsm,
-            present: present(&self.dataset.x_matrix(), &cells),
+            present: present(&self.dataset.x_matrix(), cells),
             modalities,
             tokens,
             obs,
@@ -152,18 +151,18 @@ impl<B: BatchBuffers> Assembler<B> {
         })
     }
 
-    /// The matrices beside X of a full batch with these cells, each an experiment and a joinid.
+    /// The matrices beside X of a full batch, whose cells have these experiments and joinids.
     fn finish_beside(
         &mut self,
         full: Vec<Unfinished<B::Buffer>>,
-        cells: &[(u32, i64)],
+        cells: (&[u32], &[i64]),
     ) -> Result<Finished<B::Buffer>, LoaderError> {
         let mut finished =
             Finished { layers: Vec::new(), obsm: Vec::new(), modalities: Vec::new() };
         let makers = self.beside.iter_mut().zip(full).zip(self.dataset.matrices_beside());
         for ((maker, full), matrix) in makers {
             let Some(Beside { kind, name, .. }) = matrix.beside else { continue };
-            let (x, name) = (maker.finish(&*self.buffers, (full, cells.len()))?, name.clone());
+            let (x, name) = (maker.finish(&*self.buffers, (full, cells.1.len()))?, name.clone());
             match kind {
                 BesideKind::Layer => finished.layers.push((name, x)),
                 BesideKind::Obsm => finished.obsm.push((name, x)),
@@ -184,12 +183,12 @@ struct Finished<V> {
     modalities: Vec<(String, Modality<V>)>,
 }
 
-/// Whether a matrix has each cell, given as its experiment and its joinid.
-fn present(matrix: &DatasetMatrix<'_>, cells: &[(u32, i64)]) -> Vec<bool> {
-    let has_cell = |(experiment, joinid): &(u32, i64)| {
+/// Whether a matrix has each of the cells with these experiments and joinids.
+fn present(matrix: &DatasetMatrix<'_>, (experiments, joinids): (&[u32], &[i64])) -> Vec<bool> {
+    let has_cell = |(experiment, joinid): (&u32, &i64)| {
         matrix.of_each[*experiment as usize].has_cell(*joinid as u64)
     };
-    cells.iter().map(has_cell).collect()
+    experiments.iter().zip(joinids).map(has_cell).collect()
 }
 
 /// A batch that is not yet full.

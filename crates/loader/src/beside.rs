@@ -174,7 +174,7 @@ impl Dataset {
         genes: GeneSelection,
         present: Option<BooleanBuffer>,
     ) -> Result<Self, MatrixError> {
-        let modality = Beside { kind: BesideKind::Modality, name: name.to_owned(), n_columns: 0 };
+        let modality = Beside::modality(name, 0);
         let columns = ColumnPlaces::new(genes, reader.n_columns())
             .map_err(|source| modality.columns_error(&*reader, source))?;
         let var = crate::obs::without_columns("var", columns.n_columns)?;
@@ -190,7 +190,7 @@ impl Dataset {
         var: RecordBatch,
     ) -> Result<Self, MatrixError> {
         let n_columns = matrix.columns.n_columns;
-        let modality = Beside { kind: BesideKind::Modality, name: name.to_owned(), n_columns };
+        let modality = Beside::modality(name, n_columns);
         let n_cells = self.only_source(&modality)?.cells.end();
         let matrix = matrix.with_rows(n_cells, &modality.to_string())?;
         let modality_var = self.modality_var.iter().cloned().chain([var]).collect();
@@ -307,6 +307,11 @@ impl Dataset {
 }
 
 impl Beside {
+    /// A modality with this number of columns.
+    pub(crate) fn modality(name: &str, n_columns: usize) -> Self {
+        Self { kind: BesideKind::Modality, name: name.to_owned(), n_columns }
+    }
+
     /// The error of columns that the matrix lacks.
     pub(crate) fn columns_error(
         &self,

@@ -85,8 +85,7 @@ impl SelectedMatrix {
 
     /// Whether the matrix has the cell with this joinid.
     pub(crate) fn has_cell(&self, joinid: u64) -> bool {
-        let joinid = joinid as usize;
-        self.present.as_ref().is_none_or(|present| joinid < present.len() && present.value(joinid))
+        is_present(self.present.as_ref(), joinid)
     }
 
     /// Estimated mean number of values that are read of a row: the mean over all rows, times the
@@ -176,6 +175,12 @@ impl ColumnPlaces {
     pub(crate) fn is_placed(&self) -> bool {
         self.columns.is_some()
     }
+}
+
+/// Whether a mask by joinid has a cell; without one all are there.
+pub(crate) fn is_present(mask: Option<&BooleanBuffer>, joinid: u64) -> bool {
+    let joinid = joinid as usize;
+    mask.is_none_or(|mask| joinid < mask.len() && mask.value(joinid))
 }
 
 /// The reader of a matrix by the joinids of cells.

@@ -11,11 +11,11 @@ use shuffle::RowSetBuilder;
 use soma_io::{AxisQuery, DataFrame, Experiment, Measurement, ReaderChoice, XReader};
 
 use super::{DatasetSpec, Genes, SelectedGenes, joinids, open_layer, texts};
-use crate::beside::BesideKind;
+use crate::beside::{Beside, BesideKind};
 use crate::cells::{Cells, JOINID};
 use crate::dataset::Dataset;
-use crate::error::{ColumnsError, DatasetError, MatrixError, OpenError, columns_error, open_error};
-use crate::selected::{ColumnPlaces, SelectedMatrix, aligned};
+use crate::error::{ColumnsError, DatasetError, OpenError, columns_error, open_error};
+use crate::selected::{ColumnPlaces, SelectedMatrix, aligned, is_present};
 
 /// A further measurement of the selected cells.
 #[derive(Clone, Debug)]
@@ -82,21 +82,26 @@ impl DatasetSpec {
         &self,
         experiment: &Experiment,
     ) -> Result<Vec<(String, String)>, OpenError> {
-        let names = |modality: &ModalitySpec| {
-            let name = &modality.name;
-            let failed = || open_error(format!("the measurement of modality {name:?}"));
-            let (measurement, layer) = match &modality.genes {
-                // In another experiment the usual ones are meant.
-                _ if modality.experiment.is_some() => (None, None),
-                Genes::FeatureType(_) => (self.measurement.as_ref(), self.layer.as_deref()),
-                _ => (Some(name), None),
-            };
-            let measurement = modality.measurement.as_ref().or(measurement);
-            let layer = modality.layer.as_deref().or(layer);
-            let experiment = modality.experiment.as_ref().unwrap_or(experiment);
-            experiment.names(measurement.map(String::as_str), layer).map_err(failed())
+        self.modalities.iter().map(|modality| self.names_of(experiment, modality)).collect()
+    }
+
+    fn names_of(
+        &self,
+        experiment: &Experiment,
+        modality: &ModalitySpec,
+    ) -> Result<(String, String), OpenError> {
+        let name = &modality.name;
+        let (measurement, layer) = match &modality.genes {
+            // In another experiment the usual ones are meant.
+            _ if modality.experiment.is_some() => (None, None),
+            Genes::FeatureType(_) => (self.measurement.as_ref(), self.layer.as_deref()),
+            _ => (Some(name), None),
         };
-        self.modalities.iter().map(names).collect()
+        let measurement = modality.measurement.as_ref().or(measurement);
+        let layer = modality.layer.as_deref().or(layer);
+        let experiment = modality.experiment.as_ref().unwrap_or(experiment);
+        let names = experiment.names(measurement.map(String::as_str), layer);
+        names.map_err(open_error(format!("the measurement of modality {name:?}")))
     }
 
     /// Opens the measurement of the modality at `idx`.
@@ -105,8 +110,9 @@ impl DatasetSpec {
         experiment: &Experiment,
         idx: usize,
     ) -> Result<(Measurement, String), OpenError> {
-        let (measurement, layer) = self.modality_names(experiment)?.swap_remove(idx);
-        let ModalitySpec { name, experiment: other, .. } = &self.modalities[idx];
+        let modality = &self.modalities[idx];
+        let (measurement, layer) = self.names_of(experiment, modality)?;
+        let ModalitySpec { name, experiment: other, .. } = modality;
         let what = format!("measurement {measurement:?} of modality {name:?}");
         let experiment = other.as_ref().unwrap_or(experiment);
         Ok((experiment.measurement(&measurement).map_err(open_error(what))?, layer))
@@ -139,7 +145,9 @@ impl Dataset {
             let reader = modality_reader(&measurement, &layer, &mut open, spec.reader)?;
             let SelectedGenes { genes, rows: var, warning } = choose(&measurement, Some(idx))?;
             let columns = ColumnPlaces::aligned(&genes, reader.n_columns());
-            let columns = columns.map_err(|source| modality_error(modality, &*reader, source))?;
+            let columns = columns.map_err(|source| {
+                Beside::modality(&modality.name, 0).columns_error(&*reader, source)
+            })?;
             let mut matrix = SelectedMatrix { present, ..SelectedMatrix::new(reader, columns) };
             if let Some(other) = &modality.experiment {
                 let column = names_column(presences.frame, modality)?;
@@ -207,9 +215,8 @@ impl Presences<'_> {
         let mut present = BooleanBufferBuilder::new(self.cells.end() as usize);
         present.append_n(self.cells.end() as usize, false);
         for (joinid, is_there) in self.cells.joinids().zip(&of_rows) {
-            let joinid = joinid as usize;
-            let has_cell = |all: &BooleanBuffer| joinid < all.len() && all.value(joinid);
-            present.set_bit(joinid, is_there && by_itself.as_ref().is_none_or(has_cell));
+            let has_cell = is_there && is_present(by_itself.as_ref(), joinid);
+            present.set_bit(joinid as usize, has_cell);
         }
         Ok(Some(present.finish()))
     }
@@ -299,16 +306,6 @@ fn modality_reader(
     let opened = open_layer(measurement, layer, reader)?;
     open.push((uri.to_owned(), layer.to_owned(), Arc::clone(&opened)));
     Ok(opened)
-}
-
-/// The error of genes that the X of a modality lacks.
-fn modality_error(
-    modality: &ModalitySpec,
-    reader: &dyn XReader,
-    source: soma_io::Error,
-) -> MatrixError {
-    let matrix = format!("modality {:?}", modality.name);
-    MatrixError::ColumnsOutside { matrix, n_columns: reader.n_columns(), source: Box::new(source) }
 }
 
 /// The booleans of a column, or its numbers that are not zero; false for null.
