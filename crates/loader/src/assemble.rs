@@ -31,7 +31,7 @@ pub(crate) struct Assembler<B: BatchBuffers> {
     /// Time of the threads that helped to make the last batch's tokens. It counts with the next
     /// rows that are added.
     token_threads: ThreadTime,
-    /// Number of threads that write a dense batch.
+    /// Most threads that write a batch.
     n_threads: usize,
     /// The batch in the making.
     filling: Option<Filling<B::Buffer>>,

@@ -14,9 +14,12 @@ use crate::elements::{ElementsMut, wrong_type};
 use crate::error::LoaderError;
 use crate::need::PACKED_CELL_BYTES;
 
-/// Number of dense values per thread: about a millisecond of work, while starting a thread takes
-/// about 20 µs.
+/// Number of values of dense rows per thread: about a millisecond of work, while starting a thread
+/// takes about 20 µs.
 const THREAD_VALUES: usize = 1 << 22;
+
+/// Number of stored values of sparse rows per thread: about as much work.
+const THREAD_STORED_VALUES: usize = 1 << 18;
 
 /// The error of a kernel that ran on rows of this block.
 pub(crate) fn densify_error(place: BlockPlace, source: densify::Error) -> LoaderError {
@@ -184,34 +187,15 @@ impl BlockMatrix {
         transforms: Option<RowTransforms<'_>>,
         out: ElementsMut<'_>,
     ) -> Result<ThreadTime, LoaderError> {
-        let n_threads = n_threads.min(rows.len() * self.n_columns / THREAD_VALUES).max(1);
-        let part_rows = rows.len().div_ceil(n_threads).max(1);
-        thread::scope(|scope| {
-            let (mut others, mut rest) = (Vec::new(), out);
-            for (idx, part) in rows.chunks(part_rows).enumerate().skip(1).rev() {
-                let first = idx * part_rows;
-                let (before, out) = rest.split_at(first * self.n_columns);
-                rest = before;
-                let transforms = of_rows(transforms, first..first + part.len());
-                let work = move || {
-                    let start = worktime::now();
-                    self.rows_to_dense(part, transforms, out).map(|()| worktime::now() - start)
-                };
-                let name = format!("somafeed-batch-{}", idx + 1);
-                let other = thread::Builder::new().name(name).spawn_scoped(scope, work);
-                let spawn = |source| pipeline::Error::Spawn { thread: "somafeed-batch", source };
-                let other = other.map_err(spawn)?;
-                others.push(other);
-            }
-            let first = 0..part_rows.min(rows.len());
-            let own = self.rows_to_dense(&rows[first.clone()], of_rows(transforms, first), rest);
-            let mut result = own.map(|()| ThreadTime::default());
-            for other in others.into_iter().rev() {
-                let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                result = result.and_then(|times| Ok(times + other?));
-            }
-            result
-        })
+        let n_values = rows.len() * self.n_columns;
+        let (mut parts, mut rest) = (Vec::new(), out);
+        for part in parts_of(rows, n_threads.min(n_values / THREAD_VALUES)) {
+            let (out, after) = rest.split_at(part.len() * self.n_columns);
+            rest = after;
+            let (rows, transforms) = (&rows[part.clone()], of_rows(transforms, part));
+            parts.push(move || self.rows_to_dense(rows, transforms, out));
+        }
+        on_threads(parts).map(|(_, others)| others)
     }
 
     /// Writes the rows at these positions, in this order, row-major into all of `out`.
@@ -255,8 +239,43 @@ impl BlockMatrix {
     }
 
     /// Writes the columns and values of the rows at these positions, in this order, into all of
+    /// `out`, and appends the end of each row to `row_offsets`. Up to `n_threads` threads write
+    /// parts of a large batch; returns the time of the other threads. Fails for a dense block.
+    pub(crate) fn rows_to_csr_on(
+        &self,
+        n_threads: usize,
+        rows: &[u32],
+        transforms: Option<RowTransforms<'_>>,
+        row_offsets: &mut Vec<usize>,
+        out: (&mut [u32], &mut [f32]),
+    ) -> Result<ThreadTime, LoaderError> {
+        let n_threads = n_threads.min(out.0.len() / THREAD_STORED_VALUES);
+        if n_threads <= 1 {
+            self.rows_to_csr(rows, transforms, row_offsets, out)?;
+            return Ok(ThreadTime::default());
+        }
+        let mut begin = row_offsets.last().copied().unwrap_or(0);
+        let (mut parts, mut rest) = (Vec::new(), out);
+        for part in parts_of(rows, n_threads) {
+            let (rows, transforms) = (&rows[part.clone()], of_rows(transforms, part));
+            let nnz = self.nnz_of(rows)?;
+            let (columns, other_columns) = rest.0.split_at_mut(nnz);
+            let (values, other_values) = rest.1.split_at_mut(nnz);
+            rest = (other_columns, other_values);
+            let mut ends = vec![begin];
+            begin += nnz;
+            parts.push(move || {
+                self.rows_to_csr(rows, transforms, &mut ends, (columns, values)).map(|()| ends)
+            });
+        }
+        let (ends, others) = on_threads(parts)?;
+        row_offsets.extend(ends.iter().flat_map(|ends| &ends[1..]));
+        Ok(others)
+    }
+
+    /// Writes the columns and values of the rows at these positions, in this order, into all of
     /// `out`, and appends the end of each row to `row_offsets`. Fails for a dense block.
-    pub(crate) fn rows_to_csr(
+    fn rows_to_csr(
         &self,
         rows: &[u32],
         transforms: Option<RowTransforms<'_>>,
@@ -274,6 +293,43 @@ impl BlockMatrix {
         }
         .map_err(|source| densify_error(self.place, source))
     }
+}
+
+/// Splits rows into `n` parts of about equal length; fewer if there are fewer rows.
+fn parts_of(rows: &[u32], n: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    let (n_rows, of_part) = (rows.len(), rows.len().div_ceil(n.max(1)).max(1));
+    // Without rows there is one part, so that buffers of a wrong length are found.
+    (0..n_rows.max(1)).step_by(of_part).map(move |first| first..n_rows.min(first + of_part))
+}
+
+/// Does parts of a batch at the same time, the first on this thread. Returns their results in
+/// order, and the time of the other threads; of several errors, the first.
+fn on_threads<T: Send>(
+    parts: Vec<impl FnOnce() -> Result<T, LoaderError> + Send>,
+) -> Result<(Vec<T>, ThreadTime), LoaderError> {
+    let mut parts = parts.into_iter();
+    let Some(first) = parts.next() else { return Ok((Vec::new(), ThreadTime::default())) };
+    thread::scope(|scope| {
+        let mut others = Vec::with_capacity(parts.len());
+        for (idx, part) in parts.enumerate() {
+            let work = move || {
+                let start = worktime::now();
+                part().map(|done| (done, worktime::now() - start))
+            };
+            let name = format!("somafeed-batch-{}", idx + 1);
+            let other = thread::Builder::new().name(name).spawn_scoped(scope, work);
+            let spawn = |source| pipeline::Error::Spawn { thread: "somafeed-batch", source };
+            others.push(other.map_err(spawn)?);
+        }
+        let (mut all, mut time) = (vec![first()?], ThreadTime::default());
+        for other in others {
+            let done = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let (done, of_thread) = done?;
+            all.push(done);
+            time += of_thread;
+        }
+        Ok((all, time))
+    })
 }
 
 /// The transforms of these rows of a batch.

@@ -73,6 +73,16 @@ impl<B: BatchBuffers> Epoch<B> {
         self.running.next_made(make)
     }
 
+    /// The next batch like [`next_made`](Self::next_made), or `Pending` if it is not ready within
+    /// `limit`, like [`next_within`](Self::next_within); `make` is then not called.
+    pub fn next_made_within<T, E>(
+        &mut self,
+        limit: Duration,
+        make: impl FnOnce(Result<Batch<B::Buffer>, LoaderError>) -> Result<T, E>,
+    ) -> Poll<Option<Result<T, E>>> {
+        self.running.next_made_within(limit, make)
+    }
+
     /// Number of batches in the whole epoch, including those before the place where it was resumed.
     pub fn n_batches(&self) -> u64 {
         self.running.n_batches()

@@ -178,7 +178,7 @@ pub struct LoaderSpec {
     pub tokens: Option<TokenSpec>,
     /// The totals that [`Transform::target_sum`] scales by, and that ranks of tokens divide by.
     pub totals: Totals,
-    /// Threads that write one large dense batch together. The values do not depend on it. `None`
+    /// Threads that write one large batch together. The values do not depend on it. `None`
     /// means half of the processors, from 2 to 8: on 16 processors 2 threads write 18 GB/s and 8
     /// write twice that (`results/2026-11-26-gpu`).
     pub batch_threads: Option<usize>,

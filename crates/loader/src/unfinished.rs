@@ -33,7 +33,7 @@ pub(crate) struct Rows<'a> {
     /// The rows' positions in the block.
     pub(crate) order: &'a [u32],
     pub(crate) transforms: Option<RowTransforms<'a>>,
-    /// Number of threads that write dense rows.
+    /// Most threads that write them.
     pub(crate) n_threads: usize,
 }
 
@@ -115,9 +115,8 @@ impl<V: BatchBuffer> Unfinished<V> {
                 make_room(buffers, csr, added)?;
                 let columns = &mut csr.columns.elements_mut().into_u32()?[nnz..nnz + added];
                 let values = &mut csr.values.elements_mut().into_f32()?[nnz..nnz + added];
-                block
-                    .rows_to_csr(order, transforms, &mut csr.row_offsets, (columns, values))
-                    .map(|()| ThreadTime::default())
+                let row_offsets = &mut csr.row_offsets;
+                block.rows_to_csr_on(n_threads, order, transforms, row_offsets, (columns, values))
             }
         }
     }

@@ -387,10 +387,30 @@ impl<S: Source> Epoch<S> {
     ) -> Option<Result<T, E>> {
         let n_before = self.n_taken;
         let batch = self.next()?;
+        Some(self.make(n_before, batch, make))
+    }
+
+    /// The next batch like [`next_made`](Self::next_made), or `Pending` if it is not ready within
+    /// `limit`, like [`next_within`](Self::next_within); `make` is then not called.
+    pub fn next_made_within<T, E>(
+        &mut self,
+        limit: Duration,
+        make: impl FnOnce(Result<S::Batch, S::Error>) -> Result<T, E>,
+    ) -> Poll<Option<Result<T, E>>> {
+        let n_before = self.n_taken;
+        self.next_within(limit).map(|batch| Some(self.make(n_before, batch?, make)))
+    }
+
+    fn make<T, E>(
+        &mut self,
+        n_before: u64,
+        batch: Result<S::Batch, S::Error>,
+        make: impl FnOnce(Result<S::Batch, S::Error>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut making = Making { epoch: self, n_before, is_made: false };
         let made = make(batch);
         making.is_made = made.is_ok();
-        Some(made)
+        made
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! It prints a JSON object per line: first the rate of plain copies from pinned memory, then a row
 //! for each way and step. `sum` and `nnz` are of the first epoch, which is not timed: equal for all
-//! ways if all deliver the same. `au` is the time of the steps as a share of the whole.
+//! ways if all deliver the same. `au` is the time of the steps as a share of the whole;
+//! `au_after_first_batch` leaves out the wait for the very first batch, which a longer epoch hides.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -210,6 +211,7 @@ fn measure(
         }
     }
     let secs = begin.elapsed().as_secs_f64();
+    let of_steps = n_batches as f64 * step.secs;
     Ok(json!({
         "seconds": secs,
         "epochs": n_epochs,
@@ -219,7 +221,9 @@ fn measure(
         "first_batch_seconds": first_batch_secs,
         "wait_share": wait_secs / secs,
         "step_seconds": step.secs,
-        "au": n_batches as f64 * step.secs / secs,
+        "au": of_steps / secs,
+        "au_after_first_batch": of_steps / (secs - first_batch_secs.unwrap_or(0.0)),
+        "copies_beside": loader.copies_beside(),
     }))
 }
 

@@ -2,11 +2,14 @@
 
 use std::ops::RangeBounds;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use arrays::ArraySamples;
 use pipeline::{Epoch, EpochStats, LoaderState, Pipeline, PipelineSpec};
 use tch::Device;
 
+use crate::ahead::Ahead;
 use crate::array_tensors::ArrayTensors;
 use crate::copies_ahead::CopiesAhead;
 use crate::device::{CopyDevice, TorchDevice};
@@ -88,8 +91,10 @@ impl<S: TensorSource<Error: Into<Error>>> ArrayTensorLoader<S> {
     }
 
     /// Lets copies of up to `n_batches` batches be under way when the next batch is taken, so that
-    /// the host does not wait for the device. Their host memory is kept as long, so a ring needs as
-    /// many slots more. Only copies from pinned memory go on by themselves.
+    /// the host does not wait for the device. On a GPU the copies of a batch then begin when the one
+    /// before is delivered, so that they run beside the consumer's work. Their host memory is kept
+    /// as long, so a ring needs as many slots more. Only copies from pinned memory go on by
+    /// themselves.
     #[must_use]
     pub fn copies_ahead(self, n_batches: usize) -> Self {
         Self { copies_ahead: n_batches, ..self }
@@ -132,7 +137,11 @@ impl<S: TensorSource<Error: Into<Error>>> ArrayTensorLoader<S> {
 
     fn tensors_of(&self, epoch: Epoch<S>) -> ArrayTensorEpoch<S> {
         let device = self.device.clone();
-        let copies = device.map(|device| CopiesAhead::new(device, self.copies_ahead));
+        let copies = device.map(|device| {
+            // A batch ahead is one whose copies are under way when the next batch is taken.
+            let ahead = Ahead::new(Arc::clone(&device), 0 < self.copies_ahead);
+            (CopiesAhead::new(device, self.copies_ahead), ahead)
+        });
         ArrayTensorEpoch { epoch, copies }
     }
 }
@@ -143,19 +152,20 @@ impl<S: TensorSource<Error: Into<Error>>> ArrayTensorLoader<S> {
 pub struct ArrayTensorEpoch<S: TensorSource = ArraySamples> {
     epoch: Epoch<S>,
     /// `None` if tensors stay on the CPU.
-    copies: Option<CopiesAhead>,
+    copies: Option<(CopiesAhead, Ahead<ArrayTensors>)>,
 }
 
 impl<S: TensorSource<Error: Into<Error>>> ArrayTensorEpoch<S> {
     /// The engine's counts and times so far. Waits do not include making tensors or copying to a
-    /// device.
+    /// device. A batch whose copies have begun counts.
     pub fn stats(&self) -> EpochStats {
         self.epoch.stats()
     }
 
     /// The consumer's place, to resume from.
     pub fn state(&self) -> LoaderState {
-        self.epoch.state()
+        let place = self.copies.as_ref().and_then(|(_, ahead)| ahead.place());
+        place.cloned().unwrap_or_else(|| self.epoch.state())
     }
 
     /// Number of batches of the epoch, unless an error ends it earlier.
@@ -169,16 +179,19 @@ impl<S: TensorSource<Error: Into<Error>>> Iterator for ArrayTensorEpoch<S> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let Self { epoch, copies } = self;
-        if let Some(copies) = copies {
+        let tensors_of = |batch: Result<S::Batch, S::Error>| {
+            S::tensors_of(batch.map_err(Into::into)?)
+        };
+        let Some((copies, ahead)) = copies else { return epoch.next_made(tensors_of) };
+        let begin = |epoch: &mut Epoch<S>, limit: Option<Duration>| {
             copies.settle();
-        }
-        epoch.next_made(|batch| {
-            let tensors = S::tensors_of(batch.map_err(Into::into)?)?;
-            match copies {
-                Some(copies) => copies.copy(tensors),
-                None => Ok(tensors),
+            let copy = |batch: Result<_, _>| copies.copy(tensors_of(batch)?);
+            match limit {
+                Some(limit) => epoch.next_made_within(limit, copy),
+                None => Poll::Ready(epoch.next_made(copy)),
             }
-        })
+        };
+        ahead.next(epoch, Epoch::state, begin, Ok)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -6,7 +6,7 @@ use images::ImageBatch;
 use pipeline::BatchPlace;
 use tch::{Device, Kind, Tensor};
 
-use crate::device::{CopyDevice as _, TorchDevice};
+use crate::device::{CopyDevice as _, Ticket, TorchDevice};
 use crate::error::Error;
 #[cfg(feature = "images")]
 use crate::memory::lend_images;
@@ -157,13 +157,14 @@ impl ArrayTensors {
     /// torch's errors, if there is no such device or no memory.
     pub fn copy_to(&self, device: Device) -> Result<Self, Error> {
         let device = TorchDevice::new(device)?;
-        let copy = self.copies(|tensor| Ok(device.begin_copy(tensor)?.0))?;
-        // tch has no CUDA events, so nothing says when a copy has ended. An element of the last
-        // copy can be read only after it, and after all earlier work of torch's one stream.
-        if let Some((_, last)) = copy.tensors().filter(|(_, of)| 0 < of.numel()).last() {
-            let first = vec![0; last.dim()];
-            last.f_double_value(&first).map_err(Error::torch("an element of a copied batch"))?;
-        }
+        let mut last = Ticket::default();
+        let copy = self.copies(|tensor| {
+            let (copy, ticket) = device.begin_copy(tensor)?;
+            last = last.max(ticket);
+            Ok(copy)
+        })?;
+        device.join()?;
+        device.wait(last);
         Ok(copy)
     }
 

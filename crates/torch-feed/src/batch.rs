@@ -11,7 +11,7 @@ use tch::{Device, Kind, Tensor};
 use crate::buffers::{TensorBuffer, size};
 use crate::error::Error;
 use crate::row_values::RowValues;
-use crate::staging::{Staging, remove_duplicates};
+use crate::staging::{SentRows, Staging, remove_duplicates};
 use crate::stored_type::to_stored;
 
 /// Rows of the selection as tensors, with their obs rows.
@@ -39,8 +39,35 @@ pub struct TensorBatch {
     n_padding: usize,
 }
 
-impl TensorBatch {
-    /// Makes the tensors of a loader's batch on the feed's device.
+/// A batch whose copies to the feed's device have begun. The device has still to make dense or
+/// sparse matrices of them.
+#[derive(Debug)]
+pub(crate) struct SentBatch {
+    batch_idx: u64,
+    x: SentMatrix,
+    layers: Vec<(String, SentMatrix)>,
+    obsm: Vec<(String, SentMatrix)>,
+    modalities: Vec<(String, SentMatrix)>,
+    /// The names of the modalities, then of the encoders.
+    names: Vec<String>,
+    /// The joinids, whether each modality has each cell, and the codes: int64, one dimension.
+    numbers: Vec<Tensor>,
+    obs: RecordBatch,
+    experiments: Vec<u32>,
+    n_padding: usize,
+}
+
+/// A matrix on its way to a device.
+#[derive(Debug)]
+enum SentMatrix {
+    /// As it will be delivered.
+    Whole(Tensor),
+    /// Rows of which the device makes a matrix.
+    Rows(SentRows),
+}
+
+impl SentBatch {
+    /// Begins to copy a loader's batch to the feed's device, or makes its tensors in place.
     pub(crate) fn new(batch: Batch<TensorBuffer>, feed: &Feed) -> Result<Self, Error> {
         let Batch {
             batch_idx,
@@ -55,43 +82,72 @@ impl TensorBatch {
             n_padding,
             ..
         } = batch;
-        let x = feed.matrix(x)?;
-        let layers = named(layers, |layer| feed.matrix(layer))?;
-        let obsm = named(obsm, |array| feed.beside(array))?;
+        let send = |matrix| feed.send(matrix);
+        let (x, layers, obsm) = (send(x)?, named(layers, send)?, named(obsm, send)?);
         let (modalities, present): (Vec<_>, Vec<_>) = modalities
             .into_iter()
-            .map(|(name, Modality { x, present, .. })| ((name.clone(), x), (name, present)))
+            .map(|(name, Modality { x, present, .. })| ((name, x), present))
             .unzip();
-        let modalities = named(modalities, |modality| feed.beside(modality))?;
-        let present = named(present, |mask| feed.mask(&mask))?;
-        let x = match feed.stored {
-            Some(kind) if kind != Kind::Float => to_stored(&x, kind)?,
-            _ => x,
-        };
-        let (names, columns) = code_columns(&codes);
-        let numbers = [&[&joinids[..]], &columns[..]].concat();
-        let mut numbers = feed.numbers(&numbers)?.into_iter();
-        let Some(joinids) = numbers.next() else {
-            unreachable!(
-                "a tensor comes of each column that was sent, and the first is the joinids"
-            )
-        };
-        let codes = names.into_iter().zip(numbers).collect();
+        let modalities = named(modalities, send)?;
+        let present: Vec<Vec<i64>> =
+            present.iter().map(|mask| mask.iter().map(|&is| i64::from(is)).collect()).collect();
+        let (encoders, codes) = code_columns(&codes);
+        let names = modalities.iter().map(|(name, _)| name.clone()).chain(encoders).collect();
+        let present = present.iter().map(Vec::as_slice);
+        let columns: Vec<&[i64]> = [&joinids[..]].into_iter().chain(present).chain(codes).collect();
+        let numbers = feed.numbers(&columns)?;
         Ok(Self {
             batch_idx,
             x,
             layers,
             obsm,
             modalities,
-            present,
+            names,
+            numbers,
             obs,
-            codes,
-            joinids,
             experiments,
             n_padding,
         })
     }
 
+    /// Makes the tensors, once the device orders its work after the copies.
+    pub(crate) fn finish(self, feed: &Feed) -> Result<TensorBatch, Error> {
+        let x = feed.finish(self.x)?;
+        let x = match feed.stored {
+            Some(kind) if kind != Kind::Float => to_stored(&x, kind)?,
+            _ => x,
+        };
+        let layers = named(self.layers, |layer| feed.finish(layer))?;
+        let obsm = named(self.obsm, |array| feed.finish_beside(array))?;
+        let modalities = named(self.modalities, |modality| feed.finish_beside(modality))?;
+        let mut numbers = self.numbers.into_iter();
+        let Some(joinids) = numbers.next() else {
+            unreachable!(
+                "a tensor comes of each column that was sent, and the first is the joinids"
+            )
+        };
+        let mut present: Vec<(String, Tensor)> = self.names.into_iter().zip(numbers).collect();
+        let codes = present.split_off(modalities.len());
+        let to_mask = |mask: Tensor| {
+            mask.f_to_kind(Kind::Bool).map_err(Error::torch("the mask of a modality"))
+        };
+        Ok(TensorBatch {
+            batch_idx: self.batch_idx,
+            x,
+            layers,
+            obsm,
+            modalities,
+            present: named(present, to_mask)?,
+            obs: self.obs,
+            codes,
+            joinids,
+            experiments: self.experiments,
+            n_padding: self.n_padding,
+        })
+    }
+}
+
+impl TensorBatch {
     /// The batch's index in the epoch, from 0.
     pub fn batch_idx(&self) -> u64 {
         self.batch_idx
@@ -206,9 +262,9 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// Converts the values.
-    fn matrix(&self, x: Matrix<TensorBuffer>) -> Result<Tensor, Error> {
-        match (x, &self.staging) {
+    /// Begins to send a matrix, or makes its tensor in place.
+    fn send(&self, matrix: Matrix<TensorBuffer>) -> Result<SentMatrix, Error> {
+        let whole = match (matrix, &self.staging) {
             (Matrix::Dense { values, n_rows, n_columns }, None) => {
                 values.into_tensor(&[size(n_rows)?, size(n_columns)?])
             }
@@ -219,38 +275,40 @@ impl Feed {
                 Ok(x)
             }
             (Matrix::Csr(csr), None) => sparse_csr(csr),
-            (Matrix::Csr(mut csr), Some(staging)) => match self.dense_kind {
-                Some(kind) => {
+            (Matrix::Csr(mut csr), Some(staging)) => {
+                if self.dense_kind.is_some() {
                     remove_duplicates(&mut csr)?;
-                    staging.send_rows(csr)?.to_dense(kind)
                 }
-                None => staging.send_rows(csr)?.to_sparse(),
-            },
+                return staging.send_rows(csr).map(SentMatrix::Rows);
+            }
             (Matrix::Coo(coo), None) => sparse_coo(coo),
             (Matrix::Coo(coo), Some(_)) => sparse_coo(coo)?
                 .f_to(self.device)
                 .map_err(Error::torch("a copy of X's values on the device")),
             (other, _) => Err(Error::UnknownForm { batch: format!("{other:?}") }),
+        };
+        whole.map(SentMatrix::Whole)
+    }
+
+    /// The tensor of a matrix.
+    fn finish(&self, matrix: SentMatrix) -> Result<Tensor, Error> {
+        match (matrix, self.dense_kind) {
+            (SentMatrix::Whole(tensor), _) => Ok(tensor),
+            (SentMatrix::Rows(rows), Some(kind)) => rows.to_dense(kind),
+            (SentMatrix::Rows(rows), None) => rows.to_sparse(),
         }
     }
 
-    /// Converts the values of an array of obsm, which the loader makes dense, or of a modality. Its
-    /// tensor is f16 if the device makes X so.
-    fn beside(&self, matrix: Matrix<TensorBuffer>) -> Result<Tensor, Error> {
-        let tensor = self.matrix(matrix)?;
+    /// The tensor of an array of obsm, which the loader makes dense, or of a modality. It is f16 if
+    /// the device makes X so.
+    fn finish_beside(&self, matrix: SentMatrix) -> Result<Tensor, Error> {
+        let tensor = self.finish(matrix)?;
         match self.dense_kind {
             Some(kind) if kind != Kind::Float => {
                 tensor.f_to_kind(kind).map_err(Error::torch("a matrix beside X"))
             }
             _ => Ok(tensor),
         }
-    }
-
-    /// Makes a tensor of booleans on the feed's device.
-    fn mask(&self, mask: &[bool]) -> Result<Tensor, Error> {
-        let what = "the mask of a modality";
-        let tensor = Tensor::f_from_slice(mask).map_err(Error::torch(what))?;
-        tensor.f_to(self.device).map_err(Error::torch(what))
     }
 
     /// Makes an int64 tensor of each column of numbers, all of equal length.
@@ -267,10 +325,10 @@ impl Feed {
 }
 
 /// Converts each value and keeps its name.
-fn named<T>(
+fn named<T, U>(
     all: Vec<(String, T)>,
-    convert: impl Fn(T) -> Result<Tensor, Error>,
-) -> Result<Vec<(String, Tensor)>, Error> {
+    convert: impl Fn(T) -> Result<U, Error>,
+) -> Result<Vec<(String, U)>, Error> {
     all.into_iter().map(|(name, value)| Ok((name, convert(value)?))).collect()
 }
 

@@ -108,6 +108,15 @@ pub enum Error {
         n_gpus: i64,
     },
 
+    /// CUDA's runtime refused a call.
+    #[error("CUDA's {call} failed with error {code}")]
+    Cuda {
+        /// The function.
+        call: &'static str,
+        /// CUDA's number of the error.
+        code: i32,
+    },
+
     /// Only dense batches can be made dense on the device.
     #[error(
         "batches of {form} are not dense, so they cannot be made dense on the device: ask for dense or f16"

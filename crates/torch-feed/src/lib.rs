@@ -52,6 +52,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod adam;
+mod ahead;
 #[cfg(feature = "arrays")]
 mod array_tensor_loader;
 #[cfg(feature = "arrays")]
@@ -60,6 +61,7 @@ mod batch;
 mod buffers;
 #[cfg(feature = "arrays")]
 mod copies_ahead;
+mod copy_stream;
 mod device;
 mod device_choice;
 #[cfg(feature = "sequences")]

@@ -1,5 +1,4 @@
-//! Memory that Rust writes and tensors then borrow: the only file of this crate that needs
-//! `unsafe`.
+//! Memory that Rust writes and tensors then borrow.
 //!
 //! Torch allocates the memory of cells ([`Memory`]), crates `arrays` and `images` that of arrays
 //! (`OwnedValues`) and images (`ImageMemory`, in memory that torch pinned or in any other).
@@ -51,6 +50,16 @@ unsafe extern "C" {
         opaque_metadata_size: i64,
         deleter: Option<unsafe extern "C" fn(data: *mut c_void, context: *mut c_void)>,
         deleter_context: *mut c_void,
+    ) -> i32;
+    /// Makes a tensor in pinned memory, with any contents. Returns 0 on success.
+    fn aoti_torch_empty_strided_pinned(
+        n_dimensions: i64,
+        sizes: *const i64,
+        strides: *const i64,
+        dtype: i32,
+        device_type: i32,
+        device_index: i32,
+        tensor: *mut *mut C_tensor,
     ) -> i32;
     safe fn aoti_torch_device_type_cpu() -> i32;
     safe fn aoti_torch_layout_strided() -> i32;
@@ -225,6 +234,33 @@ unsafe fn lend(
     } else {
         Err(TchError::Torch(format!("torch_from_blob({shape:?}) gave {lent:?}")))
     }
+}
+
+/// A tensor of one dimension in memory that torch pins for its GPUs, with any contents.
+///
+/// Not by tch: its function for pinned memory copies, and names a device, for which torch warns.
+fn pinned(size: i64, kind: Kind) -> Result<Tensor, TchError> {
+    let failed = |why: &str| TchError::Torch(format!("pinned memory of {size} {kind:?}: {why}"));
+    let dtype = dtype(kind).ok_or_else(|| failed("no such type"))?;
+    let (stride, mut made): (i64, *mut C_tensor) = (1, ptr::null_mut());
+    // SAFETY: there is one size and one stride, and `made` is a handle, which the call writes.
+    let status = unsafe {
+        aoti_torch_empty_strided_pinned(
+            1,
+            &raw const size,
+            &raw const stride,
+            dtype,
+            aoti_torch_device_type_cpu(),
+            // The CPU has no device number.
+            -1,
+            &raw mut made,
+        )
+    };
+    if status != 0 || made.is_null() {
+        return Err(failed(&format!("torch's error {status}")));
+    }
+    // SAFETY: as in `lend`.
+    Ok(unsafe { Tensor::from_ptr(made) })
 }
 
 /// Lends the values of an array's variable as a contiguous tensor, without a copy. Their memory
@@ -405,10 +441,9 @@ impl Memory {
     ) -> Result<Self, TchError> {
         let size =
             i64::try_from(n_values).map_err(|_| TchError::Convert(format!("{n_values} values")))?;
-        let empty = Tensor::f_empty([size], (value_type.kind(), Device::Cpu))?;
         let tensor = match pinned_for {
-            Some(device) if n_values > 0 => empty.f_pin_memory(device)?,
-            _ => empty,
+            Some(_) if n_values > 0 => pinned(size, value_type.kind())?,
+            _ => Tensor::f_empty([size], (value_type.kind(), Device::Cpu))?,
         };
         // Checks the assumptions of `values_mut`, in case torch pins in some other way.
         let is_as_made = tensor.device() == Device::Cpu

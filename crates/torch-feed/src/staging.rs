@@ -5,6 +5,7 @@ use std::sync::Arc;
 use loader::{BatchBuffer as _, CsrBatch};
 use tch::{Kind, TchError, Tensor};
 
+use crate::ahead::Ahead;
 use crate::buffers::TensorBuffer;
 use crate::device::CopyDevice;
 use crate::error::Error;
@@ -42,6 +43,11 @@ impl Staging {
     /// The target device.
     pub(crate) fn device(&self) -> &dyn CopyDevice {
         &*self.device
+    }
+
+    /// Delivers the batches of an epoch.
+    pub(crate) fn ahead<T>(&self) -> Ahead<T> {
+        Ahead::new(Arc::clone(&self.device), true)
     }
 
     /// Sends columns of equally many numbers in one copy; returns an int64 tensor for each.

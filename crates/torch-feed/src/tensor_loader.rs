@@ -2,11 +2,14 @@
 
 use std::ops::RangeBounds;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
-use loader::{BatchForm, Dataset, Epoch, EpochStats, Loader, LoaderSpec, LoaderState};
+use loader::{BatchForm, Dataset, Epoch, EpochStats, Loader, LoaderError, LoaderSpec, LoaderState};
 use tch::{Device, Kind};
 
-use crate::batch::{Feed, TensorBatch};
+use crate::ahead::Ahead;
+use crate::batch::{Feed, SentBatch, TensorBatch};
 use crate::buffers::TensorBuffers;
 use crate::device::{CopyDevice, TorchDevice};
 use crate::error::Error;
@@ -46,13 +49,17 @@ impl TensorLoader {
 
     /// Copies each batch to `device` when it is delivered.
     ///
-    /// To a GPU, batches are copied from pinned memory without waiting for the copy or for earlier
-    /// work: the device does both in the order of the calls. So the tensors may be used at once,
-    /// and reading a value waits. Pinned memory holds at most `prefetch_batches + 2` batches more
-    /// than without a GPU. The host waits for the device only if all of that memory is being
-    /// copied, and when the loader and its epochs are dropped. The thread that makes batches does
-    /// the waiting, not the consumer's, unless `prefetch_batches` is 0. COO batches are copied with
-    /// waiting.
+    /// To a GPU, batches are copied from pinned memory, and the host waits neither for the copy nor
+    /// for earlier work. The tensors may be used at once on torch's current stream, which waits for
+    /// the copy; reading a value waits. The copies of a batch begin when the one before is
+    /// delivered, if the batch is ready then, so they run beside the work that the consumer queues
+    /// after that ([`copies_beside`](Self::copies_beside)); so there is one batch more on the
+    /// device than the consumer has.
+    ///
+    /// Pinned memory holds at most `prefetch_batches + 2` batches more than without a GPU. The host
+    /// waits for copies only if all of that memory is being copied, and when the loader and its
+    /// epochs are dropped. The thread that makes batches does the waiting, not the consumer's,
+    /// unless `prefetch_batches` is 0. COO batches are copied with waiting.
     ///
     /// # Errors
     /// torch does not see this GPU.
@@ -146,6 +153,13 @@ impl TensorLoader {
         self.feed.device
     }
 
+    /// Whether copies to the device run beside its other work. False on the CPU, and where CUDA's
+    /// runtime is linked into torch so that its functions cannot be found: then copies run between
+    /// the kernels.
+    pub fn copies_beside(&self) -> bool {
+        self.feed.staging.as_ref().is_some_and(|staging| staging.device().copies_beside())
+    }
+
     /// Starts an epoch. The same number gives the same batches again.
     pub fn epoch(&self, epoch: u64) -> Result<TensorEpoch, Error> {
         Ok(self.tensors_of(self.loader.epoch(epoch)?))
@@ -165,7 +179,8 @@ impl TensorLoader {
     }
 
     fn tensors_of(&self, epoch: Epoch<TensorBuffers>) -> TensorEpoch {
-        TensorEpoch { epoch, feed: Arc::clone(&self.feed) }
+        let ahead = self.feed.staging.as_ref().map(Staging::ahead);
+        TensorEpoch { epoch, feed: Arc::clone(&self.feed), ahead }
     }
 }
 
@@ -176,18 +191,21 @@ impl TensorLoader {
 pub struct TensorEpoch {
     epoch: Epoch<TensorBuffers>,
     feed: Arc<Feed>,
+    /// `None` if tensors are made in place.
+    ahead: Option<Ahead<SentBatch>>,
 }
 
 impl TensorEpoch {
     /// The loader's counts and times so far. Waits do not include making tensors or copying to a
-    /// device.
+    /// device. A batch whose copies have begun counts.
     pub fn stats(&self) -> EpochStats {
         self.epoch.stats()
     }
 
     /// The consumer's place, like [`Epoch::state`].
     pub fn state(&self) -> LoaderState {
-        self.epoch.state()
+        let place = self.ahead.as_ref().and_then(Ahead::place);
+        place.cloned().unwrap_or_else(|| self.epoch.state())
     }
 
     /// Number of batches of the epoch, unless an error ends it earlier.
@@ -200,8 +218,18 @@ impl Iterator for TensorEpoch {
     type Item = Result<TensorBatch, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Self { epoch, feed } = self;
-        epoch.next_made(|batch| TensorBatch::new(batch?, feed))
+        let Self { epoch, feed, ahead } = self;
+        let Some(ahead) = ahead else {
+            return epoch.next_made(|batch| SentBatch::new(batch?, feed)?.finish(feed));
+        };
+        let begin = |epoch: &mut Epoch<TensorBuffers>, limit: Option<Duration>| {
+            let send = |batch: Result<_, LoaderError>| SentBatch::new(batch?, feed);
+            match limit {
+                Some(limit) => epoch.next_made_within(limit, send),
+                None => Poll::Ready(epoch.next_made(send)),
+            }
+        };
+        ahead.next(epoch, Epoch::state, begin, |sent| sent.finish(feed))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

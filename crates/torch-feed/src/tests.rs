@@ -31,7 +31,7 @@ use crate::device::{CopyDevice, TorchDevice};
 use crate::memory::{Memory, ValueType, ValuesMut};
 use crate::pool::Pool;
 use crate::staging::{Staging, remove_duplicates};
-use crate::{Error, TensorLoader};
+use crate::{Error, TensorBatch, TensorLoader};
 
 fn fill(memory: &mut Memory, n_values: usize, value: u8) {
     match memory.values_mut() {
@@ -227,8 +227,8 @@ fn expected(batch_form: BatchForm, epoch: u64) -> Vec<(Vec<f64>, Vec<i64>)> {
 #[test]
 fn batches_arrive_whole_however_late_the_device_copies() {
     for batch_form in [BatchForm::Dense, BatchForm::F16] {
-        for prefetch_batches in [0, 1, 3] {
-            let device = LateDevice::new();
+        let both = |prefetch| [(LateDevice::new(), prefetch), (LateDevice::beside(), prefetch)];
+        for (device, prefetch_batches) in [0, 1, 3].into_iter().flat_map(both) {
             let spec = LoaderSpec {
                 pipeline: PipelineSpec { prefetch_batches, ..spec(batch_form).pipeline },
                 ..spec(batch_form)
@@ -237,7 +237,12 @@ fn batches_arrive_whole_however_late_the_device_copies() {
             let feed = TensorLoader::new(dataset(), spec).unwrap();
             let feed = feed.copied_by(Some(copies), Device::Cpu).unwrap();
             for epoch in 0..3 {
-                let batches: Vec<_> = feed.epoch(epoch).unwrap().map(Result::unwrap).collect();
+                let ordered = |batch: Result<TensorBatch, Error>| {
+                    let batch = batch.unwrap();
+                    assert!(device.is_ordered(batch.x()), "{batch_form} {prefetch_batches}");
+                    batch
+                };
+                let batches: Vec<_> = feed.epoch(epoch).unwrap().map(ordered).collect();
                 device.work(u64::MAX / 2);
                 for (batch, (x, joinids)) in batches.iter().zip(expected(batch_form, epoch)) {
                     assert_eq!(values(batch.x()), x, "{batch_form} {prefetch_batches}");
@@ -265,8 +270,8 @@ fn batches_arrive_whole_however_late_the_device_copies() {
 #[test]
 fn dropped_half_way_nothing_is_on_its_way() {
     for n_taken in 0..9 {
-        for keep in [false, true] {
-            let device = LateDevice::new();
+        let both = |keep| [(LateDevice::new(), keep), (LateDevice::beside(), keep)];
+        for (device, keep) in [false, true].into_iter().flat_map(both) {
             let copies = Arc::clone(&device) as Arc<dyn CopyDevice>;
             let feed = TensorLoader::new(dataset(), spec(BatchForm::Dense)).unwrap();
             let feed = feed.copied_by(Some(copies), Device::Cpu).unwrap();

@@ -9,6 +9,7 @@ mod element_types;
 mod every_cell;
 mod experiment;
 mod far;
+mod in_parts;
 mod memory;
 mod one_line;
 mod over_link;

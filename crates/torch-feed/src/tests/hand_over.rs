@@ -23,11 +23,16 @@ struct Failing {
     n_begun: AtomicU64,
     fails_at: u64,
     panics: bool,
+    is_beside: bool,
 }
 
 impl CopyDevice for Failing {
     fn pinned_for(&self) -> Option<Device> {
         None
+    }
+
+    fn copies_beside(&self) -> bool {
+        self.is_beside
     }
 
     fn begin_copy(&self, host: &Tensor) -> Result<(Tensor, Ticket), Error> {
@@ -102,10 +107,10 @@ fn until_failure(batches: &mut dyn Batches) -> Option<Vec<Vec<u64>>> {
 
 fn check(kind: &str, start: Start<'_>) {
     let whole = rest(start(None, None));
-    for panics in [false, true] {
+    for (panics, is_beside) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut n_failures = 0;
         for fails_at in 1.. {
-            let device = Failing { n_begun: AtomicU64::new(0), fails_at, panics };
+            let device = Failing { n_begun: AtomicU64::new(0), fails_at, panics, is_beside };
             let mut batches = start(Some(Arc::new(device)), None);
             let Some(mut found) = until_failure(&mut *batches) else { break };
             let state = batches.place();

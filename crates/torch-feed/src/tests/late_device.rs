@@ -26,6 +26,9 @@ struct State {
     most_queued: usize,
     /// Addresses of host memory that copies were made from.
     addresses: Vec<usize>,
+    /// Addresses of copies that the device's work does not wait for yet.
+    unordered: Vec<usize>,
+    is_beside: bool,
     fails: bool,
 }
 
@@ -49,6 +52,18 @@ impl State {
 impl LateDevice {
     pub(super) fn new() -> Arc<Self> {
         Arc::default()
+    }
+
+    /// A device whose copies run beside its other work.
+    pub(super) fn beside() -> Arc<Self> {
+        let device = Self::default();
+        device.state.lock().unwrap().is_beside = true;
+        Arc::new(device)
+    }
+
+    /// Whether the device's work waits for the copy that this tensor is.
+    pub(super) fn is_ordered(&self, copy: &Tensor) -> bool {
+        !self.state.lock().unwrap().unordered.contains(&(copy.data_ptr() as usize))
     }
 
     /// Does this many copies, without the host learning of it.
@@ -98,6 +113,15 @@ impl CopyDevice for LateDevice {
         None
     }
 
+    fn copies_beside(&self) -> bool {
+        self.state.lock().unwrap().is_beside
+    }
+
+    fn join(&self) -> Result<(), Error> {
+        self.state.lock().unwrap().unordered.clear();
+        Ok(())
+    }
+
     fn begin_copy(&self, host: &Tensor) -> Result<(Tensor, Ticket), Error> {
         let mut state = self.state.lock().unwrap();
         if state.fails {
@@ -106,6 +130,7 @@ impl CopyDevice for LateDevice {
         }
         let to = Tensor::f_full(host.size(), -1.0, (host.kind(), Device::Cpu)).unwrap();
         state.addresses.push(host.data_ptr() as usize);
+        state.unordered.push(to.data_ptr() as usize);
         state.queue.push_back(Copy { from: host.shallow_clone(), to: to.shallow_clone() });
         state.n_begun += 1;
         state.most_queued = state.most_queued.max(state.queue.len());
