@@ -87,7 +87,7 @@ def feed(batches, step_ms: float, device: str, seconds: str, **row) -> None:
 
 
 def feed_by_package(uri: str, device: str, n_genes: str, seconds: str) -> None:
-    """Batches of the Python package with `device=`: dense there, CSR made dense by the user, f16."""
+    """Batches of the Python package with `device=`: dense; CSR, made dense by the user; f16."""
     import numpy as np
     from somafeed import ExperimentDataset
 

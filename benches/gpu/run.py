@@ -71,7 +71,7 @@ class Run:
         self.patience = 10 if small else 1
 
     def unpack(self) -> None:
-        """Puts the bundle's programs, and its package as if installed, into the folder of the data."""
+        """Puts programs and package of the bundle into the folder of the data."""
         with tarfile.open(HERE / "bundle.tar.xz") as archive:
             archive.extractall(self.work, filter="data")
         for wheel in (self.work / "wheels").glob("*.whl"):
@@ -109,7 +109,7 @@ class Run:
         print(line[:500], flush=True)
 
     def environment(self, cuda: bool) -> dict[str, str]:
-        """The environment in which programs find the libtorch of this Python, with CUDA if asked."""
+        """The environment in which programs find this Python's libtorch, with CUDA if asked."""
         import torch
 
         libraries = Path(torch.__file__).parent / "lib"
@@ -167,7 +167,7 @@ class Run:
         return self.call([sys.executable, HERE / f"{file}.py", function, *arguments], **options)
 
     def stop(self) -> None:
-        """Ends all programs: they have sessions of their own, so an interrupt does not reach them."""
+        """Ends all programs: in sessions of their own, they do not get an interrupt."""
         self.is_stopped.set()
         for process in list(self.processes):
             with suppress(ProcessLookupError):
@@ -203,13 +203,14 @@ def run_section(run: Run, name: str, deadline: float) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--device", default="cuda:0", help="cuda:0 and so on, or cpu; default: cuda:0")
-    parser.add_argument("--small", action="store_true", help="little data: a test of all sections")
-    parser.add_argument("--only", default=",".join(SECONDS), help="sections, separated by commas")
-    parser.add_argument("--out", type=Path, default=Path("somafeed-gpu"), help="folder of the output")
-    parser.add_argument("--work", type=Path, help="folder for data; default: that of temporary files")
-    parser.add_argument("--programs", type=Path, help="folder of the programs; default: the bundle's")
-    parser.add_argument("--package", type=Path, help="folder of the Python package; default: the bundle's")
+    add = parser.add_argument
+    add("--device", default="cuda:0", help="cuda:0 and so on, or cpu; default: cuda:0")
+    add("--small", action="store_true", help="little data: a test of all sections")
+    add("--only", default=",".join(SECONDS), help="sections, separated by commas")
+    add("--out", type=Path, default=Path("somafeed-gpu"), help="folder of the output")
+    add("--work", type=Path, help="folder for data; default: that of temporary files")
+    add("--programs", type=Path, help="folder of the programs; default: the bundle's")
+    add("--package", type=Path, help="folder of the Python package; default: the bundle's")
     arguments = vars(parser.parse_args())
     only = arguments.pop("only").split(",")
     if unknown := set(only) - set(SECONDS):
