@@ -142,12 +142,13 @@ def compare(name: str, make, device: str) -> None:
     for epoch in (0, 1):
         busy.compute(20)
         check("all kept while a kernel holds the stream", of(sent, epoch), epoch)
-    for situation, before, after in (
-        ("late copies", busy.copy, nothing),
-        ("late kernels", nothing, busy.compute),
-        ("late copies and kernels", busy.copy, busy.compute),
+    # In turn, so that memory which is used again has had other values.
+    for epoch, situation, before, after in (
+        (0, "late copies", busy.copy, nothing),
+        (1, "late kernels", nothing, busy.compute),
+        (0, "late copies and kernels", busy.copy, busy.compute),
     ):
-        check(situation, used_and_dropped(of(sent, 0), before, after))
+        check(situation, used_and_dropped(of(sent, epoch), before, after), epoch)
     # Two data sets, and then two iterators of one.
     for other in (make(device=device), sent):
         busy.compute(20)
