@@ -21,7 +21,7 @@ def cells(device: str) -> None:
     from somafeed import BinTokens, ExperimentDataset, RankTokens
 
     uri = "checked-cells"
-    n_cells, n_genes = (700, 300) if device == "cpu" else (6_000, 8_000)
+    n_cells, n_genes = (700, 300) if device == "cpu" else (4_000, 8_000)
     somafeed.generate_example(uri, n_cells=n_cells, n_genes=n_genes)
     settings = {
         "uri": uri, "obs_column_names": ["soma_joinid", "cell_type"], "obs_form": "codes",

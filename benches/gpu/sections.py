@@ -142,8 +142,8 @@ def right(run: Run) -> None:
         run.check("no visible GPU is an error", is_error, text)
         sanitize(run)
 
-    # Cores for those who write data beside it are left.
-    with ThreadPoolExecutor(max(1, len(run.cores) // 4)) as pool:
+    # Leaves cores to those who write data meanwhile.
+    with ThreadPoolExecutor(max(1, len(run.cores) * 3 // 8)) as pool:
         works = [(on_device, name) for name in ON_DEVICE[:1]]
         works += [(kind, name) for name in KINDS] + [(others, "")]
         works += [(on_device, name) for name in ON_DEVICE[1:]]
