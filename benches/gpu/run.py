@@ -183,9 +183,9 @@ class Run:
 
 
 def json_lines(text: str):
-    """The lines of a program's output that are JSON objects."""
+    """The lines of a program's output that are JSON objects; the last may be cut."""
     for line in text.splitlines():
-        if line.startswith("{"):
+        if line.startswith("{") and line.endswith("}"):
             yield json.loads(line)
 
 

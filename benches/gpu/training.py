@@ -39,7 +39,7 @@ def train(model, loss_of, batches, n_epochs: int, device: str, **row) -> None:
         seconds = time.perf_counter() - begin
         report(
             **row, epoch=epoch, seconds=seconds, waited_share=waited / seconds,
-            seconds_per_step=seconds / n_batches, batches=n_batches, loss=float(loss),
+            seconds_per_step=seconds / n_batches, batches=n_batches, loss=float(loss.detach()),
             gpu_memory_bytes=torch.cuda.max_memory_allocated() if on_gpu else 0,
         )
 
