@@ -65,7 +65,7 @@ def cpu_model() -> str:
 def data(run: Run) -> None:
     """Data from our own generators, written at the same time, and copies of it."""
     n_cells, n_genes = (3_000, 500) if run.small else (200_000, 60_000)
-    n_fields, size = (16, ["--lat", 12, "--lon", 16]) if run.small else (64, [])
+    n_fields, size = (16, ["--lat", 12, "--lon", 16]) if run.small else (48, [])
     n_cubes, cube = (12, "24x32x10") if run.small else (192, "240x320x100")
     program, fields = run.program, ["fields", "generate", "-q", *size]
     cells = ["--cells", n_cells, "--genes", n_genes]
@@ -91,7 +91,7 @@ def data(run: Run) -> None:
 
     def others() -> None:
         blosc = ["--samples", n_fields, "--codec", "blosc"]
-        zstd = ["--samples", n_fields // 2, "--codec", "zstd"]
+        zstd = ["--samples", 2 * n_fields // 3, "--codec", "zstd"]
         write("fields in Blosc", *fields, "fields-blosc", *blosc)
         write("fields in zstd", *fields, "fields-zstd", *zstd)
         write("cubes", "cubes", "generate", "-q", "cubes", *cubes)
@@ -297,7 +297,7 @@ def training(run: Run) -> None:
     code, text = run.program(
         "cubes", "sweep", "cubes", "--strategies", ",".join(strategies), "--warm", "--no-floors",
         "--consumer", "cuda" if run.on_gpu else "cpu", "--repetitions", 1, "-E", 3, "--warmup", 1,
-        "-q", *fewer, "--results", folder, cuda=True, timeout=60,
+        "-q", *fewer, "--results", folder, cuda=True, timeout=75,
     )
     found = epochs_of(folder, DEVICE_COLUMNS)
     run.row(what="U-Net", seconds=time.monotonic() - begin, epochs=found, output=text[-3000:])
