@@ -16,6 +16,16 @@ use crate::native::{self, Native, Wanted};
 use crate::{cargo, progress, sweep, wheel};
 
 const SCRIPTS: &str = "benches/gpu";
+/// Scripts of the bundle; others prepare it, or print what came back.
+const SCRIPTS_OF_RUN: [&str; 7] = [
+    "run.py",
+    "sections.py",
+    "checks.py",
+    "comparing.py",
+    "measured.py",
+    "plain_zarr.py",
+    "training.py",
+];
 const FOLDER: &str = "target/gpu-bundle";
 /// The largest bundle: more may not fit where it has to travel.
 const MOST_BYTES: u64 = 40 << 20;
@@ -58,7 +68,7 @@ pub(crate) fn bundle() -> anyhow::Result<ExitCode> {
     remove(&folder)?;
     fs::create_dir_all(&folder)?;
     let scripts = cargo::workspace_root().join(SCRIPTS);
-    for script in ["run.py", "sections.py", "measured.py"] {
+    for script in SCRIPTS_OF_RUN {
         fs::copy(scripts.join(script), folder.join(script))?;
     }
     fs::write(folder.join("bundle.json"), json!({ "revision": sweep::revision() }).to_string())?;
