@@ -65,7 +65,7 @@ def cpu_model() -> str:
 def data(run: Run) -> None:
     """Data from our own generators, written at the same time, and copies of it."""
     n_cells, n_genes = (3_000, 500) if run.small else (200_000, 60_000)
-    n_fields, size = (16, ["--lat", 12, "--lon", 16]) if run.small else (48, [])
+    n_fields, size = (24, ["--lat", 12, "--lon", 16]) if run.small else (48, [])
     n_cubes, cube = (12, "24x32x10") if run.small else (192, "240x320x100")
     program, fields = run.program, ["fields", "generate", "-q", *size]
     cells = ["--cells", n_cells, "--genes", n_genes]
@@ -268,13 +268,14 @@ DEVICE_COLUMNS = (
 
 
 def epochs_of(folder: Path, columns=EPOCH_COLUMNS) -> list[dict]:
-    """The rows of a results folder, without what is the same for all."""
+    """The rows of a results folder, without what is the same for all, and failed points."""
     file = folder / "epochs.parquet"
     if not file.exists():
         return []
     import pyarrow.parquet
 
-    return pyarrow.parquet.read_table(file, columns=list(columns)).to_pylist()
+    rows = pyarrow.parquet.read_table(file, columns=list(columns)).to_pylist()
+    return [row for row in rows if row["epoch"] is not None]
 
 
 def training(run: Run) -> None:
