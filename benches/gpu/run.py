@@ -216,6 +216,13 @@ def main() -> int:
     if unknown := set(only) - set(SECONDS):
         parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECONDS)}")
     run, deadline = Run(**arguments), time.monotonic()
+
+    def end(*_) -> None:
+        # Programs that go on would compute beside whatever is measured next.
+        run.stop()
+        sys.exit(1)
+
+    signal.signal(signal.SIGTERM, end)
     try:
         for group in GROUPS:
             names = [name for name in group if name in only]

@@ -105,6 +105,10 @@ def data(run: Run) -> None:
             written.result()
 
 
+ALONE = {"OMP_NUM_THREADS": "1"}
+"""For processes that compare values beside others: threads of torch would wait for each other."""
+
+
 def right(run: Run) -> None:
     """Every path to the device delivers the values of the CPU, while data are written."""
     small = {
@@ -116,7 +120,7 @@ def right(run: Run) -> None:
 
     def on_device(name: str) -> None:
         code, text = run.program(
-            "torch-feed-unit-tests", f"tests::on_device::{name}", "--exact", timeout=110
+            "torch-feed-unit-tests", f"tests::on_device::{name}", "--exact", timeout=110, **ALONE
         )
         run.check(name, code == 0 and "1 passed" in text, text)
 
@@ -127,13 +131,15 @@ def right(run: Run) -> None:
             code, text = run.program(*program, *small[folder], timeout=30)
             run.check(f"{name} for the checks: written", code == 0, text)
         begin = time.monotonic()
-        code, text = run.function(f"checks.{name}", run.device, timeout=90)
+        code, text = run.function(f"checks.{name}", run.device, timeout=90, **ALONE)
         compared = sum(row["batches"] for row in json_lines(text))
         run.row(what=name, batches=compared, seconds=time.monotonic() - begin)
         run.check(f"the Python package's {name} on the device", code == 0 and compared > 0, text)
 
     def others(_: str) -> None:
-        code, text = run.program("torch-feed-unit-tests", "--skip", "on_device", timeout=90)
+        code, text = run.program(
+            "torch-feed-unit-tests", "--skip", "on_device", timeout=90, **ALONE
+        )
         run.check("the other tests of torch-feed", code == 0, text)
         code, text = run.program(
             "feed_device", "cells", "--device", "cuda:0", timeout=60, CUDA_VISIBLE_DEVICES=""
@@ -293,11 +299,12 @@ def training(run: Run) -> None:
 
     train("cell types", 3, "training.cell_types", "relaid", run.device)
     begin, folder = time.monotonic(), run.results / "cubes-training"
-    fewer = ["-n", 1, "--model-width", 2] if run.small else []
+    fewer = ["-n", 1, "--model-width", 2] if run.small else ["--model-width", 64]
     strategies = ["original", "blosc", "fp16", "gpu-aug", "ring-buffer"]
     code, text = run.program(
         "cubes", "sweep", "cubes", "--strategies", ",".join(strategies), "--warm", "--no-floors",
         "--consumer", "cuda" if run.on_gpu else "cpu", "--repetitions", 1, "-E", 3, "--warmup", 1,
+        "-w", min(8, len(run.cores)),
         "-q", *fewer, "--results", folder, cuda=True, timeout=75,
     )
     found = epochs_of(folder, DEVICE_COLUMNS)
