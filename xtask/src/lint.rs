@@ -1,7 +1,10 @@
 //! `cargo xtask lint`: checks by other people's programs, of Python, words, licences and workflows.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+
+use anyhow::Context as _;
 
 use crate::cargo;
 use crate::environment::{Environment, NEWEST, OLDEST};
@@ -33,12 +36,39 @@ const SCHEMAS: [(&str, &[&str]); 5] = [
     ("vendor.dependabot", &[".github/dependabot.yml"]),
 ];
 
+/// Pages whose programs in Python are checked with the package.
+const PAGES: [&str; 7] = [
+    "README.md",
+    "docs/cubes.md",
+    "docs/fields.md",
+    "docs/frameworks.md",
+    "docs/python.md",
+    "docs/sequences.md",
+    "python/README.md",
+];
+/// Where they are written, below the target folder.
+const PROGRAMS: &str = "target/programs-of-docs";
+/// Settings of pyright for them.
+const PYRIGHT: &str = r#"{
+    "typeCheckingMode": "standard",
+    "pythonVersion": "3.11",
+    "extraPaths": ["../../python"],
+    "reportMissingImports": false,
+    "reportMissingModuleSource": false,
+    "reportRedeclaration": false
+}
+"#;
+
 /// Runs all checks; ends at the first that fails.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let python =
         environment().prepare(|python| wheel::check(python, &["-m", "mypy", "--version"]))?;
     let types = wheel::test_environment()?;
     let types = types.to_string_lossy();
+    let programs = write_programs()?;
+    let programs: Vec<&str> = programs.iter().filter_map(|program| program.to_str()).collect();
+    let of_docs = ["--cache-dir=target/mypy", "--config-file", "python/pyproject.toml"];
+    let lenient = ["--allow-untyped-defs", "--allow-untyped-calls", "--allow-redefinition"];
     let mut checks: Vec<(&str, Vec<&str>)> = vec![
         ("ruff", vec!["check", "--quiet", "--cache-dir=target/ruff", "python", "benches", "xtask"]),
         ("typos", vec!["--format", "brief"]),
@@ -56,6 +86,8 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
             ],
         ),
         ("basedpyright", vec!["--project", "python/pyproject.toml", "--pythonpath", &types]),
+        ("mypy", [&of_docs[..], &lenient, &["--python-executable", &types], &programs].concat()),
+        ("basedpyright", vec!["--project", PROGRAMS, "--pythonpath", &types]),
     ];
     for (schema, files) in SCHEMAS {
         checks
@@ -70,6 +102,39 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the Python of each page that shows some as one program; returns the files.
+fn write_programs() -> anyhow::Result<Vec<PathBuf>> {
+    let root = cargo::workspace_root();
+    let folder = root.join(PROGRAMS);
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("pyrightconfig.json"), PYRIGHT)?;
+    let mut programs = Vec::new();
+    for page in PAGES {
+        let text = fs::read_to_string(root.join(page)).with_context(|| page.to_owned())?;
+        let program = python_of(&text);
+        if !program.is_empty() {
+            let name = page.trim_end_matches(".md").replace('/', "_").to_lowercase();
+            programs.push(folder.join(name).with_extension("py"));
+            fs::write(&programs[programs.len() - 1], program)?;
+        }
+    }
+    Ok(programs)
+}
+
+/// The Python of a page, each block where it stands there, so that errors name the page's lines.
+fn python_of(page: &str) -> String {
+    let (mut program, mut is_python) = (String::new(), false);
+    for line in page.lines() {
+        if line.starts_with("```") {
+            is_python = line == "```python";
+        } else if is_python {
+            program.push_str(line);
+        }
+        program.push('\n');
+    }
+    if program.trim().is_empty() { String::new() } else { program }
 }
 
 fn environment() -> Environment {
@@ -105,6 +170,21 @@ mod tests {
     #[test]
     fn the_linters_are_pinned() {
         assert_pinned(LINT);
+    }
+
+    #[test]
+    fn every_page_that_shows_python_is_checked() {
+        let page = "# Title\n```python\nx = 1\n```\n```text\nno\n```\n```python\ny\n```\n";
+        assert_eq!(python_of(page), "\n\nx = 1\n\n\n\n\n\ny\n\n");
+        assert_eq!(python_of("# Title\n"), "");
+        let root = cargo::workspace_root();
+        let pages = ["README.md", "python/README.md"].map(str::to_owned).into_iter();
+        let docs = fs::read_dir(root.join("docs")).unwrap();
+        let docs = docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().display()));
+        for page in pages.chain(docs.filter(|page| page.ends_with(".md"))) {
+            let shows_python = !python_of(&fs::read_to_string(root.join(&page)).unwrap()).is_empty();
+            assert!(!shows_python || PAGES.contains(&page.as_str()), "{page}");
+        }
     }
 
     #[test]

@@ -1,15 +1,22 @@
 //! `cargo xtask release-check`: what must hold before a version is published, beside the tests.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 
+use crate::cache::remove;
 use crate::git::git;
+use crate::interpreter::Python;
 use crate::progress::print_line;
 use crate::{cargo, gpu, packages, platforms, wheel};
 
+/// Where the files of a release are put.
+const FOLDER: &str = "target/release-files";
+/// Recipes of other registries.
+const OTHERS: [&str; 2] = ["packaging/conda-forge-recipe.yaml", "packaging/scverse-meta.yaml"];
 /// The address that the owner has not filled in yet.
 const PLACEHOLDER: &str = "REPOSITORY-ADDRESS";
 
@@ -36,6 +43,9 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let changes = git(&["status", "--porcelain"])?;
     let mut problems = texts(&version, &manifest, &read("CITATION.cff")?, &read("CHANGELOG.md")?);
     problems.extend(of_git(&version, &tags, &changes));
+    if !read(OTHERS[0])?.contains(&format!("version: \"{version}\"")) {
+        problems.push(format!("{}: its version is not {version}", OTHERS[0]));
+    }
     for problem in &problems {
         print_line(problem);
     }
@@ -49,10 +59,38 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
             return Ok(code);
         }
     }
-    check_uploads(&version, &root.join("target/wheels/wheel"))?;
-    print_line(&format!("version {version} can be released"));
+    let folder = root.join(FOLDER);
+    gather(&folder, &version)?;
+    print_line(&format!("version {version} can be released: {}", folder.display()));
     Ok(ExitCode::SUCCESS)
 }
+
+/// Puts wheel, sdist, packed crates, notices, list of parts and checksums into one folder.
+fn gather(folder: &Path, version: &str) -> anyhow::Result<()> {
+    let root = cargo::workspace_root();
+    let mut files = uploads(version, &root.join("target/wheels/wheel"))?;
+    files.extend(OTHERS.map(|file| root.join(file)));
+    for entry in fs::read_dir(root.join("target/package"))? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.ends_with(&format!("-{version}.crate")) {
+            files.push(path.clone());
+        }
+    }
+    remove(folder)?;
+    let script = root.join("xtask/src/release_files.py");
+    let mut command = Python::on_path()?.command([OsStr::new("-B"), script.as_os_str()]);
+    command.arg(folder).args(&files);
+    let status = cargo::run(&mut command)?;
+    if !status.success() {
+        bail!("{} failed: {status}", script.display());
+    }
+    Ok(())
+}
+
+/// The most changes of a release in the changelog, and the most letters of each.
+const MOST_CHANGES: usize = 60;
+const LONGEST_CHANGE: usize = 200;
 
 /// What follows a key at the beginning of a line, without quotes.
 fn value(text: &str, key: &str) -> Option<String> {
@@ -91,6 +129,25 @@ fn texts(version: &str, manifest: &str, citation: &str, changelog: &str) -> Vec<
     if unreleased.lines().any(|line| line.starts_with("- ")) {
         problems.push("CHANGELOG.md: changes stand below `Unreleased`".to_owned());
     }
+    problems.extend(too_long(changelog));
+    problems
+}
+
+/// Releases of the changelog that nobody would read: too many changes, or too long ones.
+fn too_long(changelog: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    for release in changelog.split("\n## ").skip(1) {
+        let heading = release.lines().next().unwrap_or_default();
+        let changes: Vec<&str> = release.lines().filter(|line| line.starts_with("- ")).collect();
+        if MOST_CHANGES < changes.len() {
+            let n_changes = changes.len();
+            problems.push(format!("CHANGELOG.md, {heading}: {n_changes} changes, at most {MOST_CHANGES}"));
+        }
+        for change in changes.iter().filter(|change| LONGEST_CHANGE < change.chars().count()) {
+            let start: String = change.chars().take(60).collect();
+            problems.push(format!("CHANGELOG.md, {heading}: more than {LONGEST_CHANGE} letters: {start}"));
+        }
+    }
     problems
 }
 
@@ -112,8 +169,8 @@ fn of_git(version: &str, tags: &str, changes: &str) -> Vec<String> {
     problems
 }
 
-/// Fails unless the folder has one wheel and one sdist, of this version.
-fn check_uploads(version: &str, folder: &Path) -> anyhow::Result<()> {
+/// The wheel and the sdist of this version; fails unless the folder has these two.
+fn uploads(version: &str, folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("no {}", folder.display()))? {
         names.push(entry?.file_name().to_string_lossy().into_owned());
@@ -121,7 +178,9 @@ fn check_uploads(version: &str, folder: &Path) -> anyhow::Result<()> {
     names.sort();
     let (wheel, sdist) = (format!("somafeed-{version}-"), format!("somafeed-{version}.tar.gz"));
     match &names[..] {
-        [first, second] if first.starts_with(&wheel) && *second == sdist => Ok(()),
+        [first, second] if first.starts_with(&wheel) && *second == sdist => {
+            Ok([first, second].map(|name| folder.join(name)).into())
+        }
         _ => bail!("{} has {}, not a wheel and {sdist}", folder.display(), names.join(", ")),
     }
 }
@@ -149,6 +208,16 @@ mod tests {
     }
 
     #[test]
+    fn the_changelog_can_be_read() {
+        let changelog = cargo::workspace_root().join("CHANGELOG.md");
+        assert_eq!(too_long(&fs::read_to_string(changelog).unwrap()), [""; 0]);
+        let many = format!("# Changelog\n\n## 1.2.0\n\n{}", "- One.\n".repeat(61));
+        assert_eq!(too_long(&many), ["CHANGELOG.md, 1.2.0: 61 changes, at most 60"]);
+        let long = format!("# Changelog\n\n## 1.2.0\n\n- {}\n", "long ".repeat(40));
+        assert_eq!(too_long(&long).len(), 1);
+    }
+
+    #[test]
     fn the_commit_is_the_one_with_the_tag() {
         assert!(of_git("1.2.0", "v1.2.0\nnightly\n", "").is_empty());
         assert!(of_git("1.2.0", "", "").is_empty());
@@ -163,9 +232,9 @@ mod tests {
         for file in [wheel, "somafeed-1.2.0.tar.gz"] {
             fs::write(folder.path().join(file), "").unwrap();
         }
-        check_uploads("1.2.0", folder.path()).unwrap();
-        assert!(check_uploads("1.3.0", folder.path()).is_err());
+        uploads("1.2.0", folder.path()).unwrap();
+        assert!(uploads("1.3.0", folder.path()).is_err());
         fs::write(folder.path().join("other.whl"), "").unwrap();
-        assert!(check_uploads("1.2.0", folder.path()).is_err());
+        assert!(uploads("1.2.0", folder.path()).is_err());
     }
 }
