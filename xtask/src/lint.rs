@@ -166,6 +166,7 @@ fn command(python: &Path, name: &str) -> anyhow::Result<Command> {
 mod tests {
     use super::*;
     use crate::environment::assert_pinned;
+    use crate::git::git;
 
     #[test]
     fn the_linters_are_pinned() {
@@ -178,12 +179,10 @@ mod tests {
         assert_eq!(python_of(page), "\n\nx = 1\n\n\n\n\n\ny\n\n");
         assert_eq!(python_of("# Title\n"), "");
         let root = cargo::workspace_root();
-        let pages = ["README.md", "python/README.md"].map(str::to_owned).into_iter();
-        let docs = fs::read_dir(root.join("docs")).unwrap();
-        let docs = docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().display()));
-        for page in pages.chain(docs.filter(|page| page.ends_with(".md"))) {
-            let shows_python = !python_of(&fs::read_to_string(root.join(&page)).unwrap()).is_empty();
-            assert!(!shows_python || PAGES.contains(&page.as_str()), "{page}");
+        let pages = git(&["ls-files", "README.md", "python/README.md", "docs/*.md"]).unwrap();
+        for page in pages.lines() {
+            let text = fs::read_to_string(root.join(page)).unwrap();
+            assert!(python_of(&text).is_empty() || PAGES.contains(&page), "{page}");
         }
     }
 

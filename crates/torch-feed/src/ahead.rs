@@ -19,7 +19,7 @@ use crate::error::Error;
 pub(crate) struct Ahead<T> {
     device: Arc<dyn CopyDevice>,
     /// Whether copies begin before their batch is asked for.
-    is_ahead: bool,
+    begins_early: bool,
     next: Option<Begun<T>>,
     /// The place of a batch that is being delivered, or could not be. Nothing follows it then.
     undelivered: Option<LoaderState>,
@@ -36,8 +36,8 @@ struct Begun<T> {
 impl<T> Ahead<T> {
     /// Goes ahead only if `is_allowed`, and copies run beside the device's other work.
     pub(crate) fn new(device: Arc<dyn CopyDevice>, is_allowed: bool) -> Self {
-        let is_ahead = is_allowed && device.copies_beside();
-        Self { device, is_ahead, next: None, undelivered: None }
+        let begins_early = is_allowed && device.copies_beside();
+        Self { device, begins_early, next: None, undelivered: None }
     }
 
     /// The consumer's place, of which the epoch's is ahead; `None` if it is the epoch's.
@@ -60,17 +60,16 @@ impl<T> Ahead<T> {
         if self.undelivered.is_some() {
             return None;
         }
-        let Begun { made, place: before } = match self.next.take() {
-            Some(begun) => begun,
-            None => {
-                let before = place(epoch);
-                let made = loop {
-                    if let Poll::Ready(made) = begin(epoch, None) {
-                        break made?;
-                    }
-                };
-                Begun { made, place: before }
-            }
+        let Begun { made, place: before } = if let Some(begun) = self.next.take() {
+            begun
+        } else {
+            let place = place(epoch);
+            let made = loop {
+                if let Poll::Ready(made) = begin(epoch, None) {
+                    break made?;
+                }
+            };
+            Begun { made, place }
         };
         self.undelivered = Some(before);
         let finished = made.and_then(|begun| {
@@ -80,7 +79,7 @@ impl<T> Ahead<T> {
         if finished.is_err() {
             return Some(finished);
         }
-        if self.is_ahead {
+        if self.begins_early {
             let place = place(epoch);
             if let Poll::Ready(Some(made)) = begin(epoch, Some(Duration::ZERO)) {
                 self.next = Some(Begun { made, place });
