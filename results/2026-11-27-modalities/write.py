@@ -16,7 +16,7 @@ warnings.filterwarnings("ignore")
 parser = argparse.ArgumentParser()
 parser.add_argument("folder", type=Path), parser.add_argument("names", nargs="*")
 parser.add_argument("--cells", type=int, default=50_000), parser.add_argument("--train-cells", type=int, default=100_000)
-args = parser.parse_args()
+args = parser.parse_intermixed_args()
 GZIP = {"compression": "gzip"}
 
 
@@ -46,8 +46,8 @@ def measured():
     rng = np.random.default_rng(SEED)
     kinds = np.zeros(args.cells, np.int64)
     parts = {
-        RNA: sparse_counts(rng, kinds, WIDTHS[RNA], 3_500, 1.8), PROT: proteins(rng, rng.integers(0, 12, args.cells), WIDTHS[PROT]),
-        ATAC: sparse_counts(rng, kinds, WIDTHS[ATAC], 5_500, 1.0),
+        RNA: sparse_counts(rng, kinds, WIDTHS[RNA], 2_300, 1.8), PROT: proteins(rng, rng.integers(0, 12, args.cells), WIDTHS[PROT]),
+        ATAC: sparse_counts(rng, kinds, WIDTHS[ATAC], 5_200, 1.0),
     }
     truth = {name: numbers(X) for name, X in parts.items()}
     np.savez(args.folder / "truth.npz", **truth)
@@ -68,7 +68,12 @@ def read_h5mu():
 
 def write_zarr():
     """As mudata and anndata write it by default."""
-    read_h5mu().write_zarr(args.folder / "cells.zarr")
+    import mudata
+    mdata = read_h5mu()
+    # One that was read has its axis as numpy's int64, which mudata 0.4.1 cannot write as JSON.
+    anew = mudata.MuData(dict(mdata.mod))
+    anew.obs = mdata.obs
+    anew.write_zarr(args.folder / "cells.zarr")
 
 
 def write_10x():
@@ -104,8 +109,12 @@ def write_homeobox():
     import anndata
     import homeobox as hox
     import polars as pl
+    from homeobox.ingestion import ingest_multimodal
 
-    class Feature(hox.FeatureBaseSchema):
+    class Gene(hox.FeatureBaseSchema):
+        pass
+
+    class Protein(hox.FeatureBaseSchema):
         pass
 
     class Cell(hox.HoxBaseSchema):
@@ -118,7 +127,7 @@ def write_homeobox():
     fields = {"gene_expression": RNA, "protein_abundance": PROT}
     atlas = hox.create_or_open_atlas(
         atlas_path=str(path), obs_schemas={"cells": Cell}, dataset_table_name="datasets", dataset_schema=hox.DatasetSchema,
-        registry_schemas={field: Feature for field in fields})
+        registry_schemas={"gene_expression": Gene, "protein_abundance": Protein})
     mdata = read_h5mu()
     obs = pd.DataFrame({"number": mdata.obs["number"].to_numpy()}, index=mdata.obs_names)
     modalities, records, uid = {}, {}, None
@@ -130,7 +139,7 @@ def write_homeobox():
         options = {} if uid is None else {"dataset_uid": uid}
         records[field] = hox.DatasetSchema(zarr_group=f"cells/{name}", feature_space=field, n_rows=mdata.n_obs, **options)
         uid = records[field].dataset_uid
-    hox.ingest_multimodal(atlas, modalities, obs_df=obs, zarr_layer="counts", dataset_records=records)
+    ingest_multimodal(atlas, modalities, obs_df=obs, zarr_layer="counts", dataset_records=records)
     atlas.optimize()
     atlas.snapshot()
 
@@ -187,12 +196,28 @@ def write_peakvi_annbatch():
 
 
 def write_peakvi_soma():
+    """By hand, since `tiledbsoma.io` 2.3 fails at the layers of anndata 0.13."""
     import anndata
-    import tiledbsoma.io
-    path = args.folder / "peakvi-soma"
-    shutil.rmtree(path, ignore_errors=True)
+    import pyarrow as pa
+    import tiledbsoma
+    uri = str(args.folder / "peakvi-soma")
+    shutil.rmtree(uri, ignore_errors=True)
     adata = anndata.read_h5ad(args.folder / "peakvi.h5ad")
-    tiledbsoma.io.from_anndata(str(path), adata, "atac", X_layer_name="data")
+
+    def frame(parent, name, columns):
+        rows = pa.table(columns)
+        with parent.add_new_dataframe(name, schema=rows.schema, domain=[(0, rows.num_rows - 1)]) as made:
+            made.write(rows)
+
+    with tiledbsoma.Experiment.create(uri) as experiment:
+        n_cells, n_peaks = adata.shape
+        frame(experiment, "obs", {"soma_joinid": np.arange(n_cells), "lane": adata.obs["lane"].astype(str).to_numpy().astype(object)})
+        measurement = experiment.add_new_collection("ms").add_new_collection(ATAC, tiledbsoma.Measurement)
+        frame(measurement, "var", {"soma_joinid": np.arange(n_peaks), "feature_id": adata.var_names.astype(str).to_numpy().astype(object)})
+        layers = measurement.add_new_collection("X", tiledbsoma.Collection)
+        with layers.add_new_sparse_ndarray("data", type=pa.float32(), shape=adata.shape) as array:
+            coo = adata.X.tocoo()
+            array.write(pa.table({"soma_dim_0": coo.row.astype("i8"), "soma_dim_1": coo.col.astype("i8"), "soma_data": coo.data}))
 
 
 NAMES = {
