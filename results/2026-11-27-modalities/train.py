@@ -48,6 +48,9 @@ class Ends(Callback):
 ends = Ends()
 options = {"max_epochs": args.epochs, "batch_size": BATCH, "accelerator": "cpu", "enable_progress_bar": False, "callbacks": [ends],
            "early_stopping": False}
+if args.model == "multivi":
+    # Its ELBO of the cells held out; TOTALVI has it after each epoch, for its learning rate.
+    options["check_val_every_n_epoch"] = args.epochs
 
 
 def memory_data():
@@ -87,7 +90,8 @@ def memory():
 def our_module():
     from somafeed import ExperimentDataset
     from somafeed.scvi import DataModule
-    read = dict(uri=str(PATH), batch_size=BATCH, io_batch_size=args.io, shuffle_chunk_size=args.chunk, seed=args.seed)
+    read = dict(uri=str(PATH), batch_size=BATCH, io_batch_size=args.io, shuffle_chunk_size=args.chunk, seed=args.seed,
+                remainder="keep")
     part = {"totalvi": {"proteins": PROT}, "multivi": {"atac": ATAC}, "peakvi": {}}[args.model]
     cells = ExperimentDataset(**read, modalities=list(part.values()))
     return DataModule(cells, fractions=FRACTIONS, batch_column_names=["lane"], model_name=CLASS, sparse=args.sparse, **part)
