@@ -3,7 +3,7 @@
 its first batch, processor seconds, seconds to open, and peak memory (VmHWM of this process, which did nothing else). With --check nothing is
 timed: each row of each modality is compared with what was written for that cell (truth.npz), and each cell must come once.
 
-Loaders: somafeed; two (two somafeed loaders with one seed); memory (the whole MuData in memory, rows by a permutation); annloaders (one
+Loaders: somafeed; two (two somafeed loaders with one seed); memory (these modalities in memory, rows by a permutation); annloaders (one
 AnnLoader for each modality in memory, over one permutation); backed (MuData with backed X, rows of a permutation, sorted in each batch);
 homeobox (its MultimodalHoxDataset, map-style, with its make_loader)."""
 import argparse
@@ -81,9 +81,10 @@ def two():
         yield batches()
 
 
-def mudata_read(**options):
+def modalities_in_memory():
+    """Only those that are asked for."""
     import mudata
-    return mudata.read_h5mu(args.folder / "cells.h5mu", **options)
+    return [mudata.read(f"{args.folder}/cells.h5mu/{name}") for name in WHAT]
 
 
 def orders(n_cells):
@@ -101,9 +102,8 @@ def as_form(rows):
 
 
 def memory():
-    mdata = mudata_read()
-    parts = [mdata[name].X for name in WHAT]
-    for order in orders(mdata.n_obs):
+    parts = [adata.X for adata in modalities_in_memory()]
+    for order in orders(parts[0].shape[0]):
         def batches():
             for at in range(0, len(order), args.batch):
                 rows = order[at:at + args.batch]
@@ -112,7 +112,8 @@ def memory():
 
 
 def backed():
-    mdata = mudata_read(backed="r")
+    import mudata
+    mdata = mudata.read_h5mu(args.folder / "cells.h5mu", backed="r")
     for order in orders(mdata.n_obs):
         def batches():
             for at in range(0, len(order), args.batch):
@@ -124,10 +125,10 @@ def backed():
 
 def annloaders():
     from anndata.experimental import AnnLoader
-    mdata = mudata_read()
-    for order in orders(mdata.n_obs):
+    adatas = modalities_in_memory()
+    for order in orders(adatas[0].n_obs):
         def batches():
-            loaders = [AnnLoader(mdata[name], batch_size=args.batch, sampler=order) for name in WHAT]
+            loaders = [AnnLoader(adata, batch_size=args.batch, sampler=order) for adata in adatas]
             for at, parts in enumerate(zip(*loaders)):
                 yield order[at * args.batch:(at + 1) * args.batch], [part.X for part in parts]
         yield batches()

@@ -16,8 +16,8 @@ read_one() { one "$P" read.py "$@"; }
 train_one() { one "$P" train.py "$@"; }
 
 modalities() {
-  for format in h5mu zarr; do for what in rna rna+prot rna+atac; do read_one somafeed $what --format $format --epochs 1 --check; done; done
-  for what in rna rna+prot; do read_one somafeed $what --format 10x --epochs 1 --check; done
+  for format in h5mu zarr; do for what in rna+prot rna+atac; do read_one somafeed $what --format $format --epochs 1 --check; done; done
+  read_one somafeed rna+prot --format 10x --epochs 1 --check
   read_one somafeed rna+prot --form numpy --epochs 1 --check
   read_one two rna+prot --epochs 1 --check
   for loader in memory annloaders backed; do read_one $loader rna+prot --epochs 1 --batches 2 --check; done
