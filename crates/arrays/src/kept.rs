@@ -15,7 +15,7 @@ pub(crate) type DecodedChunk = Arc<Vec<u64>>;
 
 /// Decoded chunks, within the sum of what several loaders allow.
 #[derive(Debug, Default)]
-pub(crate) struct KeptChunks(Mutex<Kept>);
+pub struct KeptChunks(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -38,6 +38,13 @@ impl Kept {
 }
 
 impl KeptChunks {
+    /// Keeps up to so many bytes of chunks.
+    pub fn up_to(bytes: u64) -> Self {
+        let kept = Self::default();
+        kept.allow(0, bytes);
+        kept
+    }
+
     fn lock(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,20 +111,30 @@ fn copied(bytes: &[u8]) -> Vec<u64> {
     words
 }
 
+impl Task<'_> {
+    /// Delivers the task from chunks that are kept, if all of them are.
+    pub(crate) fn put_kept(&mut self, kept: &KeptChunks) -> bool {
+        let found: Option<Vec<(TaskChunk<'_>, DecodedChunk)>> = self
+            .wanted()
+            .map(|chunk| Some((chunk, kept.get(&self.chunks.kept_as, &self.indices(chunk))?)))
+            .collect();
+        let Some(found) = found else { return false };
+        for (chunk, words) in found {
+            let bytes = bytemuck::cast_slice(&words);
+            self.scatter(chunk, (&bytes[..self.chunks.chunk_bytes()], 0));
+        }
+        true
+    }
+}
+
 impl Worker {
     /// Delivers a task from chunks that are kept, if all of them are.
     pub(crate) fn put_kept(&mut self, task: &mut Task<'_>, kept: &KeptChunks) -> bool {
-        let found: Option<Vec<(TaskChunk<'_>, DecodedChunk)>> = task
-            .wanted()
-            .map(|chunk| Some((chunk, kept.get(&task.chunks.kept_as, &task.indices(chunk))?)))
-            .collect();
-        let Some(found) = found else { return false };
         let start = worktime::now();
-        for (chunk, words) in found {
-            let bytes = bytemuck::cast_slice(&words);
-            task.scatter(chunk, (&bytes[..task.chunks.chunk_bytes()], 0));
+        let is_put = task.put_kept(kept);
+        if is_put {
+            self.stats.add_decoded(0, 0, worktime::now() - start);
         }
-        self.stats.add_decoded(0, 0, worktime::now() - start);
-        true
+        is_put
     }
 }

@@ -158,6 +158,17 @@ impl StoredArray {
         self.chunks().map(|chunks| chunks.geometry.chunk_rows)
     }
 
+    /// Bytes of all its chunks, decoded; 0 for strings.
+    pub fn decoded_bytes(&self) -> u64 {
+        self.chunks().map_or(0, |chunks| {
+            let geometry = &chunks.geometry;
+            let of_row: usize = geometry.segments().iter().map(|one| one.chunks.len()).sum();
+            let n_chunks =
+                self.n_rows().div_ceil(geometry.chunk_rows.max(1)).saturating_mul(of_row as u64);
+            n_chunks.saturating_mul(chunks.chunk_bytes() as u64)
+        })
+    }
+
     /// Reads a range of an array of strings, on the current rayon pool.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use crate::chunks::Chunks;
 use crate::convert::Convert;
 use crate::error::Error;
 use crate::joined::join;
+use crate::kept::KeptChunks;
 use crate::numbers::Number;
 use crate::read::Failure;
 use crate::read_files::ReadFiles;
@@ -54,9 +55,17 @@ pub struct Request<'a> {
     array: &'a StoredArray,
     tasks: Vec<Task<'a>>,
     stored_only: bool,
+    keep_in: Option<&'a KeptChunks>,
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
+    /// Keeps compressed chunks in `kept` once they are decoded, as far as there is room, and takes
+    /// those that it has from there: their files are not looked at again.
+    #[must_use]
+    pub fn keep_in(self, kept: &'a KeptChunks) -> Self {
+        Self { keep_in: Some(kept), ..self }
+    }
+
     /// Makes a chunk whose file is missing an error, if `stored_only`; otherwise it reads as the
     /// fill value, like a chunk that the index of its shard leaves out.
     #[must_use]
@@ -161,7 +170,7 @@ impl StoredArray {
                 at = end;
             }
         }
-        Ok(Request { array: self, tasks, stored_only: false })
+        Ok(Request { array: self, tasks, stored_only: false, keep_in: None })
     }
 }
 
@@ -197,7 +206,18 @@ pub fn read_requests(
         let place = storage.place();
         Error::ReadElements { array, place, source }
     };
-    for Request { array, tasks, stored_only } in requests {
+    for Request { array, mut tasks, stored_only, keep_in } in requests {
+        if let Some(kept) = keep_in {
+            let missing = tasks.into_par_iter().filter_map(|mut task| {
+                let is_put = task.put_kept(kept);
+                (!is_put).then_some(task)
+            });
+            tasks = missing.collect();
+            for task in &mut tasks {
+                let is_kept = task.is_worth_keeping(storage) && kept.has_room(task.decoded_bytes());
+                task.keep_in = is_kept.then_some(kept);
+            }
+        }
         array.learn_shards(storage, &tasks)?;
         let placed = place(storage, &tasks, &mut files).map_err(failed)?;
         for (task, mut placed) in tasks.into_iter().zip(placed) {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use arrays::StoredArray;
+use arrays::{KeptChunks, StoredArray};
 use csr::{CsrBuffers, Narrowing};
 use worktime::ReadStats;
 
@@ -14,12 +14,23 @@ use crate::parts::{of_parts, starts};
 /// Bytes of dense rows that are in memory at once.
 const PIECE_BYTES: u64 = 64 << 20;
 
+/// Most bytes of a matrix whose decoded chunks are kept.
+///
+/// h5py cuts a compressed matrix into chunks of a few columns and a thousand rows or more, so that
+/// each block of scattered rows wants nearly all chunks. A table of proteins is small enough to
+/// decode it once.
+const KEPT_BYTES: u64 = 64 << 20;
+
 /// The dense matrices of all data sets.
 #[derive(Debug)]
 pub(super) struct Dense {
     parts: Vec<DensePart>,
     /// The first row of each, and the number of all rows.
     starts: Vec<u64>,
+    /// The chunks that were decoded, if all of them are few.
+    kept: KeptChunks,
+    /// Bytes that these may be.
+    kept_bytes: u64,
 }
 
 /// The dense matrix of one data set.
@@ -32,7 +43,10 @@ pub(super) struct DensePart {
 impl Dense {
     pub(super) fn new(parts: Vec<DensePart>) -> Self {
         let starts = starts(parts.iter().map(|part| part.array.n_rows()));
-        Self { parts, starts }
+        let all = parts.iter().map(|part| part.array.decoded_bytes());
+        let all = all.fold(0, u64::saturating_add);
+        let kept_bytes = if all <= KEPT_BYTES { all } else { 0 };
+        Self { parts, starts, kept: KeptChunks::up_to(kept_bytes), kept_bytes }
     }
 
     /// Bytes of memory of a thread that reads chunks.
@@ -40,9 +54,10 @@ impl Dense {
         self.parts.iter().map(|part| part.array.working_bytes()).max().unwrap_or(0)
     }
 
-    /// Bytes of the dense rows that are in memory at once.
+    /// Bytes of the dense rows that are in memory at once, and of the chunks that are kept.
     pub(super) fn piece_bytes(&self) -> u64 {
-        self.parts.iter().map(DensePart::piece_bytes).max().unwrap_or(0)
+        let of_piece = self.parts.iter().map(DensePart::piece_bytes).max().unwrap_or(0);
+        of_piece.saturating_add(self.kept_bytes)
     }
 
     /// Reads rows, which exist.
@@ -56,7 +71,7 @@ impl Dense {
         out.clear();
         let mut stats = ReadStats::nothing();
         for (part, rows) in of_parts(&self.starts, rows) {
-            stats += self.parts[part].append(elements, &rows, narrowing, out)?;
+            stats += self.parts[part].append((elements, &self.kept), &rows, narrowing, out)?;
         }
         Ok(stats)
     }
@@ -90,7 +105,7 @@ impl DensePart {
     /// Appends rows, which exist.
     fn append(
         &self,
-        elements: &Elements,
+        (elements, kept): (&Elements, &KeptChunks),
         rows: &[Range<u64>],
         narrowing: Narrowing,
         out: &mut CsrBuffers,
@@ -112,11 +127,15 @@ impl DensePart {
                     let n_bytes = len.saturating_mul(element.n_bytes());
                     stored.resize(n_bytes.div_ceil(size_of::<u64>()), 0);
                     let bytes = &mut bytemuck::cast_slice_mut(&mut stored)[..n_bytes];
-                    let of_piece = elements.read(vec![self.array.request_bytes(&piece, bytes)?])?;
+                    let request = self.array.request_bytes(&piece, bytes)?;
+                    let of_piece = elements.read(vec![request.keep_in(kept)])?;
                     elements.pool().install(|| exact::narrow(element, bytes, &mut values));
                     of_piece
                 }
-                _ => elements.read(vec![self.array.request(&piece, &mut values)?])?,
+                _ => {
+                    let request = self.array.request(&piece, &mut values)?;
+                    elements.read(vec![request.keep_in(kept)])?
+                }
             };
             if self.n_columns == 0 {
                 out.row_offsets.extend((0..n_rows).map(|_| 0));

@@ -7,6 +7,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
+use csr::{CsrBuffers, Narrowing};
 use serde_json::{Value, json};
 use storage::LocalStorage;
 
@@ -119,6 +120,24 @@ fn matrices_are_as_python_reads_them() {
             assert_eq!(dense(&rows(&matrix, &[0..matrix.shape().0]).unwrap()), expect);
             let some = dense(&rows(&matrix, &[0..1, 2..2, 3..5, 5..6]).unwrap());
             assert_eq!(some, [&expect[0..1], &expect[3..6]].concat());
+        }
+    });
+}
+
+#[test]
+fn a_small_dense_matrix_is_decoded_once() {
+    on_each(|anndata, expect| {
+        let expect: Vec<Vec<f32>> =
+            serde_json::from_value(expect["layers"]["dense"].clone()).unwrap();
+        let matrix = anndata.layer("dense").unwrap();
+        let mut out = CsrBuffers::new();
+        let all = 0..matrix.shape().0;
+        let first = matrix.read_rows(&[all], Narrowing::Nearest, &mut out).unwrap();
+        assert!(first.bytes_decoded > Some(0), "{first:?}");
+        for narrowing in [Narrowing::Nearest, Narrowing::Exact] {
+            let later = matrix.read_rows(&[1..2, 4..6], narrowing, &mut out).unwrap();
+            assert_eq!(later.bytes_decoded, Some(0), "{narrowing:?}");
+            assert_eq!(dense(&out), [&expect[1..2], &expect[4..6]].concat());
         }
     });
 }
