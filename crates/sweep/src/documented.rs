@@ -14,7 +14,7 @@ use crate::grid::Config;
 mod markdown;
 
 /// Commands that `cargo xtask` does not forward to this program.
-const OF_XTASK: [&str; 19] = [
+const OF_XTASK: [&str; 20] = [
     "ci",
     "fuzz",
     "gpu-bundle",
@@ -27,6 +27,7 @@ const OF_XTASK: [&str; 19] = [
     "python",
     "release-check",
     "scvi",
+    "site",
     "test",
     "test-ecosystem",
     "test-launchers",
