@@ -17,6 +17,7 @@ html_title = f"somafeed {version}"
 html_static_path = [os.path.join(os.path.dirname(__file__), "static")]
 html_css_files = ["site.css"]
 html_show_sphinx = False
+html_show_copyright = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
 if repository := os.environ.get("SOMAFEED_REPOSITORY"):

@@ -109,7 +109,8 @@ class Site:
         self._write("index", self._converted(INDEX) + "\n" + "\n".join(captions))
         for part in self.parts:
             for page in part.pages:
-                for one in [page, *page.children]:
+                # Those without a path were made, and are written.
+                for one in [page, *page.children] if page.path else []:
                     text = self._converted(one.path)
                     if one.children:
                         text += "\n" + _toctree([child.name for child in one.children])

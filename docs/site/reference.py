@@ -77,8 +77,10 @@ class Reference:
             name: self._found(name) for chapter in CHAPTERS.values() for name in chapter.names
         }
         self._aliases = self._types()
-        self._links = {name.rpartition(".")[2]: self._place(name) for name in self._objects}
-        self._links |= {name: f"{PACKAGE}.{name}" for name in self._aliases if name not in self._links}
+        # In texts, names of frameworks' modules are their own.
+        short = [name for name in self._objects if name.count(".") == 0 or name.startswith("samples.")]
+        self._links = {name.removeprefix("samples."): self._place(name) for name in short}
+        self._links |= {name: one.path for name, one in self._aliases.items() if name not in self._links}
 
     def _found(self, name: str) -> Any:
         one = self._package
@@ -110,7 +112,8 @@ class Reference:
             text = [f"# {chapter.title}", "", chapter.about, ""]
             for name in chapter.names:
                 one = self._objects[name]
-                first += [f"- {self._link(name.rpartition('.')[2])}: {_first_sentence(one)}"]
+                called = name.removeprefix("samples.")
+                first += [f"- {{py:obj}}`{called} <{self._place(name)}>`: {_first_sentence(one)}"]
                 text += self._described(name, one)
             first += [""]
             pages[key] = "\n".join(text)
@@ -118,7 +121,7 @@ class Reference:
         text = ["# Types of arguments", "", "Names that signatures use, for type checkers.", ""]
         for name, one in sorted(self._aliases.items()):
             value = re.sub(r"\s+", " ", str(one.value)).strip("'\"")
-            text += [f"::::{{py:data}} {name}", f":module: {PACKAGE}", f":value: {value}", "",
+            text += [f"::::{{py:data}} {name}", f":module: {one.module.path}", f":value: {value}", "",
                      *self._text(one.docstring.value), "::::", ""]
         pages["types"] = "\n".join(text)
         return "\n".join(first), pages
@@ -156,11 +159,12 @@ class Reference:
                       f"{self._link('EngineSettings')}.", ""]
         if init is not None and init.docstring and not is_dataclass:
             lines += self._sections(init)
-        for member in self._members(one):
-            lines += self._member(member, is_dataclass or is_typed_dict)
+        has_fields = is_dataclass or is_typed_dict
+        for member in self._members(one, has_fields):
+            lines += self._member(member, has_fields)
         return [*lines, ":::::::", ""]
 
-    def _members(self, one: Any) -> list[Any]:
+    def _members(self, one: Any, has_fields: bool) -> list[Any]:
         """Public members, and those of private classes that it inherits from."""
         own = dict(one.members)
         for base in one.mro() if one.bases else []:
@@ -170,8 +174,10 @@ class Reference:
         for name, member in own.items():
             if name.startswith("_") or member.is_alias and not member.final_target.is_function:
                 continue
-            if member.docstring or member.is_function or member.is_attribute and _is_field(member):
-                found.append(member.final_target if member.is_alias else member)
+            member = member.final_target if member.is_alias else member
+            is_property = "property" in member.labels
+            if member.docstring or member.is_function or is_property or has_fields and _is_field(member):
+                found.append(member)
         return found
 
     def _member(self, member: Any, is_field: bool) -> list[str]:
