@@ -119,10 +119,9 @@ class Site:
             if name.startswith("explanation/results/"):
                 self._write(name, "---\norphan: true\n---\n\n" + self._converted(path))
 
-    def add(self, part: str, title: str, name: str, text: str, children: list[str] = []) -> None:
-        """Writes a page that is made, and lists it first in its part."""
-        toctree = "\n" + _toctree(children) if children else ""
-        self._write(name, text + toctree)
+    def add(self, part: str, title: str, name: str, text: str, children: list[str]) -> None:
+        """Writes a page that is made and has others below it, and lists it first in its part."""
+        self._write(name, text + "\n" + _toctree(children))
         of = next(one for one in self.parts if one.title == part)
         of.pages.insert(0, Page(title, "", name))
 
