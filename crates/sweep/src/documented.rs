@@ -65,7 +65,8 @@ fn check_command(words: &[&str]) -> Result<(), String> {
             }
         }
         // Crates `fields`, `cubes` and `sequence-bench` check the commands of their programs.
-        ["cargo", "xtask", "fields" | "cubes" | "preprocess" | "sequences", ..] => Ok(()),
+        ["cargo", "xtask", "fields" | "cubes" | "preprocess" | "sequences", ..]
+        | ["somafeed", "fields" | "cubes" | "sequences", ..] => Ok(()),
         ["cargo", "xtask", arguments @ ..] | ["somafeed", arguments @ ..] => {
             check_arguments(arguments)
         }
