@@ -54,12 +54,17 @@ def parse(text: str) -> Help:
             into.append(line)
         else:
             into.append(line.strip() if group is not None else line)
+    found.usage = [line for line in found.usage if line.strip()]
     return found
 
 
 def escape(text: str) -> str:
-    """Plain text as Markdown: what is between backquotes stays."""
+    """Plain text as Markdown: what is between backquotes stays, and flags are code."""
     pieces = re.split(r"(`[^`]*`)", text)
+    flagged = [
+        one if one.startswith("`") else re.sub(r"(?<![\w`-])(--[a-z][\w-]*)", r"`\1`", one) for one in pieces
+    ]
+    pieces = re.split(r"(`[^`]*`)", "".join(flagged))
     return "".join(
         one if one.startswith("`") and one.endswith("`") and len(one) > 1
         else re.sub(r"([\\*_<>\[\]{}#|$^~])", r"\\\1", one)
@@ -113,7 +118,7 @@ def _page(called: str, found: Help, level: int = 1) -> str:
     for block in paragraphs(found.about):
         lines += [block, ""]
     if found.usage:
-        lines += ["```text", *[one for one in found.usage if one.strip()], "```", ""]
+        lines += ["```text", *found.usage, "```", ""]
     for name, group in found.groups.items():
         if name == "Commands" or not group:
             continue

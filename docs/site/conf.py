@@ -8,7 +8,6 @@ version = release = os.environ.get("SOMAFEED_VERSION", "")
 extensions = ["myst_parser", "sphinx_copybutton"]
 root_doc = "index"
 language = "en"
-smartquotes = False
 
 myst_enable_extensions = ["colon_fence", "fieldlist"]
 myst_heading_anchors = 6

@@ -138,7 +138,8 @@ class Reference:
                 *self._text(one.docstring.value if one.docstring else ""), "::::", ""]
 
     def _class(self, name: str, module: str, one: Any) -> list[str]:
-        init = one.members.get("__init__")
+        # Nobody makes one of the class that all kinds share.
+        init = None if name == "SampleDataset" else one.members.get("__init__")
         is_typed_dict = "TypedDict" in [str(base) for base in one.bases]
         is_dataclass = any("dataclass" in str(of.value) for of in one.decorators)
         if is_dataclass:

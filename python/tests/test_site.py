@@ -136,3 +136,4 @@ def test_help_is_read():
     assert commands.paragraphs(blocks.text) == [
         "Blocks, like `a*b`", "Possible values:", "- one: the \\*first\\*\n- two"
     ]
+    assert commands.escape("with --blocks=1 and `--a`, a_b") == "with `--blocks`=1 and `--a`, a\\_b"
