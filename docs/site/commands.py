@@ -120,19 +120,40 @@ def _page(called: str, found: Help, level: int = 1) -> str:
     if found.usage:
         lines += ["```text", *found.usage, "```", ""]
     for name, group in found.groups.items():
+        group = [one for one in group if not one.name.startswith("-h,")]
         if name == "Commands" or not group:
             continue
         lines += [f"{'#' * (level + 1)} {name}" if level == 1 else f"**{name}**", ""]
-        for argument in group:
-            if argument.name.startswith("-h,"):
-                continue
-            lines += [f"````{{option}} {argument.name}"]
-            for block in paragraphs(argument.text):
-                lines += [block, ""]
-            lines += ["````", ""]
+        if name == "Examples":
+            lines += ["```sh", *_examples(group), "```", ""]
+        elif group[0].name.startswith(("-", "<", "[")):
+            for argument in group:
+                lines += [f"````{{option}} {argument.name}", *_described(argument), "````", ""]
+        else:
+            lines += [f"- `{one.name}`: {escape(' '.join(one.text).strip())}" for one in group] + [""]
     for block in paragraphs(found.after):
         lines += [block, ""]
     return "\n".join(lines)
+
+
+def _described(argument: Argument) -> list[str]:
+    """The help of an argument, its default at the end of its text."""
+    blocks = paragraphs(argument.text)
+    if len(blocks) > 1 and blocks[-1].startswith(r"\[default") and not blocks[-2].startswith("- "):
+        blocks[-2:] = [f"{blocks[-2]} {blocks[-1]}"]
+    return [line for block in blocks for line in (block, "")]
+
+
+def _examples(group: list[Argument]) -> list[str]:
+    """Commands, each in one line: the help wraps long ones."""
+    found: list[str] = []
+    for one in group:
+        line = "  ".join([one.name, *one.text]).strip()
+        if line.startswith(("somafeed ", "srun ", "mpirun ")) or not found:
+            found.append(line)
+        else:
+            found[-1] += f" {line}"
+    return found
 
 
 def pages(program: Program) -> tuple[str, dict[str, str]]:
@@ -141,7 +162,8 @@ def pages(program: Program) -> tuple[str, dict[str, str]]:
     first = [
         "# Commands", "",
         "The wheel's command `somafeed`, or `python -m somafeed`. In a clone, `cargo xtask` has the same",
-        "commands with the same arguments.", "",
+        "commands with the same arguments. Only there are consumers that train (`--consumer linear`, and `cuda`",
+        "of cubes) and comparisons with other loaders (`peers`), which need more than the wheel has.", "",
         "| command | does |", "|---|---|",
     ]
     found: dict[str, str] = {}

@@ -129,7 +129,9 @@ def test_help_is_read():
     found = commands.parse(
         "Measures.\n\nMore.\n\nUsage: x sweep [OPTIONS] [URI]\n\nArguments:\n  [URI]\n          An address\n\n"
         "Options:\n  -b, --blocks <B>\n          Blocks, like `a*b`\n\n          Possible values:\n"
-        "          - one: the *first*\n          - two\n\n  -h, --help  Print help\n\nExamples:\n  x sweep\n"
+        "          - one: the *first*\n          - two\n\n  -h, --help  Print help\n\n"
+        "Sizes:\n  2x4  two of four\n\n"
+        "Examples:\n  somafeed sweep --blocks\n  2x4\n  srun somafeed sweep\n\nAll at once.\n"
     )
     assert found.about[0] == "Measures." and [one.name for one in found.groups["Arguments"]] == ["[URI]"]
     blocks = found.groups["Options"][0]
@@ -137,3 +139,7 @@ def test_help_is_read():
         "Blocks, like `a*b`", "Possible values:", "- one: the \\*first\\*\n- two"
     ]
     assert commands.escape("with --blocks=1 and `--a`, a_b") == "with `--blocks`=1 and `--a`, a\\_b"
+    page = commands._page("somafeed sweep", found)
+    assert "```sh\nsomafeed sweep --blocks 2x4\nsrun somafeed sweep\n```" in page
+    assert "- `2x4`: two of four\n" in page and page.endswith("All at once.\n")
+    assert "````{option} -b, --blocks <B>\nBlocks, like `a*b`\n\nPossible" in page and "--help" not in page
