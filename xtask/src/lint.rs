@@ -40,7 +40,18 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let types = wheel::test_environment()?;
     let types = types.to_string_lossy();
     let mut checks: Vec<(&str, Vec<&str>)> = vec![
-        ("ruff", vec!["check", "--quiet", "--cache-dir=target/ruff", "python", "benches", "docs/site", "xtask"]),
+        (
+            "ruff",
+            vec![
+                "check",
+                "--quiet",
+                "--cache-dir=target/ruff",
+                "python",
+                "benches",
+                "docs/site",
+                "xtask",
+            ],
+        ),
         ("typos", vec!["--format", "brief"]),
         ("cargo-deny", vec!["--all-features", "check", "licenses", "bans", "sources"]),
         ("zizmor", vec!["--offline", "--quiet", ".github/workflows"]),

@@ -324,7 +324,8 @@ mod unit_tests {
             let error = check_tag(Path::new(other)).unwrap_err().to_string();
             assert!(error.contains(other) && error.contains(OLDEST_GLIBC), "{error}");
         }
-        let page = fs::read_to_string(cargo::workspace_root().join("docs/python-package.md")).unwrap();
+        let page =
+            fs::read_to_string(cargo::workspace_root().join("docs/python-package.md")).unwrap();
         let glibc = OLDEST_GLIBC.trim_start_matches("manylinux_").replace('_', ".");
         assert!(
             page.contains(&format!("`{OLDEST_GLIBC}`")) && page.contains(&format!("glibc {glibc}"))
