@@ -3,8 +3,8 @@
 //! The output and the files must be those that the page shows.
 //!
 //! `somafeed NAME` runs as the program of this crate. An example runs as the binary that
-//! `cargo test --workspace` has built beside this test. Blocks marked `sh no-run` need a network; a unit test
-//! (`documented`) checks that their commands parse.
+//! `cargo test --workspace` has built beside this test. Blocks marked `sh no-run` need a network; a
+//! unit test (`documented`) checks that their commands parse.
 
 use std::fs;
 use std::path::{Path, PathBuf};
