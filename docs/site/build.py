@@ -24,8 +24,9 @@ def main() -> int:
     parser.add_argument("--repository", default="", help="address of the repository")
     job = parser.parse_args()
 
+    # Pages that are gone would stay.
+    shutil.rmtree(job.out, ignore_errors=True)
     source = job.out / "source"
-    shutil.rmtree(source, ignore_errors=True)
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True)
     files = [one for one in listed.stdout.splitlines() if (ROOT / one).exists()]
     site = Site(ROOT, files, source, job.repository)
