@@ -1,7 +1,7 @@
 """Compares `ExperimentDataset` with that of tiledbsoma_ml 0.1.0, on queries of tiledbsoma.
 
 Not among the tests of `cargo xtask test`, because tiledbsoma_ml needs older packages than they use.
-docs/python.md has the command.
+docs/python-package.md has the command.
 """
 
 import itertools

@@ -1,7 +1,7 @@
 """Compares tokens with the functions of Geneformer and scGPT, on real counts.
 
 Not among the tests of `cargo xtask test`, because it needs both repositories and an experiment with
-human or mouse genes. docs/python.md has the command.
+human or mouse genes. docs/python-package.md has the command.
 
 Usage: compare_tokens.py EXPERIMENT GENEFORMER SCGPT
 

@@ -39,7 +39,7 @@ def run(arguments, folder):
     assert ran.returncode == 0, ran.stderr
 
 
-@pytest.mark.parametrize("page", ["python/README.md", "README.md", "docs/python.md"])
+@pytest.mark.parametrize("page", ["python/README.md", "README.md", "docs/start.md", "docs/python.md"])
 def test_pages(page, tmp_path):
     program = python_of(page)
     assert "ExperimentDataset(" in program

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use crate::native::{self, Native};
-use crate::{cargo, lint, progress, tidy};
+use crate::{cargo, lint, progress, site, tidy};
 
 const DENY_WARNINGS: &str = "-D warnings";
 
@@ -41,6 +41,10 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         if let Some(failed) = step(command)? {
             return Ok(failed);
         }
+    }
+    let built = site::build()?;
+    if built != ExitCode::SUCCESS {
+        return Ok(built);
     }
     progress::print_line("all checks passed");
     Ok(ExitCode::SUCCESS)

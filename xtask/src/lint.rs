@@ -70,7 +70,18 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let of_docs = ["--cache-dir=target/mypy", "--config-file", "python/pyproject.toml"];
     let lenient = ["--allow-untyped-defs", "--allow-untyped-calls", "--allow-redefinition"];
     let mut checks: Vec<(&str, Vec<&str>)> = vec![
-        ("ruff", vec!["check", "--quiet", "--cache-dir=target/ruff", "python", "benches", "xtask"]),
+        (
+            "ruff",
+            vec![
+                "check",
+                "--quiet",
+                "--cache-dir=target/ruff",
+                "python",
+                "benches",
+                "docs/site",
+                "xtask",
+            ],
+        ),
         ("typos", vec!["--format", "brief"]),
         ("cargo-deny", vec!["--all-features", "check", "licenses", "bans", "sources"]),
         ("zizmor", vec!["--offline", "--quiet", ".github/workflows"]),

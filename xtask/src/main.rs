@@ -32,6 +32,7 @@ mod read_chunks;
 mod redis;
 mod release;
 mod scvi;
+mod site;
 mod sweep;
 mod tar;
 mod test;
@@ -145,10 +146,12 @@ Commands:
               cargo xtask fuzz
               cargo xtask fuzz tile array --seconds 600 --keep
               cargo xtask fuzz --executions 100000000
-  ci        formatting, tidy, lint, clippy, documentation, each bench once: everything but the tests
+  ci        formatting, tidy, lint, clippy, documentation, each bench once, the site: everything but the tests
               cargo xtask ci
   lint      check Python (ruff, mypy, basedpyright), words (typos), licences (cargo-deny) and workflows, by pinned programs
               cargo xtask lint
+  site      build the documentation site from docs, the commands' help and the Python package; prints its first page
+              cargo xtask site
   tidy      check the project's rules that lints cannot
               cargo xtask tidy
   instructions
@@ -178,7 +181,7 @@ Commands:
               cargo xtask pytest -k fork
 
 With --no-install, test, test-launchers and sequences install no program by apt: one that is missing is an error.
-Everything but tidy, lines, instructions, fuzz, python, wheel, test-wheel, scvi, fields and cubes (unless it trains on the batches) runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
+Everything but tidy, site, lines, instructions, fuzz, python, wheel, test-wheel, scvi, fields and cubes (unless it trains on the batches) runs `native` first. Downloads go to $XDG_CACHE_HOME/somafeed, by default ~/.cache/somafeed.
 Environment: LIBTORCH or LIBTORCH_USE_PYTORCH, SOMAFEED_LIBTILEDB and SOMAFEED_PYTHON name libraries and a Python to use instead,
 SOMAFEED_PYTHON_TILEDBSOMA_ML (and so on) a Python for one of `peers`, SOMAFEED_CHROMIUM a browser for `test`.
 The choice is recorded in .cargo/native.toml; delete that file to choose again.";
@@ -224,6 +227,7 @@ fn main() -> ExitCode {
         Some("lint") => without_arguments("lint", &rest, lint::run),
         Some("ci") => without_arguments("ci", &rest, ci::run),
         Some("test-launchers") => without_arguments("test-launchers", &rest, launchers::run),
+        Some("site") => without_arguments("site", &rest, site::run),
         Some("tidy") => without_arguments("tidy", &rest, tidy::run),
         Some(
             name @ ("demo" | "sweep" | "tune" | "growth" | "ranks" | "report" | "generate"

@@ -33,7 +33,7 @@ const ZIG_VERSION: &str = "0.17.1";
 /// The profile of the wheel for users.
 const RELEASE: &str = "wheel";
 /// The platform tag of the wheel for users on Linux: glibc 2.17 or newer, the oldest that Rust's
-/// standard library supports. docs/python.md names it.
+/// standard library supports. docs/python-package.md names it.
 const OLDEST_GLIBC: &str = "manylinux_2_17";
 /// The library with which gcc's programs, and glibc, unwind stacks.
 const UNWINDER: &str = "libgcc_s.so.1";
@@ -324,7 +324,8 @@ mod unit_tests {
             let error = check_tag(Path::new(other)).unwrap_err().to_string();
             assert!(error.contains(other) && error.contains(OLDEST_GLIBC), "{error}");
         }
-        let page = fs::read_to_string(cargo::workspace_root().join("docs/python.md")).unwrap();
+        let page =
+            fs::read_to_string(cargo::workspace_root().join("docs/python-package.md")).unwrap();
         let glibc = OLDEST_GLIBC.trim_start_matches("manylinux_").replace('_', ".");
         assert!(
             page.contains(&format!("`{OLDEST_GLIBC}`")) && page.contains(&format!("glibc {glibc}"))

@@ -36,8 +36,8 @@ pub fn unlike_words(program: &Command) -> Vec<String> {
 }
 
 /// The commands of a program in the pages of `docs/` and in `README.md`, in words after `cargo
-/// xtask`; those that `cargo xtask` adds for `peers` included. `manifest_dir` is the folder of a
-/// crate. For tests.
+/// xtask` or `somafeed`; those that `cargo xtask` adds for `peers` included. `manifest_dir` is the
+/// folder of a crate. For tests.
 ///
 /// # Errors
 /// A page cannot be read.
@@ -51,7 +51,10 @@ pub fn documented_commands(manifest_dir: &str, program: &str) -> io::Result<Vec<
     let mut found = Vec::new();
     for page in pages.iter().filter(|page| page.is_file()) {
         let text = fs::read_to_string(page)?;
-        for command in text.lines().filter_map(|line| line.strip_prefix("cargo xtask ")) {
+        let called = |line| {
+            ["cargo xtask ", "somafeed "].into_iter().find_map(|by| str::strip_prefix(line, by))
+        };
+        for command in text.lines().filter_map(called) {
             let words = command.split('#').next().unwrap_or_default().split_whitespace();
             let mut words: Vec<String> = words.map(str::to_owned).collect();
             if words.first().is_none_or(|first| first != program) {

@@ -14,7 +14,7 @@ use crate::grid::Config;
 mod markdown;
 
 /// Commands that `cargo xtask` does not forward to this program.
-const OF_XTASK: [&str; 19] = [
+const OF_XTASK: [&str; 20] = [
     "ci",
     "fuzz",
     "gpu-bundle",
@@ -27,6 +27,7 @@ const OF_XTASK: [&str; 19] = [
     "python",
     "release-check",
     "scvi",
+    "site",
     "test",
     "test-ecosystem",
     "test-launchers",
@@ -64,7 +65,8 @@ fn check_command(words: &[&str]) -> Result<(), String> {
             }
         }
         // Crates `fields`, `cubes` and `sequence-bench` check the commands of their programs.
-        ["cargo", "xtask", "fields" | "cubes" | "preprocess" | "sequences", ..] => Ok(()),
+        ["cargo", "xtask", "fields" | "cubes" | "preprocess" | "sequences", ..]
+        | ["somafeed", "fields" | "cubes" | "sequences", ..] => Ok(()),
         ["cargo", "xtask", arguments @ ..] | ["somafeed", arguments @ ..] => {
             check_arguments(arguments)
         }

@@ -2,9 +2,9 @@
 //!
 //! The output and the files must be those that the page shows.
 //!
-//! `cargo xtask NAME` runs as the program it starts. An example runs as the binary that `cargo test
-//! --workspace` has built beside this test. Blocks marked `sh no-run` need a network; a unit test
-//! (`documented`) checks that their commands parse.
+//! `somafeed NAME` runs as the program of this crate. An example runs as the binary that
+//! `cargo test --workspace` has built beside this test. Blocks marked `sh no-run` need a network; a
+//! unit test (`documented`) checks that their commands parse.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,9 @@ use soma_io::{Experiment, OpenOptions};
 use crate::markdown::{Block, blocks, commands};
 use crate::program;
 
-/// Commands that `cargo xtask` forwards to the program unchanged.
-const FORWARDED: [&str; 9] = [
-    "sweep",
-    "tune",
-    "growth",
-    "report",
-    "generate",
-    "import",
-    "slice",
-    "relayout",
-    "bench-readers",
-];
+/// Commands of the wheel that this program has.
+const COMMANDS: [&str; 8] =
+    ["sweep", "tune", "growth", "report", "generate", "import", "slice", "relayout"];
 
 /// Files that the page names as written, by command.
 const WRITTEN: [&str; 19] = [
@@ -80,9 +71,7 @@ fn example(name: &str) -> PathBuf {
 /// Returns the process that runs a command of the page.
 fn started(folder: &Path, words: &[&str]) -> Command {
     match words {
-        ["cargo", "xtask", name, ..] if FORWARDED.contains(name) => {
-            program::command(folder, &words[2..])
-        }
+        ["somafeed", name, ..] if COMMANDS.contains(name) => program::command(folder, &words[1..]),
         [
             "cargo",
             "run",
