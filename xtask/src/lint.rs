@@ -37,13 +37,15 @@ const SCHEMAS: [(&str, &[&str]); 5] = [
 ];
 
 /// Pages whose programs in Python are checked with the package.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 9] = [
     "README.md",
     "docs/cubes.md",
     "docs/fields.md",
     "docs/frameworks.md",
+    "docs/index.md",
     "docs/python.md",
     "docs/sequences.md",
+    "docs/start.md",
     "python/README.md",
 ];
 /// Where they are written, below the target folder.
