@@ -2,6 +2,7 @@
 //! docs/architecture.md gives their reasons.
 
 mod address;
+mod claims;
 mod code;
 mod comments;
 mod dependencies;
@@ -39,6 +40,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     breaches.extend(surroundings::check(&sources));
     breaches.extend(dependencies::check()?);
     breaches.extend(links::check(&root)?);
+    breaches.extend(claims::check(&root)?);
     if breaches.is_empty() {
         print_line("tidy: no breaches");
         return Ok(ExitCode::SUCCESS);
