@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn all_workflows_are_checked() {
         let folder = cargo::workspace_root().join(".github/workflows");
-        let mut found: Vec<String> = std::fs::read_dir(folder)
+        let mut found: Vec<String> = fs::read_dir(folder)
             .unwrap()
             .map(|entry| format!(".github/workflows/{}", entry.unwrap().file_name().display()))
             .collect();

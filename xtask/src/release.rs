@@ -141,11 +141,15 @@ fn too_long(changelog: &str) -> Vec<String> {
         let changes: Vec<&str> = release.lines().filter(|line| line.starts_with("- ")).collect();
         if MOST_CHANGES < changes.len() {
             let n_changes = changes.len();
-            problems.push(format!("CHANGELOG.md, {heading}: {n_changes} changes, at most {MOST_CHANGES}"));
+            problems.push(format!(
+                "CHANGELOG.md, {heading}: {n_changes} changes, at most {MOST_CHANGES}"
+            ));
         }
         for change in changes.iter().filter(|change| LONGEST_CHANGE < change.chars().count()) {
             let start: String = change.chars().take(60).collect();
-            problems.push(format!("CHANGELOG.md, {heading}: more than {LONGEST_CHANGE} letters: {start}"));
+            problems.push(format!(
+                "CHANGELOG.md, {heading}: more than {LONGEST_CHANGE} letters: {start}"
+            ));
         }
     }
     problems

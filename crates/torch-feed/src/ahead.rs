@@ -9,7 +9,7 @@ use loader::LoaderState;
 use crate::device::CopyDevice;
 use crate::error::Error;
 
-/// Delivers copies of batches, and keeps the batch after the one that the consumer has, whose copies
+/// Delivers copies of batches, and keeps the batch after the one that the consumer has: its copies
 /// have begun.
 ///
 /// Copies wait for all work that the device has when they begin (see

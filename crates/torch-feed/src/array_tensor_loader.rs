@@ -91,9 +91,9 @@ impl<S: TensorSource<Error: Into<Error>>> ArrayTensorLoader<S> {
     }
 
     /// Lets copies of up to `n_batches` batches be under way when the next batch is taken, so that
-    /// the host does not wait for the device. On a GPU the copies of a batch then begin when the one
-    /// before is delivered, so that they run beside the consumer's work. Their host memory is kept
-    /// as long, so a ring needs as many slots more. Only copies from pinned memory go on by
+    /// the host does not wait for the device. On a GPU the copies of a batch then begin when the
+    /// batch before is delivered, so that they run beside the consumer's work. Their host memory is
+    /// kept as long, so a ring needs as many slots more. Only copies from pinned memory go on by
     /// themselves.
     #[must_use]
     pub fn copies_ahead(self, n_batches: usize) -> Self {
@@ -179,9 +179,8 @@ impl<S: TensorSource<Error: Into<Error>>> Iterator for ArrayTensorEpoch<S> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let Self { epoch, copies } = self;
-        let tensors_of = |batch: Result<S::Batch, S::Error>| {
-            S::tensors_of(batch.map_err(Into::into)?)
-        };
+        let tensors_of =
+            |batch: Result<S::Batch, S::Error>| S::tensors_of(batch.map_err(Into::into)?);
         let Some((copies, ahead)) = copies else { return epoch.next_made(tensors_of) };
         let begin = |epoch: &mut Epoch<S>, limit: Option<Duration>| {
             copies.settle();

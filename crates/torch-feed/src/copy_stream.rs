@@ -216,7 +216,7 @@ impl CopyStream {
         if 0 < n_bytes {
             state.unordered.push(copy.shallow_clone());
             self.order(self.torch_stream()?, self.stream)?;
-            // SAFETY: both tensors are contiguous, of the same kind and shape, so each has this many
+            // SAFETY: both tensors are contiguous, of one kind and shape, so each has this many
             // bytes. `unordered` keeps those on the GPU from other uses until the device's other
             // work is ordered after the copy. Those on the CPU live until the event below has
             // happened, since `under_way` keeps them; if the event cannot be recorded, the GPU does
@@ -276,7 +276,7 @@ impl CopyStream {
             let done = self.done();
             let oldest = self.lock().under_way.front().map(|oldest| oldest.event);
             let Some(event) = oldest.filter(|_| done < ticket) else { return done };
-            // Without the lock. If the event meanwhile belongs to a later copy, this waits for that.
+            // Without the lock. If the event belongs to a later copy by then, this waits for that.
             // SAFETY: events live as long as `self`. After an error, `done` says that nothing is
             // copied any more.
             let _code = unsafe { (self.runtime.synchronize)(event) };

@@ -24,15 +24,17 @@ pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     let read = |file: &str| {
         fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {file}"))
     };
-    let claims = claims(&read(CLAIMS)?, HEADING, 2..4);
+    let claims = claims_below(&read(CLAIMS)?, HEADING);
     let mut breaches = Vec::new();
     for claim in &claims {
         let page = format!("results/{}/README.md", claim.folder);
         breaches.extend(unfounded(claim, &read(&page)?).map(|figure| {
-            format!("{CLAIMS}: {figure} stands nowhere in {page}: write it there, or mend the claim")
+            format!(
+                "{CLAIMS}: {figure} stands nowhere in {page}: write it there, or mend the claim"
+            )
         }));
     }
-    for shown in self::claims(&read("README.md")?, README_HEADING, 2..4) {
+    for shown in claims_below(&read("README.md")?, README_HEADING) {
         let is_claim = |claim: &Claim| {
             claim.folder == shown.folder
                 && shown.figures.iter().all(|figure| claim.figures.contains(figure))
@@ -46,15 +48,15 @@ pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(breaches)
 }
 
-/// The rows of the table below a heading, with the figures of some columns.
-fn claims(text: &str, heading: &str, columns: std::ops::Range<usize>) -> Vec<Claim> {
+/// The rows of the table below a heading, whose third column is speed and whose fourth is memory.
+fn claims_below(text: &str, heading: &str) -> Vec<Claim> {
     let section = text.split(heading).nth(1).unwrap_or_default();
     let section = section.split("\n## ").next().unwrap_or_default();
     let rows = section.lines().filter_map(|line| {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let folder = line.split("](").nth(1)?.split(')').next()?;
         let folder = folder.trim_start_matches("results/").trim_end_matches("/README.md");
-        let figures = cells.get(columns.clone())?.iter().flat_map(|cell| {
+        let figures = cells.get(2..4)?.iter().flat_map(|cell| {
             // Without the address of a link.
             numbers(cell.split("](").next().unwrap_or_default())
         });
@@ -86,9 +88,8 @@ fn unfounded<'a>(claim: &'a Claim, page: &str) -> impl Iterator<Item = &'a Strin
             0
         };
         let unit = 10_f64.powi(zeros as i32 - decimals as i32);
-        let is_founded = |wanted: f64| {
-            found.iter().any(|number| (number - wanted).abs() <= unit * (0.5 + 1e-9))
-        };
+        let is_founded =
+            |wanted: f64| found.iter().any(|number| (number - wanted).abs() <= unit * (0.5 + 1e-9));
         !value(figure).is_some_and(is_founded)
     })
 }
@@ -102,14 +103,14 @@ mod tests {
         let page = "# Results\n\n## Figures\n\n| claim | other | speed | memory | rows |\n|---|---|---|---|---|\n\
                     | cells | a | 3.7 (1.8 at its settings) | 0.68 | [r](2026-11-22-loaders/README.md) |\n\n\
                     ## All\n\n| x | y | 9 | 9 | [r](other/README.md) |\n";
-        let found = claims(page, "## Figures", 2..4);
+        let found = claims_below(page, "## Figures");
         let figures = ["3.7", "1.8", "0.68"].map(str::to_owned).to_vec();
         assert_eq!(found, [Claim { figures, folder: "2026-11-22-loaders".to_owned() }]);
-        let unfounded = |rows: &str| super::unfounded(&found[0], rows).cloned().collect::<Vec<_>>();
-        assert_eq!(unfounded("| 3.69 (3.5 to 4) | 1.80 | 0.677 |"), [""; 0]);
-        assert_eq!(unfounded("| 3.6 | 1.8 | 0.67 |"), ["3.7", "0.68"]);
+        let missing = |rows: &str| unfounded(&found[0], rows).cloned().collect::<Vec<_>>();
+        assert_eq!(missing("| 3.69 (3.5 to 4) | 1.80 | 0.677 |"), [""; 0]);
+        assert_eq!(missing("| 3.6 | 1.8 | 0.67 |"), ["3.7", "0.68"]);
         let rounded = Claim { figures: vec!["264,000".to_owned()], folder: String::new() };
-        assert_eq!(super::unfounded(&rounded, "264,304").count(), 0);
-        assert_eq!(super::unfounded(&rounded, "265,304").count(), 1);
+        assert_eq!(unfounded(&rounded, "264,304").count(), 0);
+        assert_eq!(unfounded(&rounded, "265,304").count(), 1);
     }
 }
