@@ -77,11 +77,11 @@ fn tune(runs: &mut Runs, args: &TuneArgs, surveyed: &Surveyed) -> anyhow::Result
     let known = probe::known_memory(args, &runs.opened, surveyed);
     let data = (runs.opened.n_cells, &surveyed.candidates[..]);
     let mut refinement = Refinement::new(data, goal, known, probed.observed);
-    refine(runs, args, &probed.reader, &mut refinement)?;
+    refine(runs, args, probed.reader, &mut refinement)?;
     let proposal = Proposal {
         args,
         data: &runs.data.clone(),
-        reader: &probed.reader,
+        reader: probed.reader,
         label: surveyed.label.as_ref().map(|label| (label.column.as_str(), label.perfect_bits)),
         goal,
         predicted: refinement.anchored(),
@@ -143,7 +143,7 @@ fn goal(args: &TuneArgs, surveyed: &Surveyed) -> anyhow::Result<Goal> {
 fn refine(
     runs: &mut Runs,
     args: &TuneArgs,
-    reader: &str,
+    reader: ReaderChoice,
     refinement: &mut Refinement<'_>,
 ) -> anyhow::Result<()> {
     let mut failure = None;

@@ -22,7 +22,7 @@ const CELL_BYTES: f64 = 8.0;
 /// The probe's measurements.
 pub(super) struct Probed {
     /// Reader that all other runs use.
-    pub(super) reader: String,
+    pub(super) reader: ReaderChoice,
     pub(super) observed: Vec<Observation>,
 }
 
@@ -69,18 +69,19 @@ pub(super) fn measure(
     let row_bytes = surveyed.row_nnz * CELL_BYTES + survey::ROW_BYTES;
     let most_rows = (MEMORY_SHARE * args.memory.as_u64() as f64 / row_bytes) as u64;
     let probes = design(n_rows, args.batch_size, most_rows.max(1));
-    let mut probed = Probed { reader: runs.opened.reader.clone(), observed: Vec::new() };
-    let native = ReaderChoice::Native.name();
+    // An AnnData has one reader, which no choice names.
+    let reader = runs.opened.reader.parse().unwrap_or(ReaderChoice::Auto);
+    let mut probed = Probed { reader, observed: Vec::new() };
     if args.reader == ReaderFlag::Auto
-        && probed.reader == native
+        && probed.reader == ReaderChoice::Native
         && let Some(first) = probes.first()
         && is_libtiledb_quicker(runs, args, *first)?
     {
-        ReaderChoice::Libtiledb.name().clone_into(&mut probed.reader);
+        probed.reader = ReaderChoice::Libtiledb;
     }
     for probe in probes {
         let (point, run) = run_of(args, n_rows, probe);
-        let records = repeat(runs, &point, &probed.reader, "probe")?;
+        let records = repeat(runs, &point, probed.reader, "probe")?;
         probed.observed.extend(records.iter().map(|record| observation(record, run)));
     }
     Ok(probed)
@@ -90,7 +91,7 @@ pub(super) fn measure(
 pub(super) fn repeat(
     runs: &mut Runs,
     point: &Point,
-    reader: &str,
+    reader: ReaderChoice,
     what: &str,
 ) -> anyhow::Result<Vec<EpochRecord>> {
     let (mut secs, mut records) = (0.0, Vec::new());
@@ -123,16 +124,15 @@ pub(super) fn known_memory(args: &TuneArgs, opened: &Opened, surveyed: &Surveyed
 fn is_libtiledb_quicker(runs: &mut Runs, args: &TuneArgs, first: Probe) -> anyhow::Result<bool> {
     let (point, _) = run_of(args, runs.opened.n_cells, Probe { most_blocks: 1, ..first });
     let secs = |record: &EpochRecord| record.measured.read_secs;
-    let by_native = runs.measure(&point, ReaderChoice::Native.name(), "probe of the reader")?;
-    let by_libtiledb =
-        match runs.measure(&point, ReaderChoice::Libtiledb.name(), "probe of the reader") {
-            Ok(record) => record,
-            Err(error) if error.is::<Interrupted>() => return Err(error),
-            Err(error) => {
-                runs.say(&format!("warning: the native reader is taken: {error:#}"));
-                return Ok(false);
-            }
-        };
+    let by_native = runs.measure(&point, ReaderChoice::Native, "probe of the reader")?;
+    let by_libtiledb = match runs.measure(&point, ReaderChoice::Libtiledb, "probe of the reader") {
+        Ok(record) => record,
+        Err(error) if error.is::<Interrupted>() => return Err(error),
+        Err(error) => {
+            runs.say(&format!("warning: the native reader is taken: {error:#}"));
+            return Ok(false);
+        }
+    };
     Ok(secs(&by_libtiledb)
         .zip(secs(&by_native))
         .is_some_and(|(libtiledb, native)| libtiledb < native))

@@ -23,7 +23,7 @@ const MOST_SHOWN: usize = 8;
 pub(super) struct Proposal<'a> {
     pub(super) args: &'a TuneArgs,
     pub(super) data: &'a Data,
-    pub(super) reader: &'a str,
+    pub(super) reader: ReaderChoice,
     /// The label and the entropy of a perfect shuffle's batches in bits.
     pub(super) label: Option<(&'a str, f64)>,
     pub(super) goal: Goal,
@@ -81,7 +81,7 @@ impl Proposal<'_> {
         let one = &self.chosen;
         let _written = write!(
             text,
-            "\nproposal: {}, {} ahead, reader {}: {} samples/s, {} MB at the peak{} are predicted\n  {}\n  {}\n",
+            "\nproposal: {}, {} ahead, reader {}: {} samples/s, {} MB at the peak{} are predicted\n  {}\n  {}\n  {}\n",
             one.spec,
             one.prefetch_blocks,
             self.reader,
@@ -89,6 +89,7 @@ impl Proposal<'_> {
             megabytes(one.peak_bytes),
             self.label.map_or_else(String::new, |_| format!(", {:.3} bits", one.entropy_bits)),
             self.command(),
+            self.python(),
             self.loader_spec()
         );
         text
@@ -130,7 +131,7 @@ impl Proposal<'_> {
         flag("--batch-form", BatchForm::from(args.batch_form).name());
         flag("--prefetch-blocks", &self.chosen.prefetch_blocks.to_string());
         flag("--prefetch-batches", &PREFETCH_BATCHES.to_string());
-        flag("--reader", self.reader);
+        flag("--reader", self.reader.name());
         flag("--seed", &args.seed.to_string());
         flag("--entropy-of", self.label.map_or("none", |(label, _)| label));
         if let Some(n_genes) = self.data.n_genes {
@@ -166,8 +167,41 @@ impl Proposal<'_> {
         words.join(" ")
     }
 
+    /// The choice of the reader in Rust.
+    fn reader_variant(&self) -> &'static str {
+        match self.reader {
+            ReaderChoice::Libtiledb => "Libtiledb",
+            ReaderChoice::Native => "Native",
+            _ => "Auto",
+        }
+    }
+
     fn is_by_libtiledb(&self) -> bool {
-        self.reader == ReaderChoice::Libtiledb.name()
+        self.reader == ReaderChoice::Libtiledb
+    }
+
+    /// Returns the data set with these settings in Python.
+    fn python(&self) -> String {
+        let Candidate { spec, .. } = self.chosen;
+        let mut arguments = vec![format!("uri={:?}", self.data.uri.to_string())];
+        let filters =
+            [("obs_filter", &self.data.obs_filter), ("var_filter", &self.data.var_filter)];
+        let filters =
+            filters.into_iter().filter_map(|(name, filter)| Some((name, filter.as_ref()?)));
+        arguments.extend(filters.map(|(name, filter)| format!("{name}={filter:?}")));
+        let form = match BatchForm::from(self.args.batch_form) {
+            BatchForm::F16 => "torch_f16",
+            BatchForm::Csr => "torch_csr",
+            BatchForm::Coo => "torch_coo",
+            _ => "torch",
+        };
+        arguments.push(format!("batch_size={}", self.args.batch_size));
+        arguments.push(format!("shuffle_chunk_size={}", spec.chunk_rows));
+        arguments.push(format!("io_batch_size={}", spec.chunk_rows * spec.chunks_per_block));
+        arguments.push(format!("memory={}", self.args.memory.as_u64()));
+        arguments.push(format!("form={form:?}"));
+        arguments.push(format!("seed={}", self.args.seed));
+        format!("ExperimentDataset({})", arguments.join(", "))
     }
 
     /// Returns the loader's settings as Rust code.
@@ -182,7 +216,7 @@ impl Proposal<'_> {
             self.args.batch_size,
             self.args.seed,
             BatchForm::from(self.args.batch_form),
-            if self.is_by_libtiledb() { "Libtiledb" } else { "Native" },
+            self.reader_variant(),
         )
     }
 
@@ -204,12 +238,13 @@ impl Proposal<'_> {
             "settings": self.chosen,
             "batch_rows": self.args.batch_size,
             "prefetch_batches": PREFETCH_BATCHES,
-            "reader": self.reader,
+            "reader": self.reader.name(),
             "label": self.label.map(|(label, _)| label),
             "perfect_bits": self.label.map(|(_, bits)| bits),
             "wanted_bits": self.goal.bits,
             "memory_bytes": self.goal.memory_bytes,
             "command": self.command(),
+            "python": self.python(),
             "loader_spec": self.loader_spec(),
         }));
         lines

@@ -75,10 +75,10 @@ impl Runs {
     pub(crate) fn measure(
         &mut self,
         point: &Point,
-        reader: &str,
+        reader: ReaderChoice,
         purpose: &str,
     ) -> anyhow::Result<EpochRecord> {
-        let data = Data { reader: reader.to_owned(), ..self.data.clone() };
+        let data = Data { reader: reader.name().to_owned(), ..self.data.clone() };
         let name =
             format!("{purpose} {point}, {} blocks ahead", point.spec.pipeline.prefetch_blocks);
         self.session.warm_again(data.folders().as_deref());

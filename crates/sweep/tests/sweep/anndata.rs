@@ -158,6 +158,12 @@ fn an_anndata_is_read_in_place_without_naming_its_layer() {
     let sweep = ["sweep", "--uri", "x.h5ad", "-b", "2x2", "-m", "native", "-B", "3", "-d", "out"];
     let done = run(folder, &sweep);
     assert!(done.status.success(), "{}", stderr(&done));
+    // Its reader has a name that no choice has.
+    let tune = ["tune", "--uri", "x.h5ad", "-B", "2", "--entropy", "none", "-d", "tuned"];
+    let done = run(folder, &tune);
+    assert!(done.status.success(), "{}", stderr(&done));
+    let printed = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(printed.contains("ExperimentDataset(uri=\"x.h5ad\", batch_size=2, "), "{printed}");
     let done = run(folder, &["slice", "x.h5ad", "part", "--joinids", "2..5", "--obsm", "X_pca"]);
     assert!(done.status.success(), "{}", stderr(&done));
     let part = open(&folder.join("part")).measurement("RNA").unwrap();

@@ -114,6 +114,7 @@ fn tables_and_settings_are_printed_and_nothing_is_run_when_not_asked_for() {
         "--entropy-of none -v 100 --obs-filter 'nnz > 1' --config soma.init_buffer_bytes=1000000",
         "LoaderSpec { pipeline: PipelineSpec { chunk_rows: ",
         "ReaderChoice::Native",
+        "ExperimentDataset(uri=\"experiment\", obs_filter=\"nnz > 1\", batch_size=128, ",
         "out/epochs.parquet",
     ] {
         assert!(printed.contains(expect), "{expect}: {printed}");
