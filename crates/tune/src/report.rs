@@ -184,6 +184,8 @@ impl Proposal<'_> {
     fn python(&self) -> String {
         let Candidate { spec, .. } = self.chosen;
         let mut arguments = vec![format!("uri={:?}", self.data.uri.to_string())];
+        let names = self.args.data.names();
+        arguments.extend(names.map(|(flag, name)| format!("{}_name={name:?}", &flag[2..])));
         let filters =
             [("obs_filter", &self.data.obs_filter), ("var_filter", &self.data.var_filter)];
         let filters =
