@@ -172,7 +172,7 @@ impl Proposal<'_> {
         match self.reader {
             ReaderChoice::Libtiledb => "Libtiledb",
             ReaderChoice::Native => "Native",
-            _ => "Auto",
+            ReaderChoice::Auto => "Auto",
         }
     }
 

@@ -12,6 +12,7 @@ use bench_run::{
 use grid_point::{
     Conditions, Data, Opened, Point, PointAnswer, PointWork, as_asked, point_process, versions,
 };
+use loader::ReaderChoice;
 
 use crate::args::TuneArgs;
 use crate::survey::{self, SurveyTask, Surveyed};
