@@ -57,7 +57,7 @@ const PYRIGHT: &str = r#"{
     "extraPaths": ["../../python"],
     "reportMissingImports": false,
     "reportMissingModuleSource": false,
-    "reportPossiblyUnbound": false,
+    "reportPossiblyUnboundVariable": false,
     "reportRedeclaration": false
 }
 "#;
