@@ -38,6 +38,8 @@ const TESTED: [&str; 7] = [
     "somafeed-tokens",
 ];
 const EMULATOR: &str = "qemu-aarch64-static";
+/// Where Debian puts libraries for arm64.
+const ARM64: &str = "/usr/aarch64-linux-gnu";
 
 /// Checks and tests; ends at the first failure.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
@@ -59,6 +61,14 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         service: None,
     };
     emulator.prepare(|| runs(EMULATOR.as_ref()).then_some(()))?;
+    let libraries = Needed {
+        purpose: "tests for arm64 need its libraries of C",
+        package: "libgcc-s1-arm64-cross",
+        by_hand: "install glibc and libgcc for arm64 below /usr/aarch64-linux-gnu (Debian, Ubuntu: \
+                  apt install libgcc-s1-arm64-cross)",
+        service: None,
+    };
+    libraries.prepare(|| Path::new(ARM64).join("lib/libgcc_s.so.1").exists().then_some(()))?;
     let tools = Tools::write(&zig, "aarch64-linux-gnu")?;
     let mut test =
         cargo::cargo(["test", "--target", LINUX, "--lib", "--tests"], &Native::default());
@@ -66,6 +76,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     tools.enter(&mut test, LINUX);
     test.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", EMULATOR);
     test.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", &tools.compiler);
+    test.env("QEMU_LD_PREFIX", ARM64);
     // An emulated processor is some ten times slower.
     test.env("PROPTEST_CASES", "16");
     let status = cargo::run(&mut test)?;
