@@ -27,9 +27,9 @@ const WRITTEN: [(&str, &str, &[&str]); 5] = [
 ];
 /// The works: a name, a program, and the arguments of its command `sweep`.
 const WORKS: [(&str, &str, &[&str]); 6] = [
-    ("cells-dense", "sweep", &["--uri=cells", "-b64x256", "-mnative", "-E3"]),
-    ("cells-csr", "sweep", &["--uri=cells", "-b64x256", "-mcsr", "-E3"]),
-    ("cells-random", "sweep", &["--uri=cells", "-b1024x1", "-mcsr", "-E3"]),
+    ("cells-dense", "sweep", &["--uri=cells", "-b64x256", "-mcsr", "-E3"]),
+    ("cells-csr", "sweep", &["--uri=cells", "-b64x256", "-mcsr", "--batch-form=csr", "-E3"]),
+    ("cells-random", "sweep", &["--uri=cells", "-b1024x1", "-mcsr", "--batch-form=csr", "-E3"]),
     ("fields", "fields", &["weather", "--strategies=stacked", "-B4", "-t1", "-w1", "-E3"]),
     ("cubes", "cubes", &["cubes", "--form=raw32", "--warm", "--no-floors", "-w1", "-t1", "-E5"]),
     ("sequences", "sequences", &["dna", "--form=tokens", "-w1", "-B64", "-E5"]),
