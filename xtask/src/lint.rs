@@ -8,6 +8,7 @@ use anyhow::Context as _;
 
 use crate::cargo;
 use crate::environment::{Environment, NEWEST, OLDEST};
+use crate::git::git;
 use crate::native::Native;
 use crate::wheel;
 
@@ -36,19 +37,7 @@ const SCHEMAS: [(&str, &[&str]); 5] = [
     ("vendor.dependabot", &[".github/dependabot.yml"]),
 ];
 
-/// Pages whose programs in Python are checked with the package.
-const PAGES: [&str; 9] = [
-    "README.md",
-    "docs/cubes.md",
-    "docs/fields.md",
-    "docs/frameworks.md",
-    "docs/index.md",
-    "docs/python.md",
-    "docs/sequences.md",
-    "docs/start.md",
-    "python/README.md",
-];
-/// Where they are written, below the target folder.
+/// Where the programs in Python that pages show are written.
 const PROGRAMS: &str = "target/programs-of-docs";
 /// Settings of pyright for them.
 const PYRIGHT: &str = r#"{
@@ -70,7 +59,13 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let types = types.to_string_lossy();
     let programs = write_programs()?;
     let programs: Vec<&str> = programs.iter().filter_map(|program| program.to_str()).collect();
-    let of_docs = ["--cache-dir=target/mypy", "--config-file", "python/pyproject.toml"];
+    let mypy = [
+        "--cache-dir=target/mypy",
+        "--config-file",
+        "python/pyproject.toml",
+        "--python-executable",
+        &types,
+    ];
     let lenient = [
         "--allow-redefinition",
         "--allow-subclassing-any",
@@ -93,19 +88,9 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
         ("typos", vec!["--format", "brief"]),
         ("cargo-deny", vec!["--all-features", "check", "licenses", "bans", "sources"]),
         ("zizmor", vec!["--offline", "--quiet", ".github/workflows"]),
-        (
-            "mypy",
-            vec![
-                "--cache-dir=target/mypy",
-                "--config-file",
-                "python/pyproject.toml",
-                "--python-executable",
-                &types,
-                "python/somafeed",
-            ],
-        ),
+        ("mypy", [&mypy[..], &["python/somafeed"]].concat()),
         ("basedpyright", vec!["--project", "python/pyproject.toml", "--pythonpath", &types]),
-        ("mypy", [&of_docs[..], &lenient, &["--python-executable", &types], &programs].concat()),
+        ("mypy", [&mypy[..], &lenient, &programs].concat()),
         ("basedpyright", vec!["--project", PROGRAMS, "--pythonpath", &types]),
     ];
     for (schema, files) in SCHEMAS {
@@ -130,7 +115,7 @@ fn write_programs() -> anyhow::Result<Vec<PathBuf>> {
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("pyrightconfig.json"), PYRIGHT)?;
     let mut programs = Vec::new();
-    for page in PAGES {
+    for page in git(&["ls-files", "README.md", "python/README.md", "docs/*.md"])?.lines() {
         let text = fs::read_to_string(root.join(page)).with_context(|| page.to_owned())?;
         let program = python_of(&text);
         if !program.is_empty() {
@@ -185,7 +170,6 @@ fn command(python: &Path, name: &str) -> anyhow::Result<Command> {
 mod tests {
     use super::*;
     use crate::environment::assert_pinned;
-    use crate::git::git;
 
     #[test]
     fn the_linters_are_pinned() {
@@ -197,12 +181,14 @@ mod tests {
         let page = "# Title\n```python\nx = 1\n```\n```text\nno\n```\n```python\ny\n```\n";
         assert_eq!(python_of(page), "\n\nx = 1\n\n\n\n\n\ny\n\n");
         assert_eq!(python_of("# Title\n"), "");
-        let root = cargo::workspace_root();
-        let pages = git(&["ls-files", "README.md", "python/README.md", "docs/*.md"]).unwrap();
-        for page in pages.lines() {
-            let text = fs::read_to_string(root.join(page)).unwrap();
-            assert!(python_of(&text).is_empty() || PAGES.contains(&page), "{page}");
+        let programs = write_programs().unwrap();
+        let names = ["readme", "python_readme", "docs_python", "docs_start", "docs_frameworks"];
+        for name in names {
+            assert!(programs.iter().any(|program| program.file_stem().unwrap() == name), "{name}");
         }
+        assert!(
+            programs.iter().all(|program| fs::read_to_string(program).unwrap().contains("import"))
+        );
     }
 
     #[test]

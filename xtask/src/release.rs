@@ -17,6 +17,9 @@ use crate::{cargo, gpu, packages, platforms, wheel};
 const FOLDER: &str = "target/release-files";
 /// Recipes of other registries.
 const OTHERS: [&str; 2] = ["packaging/conda-forge-recipe.yaml", "packaging/scverse-meta.yaml"];
+/// The most changes of a release in the changelog, and the most letters of each.
+const MOST_CHANGES: usize = 60;
+const LONGEST_CHANGE: usize = 200;
 /// The address that the owner has not filled in yet.
 const PLACEHOLDER: &str = "REPOSITORY-ADDRESS";
 
@@ -87,10 +90,6 @@ fn gather(folder: &Path, version: &str) -> anyhow::Result<()> {
     }
     Ok(())
 }
-
-/// The most changes of a release in the changelog, and the most letters of each.
-const MOST_CHANGES: usize = 60;
-const LONGEST_CHANGE: usize = 200;
 
 /// What follows a key at the beginning of a line, without quotes.
 fn value(text: &str, key: &str) -> Option<String> {

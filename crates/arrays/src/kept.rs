@@ -38,7 +38,7 @@ impl Kept {
 }
 
 impl KeptChunks {
-    /// Keeps up to so many bytes of chunks.
+    /// Keeps at most this many bytes of chunks.
     pub fn up_to(bytes: u64) -> Self {
         let kept = Self::default();
         kept.allow(0, bytes);
