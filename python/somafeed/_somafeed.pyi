@@ -532,6 +532,7 @@ class Loader:
         totals: Literal["genes", "obs"] = "genes",
         dtype: Literal["float32", "stored"] = "float32",
         memory: int | Budget | None = None,
+        gpu: int | None = None,
         batch_threads: int | None = None,
         tokens: Tokenizer | None = None,
         token_layout: Literal["padded", "longest", "ragged"] = "padded",
@@ -540,7 +541,8 @@ class Loader:
     ) -> None:
         """Checks the settings.
 
-        `memory` is in bytes, without the data set itself; None means no limit. `batch_threads`
+        `memory` is in bytes, without the data set itself; None means no limit. `gpu` is the index
+        of a GPU for which batches' memory is pinned, as far as CUDA is loaded. `batch_threads`
         write one large dense batch together; None means half of the processors, from 2 to 8.
 
         `dtype="stored"` gives X's values the type in which they are stored, unless a transform
@@ -603,10 +605,11 @@ class SampleLoader:
         samples: Samples,
         *,
         memory: int | Budget | None = None,
+        gpu: int | None = None,
         labels: Sequence[Mapping[str, Any]] = (),
         **engine: Unpack[EngineSettings],
     ) -> None:
-        """Checks the settings. `labels` are columns whose entropy is measured: `name`, `n_classes`, and
+        """Checks the settings. `memory` and `gpu` are as of `Loader`. `labels` are columns whose entropy is measured: `name`, `n_classes`, and
         `codes` of all samples or, if samples of one label follow each other, the `ends` of labels. Raises ValueError for those that do not fit together, MemoryError if
         `memory` is too small for one block and its batches."""
     @property

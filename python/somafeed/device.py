@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -28,12 +29,23 @@ def checked_device(device: Device, form: str) -> torch.device:
     return checked
 
 
+def gpu_of(device: torch.device | None) -> int | None:
+    """The index of the GPU for which the memory of batches is pinned; None if they go to none."""
+    if device is None or device.type != "cuda" or current_worker() is not None:
+        return None
+    if device.index is not None:
+        return int(device.index)
+    current: int = required("torch", "device=").cuda.current_device()
+    return current
+
+
 class DeviceCopies:
     """Copies the tensors of batches to a device, on a stream of its own.
 
     The stream that is current where the batch is asked for waits for the copies, the processor does
-    not: while a model works on one batch, the next is copied. Pinned memory is torch's own, which
-    it uses again once a copy has ended.
+    not: while a model works on one batch, the next is copied. The native loader pins the memory of
+    batches, which lives here until it was copied; what else a batch has is copied by torch's own
+    pinned memory.
     """
 
     def __init__(self, device: torch.device, densifies: bool) -> None:
@@ -42,6 +54,8 @@ class DeviceCopies:
         Raises:
             ValueError: This is a DataLoader's worker, whose batches go through shared memory.
         """
+        # An event after the last batch's copies, the batch, and its process.
+        self._under_way: tuple[torch.cuda.Event, Any, int] | None = None
         if device.type != "cpu" and current_worker() is not None:
             raise ValueError(
                 f"device='{device}' in a DataLoader's worker, whose batches go through the "
@@ -56,16 +70,32 @@ class DeviceCopies:
         if self._stream is None:
             return self._mapped(batch, lambda tensor: tensor.to(self._device))
         cuda = self._torch.cuda
+        self._end_copies()
         with cuda.stream(self._stream):
-            copied = self._mapped(batch, self._from_pinned)
+            try:
+                copied = self._mapped(batch, self._from_pinned)
+            finally:
+                # Also what began before an error reads the batch's memory.
+                self._under_way = (self._stream.record_event(), batch, os.getpid())
         current = cuda.current_stream(self._device)
         current.wait_stream(self._stream)
         # Its memory is the copying stream's, which may not use it again before this one has.
         _each_part(copied, lambda tensor: tensor.record_stream(current))
         return copied
 
+    def _end_copies(self) -> None:
+        """Waits for the copies of the batch before, and lets go of its memory."""
+        under_way, self._under_way = self._under_way, None
+        # A fork has neither the GPU nor the loader that would use the memory again.
+        if under_way is not None and under_way[2] == os.getpid():
+            under_way[0].synchronize()
+
+    def __del__(self) -> None:
+        self._end_copies()
+
     def _from_pinned(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.pin_memory().to(self._device, non_blocking=True)
+        pinned = tensor if tensor.is_pinned() else tensor.pin_memory()
+        return pinned.to(self._device, non_blocking=True)
 
     def _mapped(self, batch: Any, copy: Callable[[torch.Tensor], torch.Tensor]) -> Any:
         if isinstance(batch, self._torch.Tensor):

@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from somafeed.device import gpu_of
+
 if TYPE_CHECKING:
     from somafeed.epochs import Epochs
     from somafeed.iteration import Place
@@ -97,6 +99,7 @@ def _options(dataset: SampleDataset[Any], epochs: Epochs) -> dict[str, Any]:
         "ramp_blocks": dataset.ramp_blocks,
         "on_error": dataset.on_error,
         "memory": dataset.memory,
+        "gpu": gpu_of(dataset.device),
         "chunk_rows": chunk_rows,
         "chunks_per_block": chunks_per_block,
         "rank": rank,

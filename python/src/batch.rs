@@ -10,6 +10,7 @@ use pyo3::types::PyDict;
 
 use crate::arrow_table::ArrowTable;
 use crate::border::{Element, Memory};
+use crate::buffers::SlotBuffer;
 use crate::errors::{SomafeedError, value_error};
 use crate::experiment::unpicklable;
 use crate::memory_limit::KeptBatches;
@@ -45,13 +46,13 @@ impl Batch {
     /// `kept` while they live.
     pub(crate) fn new(
         py: Python<'_>,
-        batch: loader::Batch,
+        batch: loader::Batch<SlotBuffer>,
         element: Option<Element>,
         kept: &Arc<KeptBatches>,
     ) -> PyResult<Self> {
         let mut n_bytes = 0;
         let x = Matrix::new(py, batch.x, element, kept, &mut n_bytes)?;
-        let mut named = |matrices: Vec<(String, loader::Matrix)>| {
+        let mut named = |matrices: Vec<(String, loader::Matrix<SlotBuffer>)>| {
             let matrices = matrices.into_iter().map(|(name, matrix)| {
                 let matrix = Matrix::new(py, matrix, None, kept, &mut n_bytes)?;
                 Ok((name, Py::new(py, matrix)?))
@@ -105,14 +106,14 @@ impl Matrix {
     /// of type `element`; `None` leaves them as they are.
     fn new(
         py: Python<'_>,
-        matrix: loader::Matrix,
+        matrix: loader::Matrix<SlotBuffer>,
         element: Option<Element>,
         kept: &Arc<KeptBatches>,
         n_bytes: &mut u64,
     ) -> PyResult<Self> {
         use loader::Matrix as M;
         let shape = matrix.shape();
-        let mut counted = |buffer: loader::HeapBuffer, element: Option<Element>| {
+        let mut counted = |buffer: SlotBuffer, element: Option<Element>| {
             let elements = buffer.elements();
             let own = elements.element_type().bytes();
             let bytes = elements.len() as u64 * element.map_or(own, Element::n_bytes) as u64;

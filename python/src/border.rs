@@ -6,19 +6,18 @@ use std::ffi::{CStr, c_int, c_long};
 use std::fmt;
 use std::ptr;
 
-use arrays::OwnedValues;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{RecordBatch, RecordBatchReader as _};
 use arrow_buffer::Buffer;
 use arrow_schema::{ArrowError, SchemaRef};
 use half::f16;
-use loader::{BatchBuffer, ElementsMut, HeapBuffer};
 use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use slots::SlotMemory;
 
+use crate::memory_limit::Kept;
 use crate::process::OfProcess;
 
 /// The name of capsules with an Arrow stream.
@@ -145,23 +144,6 @@ impl Memory {
         }
     }
 
-    /// The elements of a batch's buffer, which `keep` accompanies. Unsigned integers become signed
-    /// ones: they are columns and rows, which are below 2^31 here.
-    pub(crate) fn of_buffer(
-        mut buffer: HeapBuffer,
-        keep: impl Send + Sync + 'static,
-    ) -> PyResult<Self> {
-        let (start, n, element) = match buffer.elements_mut() {
-            ElementsMut::F32(values) => (values.as_mut_ptr().cast(), values.len(), Element::F32),
-            ElementsMut::F16(values) => (values.as_mut_ptr().cast(), values.len(), Element::F16),
-            ElementsMut::U32(values) => (values.as_mut_ptr().cast(), values.len(), Element::I32),
-            _ => return Err(PyBufferError::new_err("elements of a type that numpy does not have")),
-        };
-        // Moving the buffer leaves its elements in their place on the heap, and nothing in Rust
-        // uses them again until it is dropped.
-        Ok(Self::new(start, n, element, Box::new((buffer, keep))))
-    }
-
     /// The elements of a vector.
     pub(crate) fn of_vec<T: ViewedElement>(values: Vec<T>) -> Self {
         Self::of_kept_vec(values, ())
@@ -188,46 +170,17 @@ impl Memory {
         Ok(Self { element, ..self })
     }
 
-    /// The values of a variable of arrays, which `keep` accompanies. They are copied if their
-    /// memory is a part of a block's, which others share.
-    pub(crate) fn of_values(
-        mut values: OwnedValues,
-        element: Element,
-        keep: impl Send + Sync + 'static,
-    ) -> Self {
-        let n_bytes = values.values().bytes().len();
-        let n = n_bytes / element.n_bytes();
-        if let Some(start) = values.bytes_mut().map(<[u8]>::as_mut_ptr) {
-            // The bytes stay in their place when the values move, and nothing in Rust uses them
-            // again until they are dropped.
-            return Self::new(start, n, element, Box::new((values.into_memory(), keep)));
-        }
-        let mut copied = AlignedBytes::zeroed(n_bytes);
-        copied.bytes_mut().copy_from_slice(values.values().bytes());
-        Self::of_bytes(copied, element, keep)
-    }
-
-    /// Bytes as elements of a type, which `keep` accompanies.
-    pub(crate) fn of_bytes(
-        mut bytes: AlignedBytes,
-        element: Element,
-        keep: impl Send + Sync + 'static,
-    ) -> Self {
-        let n = bytes.n_bytes / element.n_bytes();
-        // Moving the vector leaves its bytes in their place on the heap, as above.
-        Self::new(bytes.words.as_mut_ptr().cast(), n, element, Box::new((bytes, keep)))
-    }
-
-    /// The first elements of a slot, which `keep` accompanies.
+    /// The first elements of a slot, pinned if the batches are wanted so.
     ///
     /// # Errors
     /// The slot is too small.
     pub(crate) fn of_slot(
-        mut slot: Box<dyn SlotMemory>,
+        mut slot: impl SlotMemory + 'static,
         n: usize,
         element: Element,
-        keep: impl Send + Sync + 'static,
+        kept: Kept,
     ) -> PyResult<Self> {
+        kept.pin(&mut slot);
         let bytes = slot.bytes_mut();
         if n.checked_mul(element.n_bytes()).is_none_or(|n_bytes| bytes.len() < n_bytes) {
             let problem = format!("{} bytes are too few for {n} elements", bytes.len());
@@ -236,7 +189,7 @@ impl Memory {
         let start = bytes.as_mut_ptr();
         // The address of a slot's bytes never changes, and nothing in Rust uses them again until
         // it is dropped.
-        Ok(Self::new(start, n, element, Box::new((slot, keep))))
+        Ok(Self::new(start, n, element, Box::new((slot, kept))))
     }
 
     /// Elements of an Arrow array, which others share: they are read-only.
@@ -273,30 +226,6 @@ impl Memory {
     /// Whether it has several dimensions of several elements, so that their order matters.
     fn is_matrix(&self) -> bool {
         self.shape.iter().filter(|length| **length > 1).count() > 1
-    }
-}
-
-/// Bytes in which elements of any type are aligned.
-#[derive(Debug, Default)]
-pub(crate) struct AlignedBytes {
-    words: Vec<u64>,
-    n_bytes: usize,
-}
-
-impl AlignedBytes {
-    /// Bytes that are 0.
-    pub(crate) fn zeroed(n_bytes: usize) -> Self {
-        Self { words: vec![0; n_bytes.div_ceil(size_of::<u64>())], n_bytes }
-    }
-
-    /// Leaves at most the first `n_bytes`.
-    pub(crate) fn truncate(&mut self, n_bytes: usize) {
-        self.n_bytes = self.n_bytes.min(n_bytes);
-    }
-
-    /// The bytes.
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.n_bytes]
     }
 }
 

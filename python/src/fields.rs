@@ -13,6 +13,7 @@ use storage::Config;
 
 use crate::border::{Element, Memory};
 use crate::engine::{NumberedBatch, PlacedBatch};
+use crate::errors::SomafeedError;
 use crate::memory_limit::KeptBatches;
 use crate::numpy::{self, Rows, array_of};
 use crate::samples::{Chosen, Kind, Samples, StoreAddress};
@@ -154,6 +155,7 @@ impl Fields {
             stride,
             threads,
             coordinates,
+            shares_blocks: false,
             ..SampleSpec::new(variables)
         };
         let address = |uri| StoreAddress::new(uri, config.clone());
@@ -322,12 +324,14 @@ fn described<'py>(py: Python<'py>, coordinates: &Coordinates) -> PyResult<Coordi
     Ok((name, coordinate_values(py, coordinates)?, attributes))
 }
 
-/// The values as memory of Python: that of the block if the batch is one, otherwise a copy.
+/// The values as memory of Python, which belongs to them alone.
 fn memory_of(name: &str, values: OwnedValues, kept: &Arc<KeptBatches>) -> PyResult<Memory> {
     let seen = values.values();
     let (element, shape) = (element_of(name, seen.element())?, seen.shape());
     let keep = kept.keep(seen.bytes().len() as u64);
-    Memory::of_values(values, element, keep).with_shape(&shape)
+    let shared = |_| SomafeedError::new_err("the memory of a batch is shared");
+    let slot = values.into_slot().map_err(shared)?;
+    Memory::of_slot(slot, shape.iter().product(), element, keep)?.with_shape(&shape)
 }
 
 #[pymethods]

@@ -12,6 +12,7 @@
 mod arrow_table;
 mod batch;
 mod border;
+mod buffers;
 mod dataset;
 mod doc2vec;
 mod encoders;

@@ -12,6 +12,7 @@ use pyo3::types::PyDict;
 
 use crate::batch::Batch;
 use crate::border::Element;
+use crate::buffers::{SlotBuffer, SlotBuffers};
 use crate::dataset::Dataset;
 use crate::engine::{EpochOf, MadeBatch, RunStats, RunningEpoch, choice, pipeline_spec};
 use crate::entropy::EntropyMeter;
@@ -31,6 +32,8 @@ pub(crate) struct Loader {
     /// The settings except `memory`.
     spec: LoaderSpec,
     memory: Option<MemoryLimit>,
+    /// The GPU for which batches are pinned.
+    gpu: Option<usize>,
     /// The type of X's values in batches; `None` for that of `form`.
     element: Option<Element>,
     /// Whether reading fails instead of rounding a value of X.
@@ -42,7 +45,7 @@ pub(crate) struct Loader {
 /// A loader of this process.
 #[derive(Debug)]
 pub(crate) struct Running {
-    pub(crate) loader: loader::Loader,
+    pub(crate) loader: loader::Loader<SlotBuffers>,
     pub(crate) kept: Arc<KeptBatches>,
     /// That of an epoch before its first batch.
     entropy: EntropyMeter,
@@ -54,15 +57,17 @@ impl Running {
         dataset: &Dataset,
         spec: &LoaderSpec,
         memory: Option<&MemoryLimit>,
+        gpu: Option<usize>,
         is_exact: bool,
     ) -> PyResult<Arc<Self>> {
-        let (memory, kept) = MemoryLimit::budget(memory)?;
+        let (memory, kept) = MemoryLimit::budget(memory, gpu)?;
         let (dataset, mut spec) = (dataset.here(py)?, spec.clone());
         spec.pipeline.memory = memory;
         let made = interruptible(py, move || {
             let dataset = if is_exact { dataset.exact()? } else { dataset };
             let entropy = EntropyMeter::new(&dataset, spec.pipeline.batch_rows);
-            loader::Loader::new(dataset, spec).map(|loader| (loader, entropy))
+            let loader = loader::Loader::with_buffers(dataset, spec, Arc::default());
+            loader.map(|loader| (loader, entropy))
         })?;
         let (loader, entropy) = made.or_exception()?;
         Ok(Arc::new(Self { loader, kept, entropy }))
@@ -72,7 +77,8 @@ impl Running {
 impl Loader {
     fn here(&self, py: Python<'_>) -> PyResult<Arc<Running>> {
         self.here.get_or_make(|| {
-            Running::make(py, self.dataset.get(), &self.spec, self.memory.as_ref(), self.is_exact)
+            let (dataset, memory) = (self.dataset.get(), self.memory.as_ref());
+            Running::make(py, dataset, &self.spec, memory, self.gpu, self.is_exact)
         })
     }
 }
@@ -82,7 +88,9 @@ impl Loader {
     fn start(
         &self,
         py: Python<'_>,
-        start: impl FnOnce(&loader::Loader) -> Result<loader::Epoch, loader::LoaderError>
+        start: impl FnOnce(
+            &loader::Loader<SlotBuffers>,
+        ) -> Result<loader::Epoch<SlotBuffers>, loader::LoaderError>
         + Send
         + 'static,
     ) -> PyResult<Epoch> {
@@ -96,7 +104,7 @@ impl Loader {
 /// An epoch of cells.
 #[derive(Debug)]
 struct CellEpoch {
-    epoch: loader::Epoch,
+    epoch: loader::Epoch<SlotBuffers>,
     /// The type of X's values in batches; `None` for that of the loader.
     element: Option<Element>,
 }
@@ -131,7 +139,7 @@ impl RunningEpoch for CellEpoch {
 
 /// A batch of cells.
 struct CellBatch {
-    batch: loader::Batch,
+    batch: loader::Batch<SlotBuffer>,
     element: Option<Element>,
 }
 
@@ -156,7 +164,8 @@ impl Loader {
     #[new]
     #[pyo3(signature = (
         dataset, *, form = "dense", block_form = "csr", target_sum = None, log1p = false,
-        clip = None, totals = "genes", dtype = "float32", memory = None, batch_threads = None,
+        clip = None, totals = "genes", dtype = "float32", memory = None, gpu = None,
+        batch_threads = None,
         tokens = None, token_layout = "padded", modality_forms = None, **engine
     ))]
     fn new(
@@ -170,6 +179,7 @@ impl Loader {
         totals: &str,
         dtype: &str,
         memory: Option<MemoryLimit>,
+        gpu: Option<usize>,
         batch_threads: Option<usize>,
         tokens: Option<&Tokenizer>,
         token_layout: &str,
@@ -195,10 +205,10 @@ impl Loader {
         let element = if is_stored { element(&spec, dataset.get())? } else { None };
         // Transforms make other values of those that are stored.
         let is_exact = is_stored && spec.transform == Transform::default();
-        let running = Running::make(py, dataset.get(), &spec, memory.as_ref(), is_exact)?;
+        let running = Running::make(py, dataset.get(), &spec, memory.as_ref(), gpu, is_exact)?;
         let n_batches = running.loader.n_batches();
         let here = PerProcess::new(running);
-        Ok(Self { dataset, spec, memory, element, is_exact, n_batches, here })
+        Ok(Self { dataset, spec, memory, gpu, element, is_exact, n_batches, here })
     }
 
     #[getter]

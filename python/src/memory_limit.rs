@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pipeline::Lease;
 use pyo3::prelude::*;
+use slots::SlotMemory;
 
 use crate::process::PerProcess;
 
@@ -58,14 +59,18 @@ pub(crate) enum MemoryLimit {
 }
 
 impl MemoryLimit {
-    /// The budget in this process, without a limit if there is none, and the batches kept of it.
-    pub(crate) fn budget(limit: Option<&Self>) -> PyResult<(pipeline::Budget, Arc<KeptBatches>)> {
+    /// The budget in this process, without a limit if there is none, and the batches kept of it,
+    /// which are pinned for a GPU.
+    pub(crate) fn budget(
+        limit: Option<&Self>,
+        gpu: Option<usize>,
+    ) -> PyResult<(pipeline::Budget, Arc<KeptBatches>)> {
         let budget = match limit {
             Some(Self::Shared(budget)) => budget.get().here()?,
             Some(Self::Bytes(bytes)) => pipeline::Budget::new(*bytes),
             None => pipeline::Budget::unlimited(),
         };
-        let kept = Arc::new(KeptBatches::new(&budget));
+        let kept = Arc::new(KeptBatches::new(&budget, gpu));
         Ok((budget, kept))
     }
 }
@@ -77,12 +82,14 @@ pub(crate) struct KeptBatches {
     bytes: AtomicU64,
     /// `None` if the budget had nothing for it.
     lease: Mutex<Option<Lease>>,
+    /// The GPU for which their memory is pinned.
+    gpu: Option<usize>,
 }
 
 impl KeptBatches {
-    /// Counts on this budget.
-    pub(crate) fn new(budget: &pipeline::Budget) -> Self {
-        Self { bytes: AtomicU64::new(0), lease: Mutex::new(budget.lease(0)) }
+    /// Counts on this budget batches that are pinned for a GPU.
+    pub(crate) fn new(budget: &pipeline::Budget, gpu: Option<usize>) -> Self {
+        Self { bytes: AtomicU64::new(0), lease: Mutex::new(budget.lease(0)), gpu }
     }
 
     /// Bytes of batches that are alive.
@@ -116,6 +123,16 @@ impl KeptBatches {
 pub(crate) struct Kept {
     of: Arc<KeptBatches>,
     bytes: u64,
+}
+
+impl Kept {
+    /// Pins memory of the batch, if it goes to a GPU. Where that is not possible, it is copied to
+    /// pinned memory on its way.
+    pub(crate) fn pin(&self, memory: &mut impl SlotMemory) {
+        if let Some(gpu) = self.of.gpu {
+            memory.pin(gpu);
+        }
+    }
 }
 
 impl Drop for Kept {

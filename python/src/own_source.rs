@@ -17,12 +17,12 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 use shuffle::Stop;
+use slots::{Pool, PooledSlot};
 use worktime::{ReadStats, ThreadTime};
 
 use self::batch::OwnBatch;
 pub(crate) use self::batch::SampleBatch;
 use self::requests::{Answer, ArrayOfSample, Request, Requests, Wanted};
-use crate::border::AlignedBytes;
 use crate::errors::IntoException;
 use crate::samples::{Chosen, Kind, Samples};
 use crate::waiting::SIGNAL_INTERVAL;
@@ -54,6 +54,8 @@ pub(crate) struct OwnSource {
     n_rows: u64,
     arrays: Arc<[ArrayOfSample]>,
     fingerprint: String,
+    /// Memory of batches.
+    pool: Arc<Pool>,
 }
 
 /// An error of the user's code, or of the engine.
@@ -63,6 +65,10 @@ pub(crate) enum Error {
     Raised(PyErr),
     /// What it returned is not what it returned before.
     Returned(String),
+    /// There is no memory for a batch of so many samples.
+    Memory {
+        n_rows: usize,
+    },
     /// Its thread has ended, or the epoch was closed.
     Ending,
     Engine(pipeline::Error),
@@ -73,6 +79,12 @@ impl fmt::Display for Error {
         match self {
             Self::Raised(error) => write!(f, "the source raised {error}"),
             Self::Returned(problem) => f.write_str(problem),
+            Self::Memory { n_rows } => {
+                write!(
+                    f,
+                    "there is no memory for a batch of {n_rows} samples: make batches smaller"
+                )
+            }
             Self::Ending => f.write_str(
                 "the thread that reads the source has ended, as it does when Python ends",
             ),
@@ -95,6 +107,7 @@ impl IntoException for Error {
             Self::Raised(error) => error,
             Self::Returned(problem) => PyValueError::new_err(problem),
             Self::Engine(error) => error.without_secrets(secrets),
+            Self::Memory { .. } => PyMemoryError::new_err(self.to_string()),
             Self::Ending => PyRuntimeError::new_err(self.to_string()),
         }
     }
@@ -102,8 +115,13 @@ impl IntoException for Error {
 
 impl OwnSource {
     fn open(requests: Sender<Request>) -> Result<Self, Error> {
-        let mut source =
-            Self { requests, n_rows: 0, arrays: Arc::default(), fingerprint: String::new() };
+        let mut source = Self {
+            requests,
+            n_rows: 0,
+            arrays: Arc::default(),
+            fingerprint: String::new(),
+            pool: Arc::default(),
+        };
         let never = Stop::default();
         if let Answer::NRows(n_rows) = source.asked(Wanted::NRows, &never)? {
             source.n_rows = n_rows;
@@ -208,12 +226,13 @@ impl Source for OwnSource {
         match error {
             Error::Raised(error) => Python::try_attach(|py| is_of_rows(py, error)) == Some(true),
             Error::Returned(_) => true,
-            Error::Ending | Error::Engine(_) => false,
+            Error::Memory { .. } | Error::Ending | Error::Engine(_) => false,
         }
     }
 
     fn assembler(&self, _batch_rows: u64) -> Result<OwnAssembler, Error> {
-        Ok(OwnAssembler { arrays: Arc::clone(&self.arrays), ..OwnAssembler::default() })
+        let (arrays, pool) = (Arc::clone(&self.arrays), Arc::clone(&self.pool));
+        Ok(OwnAssembler { arrays, pool, ..OwnAssembler::default() })
     }
 }
 
@@ -247,7 +266,8 @@ fn matching(
 pub(crate) struct OwnAssembler {
     arrays: Arc<[ArrayOfSample]>,
     samples: Vec<u64>,
-    batch: Vec<AlignedBytes>,
+    pool: Arc<Pool>,
+    batch: Vec<PooledSlot>,
 }
 
 impl Assemble for OwnAssembler {
@@ -257,8 +277,11 @@ impl Assemble for OwnAssembler {
 
     fn begin(&mut self, n_rows: usize) -> Result<(), Error> {
         self.samples = Vec::with_capacity(n_rows);
-        let zeroed = |array: &ArrayOfSample| AlignedBytes::zeroed(array.n_bytes * n_rows);
-        self.batch = self.arrays.iter().map(zeroed).collect();
+        let slot = |array: &ArrayOfSample| {
+            let n_bytes = array.n_bytes.checked_mul(n_rows);
+            n_bytes.and_then(|n_bytes| self.pool.take(n_bytes)).ok_or(Error::Memory { n_rows })
+        };
+        self.batch = self.arrays.iter().map(slot).collect::<Result<_, _>>()?;
         Ok(())
     }
 
@@ -278,11 +301,8 @@ impl Assemble for OwnAssembler {
 
     fn finish(&mut self, place: BatchPlace) -> Result<OwnBatch, Error> {
         let samples = std::mem::take(&mut self.samples);
-        let mut values = std::mem::take(&mut self.batch);
         // Samples that were skipped are missing at the end.
-        for (array, bytes) in self.arrays.iter().zip(&mut values) {
-            bytes.truncate(array.n_bytes * samples.len());
-        }
+        let values = std::mem::take(&mut self.batch);
         Ok(OwnBatch { place, arrays: Arc::clone(&self.arrays), samples, values })
     }
 }

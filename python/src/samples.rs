@@ -242,6 +242,8 @@ pub(crate) struct SampleLoader {
     /// The settings except `memory`.
     spec: PipelineSpec,
     memory: Option<MemoryLimit>,
+    /// The GPU for which batches are pinned.
+    gpu: Option<usize>,
     /// Counts labels, before the first batch.
     meter: EntropyMeter,
     n_batches: u64,
@@ -261,8 +263,9 @@ impl Running {
         samples: &dyn AnySamples,
         spec: &PipelineSpec,
         memory: Option<&MemoryLimit>,
+        gpu: Option<usize>,
     ) -> PyResult<Self> {
-        let (memory, kept) = MemoryLimit::budget(memory)?;
+        let (memory, kept) = MemoryLimit::budget(memory, gpu)?;
         let pipeline = samples.pipeline(py, PipelineSpec { memory, ..spec.clone() })?;
         Ok(Self { pipeline, kept })
     }
@@ -275,7 +278,7 @@ impl SampleLoader {
         F: FnOnce(&dyn AnyPipeline) -> PyResult<Box<dyn RunningEpoch>> + Send + 'static,
     {
         let Running { pipeline, kept } = self.here.get_or_make(|| {
-            Running::make(py, self.samples.as_ref(), &self.spec, self.memory.as_ref())
+            Running::make(py, self.samples.as_ref(), &self.spec, self.memory.as_ref(), self.gpu)
         })?;
         let epoch = interruptible(py, move || start(pipeline.as_ref()))??;
         Ok(Epoch::new(epoch, EpochOf::new(&kept, self.meter.clone())))
@@ -285,19 +288,20 @@ impl SampleLoader {
 #[pymethods]
 impl SampleLoader {
     #[new]
-    #[pyo3(signature = (samples, *, memory = None, labels = Vec::new(), **engine))]
+    #[pyo3(signature = (samples, *, memory = None, gpu = None, labels = Vec::new(), **engine))]
     fn new(
         py: Python<'_>,
         samples: &Bound<'_, Samples>,
         memory: Option<MemoryLimit>,
+        gpu: Option<usize>,
         labels: Vec<DescribedLabels>,
         engine: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let (samples, spec) = (Arc::clone(&samples.get().0), pipeline_spec(engine)?);
-        let running = Running::make(py, samples.as_ref(), &spec, memory.as_ref())?;
+        let running = Running::make(py, samples.as_ref(), &spec, memory.as_ref(), gpu)?;
         let n_batches = running.pipeline.n_batches();
         let meter = EntropyMeter::of_samples(labels, spec.batch_rows)?;
-        Ok(Self { samples, spec, memory, meter, n_batches, here: PerProcess::new(running) })
+        Ok(Self { samples, spec, memory, gpu, meter, n_batches, here: PerProcess::new(running) })
     }
 
     #[getter]

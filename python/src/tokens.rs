@@ -14,6 +14,7 @@ use tokens::{
 };
 
 use crate::border::Memory;
+use crate::buffers::SlotBuffer;
 use crate::dataset::Dataset;
 use crate::engine::choice;
 use crate::errors::{OrException as _, value_error};
@@ -162,15 +163,15 @@ impl Tokens {
     /// Takes over the tokens of a batch, and adds their bytes to `n_bytes`.
     pub(crate) fn new(
         py: Python<'_>,
-        batch: TokenBatch,
+        batch: TokenBatch<SlotBuffer>,
         kept: &Arc<KeptBatches>,
         n_bytes: &mut u64,
     ) -> PyResult<Self> {
         let TokenBatch { tokens, values, places, .. } = batch;
         let bytes = places.n_tokens() as u64 * 4;
-        let mut of_buffer = |buffer| {
+        let mut array_of = |buffer: SlotBuffer| {
             *n_bytes += bytes;
-            let memory = Memory::of_buffer(buffer, kept.keep(bytes))?;
+            let memory = buffer.into_memory(kept.keep(bytes))?;
             let memory = match places.width() {
                 Some(width) => memory.with_shape(&[places.n_cells(), width])?,
                 None => memory,
@@ -179,8 +180,8 @@ impl Tokens {
         };
         let offsets = places.offsets().iter().map(|offset| *offset as i64).collect();
         Ok(Self {
-            ids: of_buffer(tokens)?,
-            values: values.map(of_buffer).transpose()?,
+            ids: array_of(tokens)?,
+            values: values.map(array_of).transpose()?,
             lengths: Py::new(py, Memory::of_vec(lengths(places.lengths())))?,
             offsets: Py::new(py, Memory::of_vec::<i64>(offsets))?,
             is_padded: places.width().is_some(),

@@ -2,11 +2,13 @@
 
 use arrow_schema::DataType;
 use half::f16;
-use loader::{BatchBuffer as _, ElementsMut, HeapBuffer};
+use loader::{BatchBuffer as _, ElementsMut};
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 
 use crate::border::{Element, Memory, ViewedElement};
+use crate::buffers::SlotBuffer;
+use crate::memory_limit::Kept;
 use crate::waiting::detached;
 
 /// The type of X's values in all experiments; float32 if they differ. An exact read of the loader
@@ -50,26 +52,26 @@ pub(crate) fn element_of(data_type: &DataType) -> Option<Element> {
 /// values must have been read exactly, so the stored type has each of them.
 pub(crate) fn of_values(
     py: Python<'_>,
-    mut buffer: HeapBuffer,
+    mut buffer: SlotBuffer,
     element: Option<Element>,
-    keep: impl Send + Sync + 'static,
+    keep: Kept,
 ) -> PyResult<Memory> {
-    let Some(element) = element else { return Memory::of_buffer(buffer, keep) };
+    let Some(element) = element else { return buffer.into_memory(keep) };
     let ElementsMut::F32(values) = buffer.elements_mut() else {
         return Err(PyBufferError::new_err("values of another type than float32"));
     };
     match element {
-        Element::F32 => Memory::of_buffer(buffer, keep),
+        Element::F32 => buffer.into_memory(keep),
         // As many bytes as an f32: the same memory is used.
         Element::I32 => {
             let bits = |value: f32| (value as i32).cast_unsigned();
             detached(py, || values.iter_mut().for_each(|to| *to = f32::from_bits(bits(*to))))?;
-            Memory::of_buffer(buffer, keep)?.seen_as(element)
+            buffer.into_memory(keep)?.seen_as(element)
         }
         Element::U32 => {
             let bits = |value: f32| value as u32;
             detached(py, || values.iter_mut().for_each(|to| *to = f32::from_bits(bits(*to))))?;
-            Memory::of_buffer(buffer, keep)?.seen_as(element)
+            buffer.into_memory(keep)?.seen_as(element)
         }
         Element::I8 => converted(py, values, |value| value as i8, keep),
         Element::I16 => converted(py, values, |value| value as i16, keep),

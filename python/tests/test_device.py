@@ -1,6 +1,8 @@
 """Batches on a device, without one: on the processor, on torch's `meta`, and with a stand-in for
 CUDA's streams that records what is asked of them."""
 
+import gc
+import weakref
 from contextlib import contextmanager
 
 import numpy as np
@@ -97,10 +99,22 @@ class Stream:
     """Stands in for a stream of CUDA."""
 
     def __init__(self, name):
-        self.name, self.waited = name, []
+        self.name, self.waited, self.n_recorded, self.n_awaited = name, [], 0, 0
 
     def wait_stream(self, other):
         self.waited.append(other.name)
+
+    def record_event(self):
+        self.n_recorded += 1
+        return Event(self)
+
+
+class Event:
+    def __init__(self, stream):
+        self.stream, self.number = stream, stream.n_recorded
+
+    def synchronize(self):
+        self.stream.n_awaited = self.number
 
 
 class StandIn:
@@ -153,6 +167,37 @@ def test_streams(cells, form, monkeypatch):
     assert len(device.recorded) == parts and {name for _, name in device.recorded} == {"model"}
     assert obs["soma_joinid"].data_ptr() in {address for address, _ in device.recorded}
     np.testing.assert_array_equal(x.to_dense().numpy(), cells[1][:16])
+
+
+def test_memory_is_kept_until_it_was_copied(monkeypatch):
+    device = StandIn(monkeypatch, densifies=False)
+    copies, stream = device.copy, device.copying
+
+    def alive(batch):
+        return weakref.ref(batch["x"])
+
+    first, second, third = ({"x": torch.ones(3)} for _ in range(3))
+    refs = [alive(one) for one in (first, second, third)]
+    copies(first)
+    del first
+    assert refs[0]() is not None and (stream.n_recorded, stream.n_awaited) == (1, 0)
+    copies(second)
+    assert refs[0]() is None and (stream.n_recorded, stream.n_awaited) == (2, 1)
+
+    # What began before an error is waited for, too.
+    def failing(tensor, *args, **options):
+        raise RuntimeError("no memory")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(torch.Tensor, "to", failing)
+        with pytest.raises(RuntimeError, match="no memory"):
+            copies(third)
+    del second, third
+    gc.collect()
+    assert refs[1]() is None and refs[2]() is not None
+    assert (stream.n_recorded, stream.n_awaited) == (3, 2)
+    device.copy = copies = None
+    assert stream.n_awaited == 3 and refs[2]() is None
 
 
 def fields(folder, **options):

@@ -13,11 +13,13 @@ use crate::error::Error;
 use crate::variable::OpenVariable;
 use crate::window::Window;
 
-/// Makes batches: a batch that lies within one block shares its memory, others are copied.
+/// Makes batches: a batch that is a block takes its memory, and one that is a part of a block shares
+/// it if the settings say so; others are copied.
 #[derive(Debug)]
 pub struct ArrayAssembler {
     variables: Arc<[OpenVariable]>,
     window: Arc<Window>,
+    shares_blocks: bool,
     samples: Vec<u64>,
     /// Samples of the batch in the making.
     n_wanted: usize,
@@ -37,8 +39,13 @@ enum Values {
 }
 
 impl ArrayAssembler {
-    pub(crate) fn new(variables: Arc<[OpenVariable]>, window: Arc<Window>) -> Self {
-        Self { variables, window, samples: Vec::new(), n_wanted: 0, values: Values::None }
+    pub(crate) fn new(
+        variables: Arc<[OpenVariable]>,
+        window: Arc<Window>,
+        shares_blocks: bool,
+    ) -> Self {
+        let (samples, values) = (Vec::new(), Values::None);
+        Self { variables, window, shares_blocks, samples, n_wanted: 0, values }
     }
 
     /// New memory for the batch.
@@ -93,7 +100,8 @@ impl Assemble for ArrayAssembler {
 
     fn add(&mut self, block: &ArrayBlock, part: BlockPart<'_>) -> Result<ThreadTime, Error> {
         let taken = part.start..part.start + part.order.len();
-        if taken.len() == self.n_wanted {
+        let is_whole_block = taken.len() == block.samples.len();
+        if taken.len() == self.n_wanted && (self.shares_blocks || is_whole_block) {
             let shared = self.parts(block, taken.clone());
             let shared = shared.map(|(slot, bytes)| (Arc::clone(slot), bytes)).collect();
             self.values = Values::Shared(shared);

@@ -177,9 +177,17 @@ impl OwnedValues {
         }
     }
 
-    /// The memory of the values alone, without the arrays and their storage. It stays in its place.
-    pub fn into_memory(self) -> ValuesMemory {
-        ValuesMemory { _slot: self.slot }
+    /// The memory of the values, without the arrays and their storage. Dropping it returns it for
+    /// later batches.
+    ///
+    /// # Errors
+    /// The values themselves, if the memory does not belong to them alone
+    /// ([`bytes_mut`](Self::bytes_mut)).
+    pub fn into_slot(self) -> Result<PooledSlot, Self> {
+        if self.bytes != (0..self.slot.bytes().len()) {
+            return Err(self);
+        }
+        Arc::try_unwrap(self.slot).map_err(|slot| Self { slot, ..self })
     }
 
     /// The values in C order, for writing. They begin at a multiple of 8 bytes, and stay where they
@@ -187,15 +195,11 @@ impl OwnedValues {
     ///
     /// `None` if the memory does not belong to these values alone: the batch was a part of its
     /// block. A batch is the whole of its block if blocks are as large as batches, and it is alone
-    /// if it was copied from two blocks.
+    /// if it was copied from two blocks, or as [`SampleSpec::shares_blocks`] says.
+    ///
+    /// [`SampleSpec::shares_blocks`]: crate::SampleSpec::shares_blocks
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let bytes = Arc::get_mut(&mut self.slot)?.bytes_mut();
         (self.bytes == (0..bytes.len())).then_some(bytes)
     }
-}
-
-/// Memory of values. Dropping it returns it for later batches.
-#[derive(Debug)]
-pub struct ValuesMemory {
-    _slot: Arc<PooledSlot>,
 }

@@ -83,7 +83,7 @@ mod variable;
 mod window;
 
 pub use assemble::ArrayAssembler;
-pub use batch::{ArrayBatch, OwnedValues, ValuesMemory, VariableValues};
+pub use batch::{ArrayBatch, OwnedValues, VariableValues};
 pub use block::ArrayBlock;
 pub use coordinates::{CoordinateValues, Coordinates, SkippedCoordinates};
 pub use element::{Element, ElementType};

@@ -32,6 +32,7 @@ pub struct ArraySamples {
     window: Arc<Window>,
     read: ReadStrategy,
     threads: usize,
+    shares_blocks: bool,
     kept: Arc<KeptChunks>,
 }
 
@@ -87,6 +88,7 @@ impl ArraySamples {
             window,
             read: spec.read,
             threads,
+            shares_blocks: spec.shares_blocks,
             kept: Arc::default(),
         })
     }
@@ -340,8 +342,10 @@ impl Source for ArraySamples {
         };
         // A batch within a block shares its memory, so the consumer's keeps a whole block. A batch
         // that is its block keeps it to itself.
-        let is_shared =
-            batch_rows != 0 && block_rows != batch_rows && block_rows.is_multiple_of(batch_rows);
+        let is_shared = self.shares_blocks
+            && batch_rows != 0
+            && block_rows != batch_rows
+            && block_rows.is_multiple_of(batch_rows);
         Ok(Need {
             block,
             largest: block,
@@ -404,7 +408,8 @@ impl Source for ArraySamples {
     }
 
     fn assembler(&self, _batch_rows: u64) -> Result<ArrayAssembler, Error> {
-        Ok(ArrayAssembler::new(Arc::clone(&self.variables), Arc::clone(&self.window)))
+        let (variables, window) = (Arc::clone(&self.variables), Arc::clone(&self.window));
+        Ok(ArrayAssembler::new(variables, window, self.shares_blocks))
     }
 }
 

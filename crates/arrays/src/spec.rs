@@ -33,6 +33,9 @@ pub struct SampleSpec {
     /// Whether the coordinates of all dimensions are looked for. Without them, opening takes fewer
     /// requests.
     pub coordinates: bool,
+    /// Whether a batch that is a part of its block shares the block's memory. Otherwise it is
+    /// copied while it is made, and every batch has memory that its user may write into.
+    pub shares_blocks: bool,
 }
 
 impl SampleSpec {
@@ -50,6 +53,7 @@ impl SampleSpec {
             read: ReadStrategy::Stacked,
             threads: 1,
             coordinates: true,
+            shares_blocks: true,
         }
     }
 }

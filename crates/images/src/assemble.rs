@@ -6,7 +6,7 @@ use pipeline::{Assemble, BatchPlace, BlockPart, Skipped};
 use slots::{Allocate as _, Mapped, SlotMemory};
 use worktime::ThreadTime;
 
-use crate::batch::{BatchBytes, ImageBatch, Opened, Pooled};
+use crate::batch::{BatchBytes, ImageBatch, Opened};
 use crate::block::{BlockMemory, ImageBlock};
 use crate::data_set::DataSet;
 use crate::error::Error;
@@ -36,7 +36,7 @@ impl ImageAssembler {
     fn allocate(&self, n_samples: usize) -> Result<Vec<Box<dyn SlotMemory>>, Error> {
         let of_key = |key: &OpenKey| -> Result<Box<dyn SlotMemory>, Error> {
             if self.is_pooled {
-                return Ok(Box::new(Pooled(key.pooled(n_samples)?)));
+                return Ok(Box::new(key.pooled(n_samples)?));
             }
             let n_bytes = key.n_bytes().checked_mul(n_samples);
             let memory = n_bytes.and_then(|n_bytes| Mapped.allocate(n_bytes));

@@ -53,23 +53,9 @@ pub(crate) enum BatchBytes {
     Owned(Vec<Box<dyn SlotMemory>>),
 }
 
-/// Memory that goes back to a pool, as memory that a batch owns.
-#[derive(Debug)]
-pub(crate) struct Pooled(pub(crate) PooledSlot);
-
-impl SlotMemory for Pooled {
-    fn bytes(&self) -> &[u8] {
-        self.0.bytes()
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        self.0.bytes_mut()
-    }
-}
-
 /// The memory of each key as memory that a batch owns.
 fn owned(slots: Vec<PooledSlot>) -> Vec<Box<dyn SlotMemory>> {
-    slots.into_iter().map(|slot| Box::new(Pooled(slot)) as Box<dyn SlotMemory>).collect()
+    slots.into_iter().map(|slot| Box::new(slot) as Box<dyn SlotMemory>).collect()
 }
 
 impl ImageBatch {

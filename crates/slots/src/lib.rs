@@ -13,8 +13,8 @@
 //!
 //! The crate's unit tests are models that [loom](https://docs.rs/loom) runs through every order of
 //! events: in them, the lock and the condition of module `sync` are loom's.
-#![forbid(unsafe_code)]
-
+#[cfg(all(feature = "cuda", target_os = "linux"))]
+mod cuda;
 mod error;
 mod layout;
 mod memory;

@@ -16,6 +16,30 @@ pub trait SlotMemory: Debug + Send + Sync {
     fn is_pinned(&self) -> bool {
         false
     }
+
+    /// Pins the memory, until it is freed, for the GPU of CUDA with this index. Returns whether it
+    /// is pinned now: not without CUDA, nor for memory that cannot be pinned later.
+    fn pin(&mut self, _gpu: usize) -> bool {
+        self.is_pinned()
+    }
+}
+
+impl SlotMemory for Box<dyn SlotMemory> {
+    fn bytes(&self) -> &[u8] {
+        (**self).bytes()
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        (**self).bytes_mut()
+    }
+
+    fn is_pinned(&self) -> bool {
+        (**self).is_pinned()
+    }
+
+    fn pin(&mut self, gpu: usize) -> bool {
+        (**self).pin(gpu)
+    }
 }
 
 /// Allocates the memory of slots.
@@ -38,19 +62,24 @@ impl Allocate for Mapped {
 
 /// Anonymous memory of the operating system.
 #[derive(Debug)]
-pub(crate) struct MappedMemory(MmapMut);
+pub(crate) struct MappedMemory(Mapping);
+
+#[cfg(all(feature = "cuda", target_os = "linux"))]
+type Mapping = crate::cuda::PinnableMapping;
+#[cfg(not(all(feature = "cuda", target_os = "linux")))]
+type Mapping = MmapMut;
 
 impl MappedMemory {
     /// Maps `n_bytes` bytes, or one if that is 0.
     pub(crate) fn new(n_bytes: usize) -> Option<Self> {
         // An empty mapping is an error.
-        let memory = MmapMut::map_anon(n_bytes.max(1)).ok()?;
+        let mapping = MmapMut::map_anon(n_bytes.max(1)).ok()?;
         #[cfg(target_os = "linux")]
         {
             // Without large pages the memory is as good, only slower at first.
-            drop(memory.advise(memmap2::Advice::HugePage));
+            drop(mapping.advise(memmap2::Advice::HugePage));
         }
-        Some(Self(memory))
+        Some(Self(Mapping::from(mapping)))
     }
 }
 
@@ -61,5 +90,15 @@ impl SlotMemory for MappedMemory {
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.0
+    }
+
+    #[cfg(all(feature = "cuda", target_os = "linux"))]
+    fn is_pinned(&self) -> bool {
+        self.0.is_pinned()
+    }
+
+    #[cfg(all(feature = "cuda", target_os = "linux"))]
+    fn pin(&mut self, gpu: usize) -> bool {
+        self.0.pin(gpu)
     }
 }

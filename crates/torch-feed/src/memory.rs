@@ -267,21 +267,19 @@ fn pinned(size: i64, kind: Kind) -> Result<Tensor, TchError> {
 /// returns to the arrays' pool when the last tensor that shares it is dropped.
 ///
 /// # Errors
-/// Other values share the memory ([`OwnedValues::bytes_mut`]); the tensor has another size;
+/// Other values share the memory ([`OwnedValues::into_slot`]); the tensor has another size;
 /// torch's errors.
 #[cfg(feature = "arrays")]
 pub(crate) fn lend_values(
-    mut values: OwnedValues,
+    values: OwnedValues,
     kind: Kind,
     shape: &[i64],
 ) -> Result<Tensor, TchError> {
-    let bytes = values.bytes_mut().ok_or_else(|| refused(kind, shape))?;
-    let lendable = Lendable::new(bytes, kind, shape)?;
-    let memory = values.into_memory();
-    // SAFETY: `bytes_mut` returns bytes only of memory that `values` own alone, and `into_memory`
-    // leaves it in its place. The closure owns it from here on, so nobody can reach it in another
-    // way until it is dropped.
-    unsafe { lendable.lend(move || drop(memory)) }
+    let mut slot = values.into_slot().map_err(|_shared| refused(kind, shape))?;
+    let lendable = Lendable::new(slot.bytes_mut(), kind, shape)?;
+    // SAFETY: a slot has one owner, and its bytes stay in their place when it moves. The closure
+    // owns it from here on, so nobody can reach it in another way until it is dropped.
+    unsafe { lendable.lend(move || drop(slot)) }
 }
 
 /// Lends the keys of a batch of images as contiguous tensors, without a copy: each has the first

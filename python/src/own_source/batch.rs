@@ -6,7 +6,9 @@ use pipeline::BatchPlace;
 use pyo3::prelude::*;
 
 use super::requests::ArrayOfSample;
-use crate::border::{AlignedBytes, Memory};
+use slots::PooledSlot;
+
+use crate::border::Memory;
 use crate::engine::{NumberedBatch, PlacedBatch};
 use crate::memory_limit::KeptBatches;
 use crate::numpy;
@@ -17,7 +19,7 @@ pub(crate) struct OwnBatch {
     pub(super) place: BatchPlace,
     pub(super) arrays: Arc<[ArrayOfSample]>,
     pub(super) samples: Vec<u64>,
-    pub(super) values: Vec<AlignedBytes>,
+    pub(super) values: Vec<PooledSlot>,
 }
 
 impl NumberedBatch for OwnBatch {
@@ -34,11 +36,12 @@ impl NumberedBatch for OwnBatch {
     fn into_class(self, py: Python<'_>, kept: &Arc<KeptBatches>) -> PyResult<SampleBatch> {
         let Self { arrays, samples, values, .. } = self;
         let mut n_bytes = 0;
-        let values = arrays.iter().zip(values).map(|(array, bytes)| {
+        let values = arrays.iter().zip(values).map(|(array, slot)| {
             let of_array = (array.n_bytes * samples.len()) as u64;
             n_bytes += of_array;
             let shape = [&[samples.len()], array.shape.as_slice()].concat();
-            let memory = Memory::of_bytes(bytes, array.element, kept.keep(of_array));
+            let n = shape.iter().product();
+            let memory = Memory::of_slot(slot, n, array.element, kept.keep(of_array))?;
             Ok((array.name.clone(), Py::new(py, memory.with_shape(&shape)?)?))
         });
         let values = values.collect::<PyResult<_>>()?;

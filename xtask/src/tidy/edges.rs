@@ -109,7 +109,7 @@ const FREE: [&str; 2] = ["benches", "kernels"];
 const PLACES: [(&str, &[&str], &[&str]); 13] = [
     ("tch", &["torch-feed"], &[]),
     ("torch-sys", &["torch-feed"], &[]),
-    ("libloading", &["tiledb", "torch-feed"], &[]),
+    ("libloading", &["slots", "tiledb", "torch-feed"], &[]),
     ("parquet", &["bench-report"], &[]),
     ("pyo3", &["somafeed-python"], &[]),
     ("object_store", &["storage"], &["tiledb-native"]),
@@ -302,7 +302,7 @@ mod tests {
     fn outside_crates_have_their_places() {
         edge("torch-feed", "tch", false, None);
         edge("benches", "tch", true, Some("only torch-feed"));
-        edge("soma-io", "libloading", false, Some("only tiledb and torch-feed"));
+        edge("soma-io", "libloading", false, Some("only slots, tiledb and torch-feed"));
         edge("sweep", "parquet", false, Some("only bench-report"));
         edge("xtask", "anyhow", false, None);
         edge("xtask", "tempfile", true, None);

@@ -15,9 +15,11 @@ const EMPTY_NAMES: [&str; 8] =
     ["mod", "utils", "util", "helpers", "common", "manager", "types", "misc"];
 
 /// The crate that wraps C, and the places that may have a single file with `unsafe`: for torch's
-/// memory, for CUDA's streams, for the processor's own instructions, and for Python's border.
+/// memory, for CUDA's streams and pinned memory, for the processor's own instructions, and for
+/// Python's border.
 const UNSAFE_CRATE: &str = "crates/tiledb/";
-const ONE_UNSAFE_FILE: [&str; 4] = [
+const ONE_UNSAFE_FILE: [&str; 5] = [
+    "crates/slots/",
     "crates/torch-feed/src/memory.rs",
     "crates/torch-feed/src/copy_stream.rs",
     "crates/densify/",

@@ -276,6 +276,7 @@ impl Kind for Fields {
             threads: pick(variety, 0, &[1, 2]),
             read: pick(variety, 1, &[ReadStrategy::Stacked, ReadStrategy::PerSample]),
             coordinates: pick(variety, 2, &[true, false]),
+            shares_blocks: pick(variety, 3, &[true, false]),
             ..SampleSpec::new([
                 Variable::new("fields").named("inputs").steps([-1, 0]),
                 Variable::new("fields").named("targets").steps([1]),
