@@ -138,8 +138,10 @@ impl Assemble for ArrayAssembler {
         };
         // Samples that were skipped are missing at the end.
         let n_samples = self.samples.len();
-        let filled = |(slot, variable): (PooledSlot, &OpenVariable)| {
-            (Arc::new(slot), 0..n_samples * variable.sample_bytes() as usize)
+        let filled = |(mut slot, variable): (PooledSlot, &OpenVariable)| {
+            let n_bytes = n_samples * variable.sample_bytes() as usize;
+            let _is_shorter = slot.resize(n_bytes);
+            (Arc::new(slot), 0..n_bytes)
         };
         let mut values = slots
             .unwrap_or_else(|slots| slots.into_iter().zip(&*self.variables).map(filled).collect());

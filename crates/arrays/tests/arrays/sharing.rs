@@ -2,16 +2,25 @@
 
 use std::sync::Arc;
 
-use arrays::ArrayBatch;
+use arrays::{ArrayBatch, SampleSpec, Variable};
 use pipeline::{Pipeline, PipelineSpec};
 
-use crate::open;
+use crate::open_with;
 use crate::oracle::{Stored, write};
 
 fn pipeline(
     folder: &std::path::Path,
     batch_rows: u64,
     prefetch_batches: usize,
+) -> Pipeline<arrays::ArraySamples> {
+    pipeline_with(folder, batch_rows, prefetch_batches, true)
+}
+
+fn pipeline_with(
+    folder: &std::path::Path,
+    batch_rows: u64,
+    prefetch_batches: usize,
+    shares_blocks: bool,
 ) -> Pipeline<arrays::ArraySamples> {
     let stored = Stored { shape: vec![48, 8], chunk: vec![1, 8], is_sharded: false, codec: None };
     write(folder, "fields", &stored);
@@ -22,7 +31,9 @@ fn pipeline(
         prefetch_batches,
         ..PipelineSpec::default()
     };
-    Pipeline::new(Arc::new(open(folder, "fields").unwrap()), spec, ArrayBatch::n_samples).unwrap()
+    let of_samples = SampleSpec { shares_blocks, ..SampleSpec::new([Variable::new("fields")]) };
+    let samples = open_with(folder, &of_samples).unwrap();
+    Pipeline::new(Arc::new(samples), spec, ArrayBatch::n_samples).unwrap()
 }
 
 fn address(batch: &ArrayBatch) -> usize {
@@ -93,6 +104,30 @@ fn a_batch_of_a_whole_block_owns_its_memory_and_parts_do_not() {
             }
             assert_eq!(n_found, n_alone, "{batch_rows} {prefetch_batches}");
         }
+    }
+}
+
+#[test]
+fn all_batches_own_their_memory_if_blocks_are_not_shared() {
+    let folder = tempfile::tempdir().unwrap();
+    for batch_rows in [8, 4, 5, 20] {
+        let pipeline = pipeline_with(folder.path(), batch_rows, 1, false);
+        let mut addresses = Vec::new();
+        for batch in pipeline.epochs(0..3).flat_map(Result::unwrap) {
+            let batch = batch.unwrap();
+            let samples = batch.samples().to_vec();
+            addresses.push(address(&batch));
+            let slot = batch.into_values().next().unwrap().into_slot().unwrap();
+            let values: &[f64] = bytemuck::cast_slice(slot.bytes());
+            let expected: Vec<f64> = samples
+                .iter()
+                .flat_map(|sample| (0..8).map(move |at| (sample * 8 + at) as f64))
+                .collect();
+            assert_eq!(values, expected);
+        }
+        addresses.sort_unstable();
+        addresses.dedup();
+        assert!(addresses.len() <= 6, "{batch_rows}: {addresses:?}");
     }
 }
 

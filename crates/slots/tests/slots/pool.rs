@@ -57,3 +57,36 @@ fn memory_is_used_again_if_it_is_large_enough() {
 fn memory_that_is_lacking_is_reported() {
     assert!(Arc::new(Pool::default()).take(isize::MAX as usize - 4096).is_none());
 }
+
+#[test]
+fn memory_that_fits_best_is_taken() {
+    let pool = Arc::new(Pool::default());
+    let sizes = [3 << 20, 1 << 20, 2 << 20];
+    let slots: Vec<PooledSlot> = sizes.iter().map(|n_bytes| pool.take(*n_bytes).unwrap()).collect();
+    let addresses: Vec<usize> = slots.iter().map(|slot| slot.bytes().as_ptr().addr()).collect();
+    drop(slots);
+    let address = |n_bytes| {
+        let slot = pool.take(n_bytes).unwrap();
+        assert_eq!(slot.bytes().len(), n_bytes);
+        (slot.bytes().as_ptr().addr(), slot)
+    };
+    let (two, _two) = address((1 << 20) + 1);
+    let (one, _one) = address(5);
+    let (three, _three) = address(6);
+    assert_eq!([three, one, two], addresses[..]);
+}
+
+#[test]
+fn only_the_allowed_number_is_kept() {
+    let pool = Arc::new(Pool::new(1));
+    let first = pool.take(1 << 20).unwrap();
+    let second = pool.take(2 << 20).unwrap();
+    drop(first);
+    drop(second);
+    // The second was freed, so the first, which is too small, makes place for new memory.
+    let taken = pool.take(2 << 20).unwrap();
+    assert_eq!(taken.memory_bytes(), 2 << 20);
+    drop(taken);
+    let smaller = pool.take(1 << 20).unwrap();
+    assert_eq!(smaller.memory_bytes(), 2 << 20);
+}
