@@ -225,8 +225,6 @@ def test_what_cannot_be(path):
     with pytest.raises(ValueError, match="size factors must be above 0"):
         DataModule(cells(path), fractions=(1.0,), size_factor_key="age")
     module = DataModule(cells(path), fractions=(1.0,), proteins="prot")
-    with pytest.raises(ValueError, match="registry=data.registry"):
-        module.model(scvi.model.SCVI)
     with pytest.raises(ValueError, match="DataModule\\(atac=...\\)"):
         module.model(scvi.model.MULTIVI)
     peaks = DataModule(cells(path), fractions=(1.0,), atac="atac")
