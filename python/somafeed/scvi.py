@@ -290,8 +290,11 @@ class DataModule(LightningDataModule[ExperimentDataset]):
     def _in_order(self, part: ExperimentDataset | None, name: str) -> Any:
         if self._contrast is None or part is None:
             return super()._in_order(part, name)
-        world, size = self._world(), self.inference_batch_size
-        paired = with_contrast(self, part, lambda one: one.in_order(world=world, batch_size=size))
+
+        def in_order(one: ExperimentDataset) -> Any:
+            return super(DataModule, self)._in_order(one, name).experiment_dataset
+
+        paired = with_contrast(self, part, in_order)
         return [] if paired is None else paired
 
     @property

@@ -129,7 +129,18 @@ def _detach(model: Any) -> None:
     """Leaves a model without the sample, as one that was loaded without data: its methods would
     otherwise answer for the sample where no cells are given."""
     names = {form: model.get_var_names(legacy_mudata_format=form) for form in (False, True)}
+    validate = model._validate_anndata
+
+    def validate_given(adata: Any = None, copy_if_view: bool = True) -> Any:
+        if adata is None and model.adata is None:
+            raise ValueError(
+                "the cells are not in memory: give dataloader=data.inference_dataloader() to methods "
+                "that take it, and an AnnData or MuData to others"
+            )
+        return validate(adata, copy_if_view)
+
     model.get_var_names = lambda legacy_mudata_format=False: names[legacy_mudata_format]
+    model._validate_anndata = validate_given
     model._adata = model._adata_manager = None
 
 

@@ -73,7 +73,8 @@ class Totals:
 
     def ambient_profile(self) -> npt.NDArray[np.float64]:
         """Each gene's share of all counts."""
-        return np.nan_to_num(self._genes / max(self._genes.sum(), 1e-300))
+        total = self._genes.sum()
+        return self._genes / total if total > 0 else np.zeros_like(self._genes)
 
     def protein_mask(self) -> dict[str, npt.NDArray[np.bool_]] | None:
         """Which proteins were seen in each batch; None if all were in all."""

@@ -9,7 +9,6 @@ import torch
 from scipy import sparse
 from somafeed import ExperimentDataset
 from somafeed.scvi import DataModule
-from somafeed.scvi_streams import PairedLoader
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 N_CELLS, N_GENES = 330, 30
@@ -247,8 +246,9 @@ def test_a_model_of_a_sample_gives_no_answers_for_it(path):
     model = module.model(scvi.model.SCVI, **SMALL)
     assert model.adata is None
     model.is_trained_ = True
-    with pytest.raises(Exception):  # noqa: B017, PT011: scvi-tools fails in its own way
+    with pytest.raises(ValueError, match="cells are not in memory"):
         model.get_latent_representation()
+    assert len(model.get_latent_representation(adata_of()[:9].copy())) == 9
 
 
 def test_what_a_model_cannot_be_made_of(path):
