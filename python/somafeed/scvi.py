@@ -330,7 +330,7 @@ class DataModule(LightningDataModule[ExperimentDataset]):
             return tensors, tensors
         if not bool(labelled.any()):
             return tensors, None
-        rows = {key: None if one is None else one[labelled] for key, one in tensors.items()}
+        rows = {key: one[labelled] for key, one in tensors.items()}
         return tensors, rows
 
     def _tensors(self, batch: Any) -> Tensors:
@@ -342,32 +342,29 @@ class DataModule(LightningDataModule[ExperimentDataset]):
             return codes[name][:, None] if name in self._encoders else zeros
 
         labels = self._code_of_label[codes[_LABELS]][:, None] if _LABELS in codes else zeros
-        def numbers(keys: Sequence[str] | None) -> torch.Tensor | None:
-            return torch.stack([codes[key] for key in keys], 1) if keys else None
-
-        covariates = [f"covariate {key}" for key in self.categorical_covariate_keys or ()]
-        further = {}
-        if self.size_factor_key:
-            further["size_factor"] = numbers(self.size_factor_key)
-        for key, name in (("proteins", self.proteins), ("atac", self.atac)):
-            if name is not None:
-                further[key] = batch[2][name] if batch[2][name].ndim > 1 else batch[2][name][None]
+        tensors: Tensors = {
+            "X": X, "batch": column(_BATCH), "labels": labels, "sample": column(_SAMPLE)
+        }
+        # What there is none of is missing, as in scvi-tools: SysVI takes a None for covariates.
+        if self.categorical_covariate_keys:
+            covariates = [column(f"covariate {key}") for key in self.categorical_covariate_keys]
+            tensors["extra_categorical_covs"] = torch.cat(covariates, 1)
+        for entry, keys in (
+            ("extra_continuous_covs", self.continuous_covariate_keys),
+            ("size_factor", self.size_factor_key),
+        ):
+            if keys:
+                tensors[entry] = torch.stack([codes[key] for key in keys], 1)
+        for entry, modality in (("proteins", self.proteins), ("atac", self.atac)):
+            if modality is not None:
+                values = batch[2][modality]
+                tensors[entry] = values if values.ndim > 1 else values[None]
         if self.atac is not None or self.model_name == "MRVI":
             joinids = codes[JOINID].numpy()
             experiments = codes[EXPERIMENT].numpy() if EXPERIMENT in codes else 0 * joinids
             places = self._row_numbers().of(joinids, experiments)
-            further["ind_x"] = torch.from_numpy(places)[:, None]
-        return {
-            **further,
-            "X": X,
-            "batch": column(_BATCH),
-            "labels": labels,
-            "sample": column(_SAMPLE),
-            "extra_categorical_covs": torch.cat([column(one) for one in covariates], 1)
-            if covariates
-            else None,
-            "extra_continuous_covs": numbers(self.continuous_covariate_keys),
-        }
+            tensors["ind_x"] = torch.from_numpy(places)[:, None]
+        return tensors
 
     def inference_dataloader(self, batch_size: int | None = None) -> InferenceLoader:
         """All cells in their own order, for `get_latent_representation(dataloader=...)` and other

@@ -27,7 +27,7 @@ else:
 EXPERIMENT = "somafeed experiment"
 """The entry of a batch with the experiments of its cells, if there are several."""
 
-Tensors = dict[str, torch.Tensor | None]
+Tensors = dict[str, torch.Tensor]
 """A batch as scvi's modules take it, with a row per cell."""
 
 
@@ -61,7 +61,7 @@ def places_of(dataset: ExperimentDataset, rows: Rows) -> ExperimentDataset:
 def dense_tensors(tensors: Tensors) -> Tensors:
     """The same, with CSR made dense."""
     return {
-        name: one if one is None or one.layout == torch.strided else one.to_dense()
+        name: one if one.layout == torch.strided else one.to_dense()
         for name, one in tensors.items()
     }
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from somafeed.batches import required
 from somafeed.scvi_batches import cells_in_order
+from somafeed.scvi_registry import class_values
 from somafeed.splits import Rows
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Totals:
         self._genes = np.zeros(module.n_vars)
         self._proteins: npt.NDArray[np.float64] | None = None
         for tensors in cells_in_order(module):
-            self._add({key: one.numpy() for key, one in tensors.items() if one is not None})
+            self._add({key: one.numpy() for key, one in tensors.items()})
 
     def _add(self, batch: Arrays) -> None:
         codes = batch["batch"][:, 0]
@@ -115,7 +116,7 @@ def set_up_sample(module: DataModule, cls: type[Any], rna: str, rows: Rows) -> A
         ValueError: The model takes another setting of this module, or needs one more.
     """
     parts = [
-        {key: one.numpy() for key, one in tensors.items() if one is not None}
+        {key: one.numpy() for key, one in tensors.items()}
         for tensors in cells_in_order(module, rows)
     ]
     sample = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
@@ -148,8 +149,11 @@ def _data_of(module: DataModule, cls: type[Any], sample: Arrays, rna: str) -> An
                 modalities[name] = part(sample[key], module.modality_names(name))
         data = required("mudata", "somafeed.scvi").MuData(modalities)
 
-    def categorical(codes: npt.NDArray[Any], classes: Any) -> Any:
-        return pandas.Categorical.from_codes(codes, list(classes))
+    def categorical(codes: npt.NDArray[Any], name: str, classes: Any) -> Any:
+        encoder = module._encoders[name]
+        # Of the type that they have in obs, lest a saved model finds none of them there.
+        values = dict(zip(module._classes[name], class_values(encoder), strict=True))
+        return pandas.Categorical.from_codes(codes, [values.get(one, one) for one in classes])
 
     for key, columns, classes in (
         ("batch", module.batch_column_names, module.batch_labels),
@@ -157,9 +161,10 @@ def _data_of(module: DataModule, cls: type[Any], sample: Arrays, rna: str) -> An
         ("sample", module.sample_key, module.samples),
     ):
         if classes is not None:
-            data.obs[joined(columns)] = categorical(sample[key][:, 0], classes)
+            data.obs[joined(columns)] = categorical(sample[key][:, 0], key, classes)
     for idx, (key, classes) in enumerate(module.covariate_categories.items()):
-        data.obs[key] = categorical(sample["extra_categorical_covs"][:, idx], classes)
+        codes = sample["extra_categorical_covs"][:, idx]
+        data.obs[key] = categorical(codes, f"covariate {key}", classes)
     for keys, entry in (
         (module.continuous_covariate_keys, "extra_continuous_covs"),
         (module.size_factor_key, "size_factor"),

@@ -89,6 +89,13 @@ def test_labelled_cells_repeat_beside_all(path):
     assert labelled[0] != epoch[:32]
 
 
+def test_labelled_cells_have_an_order_of_their_own(path):
+    """Also if all cells are labelled."""
+    pairs = list(pairs_of(semisupervised(path, unlabeled_category="Unknown")))
+    assert all(numbers(one["X"]) != numbers(labelled["X"]) for one, labelled in pairs)
+    assert len({cell for _, labelled in pairs for cell in numbers(labelled["X"])}) == 8 * 32
+
+
 def test_without_a_labelled_cell_there_is_no_pair(path, tmp_path):
     module = semisupervised(path, label_keys=["kind"])
     only = DataModule(
