@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from somafeed import _somafeed as native
 from somafeed.batches import Form, required
@@ -24,8 +23,9 @@ from somafeed.scvi_batches import (
     dense_tensors,
     with_codes,
 )
+from somafeed.scvi_description import BATCH, LABELS, SAMPLE, Described
 from somafeed.scvi_models import check_trained, model_of, train_model
-from somafeed.scvi_registry import class_names, feature_names, registry_of
+from somafeed.scvi_registry import class_names, registry_of
 from somafeed.scvi_streams import with_contrast, with_labelled, without_remainder
 from somafeed.settings import names_of, positive, shown
 from somafeed.sources import JOINID, whole_of
@@ -38,14 +38,13 @@ else:
 
 __all__ = ["DataModule"]
 
-_BATCH, _LABELS, _SAMPLE = "batch", "labels", "sample"
 # Models whose training plan takes labelled cells beside a batch.
 _SEMISUPERVISED = ("SCANVI",)
 # Models that take normalised values.
 _OF_NORMALISED = ("SysVI",)
 
 
-class DataModule(LightningDataModule[ExperimentDataset]):
+class DataModule(Described, LightningDataModule[ExperimentDataset]):
     """Cells for models of scvi-tools: `model.train(datamodule=...)`.
 
     Has the arguments of scvi-tools' `TileDBDataModule` for columns of obs, and the parts,
@@ -109,7 +108,7 @@ class DataModule(LightningDataModule[ExperimentDataset]):
         if dataset.tokens is not None:
             raise ValueError("models of scvi-tools take counts: leave tokens= out")
         by_name = {
-            _BATCH: batch_column_names, _LABELS: label_keys, _SAMPLE: sample_key,
+            BATCH: batch_column_names, LABELS: label_keys, SAMPLE: sample_key,
             **{f"covariate {key}": [key] for key in categorical_covariate_keys or ()},
         }
         self._columns = {
@@ -182,47 +181,7 @@ class DataModule(LightningDataModule[ExperimentDataset]):
 
     def _unseen(self, name: str) -> Any:
         """A label that is not known is that of an unlabelled cell; of the rest, it is an error."""
-        return "code" if name == _LABELS and self.unlabeled_category is not None else "error"
-
-    def _label_codes(self) -> torch.Tensor:
-        """scvi's code for each code of the encoder; that of unlabelled cells at the end, where -1
-        points to."""
-        classes = self._classes.get(_LABELS, [])
-        names: list[str | None] = [*self._label_names()]
-        mapping = {label: code for code, label in enumerate(names)}
-        unlabeled = mapping.get(self.unlabeled_category, -1)
-        return torch.tensor([*(mapping[label] for label in classes), unlabeled], dtype=torch.int64)
-
-    def _label_names(self) -> list[str]:
-        """The labels by code, that of unlabelled cells at the end, also if no cell has it."""
-        names, unlabeled = list(self._classes.get(_LABELS, [])), self.unlabeled_category
-        if unlabeled in names:
-            # It changes places with the last one, as in scvi-tools.
-            at = names.index(unlabeled)
-            names[at], names[-1] = names[-1], names[at]
-        elif unlabeled is not None:
-            names.append(unlabeled)
-        return names
-
-    @property
-    def _unlabeled_code(self) -> int:
-        return int(self._code_of_label[-1])
-
-    def _labels_in(self, dataset: ExperimentDataset) -> npt.NDArray[np.int64]:
-        """The code of the label of each cell of a part."""
-        codes = dataset.dataset.codes().column(_LABELS)
-        found: npt.NDArray[np.int64] = self._code_of_label.numpy()[codes]
-        return found
-
-    def _places_in(self, dataset: ExperimentDataset) -> Rows:
-        """The place of each cell of a part among all cells."""
-        opened = dataset.dataset
-        return self._row_numbers().of(opened.joinids(), opened.experiments())
-
-    def _row_numbers(self) -> RowNumbers:
-        if self._rows is None:
-            self._rows = RowNumbers(self.dataset)
-        return self._rows
+        return "code" if name == LABELS and self.unlabeled_category is not None else "error"
 
     @property
     def encoders(self) -> dict[str, str]:
@@ -248,7 +207,7 @@ class DataModule(LightningDataModule[ExperimentDataset]):
         return {
             name: fit(
                 name, names, whole, unseen=self._unseen(name),
-                nulls="unseen" if name == _LABELS else "class",
+                nulls="unseen" if name == LABELS else "class",
             )
             for name, names in columns.items()
         }
@@ -299,7 +258,7 @@ class DataModule(LightningDataModule[ExperimentDataset]):
 
     @property
     def _is_semisupervised(self) -> bool:
-        return self.model_name in _SEMISUPERVISED and _LABELS in self._encoders
+        return self.model_name in _SEMISUPERVISED and LABELS in self._encoders
 
     def set_batch_size(self, batch_size: int | None) -> None:
         """Sets the cells of a training batch; scvi's models call it. None changes nothing."""
@@ -325,7 +284,7 @@ class DataModule(LightningDataModule[ExperimentDataset]):
         tensors = dense_tensors(batch)
         if not self._is_semisupervised:
             return tensors
-        labelled = batch[_LABELS][:, 0] != self._unlabeled_code
+        labelled = batch[LABELS][:, 0] != self._unlabeled_code
         if bool(labelled.all()):
             return tensors, tensors
         if not bool(labelled.any()):
@@ -341,9 +300,9 @@ class DataModule(LightningDataModule[ExperimentDataset]):
         def column(name: str) -> torch.Tensor:
             return codes[name][:, None] if name in self._encoders else zeros
 
-        labels = self._code_of_label[codes[_LABELS]][:, None] if _LABELS in codes else zeros
+        labels = self._code_of_label[codes[LABELS]][:, None] if LABELS in codes else zeros
         tensors: Tensors = {
-            "X": X, "batch": column(_BATCH), "labels": labels, "sample": column(_SAMPLE)
+            "X": X, "batch": column(BATCH), "labels": labels, "sample": column(SAMPLE)
         }
         # What there is none of is missing, as in scvi-tools: SysVI takes a None for covariates.
         if self.categorical_covariate_keys:
@@ -376,107 +335,6 @@ class DataModule(LightningDataModule[ExperimentDataset]):
         size = self.inference_batch_size if batch_size is None else batch_size
         share = self.predict_dataset.in_order(world=self._world(), batch_size=size)
         return InferenceLoader(EpochLoader(share), self)
-
-    # What scvi's models ask of a data module
-
-    @property
-    def n_obs(self) -> int:
-        """Number of cells."""
-        return self.dataset.dataset.shape[0]
-
-    @property
-    def n_train(self) -> int:
-        """Number of cells of the training part, by which AUTOZI weighs its loss."""
-        return self.train_dataset._samples.n_rows
-
-    @property
-    def n_val(self) -> int:
-        """Number of cells of the validation part."""
-        part = self.validation_dataset
-        return 0 if part is None else part._samples.n_rows
-
-    @property
-    def n_vars(self) -> int:
-        """Number of genes."""
-        return self.dataset.dataset.shape[1]
-
-    @property
-    def var_names(self) -> list[str]:
-        """The name of each gene: what it was selected by, its `feature_id`, or the index of an
-        AnnData's var; its joinid as a text if there is none of these."""
-        return feature_names(self.dataset, None)
-
-    def modality_names(self, modality: str) -> list[str]:
-        """The name of each feature of a modality, like `var_names`."""
-        return feature_names(self.dataset, modality)
-
-    @property
-    def n_batch(self) -> int:
-        """Number of scvi's batches; 1 without a column."""
-        return len(self._classes.get(_BATCH, [None]))
-
-    @property
-    def batch_labels(self) -> npt.NDArray[np.object_] | None:
-        """The name of each batch's code; None without a column."""
-        return self._names_of(_BATCH)
-
-    @property
-    def n_labels(self) -> int:
-        """Number of labels, with that of unlabelled cells if there are any; 1 without a column."""
-        mapping = self.labels_mapping
-        return 1 if mapping is None else len(mapping)
-
-    @property
-    def labels_mapping(self) -> npt.NDArray[np.object_] | None:
-        """The name of each label's code; None without a column."""
-        if _LABELS not in self._encoders:
-            return None
-        names, known = self._label_names(), self._classes[_LABELS]
-        is_spare = not self.has_unlabeled and len(names) > len(known)
-        return np.array(names[:-1] if is_spare else names, object)
-
-    @property
-    def labels_(self) -> npt.NDArray[np.object_] | None:
-        """The label of each cell of the data set by ascending joinid; None without a column.
-
-        The order of `inference_dataloader`, unless `predict` names other cells or ranks share them.
-        """
-        mapping = self.labels_mapping
-        if mapping is None:
-            return None
-        found: npt.NDArray[np.object_] = mapping[self._labels_in(self.dataset)]
-        return found
-
-    @property
-    def n_samples(self) -> int:
-        """Number of samples; 0 without a column."""
-        return len(self._classes.get(_SAMPLE, []))
-
-    @property
-    def samples(self) -> npt.NDArray[np.object_] | None:
-        """The name of each sample's code; None without a column."""
-        return self._names_of(_SAMPLE)
-
-    @property
-    def n_obs_per_sample(self) -> torch.Tensor:
-        """Number of cells of each sample."""
-        if _SAMPLE not in self._encoders:
-            return torch.tensor([])
-        codes = self.dataset.dataset.codes().column(_SAMPLE)
-        counts = np.bincount(codes, minlength=self.n_samples)
-        return torch.from_numpy(counts).to(torch.float32)
-
-    @property
-    def n_cats_per_cov(self) -> list[int] | None:
-        """Number of categories of each categorical covariate; None without one."""
-        keys = self.categorical_covariate_keys
-        return [len(self._classes[f"covariate {key}"]) for key in keys] if keys else None
-
-    @property
-    def covariate_categories(self) -> dict[str, npt.NDArray[np.object_]]:
-        """The name of each code of each categorical covariate."""
-        keys = self.categorical_covariate_keys or ()
-        return {key: np.array(self._classes[f"covariate {key}"], object) for key in keys}
 
     @property
     def is_transformed(self) -> bool:
@@ -518,9 +376,6 @@ class DataModule(LightningDataModule[ExperimentDataset]):
     def registry(self) -> dict[str, Any]:
         """What scvi-tools knows of the data: `SCVI(registry=module.registry)`."""
         return registry_of(self)
-
-    def _names_of(self, name: str) -> npt.NDArray[np.object_] | None:
-        return np.array(self._classes[name], object) if name in self._encoders else None
 
 
 def _is_transformed(dataset: ExperimentDataset) -> bool:
