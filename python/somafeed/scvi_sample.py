@@ -21,6 +21,9 @@ _CELLS_OF_CODE = 3
 _CELLS_WITH_PROTEINS = 100
 """Cells of every batch in a sample with proteins: as many as scvi-tools fits their background to."""
 
+_SPARSE = ("X", "atac")
+"""The entries of a sample that are CSR."""
+
 Arrays = dict[str, npt.NDArray[Any]]
 """The tensors of a batch as arrays."""
 
@@ -115,11 +118,17 @@ def set_up_sample(module: DataModule, cls: type[Any], rna: str, rows: Rows) -> A
     Raises:
         ValueError: The model takes another setting of this module, or needs one more.
     """
-    parts = [
-        {key: one.numpy() for key, one in tensors.items()}
-        for tensors in cells_in_order(module, rows)
-    ]
-    sample = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    sparse = required("scipy.sparse", "somafeed.scvi")
+    parts: list[dict[str, Any]] = []
+    for tensors in cells_in_order(module, rows):
+        part: dict[str, Any] = {key: one.numpy() for key, one in tensors.items()}
+        # Many categories have many cells, which would take much memory as dense rows.
+        part.update({key: sparse.csr_matrix(part[key]) for key in _SPARSE if key in part})
+        parts.append(part)
+    sample = {
+        key: (sparse.vstack if key in _SPARSE else np.concatenate)([part[key] for part in parts])
+        for key in parts[0]
+    }
     data = _data_of(module, cls, sample, rna)
     if cls.__name__ in ("TOTALVI", "MULTIVI"):
         layers = {"rna_layer": rna, "protein_layer": module.proteins}
@@ -132,12 +141,12 @@ def set_up_sample(module: DataModule, cls: type[Any], rna: str, rows: Rows) -> A
     return data
 
 
-def _data_of(module: DataModule, cls: type[Any], sample: Arrays, rna: str) -> Any:
+def _data_of(module: DataModule, cls: type[Any], sample: dict[str, Any], rna: str) -> Any:
     anndata = required("anndata", "somafeed.scvi")
     pandas = required("pandas", "somafeed.scvi")
-    names = [f"cell {row}" for row in range(len(sample["X"]))]
+    names = [f"cell {row}" for row in range(len(sample["batch"]))]
 
-    def part(values: npt.NDArray[Any], features: list[str]) -> Any:
+    def part(values: Any, features: list[str]) -> Any:
         obs, var = pandas.DataFrame(index=names), pandas.DataFrame(index=features)
         return anndata.AnnData(values, obs=obs, var=var)
 
