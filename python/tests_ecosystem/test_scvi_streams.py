@@ -2,12 +2,14 @@
 
 import json
 
+import lightning.pytorch as lightning
 import numpy as np
 import pytest
 import scvi
 import torch
 from scvi.dataloaders import SemiSupervisedDataSplitter
 from scvi.external.contrastivevi import ContrastiveDataSplitter
+from somafeed import ExperimentDataset
 from somafeed.scvi import DataModule
 from test_scvi_models import (
     COVARIATES,
@@ -145,6 +147,45 @@ def test_a_pair_resumes_where_it_was(path):
         loader.load_state_dict({key: one for key, one in state.items() if key != "beside"})
 
 
+class Recorder(lightning.LightningModule):
+    """Notes the cells of each pair."""
+
+    def __init__(self, fails_at=None):
+        super().__init__()
+        self.linear = torch.nn.Linear(1, 1)
+        self.seen, self.fails_at = [], fails_at
+
+    def training_step(self, batch, batch_idx):
+        if len(self.seen) == self.fails_at:
+            raise RuntimeError("interrupted")
+        self.seen.append([numbers(one["X"]) for one in batch])
+        return self.linear(torch.ones(1, 1)).sum()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.01)
+
+
+def test_a_checkpoint_within_an_epoch_goes_on_with_both_streams(path, tmp_path):
+    def trainer(folder, **options):
+        return lightning.Trainer(
+            accelerator="cpu", default_root_dir=folder, logger=False, enable_progress_bar=False,
+            max_epochs=2, limit_val_batches=0, **options,
+        )
+
+    def module():
+        return semisupervised(path, n_samples_per_label=30)
+
+    whole, first, rest = Recorder(), Recorder(fails_at=13), Recorder()
+    trainer(tmp_path / "whole").fit(whole, datamodule=module())
+    saving = lightning.callbacks.ModelCheckpoint(tmp_path, every_n_train_steps=6, filename="last")
+    with pytest.raises(RuntimeError, match="interrupted"):
+        trainer(tmp_path, callbacks=[saving]).fit(first, datamodule=module())
+    trainer(tmp_path).fit(rest, datamodule=module(), ckpt_path=saving.best_model_path)
+    assert first.seen[:12] + rest.seen == whole.seen and len(whole.seen) == 16
+    # Other labelled cells in the second epoch.
+    assert {*whole.seen[0][1]} != {*whole.seen[8][1]}
+
+
 def test_ranks_share_labelled_cells(path):
     seen = []
     for rank in range(2):
@@ -205,6 +246,18 @@ def test_background_and_target_are_those_of_scvi(path):
         for name in ("background", "target"):
             for key, tensor in their[name].items():
                 assert torch.equal(our[name][key], tensor.to(our[name][key].dtype)), key
+
+
+def test_places_are_those_among_all_experiments(path):
+    lanes = adata_of().obs["lane"].to_numpy()
+    parts = [cells(path, obs_filter=f"lane == '{lane}'") for lane in ("y", "x")]
+    module = DataModule(ExperimentDataset.concat(parts), fractions=(0.8, 0.2), model_name="ContrastiveVI")
+    n_first = int((lanes == "y").sum())
+    places = np.arange(N_CELLS)
+    module._contrast = (places[:n_first], places[n_first:])
+    for pair in pairs_of(module):
+        assert {*lanes[numbers(pair["background"]["X"])]} == {"y"}
+        assert {*lanes[numbers(pair["target"]["X"])]} == {"x"}
 
 
 @pytest.mark.parametrize("observed", [True, False])
