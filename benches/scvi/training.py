@@ -226,9 +226,8 @@ def open_tiledbsoma(job: argparse.Namespace) -> Feed:
         accelerator=job.accelerator,
     )
     names = [list(encoder.classes_) for encoder in (module.batch_encoder, module.label_encoder)]
-    # It counts the category of unlabelled cells, like somafeed's module does.
-    unlabelled = [name for name in module.labels_mapping if name not in names[1]]
-    return Feed(module, names[0], names[1] + unlabelled, n_workers)
+    # It also counts the category of unlabelled cells where there are none, which memory does not.
+    return Feed(module, names[0], names[1], n_workers)
 
 
 def sparse_tiledb_module() -> type:
@@ -553,7 +552,7 @@ def check(job: argparse.Namespace) -> dict[str, Any]:
         "x_sum": x_sum,
         "n_batches": module.n_batch,
         "batches": digest_of(feed.batch_names),
-        "n_labels": module.n_labels,
+        "n_labels": len(feed.label_names),
         "labels": digest_of(feed.label_names),
         "n_steps": n_batches,
     }

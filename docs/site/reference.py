@@ -169,7 +169,7 @@ class Reference:
         """Public members, and those of private classes that it inherits from."""
         own = dict(one.members)
         for base in one.mro() if one.bases else []:
-            if base.name in ("Selected", "Parts"):
+            if base.name in ("Selected", "Parts", "Described"):
                 own = {**base.members, **own}
         found = []
         for name, member in own.items():

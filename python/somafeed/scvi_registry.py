@@ -75,6 +75,16 @@ def class_names(encoder: native.BatchKeyEncoder) -> list[str]:
     return clear if len({*clear}) == len(clear) else keys
 
 
+def class_values(encoder: native.BatchKeyEncoder) -> list[Any]:
+    """What each code stands for in obs: the values of one column, or the names of joined ones."""
+    names = class_names(encoder)
+    table = required("pyarrow", "somafeed.scvi").table(encoder.classes())
+    if table.num_columns != 1:
+        return names
+    values = table.column(0).to_pylist()
+    return names if None in values else values
+
+
 def feature_names(dataset: ExperimentDataset, modality: str | None) -> list[str]:
     """The names of the genes of X, or of a modality's."""
     opened = dataset.dataset

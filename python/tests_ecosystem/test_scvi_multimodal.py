@@ -186,13 +186,17 @@ def test_multivi(path, whole, tmp_path, proteins):
     assert_trains_and_loads(module, model, whole, tmp_path)
 
 
-def test_peakvi(path, whole, tmp_path):
+@pytest.mark.parametrize("made", ["model", "registry"])
+def test_peakvi(path, whole, tmp_path, made):
     peaks = cells(path, measurement_name="atac", modalities=())
     module = DataModule(peaks, model_name="PEAKVI", fractions=(0.8, 0.2), **COVARIATES)
     assert module.n_obs == has("atac").sum()
     assert module.var_names == whole.mod["atac"].var_names.tolist()
     options = {"n_latent": 5, "n_hidden": 16}
-    model = scvi.model.PEAKVI(registry=module.registry, **options)
+    if made == "model":
+        model = module.model(scvi.model.PEAKVI, **options)
+    else:
+        model = scvi.model.PEAKVI(registry=module.registry, **options)
     adata = whole.mod["atac"][has("atac")].copy()
     adata.obs = obs()[has("atac")]
     scvi.model.PEAKVI.setup_anndata(
@@ -209,6 +213,9 @@ def test_peakvi(path, whole, tmp_path):
             one.module.eval()
             losses.append(float(one.module(tensors)[-1].loss))
         assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+    if made == "model":
+        assert_trains_and_loads(module, model, adata, tmp_path)
+        return
     model.train(datamodule=module, batch_size=64, **TRAINED)
     losses = model.history["train_loss"].to_numpy().ravel()
     assert losses[-1] < losses[0]
@@ -225,8 +232,6 @@ def test_what_cannot_be(path):
     with pytest.raises(ValueError, match="size factors must be above 0"):
         DataModule(cells(path), fractions=(1.0,), size_factor_key="age")
     module = DataModule(cells(path), fractions=(1.0,), proteins="prot")
-    with pytest.raises(ValueError, match="registry=data.registry"):
-        module.model(scvi.model.SCVI)
     with pytest.raises(ValueError, match="DataModule\\(atac=...\\)"):
         module.model(scvi.model.MULTIVI)
     peaks = DataModule(cells(path), fractions=(1.0,), atac="atac")
