@@ -7,7 +7,7 @@ use loader::{
     BatchBuffer, BatchBuffers, BufferError, ElementType, Elements, ElementsMut, ReadableBuffer,
 };
 use pyo3::PyResult;
-use slots::{Pool, PooledSlot};
+use slots::{Pool, PooledSlot, SlotMemory as _};
 
 use crate::border::{Element, Memory};
 use crate::memory_limit::Kept;

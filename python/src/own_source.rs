@@ -17,7 +17,7 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 use shuffle::Stop;
-use slots::{Pool, PooledSlot};
+use slots::{Pool, PooledSlot, SlotMemory as _};
 use worktime::{ReadStats, ThreadTime};
 
 use self::batch::OwnBatch;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pipeline::{Assemble, BatchPlace, BlockPart};
-use slots::PooledSlot;
+use slots::{PooledSlot, SlotMemory as _};
 use worktime::ThreadTime;
 
 use crate::batch::ArrayBatch;

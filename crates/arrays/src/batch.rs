@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pipeline::BatchPlace;
-use slots::PooledSlot;
+use slots::{PooledSlot, SlotMemory as _};
 
 use crate::coordinates::Coordinates;
 use crate::element::{Element, ElementType};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pipeline::{BlockBytes, BlockPlace, BlockRows, Need, ReadStats, Source, Stop};
-use slots::PooledSlot;
+use slots::{PooledSlot, SlotMemory as _};
 use storage::Storage;
 
 use crate::assemble::ArrayAssembler;

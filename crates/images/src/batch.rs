@@ -113,8 +113,8 @@ impl ImageBatch {
     pub fn is_pinned(&self) -> bool {
         match &self.memory {
             BatchBytes::Slot(slot) => slot.is_pinned(),
-            BatchBytes::Pooled(_) => false,
-            BatchBytes::Owned(memory) => memory.iter().all(|of| of.is_pinned()),
+            BatchBytes::Pooled(slots) => slots.iter().all(SlotMemory::is_pinned),
+            BatchBytes::Owned(memory) => memory.iter().all(SlotMemory::is_pinned),
         }
     }
 

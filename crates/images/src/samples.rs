@@ -186,7 +186,7 @@ impl ImageSamples {
             samples.iter().map(cube).collect::<Result<_, Error>>()?;
         let memory = cubes
             .iter_mut()
-            .map(|cube| cube.iter_mut().map(|array| array.bytes_mut()).collect())
+            .map(|cube| cube.iter_mut().map(SlotMemory::bytes_mut).collect())
             .collect();
         let stats = self.fill(rows, (&samples, memory), with)?;
         into.samples = samples;

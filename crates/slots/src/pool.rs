@@ -64,19 +64,6 @@ pub struct PooledSlot {
 }
 
 impl PooledSlot {
-    /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
-        let memory = self.memory.as_ref().and_then(|memory| memory.bytes().get(..self.n_bytes));
-        memory.unwrap_or_default()
-    }
-
-    /// The bytes, for writing.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        let n_bytes = self.n_bytes;
-        let memory = self.memory.as_mut().and_then(|memory| memory.bytes_mut().get_mut(..n_bytes));
-        memory.unwrap_or_default()
-    }
-
     /// Sets the number of bytes. Returns false if its memory is too small.
     #[must_use]
     pub fn resize(&mut self, n_bytes: usize) -> bool {
@@ -95,11 +82,14 @@ impl PooledSlot {
 
 impl SlotMemory for PooledSlot {
     fn bytes(&self) -> &[u8] {
-        self.bytes()
+        let memory = self.memory.as_ref().and_then(|memory| memory.bytes().get(..self.n_bytes));
+        memory.unwrap_or_default()
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        self.bytes_mut()
+        let n_bytes = self.n_bytes;
+        let memory = self.memory.as_mut().and_then(|memory| memory.bytes_mut().get_mut(..n_bytes));
+        memory.unwrap_or_default()
     }
 
     fn is_pinned(&self) -> bool {

@@ -25,7 +25,7 @@ use half::f16;
 #[cfg(feature = "images")]
 use images::ImageMemory;
 use loader::{ElementType, ElementsMut};
-#[cfg(feature = "images")]
+#[cfg(feature = "arrays")]
 use slots::SlotMemory;
 use tch::{Device, Kind, TchError, Tensor};
 use torch_sys::C_tensor;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrays::{ArrayBatch, SampleSpec, Variable};
 use pipeline::{Pipeline, PipelineSpec};
+use slots::SlotMemory as _;
 
 use crate::open_with;
 use crate::oracle::{Stored, write};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use slots::{Pool, PooledSlot};
+use slots::{Pool, PooledSlot, SlotMemory as _};
 
 proptest! {
     /// Slots have the size that was asked for, and nothing else writes to them.
