@@ -90,9 +90,6 @@ impl PeersArgs {
             ..strategy.settings()
         };
         Point {
-            strategy,
-            label: name.to_owned(),
-            settings,
             batch: self.batch,
             shuffled: self.shuffled,
             seed: self.data.seed,
@@ -100,8 +97,7 @@ impl PeersArgs {
             max_batches: (0 < self.max_batches).then_some(self.max_batches),
             // The readers advise the kernel, too.
             cold: self.data.cold().map(|_| Cold::Advise),
-            io_limit: None,
-            consumer: Consumer::None,
+            ..Point::new(strategy, name.to_owned(), settings)
         }
     }
 }
