@@ -108,7 +108,8 @@ impl Calendar {
     pub(crate) fn month(self, number: i64) -> Option<i64> {
         let year = match self {
             Self::Standard | Self::ProlepticGregorian | Self::Julian => {
-                // Years of other calendars and a year 0 that is not there are less than 6 years off.
+                // Years of other calendars and a year 0 that is not there are less than 6 years
+                // off.
                 1970 + number.div_euclid(146_097) * 400 + number.rem_euclid(146_097) / 366 - 6
             }
             Self::NoLeap | Self::AllLeap | Self::Days360 => number.div_euclid(self.year_days()),

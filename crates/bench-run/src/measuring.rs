@@ -72,7 +72,8 @@ pub struct Measuring {
 
 impl Measuring {
     /// Makes the results folder. `of` is the number of processes, 0 if it is not known, and their
-    /// name, for the progress; `uri` is the place of the data. `host` is gathered before the server of a link takes cores.
+    /// name, for the progress; `uri` is the place of the data. `host` is gathered before the server
+    /// of a link takes cores.
     ///
     /// # Errors
     /// The folder cannot be made or used, or the program does not know its own path.

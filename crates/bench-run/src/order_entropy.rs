@@ -232,7 +232,8 @@ mod tests {
         assert!(none.codes.is_empty() && none.n_classes == 0);
     }
 
-    /// What an epoch delivers has the entropy that its plan lets expect; so does an order as stored.
+    /// What an epoch delivers has the entropy that its plan lets expect; so does an order as
+    /// stored.
     #[test]
     fn what_is_measured_is_what_is_expected() {
         let labels = LabelCodes::of_positions("time", 8192);

@@ -24,8 +24,8 @@ pub(crate) enum Command {
     Preprocess(PreprocessArgs),
     /// Measure feeding cubes to a device: htc's five strategies, two more, and any combination
     Sweep(Box<SweepArgs>),
-    /// Propose settings for an amount of memory and a randomness of batches, from a short probe, and
-    /// verify them
+    /// Propose settings for an amount of memory and a randomness of batches, from a short probe,
+    /// and verify them
     Tune(Box<TuneArgs>),
     /// Compare with Python's ways to feed cubes: the same values, then speed and memory
     Peers(Box<PeersArgs>),

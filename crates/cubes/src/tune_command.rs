@@ -26,8 +26,8 @@ pub(crate) struct TuneArgs {
     data: DataFlags,
     #[command(flatten)]
     tune: TuneFlags,
-    /// Label whose entropy within batches is the measure of randomness: subject, domain, or position
-    /// (64 equal parts of the list)
+    /// Label whose entropy within batches is the measure of randomness: subject, domain, or
+    /// position (64 equal parts of the list)
     #[arg(long, value_name = "LABEL", default_value = "subject", hide_possible_values = true)]
     label: CubeLabel,
     /// Form of the files: dat, raw32, raw16, zarr [default: the only one there is]

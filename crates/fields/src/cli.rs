@@ -25,8 +25,8 @@ pub(crate) enum Command {
     Sweep(Box<SweepArgs>),
     /// Measure how a queue of batches drains, by its depth and the number of workers
     Queue(Box<QueueArgs>),
-    /// Propose settings for an amount of memory and a randomness of batches, from a short probe, and
-    /// verify them
+    /// Propose settings for an amount of memory and a randomness of batches, from a short probe,
+    /// and verify them
     Tune(Box<TuneArgs>),
     /// Compare with other readers of such stores: the same values, then speed and memory
     Peers(Box<PeersArgs>),

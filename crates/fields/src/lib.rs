@@ -2,9 +2,9 @@
 //!
 //! - `generate` writes such data from a seed, as a library ([`generate::generate`]) and as a
 //!   command (`generate_command`);
-//! - `sweep` measures how fast batches of it are read, `queue` how a queue of batches drains, `tune`
-//!   proposes settings, and `peers` how fast other readers are (`peers`); each point is measured in a process of its own
-//!   (`bench`).
+//! - `sweep` measures how fast batches of it are read, `queue` how a queue of batches drains,
+//!   `tune` proposes settings, and `peers` how fast other readers are (`peers`); each point is
+//!   measured in a process of its own (`bench`).
 //!
 //! ```
 //! use fields::generate::{FieldSpec, GenerateSpec, Layout, generate};

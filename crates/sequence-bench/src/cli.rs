@@ -36,8 +36,8 @@ pub(crate) enum Command {
     Train(Box<TrainArgs>),
     /// Measure feeding sequences over a grid of workers, batch sizes, forms of batches and stores
     Sweep(Box<SweepArgs>),
-    /// Propose settings for an amount of memory and a randomness of batches, from a short probe, and
-    /// verify them
+    /// Propose settings for an amount of memory and a randomness of batches, from a short probe,
+    /// and verify them
     Tune(Box<TuneArgs>),
     /// Compare with Python's ways to feed sequences: the same words, then speed and memory
     Peers(Box<PeersArgs>),

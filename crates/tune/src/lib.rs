@@ -5,12 +5,12 @@
 //! machine.
 //!
 //! A kind of samples is a [`Tunable`]: a workload whose points can have these settings. Its program
-//! surveys the data ([`Surveyed`]): its size, what is known of memory, and how random each candidate
-//! would be. `probe` measures a few short runs, each like a point of a sweep (`runs`); the
-//! coefficients of the cost `model` are fitted to them. The model predicts all candidates;
-//! `proposal` chooses one, runs it and chooses again, until the choice is one that was run. Then the
-//! proposal is run once more and compared with the prediction (`verification`). Model, survey and
-//! proposal are pure: only `runs` starts processes. docs/tune.md derives the model.
+//! surveys the data ([`Surveyed`]): its size, what is known of memory, and how random each
+//! candidate would be. `probe` measures a few short runs, each like a point of a sweep (`runs`);
+//! the coefficients of the cost `model` are fitted to them. The model predicts all candidates;
+//! `proposal` chooses one, runs it and chooses again, until the choice is one that was run. Then
+//! the proposal is run once more and compared with the prediction (`verification`). Model, survey
+//! and proposal are pure: only `runs` starts processes. docs/tune.md derives the model.
 
 mod args;
 mod model;

@@ -14,8 +14,8 @@ pub struct Facts {
     pub n_rows: u64,
     /// Samples of a batch; not 0.
     pub batch_rows: u64,
-    /// Whether each batch should be a part of one block, because only others are copied. A block may
-    /// then be a single batch.
+    /// Whether each batch should be a part of one block, because only others are copied. A block
+    /// may then be a single batch.
     pub whole_batches: bool,
     /// Most bytes of a sample in a block.
     pub most_row_bytes: f64,

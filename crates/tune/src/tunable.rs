@@ -20,8 +20,8 @@ pub struct RunSettings {
 
 /// Samples for which settings are proposed: a workload whose points can have them.
 ///
-/// A record of its points has, besides what every record has, the time of reading, the decoded bytes
-/// if they are counted, and first the entropy of the label that was surveyed.
+/// A record of its points has, besides what every record has, the time of reading, the decoded
+/// bytes if they are counted, and first the entropy of the label that was surveyed.
 pub trait Tunable {
     /// The kind of samples.
     type Samples: Workload;
@@ -43,8 +43,8 @@ pub trait Tunable {
     /// (`command`), the data set in Python (`python`).
     fn written(&self, settings: &RunSettings) -> Vec<(&'static str, String)>;
 
-    /// Chooses among fixed settings by short runs; `first` are the settings of one. By default there
-    /// is nothing to choose.
+    /// Chooses among fixed settings by short runs; `first` are the settings of one. By default
+    /// there is nothing to choose.
     ///
     /// # Errors
     /// A run fails, or Ctrl-C.

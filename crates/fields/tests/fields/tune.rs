@@ -1,5 +1,5 @@
-//! The command `tune` as a user runs it: the proposal meets the goal, and its order is as mixed as it
-//! says.
+//! The command `tune` as a user runs it: the proposal meets the goal, and its order is as mixed as
+//! it says.
 
 use std::fs;
 use std::path::Path;

@@ -18,8 +18,8 @@ pub struct KnownMemory {
     pub row_bytes: f64,
     /// Least bytes per row of a block.
     pub least_row_bytes: f64,
-    /// Bytes of a batch that has the same size in all runs and is not part of a block; 0 for others,
-    /// which count as part of the rest.
+    /// Bytes of a batch that has the same size in all runs and is not part of a block; 0 for
+    /// others, which count as part of the rest.
     pub batch_bytes: f64,
     /// Most batches in memory at once.
     pub n_batches: u64,

@@ -13,8 +13,8 @@ const MOST_CHUNK_ROWS: u64 = 1 << 13;
 /// and needs as much memory again.
 pub(crate) const PREFETCH_BLOCKS: [u64; 2] = [0, 1];
 
-/// Least batches in a block if batches are copied from it. With fewer, not all batches that may exist
-/// are made, so memory is not linear in the block's rows.
+/// Least batches in a block if batches are copied from it. With fewer, not all batches that may
+/// exist are made, so memory is not linear in the block's rows.
 const LEAST_BATCHES: u64 = 4;
 
 /// Returns the least rows of a block that the model covers.
