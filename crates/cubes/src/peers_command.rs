@@ -13,9 +13,7 @@ use clap::Args;
 use images::Form;
 use serde::Serialize;
 
-use crate::bench::{
-    Augment, Consumer, CubeWork, Cubes, DataFlags, Memory, Mode, Point, Settings, Strategy,
-};
+use crate::bench::{Augment, CubeWork, Cubes, DataFlags, Memory, Mode, Point, Settings, Strategy};
 use crate::checksums::{KEYS, ours};
 
 /// Flags of `peers`.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::anyhow;
 use bench_run::{Program, UsageError, quoted};
 use clap::Args;
 use images::{Form, ImageSamples};
@@ -66,7 +66,8 @@ impl TuneArgs {
     /// The form asked for, or the only one there is.
     fn form(&self, forms: &[Form]) -> anyhow::Result<Form> {
         match (self.form, forms) {
-            (Some(form), _) | (None, [form]) => Ok(form.to_owned()),
+            (Some(form), _) => Ok(form),
+            (None, [form]) => Ok(*form),
             (None, _) => {
                 let names: Vec<&str> = forms.iter().map(|form| form.name()).collect();
                 let text = format!("the cubes have the forms {}: give --form", names.join(", "));
@@ -77,7 +78,9 @@ impl TuneArgs {
 
     fn survey(&self, samples: &ImageSamples, point: &Point) -> anyhow::Result<Surveyed> {
         let codes = point.entropy_of.map(|label| label.codes(samples.data())).transpose();
-        let codes = codes.context("--label names another label, --entropy none does without")?;
+        let codes = codes.map_err(|error| {
+            anyhow!("{error}; --label names another, --entropy none does without")
+        })?;
         let row_bytes = samples.sample_bytes() as f64;
         // A batch that is a block takes its memory; others are copied.
         let memory =

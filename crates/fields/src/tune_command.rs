@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::anyhow;
 use bench_report::HostInfo;
 use bench_run::{Program, UsageError, quoted};
 use clap::Args;
@@ -51,7 +51,9 @@ impl TuneArgs {
             return Err(UsageError::new(text).into());
         }
         let codes = self.label().map(|label| label.codes(&samples)).transpose();
-        let codes = codes.context("--label time is of any store, --entropy none does without")?;
+        let codes = codes.map_err(|error| {
+            anyhow!("{error}; --label time is of any store, --entropy none does without")
+        })?;
         let row_bytes = samples.sample_bytes() as f64;
         // A batch is a part of its block.
         let memory =

@@ -37,7 +37,7 @@ impl CubeLabel {
         let values: Vec<&str> = data.images().iter().map(of_image).collect();
         ensure!(
             values.iter().any(|value| !value.is_empty()),
-            "no image in images.json has a {}; position is of any list",
+            "no image in images.json has a {}",
             self.name()
         );
         Ok(LabelCodes::of_values(&self.name(), &values))
