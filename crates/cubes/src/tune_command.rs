@@ -9,7 +9,7 @@ use bench_run::{Program, UsageError, quoted};
 use clap::Args;
 use images::{Form, ImageSamples};
 use serde_json::{Value, json};
-use tune::{Facts, KnownMemory, RunSettings, Surveyed, Tunable, TuneFlags, Wanted};
+use tune::{Facts, RunSettings, Surveyed, Tunable, TuneFlags, Wanted};
 
 use crate::bench::{
     Augment, CubeLabel, CubeWork, Cubes, DataFlags, Memory, Point, Settings, Strategy,
@@ -18,9 +18,7 @@ use crate::bench::{
 
 /// Flags of `tune`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Chunk size, chunks per block and blocks read ahead are proposed: the fastest that fit the memory and are random enough, by a model
-that a few short runs are fitted to (docs/tune.md). The proposal is then run, and what was predicted stands beside what was measured.")]
+#[command(after_help = tune::HELP)]
 pub(crate) struct TuneArgs {
     #[command(flatten)]
     data: DataFlags,
@@ -81,17 +79,8 @@ impl TuneArgs {
         let codes = codes.map_err(|error| {
             anyhow!("{error}; --label names another, --entropy none does without")
         })?;
-        let row_bytes = samples.sample_bytes() as f64;
         // A batch that is a block takes its memory; others are copied.
-        let memory =
-            KnownMemory { row_bytes, least_row_bytes: row_bytes, batch_bytes: 0.0, n_batches: 1 };
-        let facts = Facts {
-            n_rows: samples.n_samples(),
-            batch_rows: self.batch,
-            whole_batches: true,
-            most_row_bytes: row_bytes,
-            memory,
-        };
+        let facts = Facts::with_parts(samples.n_samples(), self.batch, samples.sample_bytes());
         Surveyed::new(facts, codes.as_ref(), self.tune.memory.as_u64(), self.data.seed)
     }
 }

@@ -9,15 +9,13 @@ use bench_report::HostInfo;
 use bench_run::{Program, UsageError, quoted};
 use clap::Args;
 use serde_json::{Value, json};
-use tune::{Facts, KnownMemory, RunSettings, Surveyed, Tunable, TuneFlags, Wanted};
+use tune::{Facts, RunSettings, Surveyed, Tunable, TuneFlags, Wanted};
 
 use crate::bench::{DataFlags, FarFlags, FieldLabel, Fields, Point, Strategy};
 
 /// Flags of `tune`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Chunk size, chunks per block and blocks read ahead are proposed: the fastest that fit the memory and are random enough, by a model
-that a few short runs are fitted to (docs/tune.md). The proposal is then run, and what was predicted stands beside what was measured.")]
+#[command(after_help = tune::HELP)]
 pub(crate) struct TuneArgs {
     #[command(flatten)]
     data: DataFlags,
@@ -54,12 +52,7 @@ impl TuneArgs {
         let codes = codes.map_err(|error| {
             anyhow!("{error}; --label time is of any store, --entropy none does without")
         })?;
-        let row_bytes = samples.sample_bytes() as f64;
-        // A batch is a part of its block.
-        let memory =
-            KnownMemory { row_bytes, least_row_bytes: row_bytes, batch_bytes: 0.0, n_batches: 1 };
-        let facts =
-            Facts { n_rows, batch_rows, whole_batches: true, most_row_bytes: row_bytes, memory };
+        let facts = Facts::with_parts(n_rows, batch_rows, samples.sample_bytes());
         Surveyed::new(facts, codes.as_ref(), self.tune.memory.as_u64(), self.data.seed)
     }
 }

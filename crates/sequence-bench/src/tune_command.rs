@@ -16,9 +16,7 @@ use crate::kmer_flags::KmerFlags;
 
 /// Flags of `tune`.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Chunk size, chunks per block and blocks read ahead are proposed: the fastest that fit the memory and are random enough, by a model
-that a few short runs are fitted to (docs/tune.md). The proposal is then run, and what was predicted stands beside what was measured.")]
+#[command(after_help = tune::HELP)]
 pub(crate) struct TuneArgs {
     /// The store, as `import` writes it
     store: PathBuf,

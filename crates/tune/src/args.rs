@@ -5,6 +5,11 @@ use std::str::FromStr;
 use bytesize::ByteSize;
 use clap::Args;
 
+/// What stands below the flags of `tune` for a kind of samples.
+pub const HELP: &str = "\
+Chunk size, chunks per block and blocks read ahead are proposed: the fastest that fit the memory and are random enough, by a model
+that a few short runs are fitted to (docs/tune.md). The proposal is then run, and what was predicted stands beside what was measured.";
+
 /// Flags of `tune` that all kinds of samples have.
 #[derive(Debug, Args)]
 pub struct TuneFlags {

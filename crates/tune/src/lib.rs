@@ -32,7 +32,7 @@ use bench_run::{
     INTERRUPTED_EXIT_CODE, Interrupted, Measuring, UsageError, print_line, print_message,
 };
 
-pub use args::{TuneFlags, Wanted};
+pub use args::{HELP, TuneFlags, Wanted};
 pub use model::KnownMemory;
 pub use runs::Runs;
 pub use survey::{Facts, Surveyed, SurveyedLabel};

@@ -9,10 +9,3 @@ pub(crate) fn copied(n_rows: u64, batch_rows: u64) -> Facts {
         KnownMemory { row_bytes: 6e3, least_row_bytes: 6e3, batch_bytes: 2.5e8, n_batches: 3 };
     Facts { n_rows, batch_rows, whole_batches: false, most_row_bytes: 1e4, memory }
 }
-
-/// Facts of data whose batches are parts of blocks, of 10 MB for a sample.
-pub(crate) fn parts(n_rows: u64, batch_rows: u64) -> Facts {
-    let memory =
-        KnownMemory { row_bytes: 1e7, least_row_bytes: 1e7, batch_bytes: 0.0, n_batches: 1 };
-    Facts { n_rows, batch_rows, whole_batches: true, most_row_bytes: 1e7, memory }
-}

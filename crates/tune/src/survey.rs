@@ -23,6 +23,16 @@ pub struct Facts {
     pub memory: KnownMemory,
 }
 
+impl Facts {
+    /// Facts of data whose batches are parts of blocks, with the bytes of a sample in both.
+    pub fn with_parts(n_rows: u64, batch_rows: u64, row_bytes: u64) -> Self {
+        let row_bytes = row_bytes as f64;
+        let memory =
+            KnownMemory { row_bytes, least_row_bytes: row_bytes, batch_bytes: 0.0, n_batches: 1 };
+        Self { n_rows, batch_rows, whole_batches: true, most_row_bytes: row_bytes, memory }
+    }
+}
+
 /// Result of a survey.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Surveyed {

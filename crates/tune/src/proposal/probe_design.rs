@@ -102,7 +102,7 @@ mod tests {
     /// Samples of 10 MB, of which a few fit: short runs that differ in blocks and chunks.
     #[test]
     fn large_samples_are_probed_in_whole_batches() {
-        let facts = Facts { whole_batches: true, most_row_bytes: 1e7, ..copied(10_000, 6) };
+        let facts = Facts::with_parts(10_000, 6, 10_000_000);
         let probes = design(&facts, 60);
         assert!(probes.iter().all(|probe| probe.spec.block_rows() % 6 == 0), "{probes:?}");
         assert!(probes.iter().all(|probe| probe.spec.block_rows() <= 60), "{probes:?}");

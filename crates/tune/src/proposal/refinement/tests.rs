@@ -9,7 +9,8 @@ use proptest::test_runner::TestRunner;
 use super::super::probe_design::design;
 use super::*;
 use crate::model::{CostModel, Decoding, Work, observed, planted};
-use crate::planted_samples::{copied, parts};
+use crate::planted_samples::copied;
+use crate::survey::Facts;
 
 const N_ROWS: u64 = 200_000;
 
@@ -234,7 +235,7 @@ fn runs_are_the_beginning_of_an_epoch_and_not_too_long() {
 #[test]
 fn samples_of_another_kind_have_the_same_search() {
     const N_LARGE: u64 = 4000;
-    let facts = parts(N_LARGE, 8);
+    let facts = Facts::with_parts(N_LARGE, 8, 10_000_000);
     let labels = LabelCodes::of_positions("time", N_LARGE);
     let surveyed = Surveyed::new(facts, Some(&labels), 4_000_000_000, 1).unwrap();
     let perfect_bits = surveyed.label.as_ref().unwrap().perfect_bits;
