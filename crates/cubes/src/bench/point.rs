@@ -131,7 +131,9 @@ impl Point {
         let settings = &self.settings;
         PipelineSpec {
             chunk_rows: self.chunk,
-            chunks_per_block: self.chunks_per_block.unwrap_or(self.batch.div_ceil(self.chunk)),
+            chunks_per_block: self
+                .chunks_per_block
+                .unwrap_or_else(|| self.batch.div_ceil(self.chunk)),
             order: if self.shuffled { Order::Shuffled } else { Order::InOrder },
             seed: self.seed,
             batch_rows: self.batch,

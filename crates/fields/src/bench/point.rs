@@ -127,7 +127,9 @@ impl Point {
     pub(crate) fn spec(&self) -> PipelineSpec {
         PipelineSpec {
             chunk_rows: self.chunk,
-            chunks_per_block: self.chunks_per_block.unwrap_or(self.batch.div_ceil(self.chunk)),
+            chunks_per_block: self
+                .chunks_per_block
+                .unwrap_or_else(|| self.batch.div_ceil(self.chunk)),
             order: Order::Shuffled,
             seed: self.seed,
             batch_rows: self.batch,

@@ -50,11 +50,11 @@ fn shape_of(total_rows: u64, probe: Probe) -> RunShape {
 }
 
 /// Returns a search that starts from the probe's runs.
-fn probed<'a>(
-    surveyed: &'a Surveyed,
+fn probed(
+    surveyed: &Surveyed,
     goal: Goal,
     measure: impl FnMut(RunShape) -> Observation,
-) -> Refinement<'a> {
+) -> Refinement<'_> {
     let probes = design(&surveyed.facts, u64::MAX).into_iter().map(shape);
     Refinement::new(surveyed, goal, probes.map(measure).collect())
 }
