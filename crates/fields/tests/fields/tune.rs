@@ -84,7 +84,7 @@ fn a_proposal_keeps_to_memory_and_mixing_and_is_run() {
     // A batch is a part of one block.
     let block =
         settings["chunk_rows"].as_u64().unwrap() * settings["chunks_per_block"].as_u64().unwrap();
-    assert!(block % BATCH == 0 || N_SAMPLES <= block, "{settings}");
+    assert!(block.is_multiple_of(BATCH) || N_SAMPLES <= block, "{settings}");
 
     let verified = of_kind(&text, "verification")["figures"].clone();
     assert_eq!(verified["n_rows"], N_SAMPLES);

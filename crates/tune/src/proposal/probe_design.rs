@@ -104,7 +104,7 @@ mod tests {
     fn large_samples_are_probed_in_whole_batches() {
         let facts = Facts::with_parts(10_000, 6, 10_000_000);
         let probes = design(&facts, 60);
-        assert!(probes.iter().all(|probe| probe.spec.block_rows() % 6 == 0), "{probes:?}");
+        assert!(probes.iter().all(|probe| probe.spec.block_rows().is_multiple_of(6)), "{probes:?}");
         assert!(probes.iter().all(|probe| probe.spec.block_rows() <= 60), "{probes:?}");
         let rows: u64 =
             probes.iter().map(|probe| probe.spec.block_rows() * probe.most_blocks).sum();
