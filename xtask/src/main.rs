@@ -73,6 +73,7 @@ Commands:
               cargo xtask fields generate ~/data/weather --samples 64
               cargo xtask fields sweep ~/data/weather -B 16 -t 1,2
               cargo xtask fields queue ~/data/weather --consumer 500
+              cargo xtask fields tune ~/data/weather --memory 4GiB
               cargo xtask fields sweep ~/data/weather -w 4 --queue 4 --link 30ms,90MB/s,1GB/s
               cargo xtask fields peers ~/data/weather
   cubes     write hyperspectral image cubes with labels, in the formats of htc and in others; htc's benchmark of
@@ -82,12 +83,14 @@ Commands:
               cargo xtask cubes sweep ~/data/cubes --io-limit none,1000MiB/s --published
               cargo xtask cubes sweep ~/data/cubes --strategies event-ring --consumer none -w 1,2,4
               cargo xtask cubes sweep ~/data/cubes --consumer cuda
+              cargo xtask cubes tune ~/data/cubes --memory 4GiB --form raw16
               cargo xtask cubes peers ~/data/cubes
   sequences write DNA and RNA, import files of sequences, count words; measure feeding them, beside Python's ways
               cargo xtask sequences generate ~/data/dna.txt --size 0.125GB
               cargo xtask sequences import ~/data/dna.txt ~/data/dna
               cargo xtask sequences words ~/data/dna --write words.tsv
               cargo xtask sequences sweep ~/data/dna --form tokens,windows -w 1,2 -B 4,256
+              cargo xtask sequences tune ~/data/dna --memory 1GiB
               cargo xtask sequences peers ~/data/dna
   preprocess
             the same as `cubes preprocess`: write the cubes of Tivita's files in other forms

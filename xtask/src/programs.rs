@@ -24,7 +24,7 @@ pub(crate) fn run(name: &str, arguments: &[OsString]) -> anyhow::Result<ExitCode
         redis::prepare()?;
     }
     let mut command = program.command(subcommand)?;
-    if matches!(subcommand.to_str(), Some("sweep" | "queue" | "peers")) {
+    if matches!(subcommand.to_str(), Some("sweep" | "queue" | "tune" | "peers")) {
         command.args(sweep::results_arguments());
     }
     if subcommand == "peers" && !peers::asks_for_help(rest) {

@@ -104,6 +104,27 @@ impl Calendar {
         (1..=12).map(|month| self.month_days(1, month)).sum()
     }
 
+    /// The month of a day, given its number; `None` beyond the largest year.
+    pub(crate) fn month(self, number: i64) -> Option<i64> {
+        let year = match self {
+            Self::Standard | Self::ProlepticGregorian | Self::Julian => {
+                // Years of other calendars and a year 0 that is not there are less than 6 years
+                // off.
+                1970 + number.div_euclid(146_097) * 400 + number.rem_euclid(146_097) / 366 - 6
+            }
+            Self::NoLeap | Self::AllLeap | Self::Days360 => number.div_euclid(self.year_days()),
+        };
+        let year = if year == 0 { -1 } else { year };
+        let mut first = Date { year, month: 1, day: 1 };
+        loop {
+            let next = self.next_month(first.year, first.month);
+            if number < self.day_number(next).ok()? {
+                return Some(first.month);
+            }
+            first = next;
+        }
+    }
+
     /// The day after a date.
     pub(crate) fn next(self, Date { year, month, day }: Date) -> Date {
         if (self, year, month, day) == (Self::Standard, 1582, 10, 4) {
@@ -180,6 +201,10 @@ mod tests {
                         expected,
                         "{calendar:?} {date:?}"
                     );
+                    if date.day == 1 || date.day > 27 {
+                        let found = calendar.month(expected);
+                        assert_eq!(found, Some(date.month), "{calendar:?} {date:?}");
+                    }
                     date = calendar.next(date);
                     expected += 1;
                 }

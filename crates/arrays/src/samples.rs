@@ -20,6 +20,7 @@ use crate::metadata::Unopened;
 use crate::open_array::OpenArray;
 use crate::read;
 use crate::spec::{ReadStrategy, SampleSpec, Variable};
+use crate::times::Times;
 use crate::variable::{OpenVariable, Opening};
 use crate::window::{LeftOut, Window};
 
@@ -109,6 +110,26 @@ impl ArraySamples {
         let step = self.step(sample);
         let first = self.variables.iter().find(|variable| !variable.is_static());
         first.map_or(0, |variable| variable.store_of(step))
+    }
+
+    /// The month in which each sample is, from 1 to 12, by the times of the first array that has
+    /// steps.
+    ///
+    /// # Errors
+    /// Its first dimension has no coordinates, or they are not times.
+    pub fn months(&self) -> Result<Vec<i64>, Error> {
+        let first = self.variables.iter().find(|variable| !variable.is_static());
+        let unread = |reason: &str| {
+            let path = first.map_or_else(String::new, |variable| variable.path().to_owned());
+            Error::Spec { reason: format!("the months of {path} are not known: {reason}") }
+        };
+        let coordinates = first.and_then(|variable| variable.step_coordinates.as_deref());
+        let coordinates =
+            coordinates.ok_or_else(|| unread("its first dimension has no coordinates"))?;
+        let times = Times::of(coordinates).map_err(|reason| unread(&reason))?;
+        let month = |sample| times.month(self.step(sample));
+        let months: Option<Vec<i64>> = (0..self.n_samples()).map(month).collect();
+        months.ok_or_else(|| unread("a time is beyond the calendar"))
     }
 
     /// How many samples were left out, of those that were asked for, since their steps are not all

@@ -247,6 +247,11 @@ impl Times {
         self.micros.get(usize::try_from(step).ok()?).copied()
     }
 
+    /// The month of a step, from 1 to 12.
+    pub(crate) fn month(&self, step: u64) -> Option<i64> {
+        self.calendar.month(self.micros(step)?.div_euclid(MICROS_PER_DAY))
+    }
+
     /// The step at a time.
     pub(crate) fn find(&self, micros: i64) -> Result<u64, NotFound> {
         let first = self.micros.partition_point(|at| *at < micros.saturating_sub(self.tolerance));

@@ -94,6 +94,7 @@ pub fn enter_engine(record: &mut EpochRecord, epochs: &[EpochStats]) {
     measured.bytes_decoded = sum(&|stats| stats.read.bytes_decoded);
     measured.bytes_needed = sum(&|stats| stats.read.bytes_needed);
     if let [stats] = epochs {
+        measured.read_secs = Some(stats.read_secs);
         measured.batch_ready_blocks = stats.ready_blocks.iter().copied().map(f64::from).collect();
         enter_stages(&mut record.stages, &stats.stages);
     }

@@ -17,6 +17,8 @@
 //! - [`consume_epoch`] consumes the batches of an epoch and times the waits; [`EpochMeter`] makes
 //!   its record.
 //! - `limits` limits memory and the read rate; `page_cache` makes the page cache warm or cold.
+//! - [`BlockSpec`] is the size of a point's blocks; [`LabelCodes`] say how random their order is,
+//!   and an [`OrderMeter`] measures it.
 //! - [`LinkFlags`] serve local data over a link; [`LinkMeter`] counts what an epoch asks of it.
 //! - [`ResultsFolder`], [`run_info()`] and [`digest()`] give the folder, the run and the conditions
 //!   of rows.
@@ -24,6 +26,7 @@
 //!   seed.
 //! - [`Secrets`] keeps credentials out of records, messages and command lines.
 
+mod block_spec;
 mod checksums;
 mod comparison;
 mod data_files;
@@ -38,6 +41,7 @@ mod limits;
 mod made_data;
 mod measuring;
 mod order;
+mod order_entropy;
 mod output;
 mod over_link;
 mod page_cache;
@@ -60,6 +64,7 @@ mod usage_error;
 mod workload;
 
 pub use bench_report::grouped;
+pub use block_spec::{BlockSpec, GridError, parse as parse_blocks};
 pub use checksums::Checksums;
 pub use comparison::{Comparison, ReaderPage, Readers};
 pub use data_files::{DataFile, data_files, folder_bytes};
@@ -79,6 +84,7 @@ pub use made_data::{
 };
 pub use measuring::{Job, MeasuredEpoch, Measuring, OutputFlags};
 pub use order::{Event, Order};
+pub use order_entropy::{Curve, LabelCodes, OrderMeter, first_chunks};
 #[doc(hidden)]
 pub use output::{print_to_stderr, print_to_stdout};
 pub use over_link::{

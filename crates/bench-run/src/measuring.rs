@@ -71,8 +71,9 @@ pub struct Measuring {
 }
 
 impl Measuring {
-    /// Makes the results folder. `of` is the number of processes and their name, for the progress;
-    /// `uri` is the place of the data. `host` is gathered before the server of a link takes cores.
+    /// Makes the results folder. `of` is the number of processes, 0 if it is not known, and their
+    /// name, for the progress; `uri` is the place of the data. `host` is gathered before the server
+    /// of a link takes cores.
     ///
     /// # Errors
     /// The folder cannot be made or used, or the program does not know its own path.
@@ -83,9 +84,26 @@ impl Measuring {
         host: HostInfo,
         arguments: &[OsString],
     ) -> anyhow::Result<Self> {
-        let session = Session::begin(Display::new(of.0, of.1, flags.quiet))?;
-        let folder =
-            flags.results_flags.folder(flags.results.as_deref(), &host, &data_name(uri))?;
+        let display = match of {
+            (0, unit) => Display::counting(unit, flags.quiet),
+            (n, unit) => Display::new(n, unit, flags.quiet),
+        };
+        let session = Session::begin(display)?;
+        Self::in_session(session, flags, &data_name(uri), host, arguments)
+    }
+
+    /// Makes the results folder of a session that has begun. `name` is that of a new folder.
+    ///
+    /// # Errors
+    /// The folder cannot be made or used.
+    pub fn in_session(
+        session: Session,
+        flags: &OutputFlags,
+        name: &str,
+        host: HostInfo,
+        arguments: &[OsString],
+    ) -> anyhow::Result<Self> {
+        let folder = flags.results_flags.folder(flags.results.as_deref(), &host, name)?;
         let revision = flags.results_flags.revision.as_deref();
         let run = run_info(revision, &BTreeMap::new(), &host, arguments)?;
         let rows = Rows::new(folder, run, host);
@@ -126,12 +144,27 @@ impl Measuring {
         point: &W::Point,
         (number, repeat): (Option<usize>, u64),
     ) -> anyhow::Result<ControlFlow<()>> {
+        let name = workload.point_name(point);
+        self.measure_as(workload, point, &name, (number, repeat))
+    }
+
+    /// Does the same under another name in the progress.
+    ///
+    /// # Errors
+    /// The process cannot be started, or a row cannot be written.
+    pub fn measure_as<W: Workload>(
+        &mut self,
+        workload: &W,
+        point: &W::Point,
+        name: &str,
+        (number, repeat): (Option<usize>, u64),
+    ) -> anyhow::Result<ControlFlow<()>> {
         if self.session.is_stopped() {
             return Ok(ControlFlow::Break(()));
         }
         let cache = workload.page_cache(&self.session);
         let job = Job {
-            name: workload.point_name(point),
+            name: name.to_owned(),
             point: number,
             recorded: workload.recorded(point, cache),
             data: workload.info(),
@@ -141,7 +174,7 @@ impl Measuring {
         let order = Order { cache: cache.to_owned(), task: workload.task(point) };
         let process = ProcessSpec::new(self.session.command(POINT), &order, workload.secrets())?
             .over(workload.link().cloned());
-        self.run(&job, process, W::format, |record: Box<EpochRecord>| Some(*record))
+        self.run(&job, process, W::format, |answer| workload.record(point, answer))
     }
 
     /// Runs a process and keeps the records of its answers when it has ended, with the memory of
@@ -196,6 +229,21 @@ impl Measuring {
         self.n_done += 1;
         self.session.display.position(self.n_done);
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Marks all further rows: an entry of their run's metadata.
+    pub fn mark(&mut self, name: &str, text: &str) {
+        self.rows.run.metadata.insert(name.to_owned(), text.to_owned());
+    }
+
+    /// The number of rows written so far.
+    pub fn n_rows(&self) -> usize {
+        self.rows.n_rows
+    }
+
+    /// The machine of the rows.
+    pub fn host(&self) -> &HostInfo {
+        &self.rows.host
     }
 
     /// The folder of the results.

@@ -38,6 +38,13 @@ pub struct LinkFlags {
 }
 
 impl LinkFlags {
+    /// The flags as typed, each with its value.
+    pub fn typed(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let link = self.link.as_ref().map(|link| ("--link", link.to_string()));
+        let faults = self.link_faults.as_ref().map(|faults| ("--link-faults", faults.to_string()));
+        link.into_iter().chain(faults)
+    }
+
     /// Prepares the servers of the link, if there is one. On a machine with several cores they get
     /// cores of their own, which this thread and the processes that it starts leave alone until the
     /// servers are dropped. `host` must be gathered before: its cores include those of the servers.

@@ -56,6 +56,15 @@ impl Program {
         THIS.get().map_or(XTASK, |this| this.called)
     }
 
+    /// Returns how users call the program of one kind of samples, `fields` for example: the words
+    /// before a subcommand.
+    pub fn called_for(kind: &str) -> String {
+        match Self::called() {
+            XTASK => format!("{XTASK} {kind}"),
+            called => called.to_owned(),
+        }
+    }
+
     /// Returns the command that starts it again. A subcommand must follow.
     pub fn command(&self) -> Command {
         let mut command = Command::new(self.start.first().cloned().unwrap_or_default());

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use bench_report::{DataInfo, EpochRecord, GridPoint};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::over_link::LinkAccess;
 use crate::secrets::Secrets;
@@ -13,12 +14,14 @@ use crate::session::Session;
 pub const POINT: &str = "point";
 
 /// Data of one kind of samples, and what a process can measure on it. The process is this program's
-/// subcommand [`POINT`], which answers with a record for each epoch.
+/// subcommand [`POINT`], whose answers have a record for each epoch.
 pub trait Workload {
     /// What one process measures: a point of a grid, or a bound beside it.
     type Point: Display;
     /// The order of that process.
     type Task: Serialize;
+    /// An answer of that process.
+    type Answer: DeserializeOwned;
 
     /// The order that measures a point.
     fn task(&self, point: &Self::Point) -> Self::Task;
@@ -30,6 +33,9 @@ pub trait Workload {
 
     /// The settings of a point for a record.
     fn recorded(&self, point: &Self::Point, cache: &str) -> GridPoint;
+
+    /// The record of an answer on a point; `None` if the answer is about something else.
+    fn record(&self, point: &Self::Point, answer: Self::Answer) -> Option<EpochRecord>;
 
     /// The number of records that measuring a point makes.
     fn n_records(&self, point: &Self::Point) -> usize;

@@ -28,10 +28,10 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use bench_report::HostInfo;
 use bench_run::{
-    Display, LinkServers, Rows, Session, UsageError, grouped, pairs, print_line, run_info, warm,
-    without_credentials,
+    BlockSpec, Display, LinkServers, Rows, Session, UsageError, grouped, pairs, print_line,
+    run_info, warm, without_credentials,
 };
-use grid_point::{BlockSpec, Data, Point};
+use grid_point::{Data, Point};
 use loader::{BatchForm, LoaderSpec, PipelineSpec, ReaderChoice};
 
 pub use args::PeersArgs;

@@ -5,6 +5,7 @@ mod core_loads;
 mod epochs;
 mod evicting;
 mod floors;
+mod label;
 mod load;
 mod open;
 mod point;
@@ -14,6 +15,7 @@ mod settings;
 mod task;
 
 pub(crate) use floors::{DECODE, Floor, PLAIN_READ};
+pub(crate) use label::CubeLabel;
 pub(crate) use load::serve;
 pub(crate) use open::{pipeline, plain_memory};
 #[cfg(test)]
@@ -22,6 +24,6 @@ pub(crate) use point::{Consumer, Point, STORED_FORM};
 pub(crate) use read_limit::LimitFlags;
 pub(crate) use run::{Cubes, DataFlags};
 pub(crate) use settings::{
-    Augment, BatchElement, Copies, Memory, Mode, Release, Settings, Strategy,
+    Augment, BatchElement, Copies, Memory, Mode, Release, Settings, Strategy, value_name,
 };
 pub(crate) use task::{CubeData, CubeWork};

@@ -6,6 +6,7 @@ use crate::generate_command::GenerateArgs;
 use crate::peers_command::PeersArgs;
 use crate::preprocess_command::PreprocessArgs;
 use crate::sweep_command::SweepArgs;
+use crate::tune_command::TuneArgs;
 
 /// Writes image cubes, and measures feeding them to a device.
 #[derive(Debug, Parser)]
@@ -23,6 +24,9 @@ pub(crate) enum Command {
     Preprocess(PreprocessArgs),
     /// Measure feeding cubes to a device: htc's five strategies, two more, and any combination
     Sweep(Box<SweepArgs>),
+    /// Propose settings for an amount of memory and a randomness of batches, from a short probe,
+    /// and verify them
+    Tune(Box<TuneArgs>),
     /// Compare with Python's ways to feed cubes: the same values, then speed and memory
     Peers(Box<PeersArgs>),
     /// Measure one point: reads the order from stdin, writes events to stdout
@@ -87,6 +91,8 @@ mod tests {
             &["cubes", "sweep", "x", "--repetitions", "0"],
             &["cubes", "sweep", "x", "--warm", "--cold", "drop"],
             &["cubes", "sweep", "x", "-B", "0"],
+            &["cubes", "tune"],
+            &["cubes", "tune", "x", "--label", "organ"],
             &["cubes", "peers", "x"],
             &["cubes", "peers", "x", "--python", "p", "-w", "0"],
         ] {

@@ -6,7 +6,8 @@
 //!   ([`preprocess::preprocess`]) and as a command (`preprocess_command`);
 //! - `sweep` measures feeding cubes to a device ([htc's benchmark], `sweep_command`), each point in
 //!   a process of its own (`bench`), and draws htc's figures (`figures`). With the feature `torch`,
-//!   which is off by default, the device may be a training on a GPU or on the processor.
+//!   which is off by default, the device may be a training on a GPU or on the processor;
+//! - `tune` proposes settings for an amount of memory and a randomness of batches (`tune_command`).
 //!
 //! [htc's benchmark]: https://github.com/IMSY-DKFZ/htc
 //!
@@ -55,6 +56,7 @@ mod statistics;
 mod summary;
 mod sweep_command;
 mod sweep_report;
+mod tune_command;
 mod zarr_store;
 
 use std::ffi::OsString;
@@ -76,6 +78,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Generate(args) => generate_command::run(&args),
         Command::Preprocess(args) => preprocess_command::run(&args),
         Command::Sweep(args) => sweep_command::run(&args, arguments),
+        Command::Tune(args) => tune_command::run(&args, arguments),
         Command::Peers(args) => peers_command::run(&args, arguments),
         Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),
     })

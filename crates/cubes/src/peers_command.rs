@@ -13,9 +13,7 @@ use clap::Args;
 use images::Form;
 use serde::Serialize;
 
-use crate::bench::{
-    Augment, Consumer, CubeWork, Cubes, DataFlags, Memory, Mode, Point, Settings, Strategy,
-};
+use crate::bench::{Augment, CubeWork, Cubes, DataFlags, Memory, Mode, Point, Settings, Strategy};
 use crate::checksums::{KEYS, ours};
 
 /// Flags of `peers`.
@@ -90,9 +88,6 @@ impl PeersArgs {
             ..strategy.settings()
         };
         Point {
-            strategy,
-            label: name.to_owned(),
-            settings,
             batch: self.batch,
             shuffled: self.shuffled,
             seed: self.data.seed,
@@ -100,8 +95,7 @@ impl PeersArgs {
             max_batches: (0 < self.max_batches).then_some(self.max_batches),
             // The readers advise the kernel, too.
             cold: self.data.cold().map(|_| Cold::Advise),
-            io_limit: None,
-            consumer: Consumer::None,
+            ..Point::new(strategy, name.to_owned(), settings)
         }
     }
 }

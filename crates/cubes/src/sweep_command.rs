@@ -11,8 +11,8 @@ use clap::{Args, ValueEnum};
 use images::Form;
 
 use crate::bench::{
-    Augment, BatchElement, Consumer, Copies, CubeWork, Cubes, DataFlags, Floor, LimitFlags, Memory,
-    Mode, Point, Release, Settings, Strategy,
+    Augment, BatchElement, Consumer, Copies, CubeLabel, CubeWork, Cubes, DataFlags, Floor,
+    LimitFlags, Memory, Mode, Point, Release, Settings, Strategy,
 };
 use crate::device::{DeviceSpec, TorchProcessor, TorchSpec, torch};
 use crate::published::STEP_MILLIS;
@@ -38,6 +38,17 @@ pub(crate) struct SweepArgs {
     /// Cubes of a batch
     #[arg(short = 'B', long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..))]
     batch: u64,
+    /// Neighbouring cubes that are read together
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    chunk: u64,
+    /// Chunks that are in memory, and shuffled, together [default: those of a batch]; others need
+    /// --memory collated or pooled
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    chunks_per_block: Option<u64>,
+    /// Measure the entropy of this label within batches: subject, domain, or position (64 equal
+    /// parts of the list)
+    #[arg(long, value_name = "LABEL", hide_possible_values = true)]
+    entropy_of: Option<CubeLabel>,
     /// Shuffle the cubes; else they come in the order of the list, as in htc's benchmark
     #[arg(long)]
     shuffled: bool,
@@ -74,7 +85,7 @@ struct Changes {
     /// Place of augmentation: none, cpu, device
     #[arg(long, value_name = "PLACES", value_delimiter = ',', hide_possible_values = true)]
     augment: Vec<Augment>,
-    /// Memory of batches: collated, ring
+    /// Memory of batches: collated, ring, pooled
     #[arg(long, value_name = "KINDS", value_delimiter = ',', hide_possible_values = true)]
     memory: Vec<Memory>,
     /// When a batch's memory is free: sync (after all work of the device), event (after its copy)
@@ -274,6 +285,8 @@ impl SweepArgs {
                     label: label.clone(),
                     settings,
                     batch: self.batch,
+                    chunk: self.chunk,
+                    chunks_per_block: self.chunks_per_block,
                     shuffled: self.shuffled,
                     seed: self.data.seed,
                     epochs: self.epochs,
@@ -281,6 +294,7 @@ impl SweepArgs {
                     cold: self.data.cold(),
                     io_limit: io_limit.clone(),
                     consumer: self.device.consumer(&settings),
+                    entropy_of: self.entropy_of,
                 });
             }
         }

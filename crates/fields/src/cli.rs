@@ -7,6 +7,7 @@ use crate::generate_command::GenerateArgs;
 use crate::peers_command::PeersArgs;
 use crate::queue_command::QueueArgs;
 use crate::sweep_command::SweepArgs;
+use crate::tune_command::TuneArgs;
 
 /// Writes weather-like data, and measures reading it.
 #[derive(Debug, Parser)]
@@ -24,6 +25,9 @@ pub(crate) enum Command {
     Sweep(Box<SweepArgs>),
     /// Measure how a queue of batches drains, by its depth and the number of workers
     Queue(Box<QueueArgs>),
+    /// Propose settings for an amount of memory and a randomness of batches, from a short probe,
+    /// and verify them
+    Tune(Box<TuneArgs>),
     /// Compare with other readers of such stores: the same values, then speed and memory
     Peers(Box<PeersArgs>),
     /// Measure one point: reads the order from stdin, writes events to stdout
@@ -80,6 +84,8 @@ mod tests {
             &["fields", "queue", "x", "--link", "fast"],
             &["fields", "sweep", "x", "--link", "1ms", "--cache-size", "1GiB"],
             &["fields", "peers", "x", "--python", "p", "--link", "1ms"],
+            &["fields", "tune", "x", "--label", "place"],
+            &["fields", "tune", "x", "--entropy", "much"],
             &["fields", "peers", "x"],
             &["fields", "peers", "x", "--python", "p", "--repetitions", "0"],
             &["fields", "peers", "x", "--python", "p", "-B", "0"],

@@ -2,9 +2,9 @@
 //!
 //! - `generate` writes such data from a seed, as a library ([`generate::generate`]) and as a
 //!   command (`generate_command`);
-//! - `sweep` measures how fast batches of it are read, `queue` how a queue of batches drains, and
-//!   `peers` how fast other readers are (`peers`); each point is measured in a process of its own
-//!   (`bench`).
+//! - `sweep` measures how fast batches of it are read, `queue` how a queue of batches drains,
+//!   `tune` proposes settings, and `peers` how fast other readers are (`peers`); each point is
+//!   measured in a process of its own (`bench`).
 //!
 //! ```
 //! use fields::generate::{FieldSpec, GenerateSpec, Layout, generate};
@@ -32,6 +32,7 @@ mod queue_command;
 mod queue_picture;
 mod sweep_command;
 mod sweep_picture;
+mod tune_command;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Generate(args) => generate_command::run(&args),
         Command::Sweep(args) => sweep_command::run(&args, arguments),
         Command::Queue(args) => queue_command::run(&args, arguments),
+        Command::Tune(args) => tune_command::run(&args, arguments),
         Command::Peers(args) => peers_command::run(&args, arguments),
         Command::ServeLink(args) => serve_link(&args).map(|()| ExitCode::SUCCESS),
         Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),

@@ -57,18 +57,12 @@ impl PeersArgs {
     fn point(&self) -> Point {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         Point {
-            strategy: Strategy::Stacked,
             batch: self.batch,
             threads: self.threads.unwrap_or_else(cores).max(1),
-            workers: 0,
-            queue: 0,
-            consumer_millis: 0.0,
-            fill_secs: 0.0,
             max_batches: Some(self.batches),
-            epochs: 1,
             together: true,
-            validation: 0,
             seed: self.data.seed,
+            ..Point::default()
         }
     }
 }

@@ -8,7 +8,7 @@ use bench_report::{EPOCHS_FILE, EpochRecord, Measured, Spread, write_text};
 use bench_run::print_line;
 use clap::Args;
 
-use crate::bench::{BenchFlags, Point, Strategy, sentence};
+use crate::bench::{BenchFlags, Point, sentence};
 use crate::drain::{Queue, first_empty, first_empty_measured};
 use crate::published::{NOTE, PublishedQueue, QUEUES};
 use crate::queue_picture::{QueueLine, draw};
@@ -48,7 +48,6 @@ impl QueueArgs {
                 .map(move |depth| (*workers, *depth))
         });
         let point = |(workers, queue): (usize, usize)| Point {
-            strategy: Strategy::Stacked,
             batch: self.batch.max(1),
             threads: self.threads.max(1),
             workers,
@@ -56,10 +55,8 @@ impl QueueArgs {
             consumer_millis: self.consumer,
             fill_secs: if workers == 0 { 0.0 } else { self.fill },
             max_batches: (self.bench.max_batches > 0).then_some(self.bench.max_batches),
-            epochs: 1,
-            together: false,
-            validation: 0,
             seed: self.bench.data.seed,
+            ..Point::default()
         };
         pairs.map(point).collect()
     }

@@ -7,7 +7,9 @@ use bench_report::{EPOCHS_FILE, EpochRecord, GridPoint, Measured, Spread, write_
 use bench_run::{grouped, print_line};
 use clap::Args;
 
-use crate::bench::{BenchFlags, PART, Point, Strategy, THREADS, megabytes_per_second, sentence};
+use crate::bench::{
+    BenchFlags, FieldLabel, PART, Point, Strategy, THREADS, megabytes_per_second, sentence,
+};
 use crate::published::NOTE;
 use crate::sweep_picture::{RateLine, draw};
 
@@ -28,6 +30,12 @@ pub(crate) struct SweepArgs {
     /// Samples of a batch
     #[arg(short = 'B', long, value_name = "N", value_delimiter = ',', default_value = "4,16")]
     batch: Vec<u64>,
+    /// Neighbouring samples that are read together
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    chunk: u64,
+    /// Chunks that are in memory, and shuffled, together [default: those of a batch]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    chunks_per_block: Option<u64>,
     /// Threads of one read
     #[arg(short = 't', long, value_name = "N", value_delimiter = ',', default_value = "1,2,4")]
     threads: Vec<usize>,
@@ -47,6 +55,10 @@ pub(crate) struct SweepArgs {
     /// Milliseconds that the consumer spends on a batch
     #[arg(long, value_name = "MS", default_value_t = 0.0)]
     consumer: f64,
+    /// Measure the entropy of this label within batches: time (64 equal parts of the samples) or
+    /// month
+    #[arg(long, value_name = "LABEL", hide_possible_values = true)]
+    entropy_of: Option<FieldLabel>,
 }
 
 impl SweepArgs {
@@ -57,20 +69,22 @@ impl SweepArgs {
                 points.extend(self.strategies.iter().map(|strategy| Point {
                     strategy: *strategy,
                     batch: (*batch).max(1),
+                    chunk: self.chunk,
+                    chunks_per_block: self.chunks_per_block,
                     threads: (*threads).max(1),
                     workers: self.workers,
                     queue: self.queue,
                     consumer_millis: self.consumer,
-                    fill_secs: 0.0,
                     max_batches: (self.bench.max_batches > 0).then_some(self.bench.max_batches),
                     epochs: self.epochs.max(1),
-                    together: false,
                     // The floor is that of all samples.
                     validation: match strategy {
                         Strategy::PlainRead => 0,
                         Strategy::Stacked | Strategy::PerSample => self.validation,
                     },
                     seed: self.bench.data.seed,
+                    label: self.entropy_of,
+                    ..Point::default()
                 }));
             }
         }

@@ -12,12 +12,11 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Schema};
 use bench_report::OrderEntropy;
+use bench_run::{LabelCodes, first_chunks};
 use loader::encode::{Encoder, Encoders, LabelEncoder, Nulls, Rules};
-use loader::{Dataset, Order, PipelineSpec};
-use shuffle::entropy::{LabelEntropy, LabelLayout, simulate};
-use shuffle::ramp_chunks;
+use loader::{Dataset, PipelineSpec};
+use shuffle::entropy::LabelEntropy;
 
-use crate::block_spec::BlockSpec;
 use crate::feed::{self, PointBatch};
 
 /// Column that is measured by default, if obs has it.
@@ -25,16 +24,6 @@ const DEFAULT_COLUMN: &str = "cell_type";
 
 /// Rows whose keys are listed at once.
 const WINDOW_ROWS: usize = 1 << 20;
-
-/// Epochs for simulations, outside the range of measured epochs.
-const SIMULATED_EPOCHS: std::ops::Range<u64> = 1 << 40..1 << 41;
-
-/// Rows of a simulation, few enough for a fraction of a second.
-const SIMULATED_ROWS: u64 = 2_000_000;
-
-/// Rows of a simulation if there are many settings: about 400 batches, whose mean is accurate to a
-/// hundredth of a bit.
-const CURVE_ROWS: u64 = 400_000;
 
 /// Returns the columns to measure: all in `asked`, or the default if obs has it as text.
 pub(crate) fn columns(asked: Option<&[String]>, obs: &Schema) -> Vec<String> {
@@ -105,39 +94,13 @@ impl Labels {
         spec: &PipelineSpec,
         max_batches: Option<u64>,
     ) -> anyhow::Result<Vec<OrderEntropy>> {
-        self.0.iter().map(|label| label.expected(dataset, spec, max_batches)).collect()
+        let expected = |label: &Label| Ok(label.codes(dataset)?.expected(spec, max_batches)?);
+        self.0.iter().map(expected).collect()
     }
 
-    /// Returns the first label's expected entropy in full batches of a shuffled order, for each of
-    /// these block specifications; `None` if there is no label. Consecutive specifications with the
-    /// same chunk size are the fastest.
-    pub fn curve(
-        &self,
-        dataset: &Dataset,
-        specs: &[BlockSpec],
-        batch_rows: u64,
-        seed: u64,
-    ) -> anyhow::Result<Option<Curve>> {
-        let Some(label) = self.0.first() else { return Ok(None) };
-        let codes = label.codes(dataset)?;
-        let layout_of = |chunk_rows: u64| {
-            LabelLayout::of_codes(codes.iter().copied(), label.n_classes, chunk_rows)
-        };
-        let mut layout = layout_of(specs.first().map_or(1, |spec| spec.chunk_rows))?;
-        let perfect_bits = layout.perfect(batch_rows)?;
-        let mut bits = Vec::with_capacity(specs.len());
-        for spec in specs {
-            if layout.chunk_rows() != spec.chunk_rows {
-                layout = layout_of(spec.chunk_rows)?;
-            }
-            let BlockSpec { chunk_rows, chunks_per_block } = *spec;
-            let sizes = PipelineSpec { chunk_rows, chunks_per_block, ..PipelineSpec::default() };
-            let spec = PipelineSpec { batch_rows, seed, ..sizes };
-            let (found, _) = label.shuffled(&codes, &layout, &spec, CURVE_ROWS)?;
-            // If no batch is full, all rows form a single batch.
-            bits.push(found.unwrap_or(perfect_bits));
-        }
-        Ok(Some(Curve { column: label.column.clone(), perfect_bits, bits }))
+    /// Returns the classes of the first label; `None` if there is no label.
+    pub fn codes_of_first(&self, dataset: &Dataset) -> anyhow::Result<Option<LabelCodes>> {
+        self.0.first().map(|label| label.codes(dataset)).transpose()
     }
 
     /// Returns meters for one epoch.
@@ -156,19 +119,8 @@ impl Labels {
     }
 }
 
-/// A label's expected entropy for many settings.
-#[derive(Debug)]
-pub struct Curve {
-    /// The obs column.
-    pub column: String,
-    /// Bits of entropy in batches of a perfect shuffle.
-    pub perfect_bits: f64,
-    /// Bits of entropy for each setting.
-    pub bits: Vec<f64>,
-}
-
 impl Label {
-    fn codes(&self, dataset: &Dataset) -> anyhow::Result<Vec<u32>> {
+    fn codes(&self, dataset: &Dataset) -> anyhow::Result<LabelCodes> {
         let mut codes = Vec::with_capacity(dataset.n_rows() as usize);
         if self.is_category {
             self.keys(obs_column(dataset, &self.column)?, &mut codes);
@@ -176,7 +128,7 @@ impl Label {
             let encoded = dataset.codes_of(&self.column).context("an encoder gave no codes")?;
             codes.extend(encoded.map(|code| code as u32));
         }
-        Ok(codes)
+        Ok(LabelCodes { label: self.column.clone(), codes, n_classes: self.n_classes })
     }
 
     /// Appends the keys of a dictionary to `codes`; null is the last class.
@@ -200,85 +152,6 @@ impl Label {
             ));
         }
     }
-
-    fn expected(
-        &self,
-        dataset: &Dataset,
-        spec: &PipelineSpec,
-        max_batches: Option<u64>,
-    ) -> anyhow::Result<OrderEntropy> {
-        let codes = self.codes(dataset)?;
-        let rows = codes.iter().copied();
-        let layout = LabelLayout::of_codes(rows, self.n_classes, spec.chunk_rows)?;
-        let known = OrderEntropy {
-            label: self.column.clone(),
-            data: Some(layout.data_entropy()),
-            ..OrderEntropy::default()
-        };
-        if dataset.n_rows() < spec.batch_rows {
-            return Ok(known);
-        }
-        let (expected, expected_by) = match spec.order {
-            Order::InOrder => (self.in_order(&codes, spec, max_batches)?, "rows"),
-            Order::Shuffled => self.shuffled(&codes, &layout, spec, SIMULATED_ROWS)?,
-            // The list would have to be drawn; no point of a grid has one.
-            Order::Listed => return Ok(known),
-        };
-        let first = match first_chunks(spec) {
-            Some(chunks) if spec.order == Order::Shuffled => {
-                Some(layout.in_blocks(chunks, spec.batch_rows)?.bits)
-            }
-            _ => None,
-        };
-        Ok(OrderEntropy {
-            expected,
-            first_expected: first,
-            expected_by: expected.map(|_| expected_by.to_owned()),
-            perfect: Some(layout.perfect(spec.batch_rows)?),
-            ..known
-        })
-    }
-
-    fn in_order(
-        &self,
-        codes: &[u32],
-        spec: &PipelineSpec,
-        max_batches: Option<u64>,
-    ) -> anyhow::Result<Option<f64>> {
-        let mut meter = LabelEntropy::new(self.n_classes, spec.batch_rows)?;
-        let n_batches = max_batches.map_or(usize::MAX, |most| most as usize);
-        for batch in codes.chunks_exact(spec.batch_rows as usize).take(n_batches) {
-            meter.add(batch.iter().copied())?;
-        }
-        Ok(meter.batches().map(|batches| batches.mean))
-    }
-
-    fn shuffled(
-        &self,
-        codes: &[u32],
-        layout: &LabelLayout,
-        spec: &PipelineSpec,
-        simulated_rows: u64,
-    ) -> anyhow::Result<(Option<f64>, &'static str)> {
-        let by_formula = layout.expected(spec.chunks_per_block, spec.batch_rows)?;
-        // The formula is for blocks of one size.
-        if by_formula.is_close && spec.ramp_blocks == 0 {
-            return Ok((Some(by_formula.bits), "formula"));
-        }
-        let plan = spec.plan(codes.len() as u64);
-        let (n_classes, batch_rows) = (self.n_classes, spec.batch_rows);
-        let found =
-            simulate(&plan, batch_rows, codes, n_classes, SIMULATED_EPOCHS, simulated_rows)?;
-        Ok((found.map(|batches| batches.mean), "simulation"))
-    }
-}
-
-/// Chunks of the first block, if the first blocks grow and a batch fits into it.
-fn first_chunks(spec: &PipelineSpec) -> Option<u64> {
-    let chunks = ramp_chunks(spec.chunks_per_block, spec.ramp_blocks);
-    let is_small =
-        0 < spec.ramp_blocks && spec.batch_rows <= chunks.saturating_mul(spec.chunk_rows);
-    is_small.then_some(chunks)
 }
 
 fn obs_column<'a>(dataset: &'a Dataset, column: &str) -> anyhow::Result<&'a ArrayRef> {
@@ -342,7 +215,7 @@ mod tests {
     use arrow_array::types::{Int8Type, UInt32Type};
     use arrow_array::{DictionaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
     use arrow_schema::Field;
-    use loader::{Cells, GeneSelection};
+    use loader::{Cells, GeneSelection, Order};
     use soma_io::{CsrBuffers, MemoryReader};
 
     use super::*;

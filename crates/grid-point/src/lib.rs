@@ -14,7 +14,6 @@
 //! `bench-run` starts processes and does not depend on cells; other kinds of samples will have
 //! crates beside this one.
 
-mod block_spec;
 mod cell_digest;
 mod check;
 mod conditions;
@@ -28,7 +27,6 @@ mod point;
 mod record;
 mod task;
 
-pub use block_spec::{BlockSpec, GridError, parse as parse_blocks};
 pub use cell_digest::CellDigest;
 pub use check::{check, point_process};
 pub use conditions::Conditions;
@@ -38,7 +36,7 @@ pub use data::{
     decide_io_limit, environment_secrets, format_leftover, names_anndata, share_with_libtiledb,
     write_example,
 };
-pub use label_entropy::{Curve, Labels};
+pub use label_entropy::Labels;
 pub use measure::serve;
 pub use open::OpenData;
 #[cfg(feature = "torch")]

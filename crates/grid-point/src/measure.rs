@@ -303,7 +303,6 @@ fn enter_memory(measured: &mut Measured, memory: &CellMemory) {
 /// number is recorded only if every row was delivered. Amplification compares decoded with needed
 /// bytes of the same blocks in any case.
 fn enter_stats(measured: &mut Measured, stats: &pipeline::EpochStats, n_rows: u64) {
-    measured.read_secs = Some(stats.read_secs);
     measured.densify_secs = Some(stats.convert_secs + stats.batch_secs);
     measured.batch_ready_batches = stats.ready_batches.iter().copied().map(f64::from).collect();
     measured.requests = stats.read.requests.filter(|requests| 0 < *requests);

@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-use bench_run::Cold;
+use bench_run::{BlockSpec, Cold};
 use loader::{Budget, LoaderSpec, PipelineSpec, Remainder, World};
 use serde::{Deserialize, Serialize};
 
-use crate::block_spec::BlockSpec;
 use crate::consumer::Consumer;
 
 /// The settings of one grid point.

@@ -3,6 +3,7 @@
 
 mod epochs;
 mod flags;
+mod label;
 mod point;
 mod task;
 
@@ -14,6 +15,7 @@ use storage::LocalStorage;
 
 pub(crate) use epochs::serve;
 pub(crate) use flags::{FeedFlags, at_least_one};
+pub(crate) use label::SequenceLabel;
 pub(crate) use point::{Consumer, Form, Point, TRANSFORM};
 pub(crate) use task::StoreData;
 

@@ -9,6 +9,7 @@ use crate::peers_command::PeersArgs;
 use crate::stats_command::StatsArgs;
 use crate::sweep_command::SweepArgs;
 use crate::train_command::TrainArgs;
+use crate::tune_command::TuneArgs;
 use crate::words_command::WordsArgs;
 
 /// Writes DNA and RNA, imports files of sequences, counts words, and measures feeding them.
@@ -35,6 +36,9 @@ pub(crate) enum Command {
     Train(Box<TrainArgs>),
     /// Measure feeding sequences over a grid of workers, batch sizes, forms of batches and stores
     Sweep(Box<SweepArgs>),
+    /// Propose settings for an amount of memory and a randomness of batches, from a short probe,
+    /// and verify them
+    Tune(Box<TuneArgs>),
     /// Compare with Python's ways to feed sequences: the same words, then speed and memory
     Peers(Box<PeersArgs>),
     /// Measure one point: reads the order from stdin, writes events to stdout
@@ -100,6 +104,9 @@ mod tests {
             &["sequences", "sweep", "x", "--consumer", "torch"],
             &["sequences", "sweep", "x", "-B", "0"],
             &["sequences", "sweep", "x", "--repetitions", "0"],
+            &["sequences", "tune"],
+            &["sequences", "tune", "x", "--label", "name"],
+            &["sequences", "tune", "x", "--memory", "much"],
             &["sequences", "peers", "x"],
             &["sequences", "peers", "x", "--python", "p", "-w", "0"],
             &["sequences", "peers", "x", "--python", "p", "--at-most", "numpy"],

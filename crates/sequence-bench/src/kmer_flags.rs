@@ -42,6 +42,14 @@ pub(crate) enum Unknown {
 }
 
 impl Unknown {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Fail => "fail",
+            Self::Skip => "skip",
+            Self::Word => "word",
+        }
+    }
+
     fn rule(self) -> WhenUnknown {
         match self {
             Self::Fail => WhenUnknown::Fail,
@@ -84,6 +92,40 @@ impl Words {
     pub(crate) fn spec(&self) -> KmerSpec {
         let Self { k, stride, n_frames, padding, .. } = *self;
         KmerSpec { k, stride, n_frames, padding }
+    }
+
+    /// The flags that give these words, each with its value; folding of cases has a flag without
+    /// one.
+    pub(crate) fn flags(&self) -> Vec<(&'static str, String)> {
+        let mut flags = vec![
+            ("-k", self.k.to_string()),
+            ("--stride", self.stride.to_string()),
+            ("--frames", self.n_frames.to_string()),
+            ("--padding", self.padding.to_string()),
+            ("--unknown", self.unknown.name().to_owned()),
+        ];
+        flags.extend(self.alphabet.iter().map(|letters| ("--alphabet", letters.clone())));
+        flags
+    }
+
+    /// Whether both cases of a letter are the same one.
+    pub(crate) fn folds_case(&self) -> bool {
+        self.folds_case
+    }
+
+    /// The words as Python's class has them.
+    pub(crate) fn python(&self) -> String {
+        let Self { k, stride, n_frames, padding, unknown, alphabet, folds_case } = self;
+        let unknown = match unknown {
+            Unknown::Fail => String::new(),
+            unknown => format!(", unknown={:?}", unknown.name()),
+        };
+        let alphabet = alphabet.iter().map(|letters| format!(", alphabet={letters:?}"));
+        let alphabet: String = alphabet.collect();
+        let case = if *folds_case { ", fold_case=True" } else { "" };
+        format!(
+            "Kmers({k}, stride={stride}, frames={n_frames}, padding={padding}{unknown}{alphabet}{case})"
+        )
     }
 
     /// Whether words consist of the letters of a store as they are, and unknown ones are an error.
@@ -160,5 +202,8 @@ mod tests {
         assert_eq!(some.describe(), "3-mers of ACGT stride 2 frames 1 padding 3 unknown word");
         let folded = words("--fold-case");
         assert_eq!(folded.describe(), "4-mers of either case stride 4 frames 4 padding 3");
+        assert_eq!(folded.python(), "Kmers(4, stride=4, frames=4, padding=3, fold_case=True)");
+        let flags = some.flags().into_iter().map(|(name, value)| format!("{name} {value} "));
+        assert_eq!(words(&flags.collect::<String>()), some);
     }
 }

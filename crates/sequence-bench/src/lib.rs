@@ -8,6 +8,7 @@
 //! - `train` trains Doc2Vec on a store;
 //! - `sweep` measures feeding sequences over a grid of settings, each point in a process of its own
 //!   (`bench`);
+//! - `tune` proposes settings;
 //! - `peers` measures Python's ways to feed the same store beside ours.
 //!
 //! ```
@@ -42,6 +43,7 @@ mod stats_command;
 mod sweep_command;
 mod sweep_report;
 mod train_command;
+mod tune_command;
 mod words_command;
 
 use std::ffi::OsString;
@@ -62,6 +64,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Stats(args) => stats_command::run(&args),
         Command::Train(args) => train_command::run(&args),
         Command::Sweep(args) => sweep_command::run(&args, arguments),
+        Command::Tune(args) => tune_command::run(&args, arguments),
         Command::Peers(args) => peers_command::run(&args, arguments),
         Command::Point => bench::serve().map(|()| ExitCode::SUCCESS),
     })

@@ -9,7 +9,6 @@ use compare::{
     peers::{self, PeersArgs},
     read_chunks::{self, ReadChunksArgs},
 };
-use tune::TuneArgs;
 
 use crate::data_commands::{GenerateArgs, ImportArgs};
 use crate::demo::DemoArgs;
@@ -19,6 +18,7 @@ use crate::ranks::RanksArgs;
 use crate::relayout_command::RelayoutArgs;
 use crate::report_command::ReportArgs;
 use crate::slice::SliceArgs;
+use crate::tune_command::{self, TuneArgs};
 
 /// Measures the loader; writes and imports experiments.
 #[derive(Debug, Parser)]
@@ -91,7 +91,7 @@ pub(crate) enum Command {
     #[command(hide = true, name = grid_point::SUBCOMMAND)]
     Point,
     /// Survey the data for `tune`; same protocol as `point`
-    #[command(hide = true, name = tune::SUBCOMMAND)]
+    #[command(hide = true, name = tune_command::SUBCOMMAND)]
     TuneTask,
     /// Our side of `peers`; same protocol as `point`
     #[cfg(feature = "compare")]

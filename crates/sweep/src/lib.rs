@@ -6,8 +6,9 @@
 //! - `growth`: sweeps several sizes of data; `report_command`: reports on existing rows;
 //! - `demo`: a small experiment, measured;
 //! - `data_commands`, `slice` and `relayout_command`: write experiments.
+//! - `tune_command`: what crate `tune` needs to know of cells.
 //!
-//! `tune` and the comparisons (`compare`) are crates of their own, as are the measured process
+//! The comparisons (`compare`) are a crate of their own, as are the measured process
 //! (`grid-point`) and everything that commands share (`bench-run`). Each point has its own process
 //! for three reasons: peak memory is a property of the whole process, a point may be killed for
 //! memory, and no point should run in the heap that another one left behind.
@@ -23,6 +24,7 @@ mod ranks;
 mod relayout_command;
 mod report_command;
 mod slice;
+mod tune_command;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -63,9 +65,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Report(args) => report_command::run(&args),
         Command::Growth(args) => growth::run(&args, &arguments),
         Command::Ranks(args) => ranks::run(&args, &arguments),
-        Command::Tune(args) => tune::run(&args, &arguments),
+        Command::Tune(args) => tune_command::run(&args, &arguments),
         Command::Point => served(grid_point::serve()),
-        Command::TuneTask => served(tune::serve()),
+        Command::TuneTask => served(tune_command::serve()),
         #[cfg(feature = "compare")]
         Command::PeersTask => served(peers::serve()),
         #[cfg(feature = "compare")]

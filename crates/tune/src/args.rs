@@ -1,71 +1,39 @@
-//! Command line of `tune`, as typed.
+//! Flags of `tune` that all kinds of samples have.
 
 use std::str::FromStr;
 
-use bench_run::{LinkFlags, OutputFlags};
 use bytesize::ByteSize;
 use clap::Args;
-use grid_point::{DataFlags, FormFlag, ReaderFlag, SelectionFlags};
-use loader::PipelineSpec;
 
-/// Flags of `tune`.
+/// What stands below the flags of `tune` for a kind of samples.
+pub const HELP: &str = "\
+Chunk size, chunks per block and blocks read ahead are proposed: the fastest that fit the memory and are random enough, by a model
+that a few short runs are fitted to (docs/tune.md). The proposal is then run, and what was predicted stands beside what was measured.";
+
+/// Flags of `tune` that all kinds of samples have.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
-pub struct TuneArgs {
-    #[command(flatten)]
-    pub(crate) data: DataFlags,
-    #[command(flatten)]
-    pub(crate) selection: SelectionFlags,
-    #[command(flatten)]
-    pub(crate) link: LinkFlags,
+pub struct TuneFlags {
     /// Peak memory of the whole process, e.g. 2GiB
     #[arg(long, value_name = "SIZE", default_value = "2GiB")]
-    pub(crate) memory: ByteSize,
+    pub memory: ByteSize,
     /// Required randomness: mean entropy of the label within a batch, in bits (3.4) or as a share
     /// of a perfect shuffle's (99%); or none
     #[arg(long, value_name = "ENTROPY", default_value = "99%")]
-    pub(crate) entropy: Wanted,
-    /// obs column whose entropy within batches is the measure of randomness
-    #[arg(long, value_name = "COLUMN", default_value = "cell_type")]
-    pub(crate) label: String,
-    /// Rows per batch
-    #[arg(short = 'B', long = "batch", alias = "batch-size", value_name = "ROWS", default_value_t = PipelineSpec::default().batch_rows, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) batch_size: u64,
-    /// Form of a batch's X
-    #[arg(long, value_enum, default_value_t = FormFlag::Dense)]
-    pub(crate) batch_form: FormFlag,
-    /// Reader of X; auto measures both readers if both can read the array
-    #[arg(long, value_enum, default_value_t = ReaderFlag::Auto)]
-    pub(crate) reader: ReaderFlag,
-    /// Seed of the shuffle
-    #[arg(long, default_value_t = PipelineSpec::default().seed)]
-    pub(crate) seed: u64,
+    pub entropy: Wanted,
     /// Skip the run that verifies the proposal
     #[arg(long)]
-    pub(crate) no_verify: bool,
+    pub no_verify: bool,
     /// Fail if the run differs from the prediction or needs more than --memory
     #[arg(long, conflicts_with = "no_verify")]
-    pub(crate) strict: bool,
+    pub strict: bool,
     /// Print JSON objects, one per line, instead of the tables
     #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) output: OutputFlags,
+    pub json: bool,
 }
-
-const EXAMPLES: &str = "\
-Chunk size, chunks per block, blocks read ahead and reader are proposed: the fastest that fit, by a model of the cost that a few
-short runs are fitted to, and two to four runs of what it takes for the fastest correct (docs/tune.md). The proposal is then run as
-a whole, and what was predicted stands beside what was measured.
-
-Examples:
-  cargo xtask tune --uri ~/census/experiment --memory 4GiB
-  cargo xtask tune --uri ~/census/experiment --memory 2GiB --entropy 3.4 --label tissue --batch-form csr
-  cargo xtask tune --uri ~/census/experiment --memory 1GiB --entropy 95% -v 20000 --json";
 
 /// Randomness that batches must have.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Wanted {
+pub enum Wanted {
     /// Mean entropy of the label within a batch, in bits.
     Bits(f64),
     /// Share of a perfect shuffle's entropy, 0 to 1.
@@ -92,7 +60,7 @@ impl FromStr for Wanted {
 
 impl Wanted {
     /// Returns the required entropy in bits, given that of a perfect shuffle.
-    pub(crate) fn bits(self, perfect_bits: f64) -> f64 {
+    pub fn bits(self, perfect_bits: f64) -> f64 {
         match self {
             Self::Bits(bits) => bits,
             Self::Share(share) => share * perfect_bits,

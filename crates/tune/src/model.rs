@@ -19,7 +19,7 @@ pub(crate) use anchored::Anchored;
 pub(crate) use cost::{CostModel, Work};
 #[cfg(test)]
 pub(crate) use decoding::Decoding;
-pub(crate) use memory::KnownMemory;
+pub use memory::KnownMemory;
 pub(crate) use observation::{Observation, median};
 #[cfg(test)]
 pub(crate) use planted::{observed, planted};

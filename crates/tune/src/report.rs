@@ -4,16 +4,13 @@
 
 use std::fmt::Write as _;
 
-use bench_run::{Program, TableStyle, grouped, quoted, recorded, text_table};
+use bench_run::{TableStyle, grouped, text_table};
 use bytesize::ByteSize;
-use grid_point::Data;
-use loader::{BatchForm, BlockForm, ReaderChoice};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::args::TuneArgs;
 use crate::model::{Anchored, CostModel, Work};
-use crate::probe::PREFETCH_BATCHES;
 use crate::proposal::{Candidate, Goal, MEMORY_MARGIN, frontier};
+use crate::survey::Facts;
 use crate::verification::{Compared, ENTROPY_WITHIN, MEMORY_WITHIN, SPEED_WITHIN, Verification};
 
 /// Most rows in a table of candidates.
@@ -21,9 +18,11 @@ const MOST_SHOWN: usize = 8;
 
 /// The proposal and the candidates it was chosen from.
 pub(super) struct Proposal<'a> {
-    pub(super) args: &'a TuneArgs,
-    pub(super) data: &'a Data,
-    pub(super) reader: ReaderChoice,
+    pub(super) facts: &'a Facts,
+    /// Settings of all runs, by name.
+    pub(super) fixed: Vec<(&'static str, Value)>,
+    /// The proposal as users write it.
+    pub(super) written: Vec<(&'static str, String)>,
     /// The label and the entropy of a perfect shuffle's batches in bits.
     pub(super) label: Option<(&'a str, f64)>,
     pub(super) goal: Goal,
@@ -79,19 +78,23 @@ impl Proposal<'_> {
             );
         }
         let one = &self.chosen;
+        let named = |(name, value): &(&str, Value)| match value {
+            Value::String(value) => format!(", {name} {value}"),
+            value => format!(", {name} {value}"),
+        };
+        let fixed: String = self.fixed.iter().map(named).collect();
         let _written = write!(
             text,
-            "\nproposal: {}, {} ahead, reader {}: {} samples/s, {} MB at the peak{} are predicted\n  {}\n  {}\n  {}\n",
+            "\nproposal: {}, {} ahead{fixed}: {} samples/s, {} MB at the peak{} are predicted\n",
             one.spec,
             one.prefetch_blocks,
-            self.reader,
             grouped(one.samples_per_sec.round() as u64),
             megabytes(one.peak_bytes),
             self.label.map_or_else(String::new, |_| format!(", {:.3} bits", one.entropy_bits)),
-            self.command(),
-            self.python(),
-            self.loader_spec()
         );
+        for (_, line) in &self.written {
+            let _written = writeln!(text, "  {line}");
+        }
         text
     }
 
@@ -114,114 +117,6 @@ impl Proposal<'_> {
         text_table(TableStyle::Terminal, &header, &header[..1], rows)
     }
 
-    /// Returns the command that sweeps the proposal alone.
-    fn command(&self) -> String {
-        let args = self.args;
-        let mut words = vec![format!("{} sweep", Program::called())];
-        let mut flag = |name: &str, value: &str| {
-            words.push(format!("{name} {}", quoted(value)));
-        };
-        if args.data.address().is_some() {
-            flag("--uri", &self.data.uri.to_string());
-        }
-        args.data.names().for_each(|(name, value)| flag(name, value));
-        flag("-b", &self.chosen.spec.to_string());
-        flag("-m", BlockForm::Csr.name());
-        flag("-B", &args.batch_size.to_string());
-        flag("--batch-form", BatchForm::from(args.batch_form).name());
-        flag("--prefetch-blocks", &self.chosen.prefetch_blocks.to_string());
-        flag("--prefetch-batches", &PREFETCH_BATCHES.to_string());
-        flag("--reader", self.reader.name());
-        flag("--seed", &args.seed.to_string());
-        flag("--entropy-of", self.label.map_or("none", |(label, _)| label));
-        if let Some(n_genes) = self.data.n_genes {
-            flag("-v", &n_genes.to_string());
-        }
-        let cells = self.data.cells.clone().unwrap_or(0..u64::MAX);
-        for (name, joinid, default) in [("-s", cells.start, 0), ("-e", cells.end, u64::MAX)] {
-            if joinid != default {
-                flag(name, &joinid.to_string());
-            }
-        }
-        for (name, value) in
-            [("--obs-filter", &self.data.obs_filter), ("--var-filter", &self.data.var_filter)]
-        {
-            if let Some(value) = value {
-                flag(name, value);
-            }
-        }
-        if let Some(link) = &self.data.link {
-            flag("--link", &link.link);
-            if let Some(faults) = &link.faults {
-                flag("--link-faults", faults);
-            }
-        }
-        // The native reader does not read X through libtiledb, so only typed settings matter to it.
-        // libtiledb's settings include those that `tune` added.
-        let by_libtiledb = self.is_by_libtiledb().then_some(&self.data.config);
-        let typed = args.data.settings().iter().map(|(key, value)| (key, value));
-        let chosen = by_libtiledb.into_iter().flatten();
-        for (key, value) in typed.filter(|_| by_libtiledb.is_none()).chain(chosen) {
-            flag("--config", &format!("{key}={}", recorded(key, value)));
-        }
-        words.join(" ")
-    }
-
-    /// The choice of the reader in Rust.
-    fn reader_variant(&self) -> &'static str {
-        match self.reader {
-            ReaderChoice::Libtiledb => "Libtiledb",
-            ReaderChoice::Native => "Native",
-            ReaderChoice::Auto => "Auto",
-        }
-    }
-
-    fn is_by_libtiledb(&self) -> bool {
-        self.reader == ReaderChoice::Libtiledb
-    }
-
-    /// Returns the data set with these settings in Python.
-    fn python(&self) -> String {
-        let Candidate { spec, .. } = self.chosen;
-        let mut arguments = vec![format!("uri={:?}", self.data.uri.to_string())];
-        let names = self.args.data.names();
-        arguments.extend(names.map(|(flag, name)| format!("{}_name={name:?}", &flag[2..])));
-        let filters =
-            [("obs_filter", &self.data.obs_filter), ("var_filter", &self.data.var_filter)];
-        let filters =
-            filters.into_iter().filter_map(|(name, filter)| Some((name, filter.as_ref()?)));
-        arguments.extend(filters.map(|(name, filter)| format!("{name}={filter:?}")));
-        let form = match BatchForm::from(self.args.batch_form) {
-            BatchForm::F16 => "torch_f16",
-            BatchForm::Csr => "torch_csr",
-            BatchForm::Coo => "torch_coo",
-            _ => "torch",
-        };
-        arguments.push(format!("batch_size={}", self.args.batch_size));
-        arguments.push(format!("shuffle_chunk_size={}", spec.chunk_rows));
-        arguments.push(format!("io_batch_size={}", spec.chunk_rows * spec.chunks_per_block));
-        arguments.push(format!("memory={}", self.args.memory.as_u64()));
-        arguments.push(format!("form={form:?}"));
-        arguments.push(format!("seed={}", self.args.seed));
-        format!("ExperimentDataset({})", arguments.join(", "))
-    }
-
-    /// Returns the loader's settings as Rust code.
-    fn loader_spec(&self) -> String {
-        let Candidate { spec, prefetch_blocks, .. } = self.chosen;
-        format!(
-            "LoaderSpec {{ pipeline: PipelineSpec {{ chunk_rows: {}, chunks_per_block: {}, batch_rows: {}, prefetch_blocks: {prefetch_blocks}, \
-             prefetch_batches: {PREFETCH_BATCHES}, seed: {}, ..PipelineSpec::default() }}, batch_form: BatchForm::{:?}, ..LoaderSpec::default() }} \
-             with DatasetSpec {{ reader: ReaderChoice::{}, .. }}",
-            spec.chunk_rows,
-            spec.chunks_per_block,
-            self.args.batch_size,
-            self.args.seed,
-            BatchForm::from(self.args.batch_form),
-            self.reader_variant(),
-        )
-    }
-
     /// Returns the model, the candidates and the proposal as JSON objects.
     pub(super) fn json(&self) -> Vec<Value> {
         let [by_memory, by_entropy] = self.frontiers();
@@ -235,20 +130,20 @@ impl Proposal<'_> {
                 }));
             }
         }
-        lines.push(json!({
+        let proposal = json!({
             "kind": "proposal",
             "settings": self.chosen,
-            "batch_rows": self.args.batch_size,
-            "prefetch_batches": PREFETCH_BATCHES,
-            "reader": self.reader.name(),
+            "batch_rows": self.facts.batch_rows,
             "label": self.label.map(|(label, _)| label),
             "perfect_bits": self.label.map(|(_, bits)| bits),
             "wanted_bits": self.goal.bits,
             "memory_bytes": self.goal.memory_bytes,
-            "command": self.command(),
-            "python": self.python(),
-            "loader_spec": self.loader_spec(),
-        }));
+        });
+        let mut proposal = proposal.as_object().cloned().unwrap_or_default();
+        let written = self.written.iter().map(|(name, line)| (*name, json!(line)));
+        let all = self.fixed.iter().cloned().chain(written);
+        proposal.extend(all.map(|(name, value)| (name.to_owned(), value)).collect::<Map<_, _>>());
+        lines.push(Value::Object(proposal));
         lines
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use anyhow::Context as _;
-use grid_point::{BlockSpec, parse_blocks};
+use bench_run::{BlockSpec, parse_blocks};
 use serde::{Deserialize, Serialize};
 use shuffle::{Order, PlanSpec};
 use soma_io::RowRanges;

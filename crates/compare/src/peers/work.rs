@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use grid_point::{BlockSpec, parse_blocks};
+use bench_run::{BlockSpec, parse_blocks};
 use loader::BatchForm;
 
 /// One work of the comparison.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bench_report::{EpochRecord, GridPoint, accelerator_utilization};
 use bench_run::{
-    EpochMeter, LimitMeter, MOST_CACHED_IF_COLD, PageCache, Reporter, cached_share, consume_epoch,
-    enter_engine,
+    EpochMeter, LabelCodes, LimitMeter, MOST_CACHED_IF_COLD, OrderMeter, PageCache, Reporter,
+    cached_share, consume_epoch, enter_engine,
 };
 use images::{ImageBatch, ImageSamples};
 use pipeline::Pipeline;
@@ -55,6 +55,8 @@ impl Epochs<'_> {
     pub(crate) fn run(mut self, reporter: &mut Reporter<CubeAnswer>) -> anyhow::Result<()> {
         let is_gapless = self.point.settings.gapless;
         let pipeline = self.pipeline;
+        let label = self.point.entropy_of;
+        let labels = label.map(|label| label.codes(pipeline.source().data())).transpose()?;
         let mut following = is_gapless.then(|| pipeline.epochs(0..self.point.epochs));
         let mut taken = Vec::new();
         for number in 0..self.point.epochs {
@@ -65,7 +67,7 @@ impl Epochs<'_> {
                 Some(epochs) => Ok(epochs.next().context("there are no more epochs")??),
                 None => Ok(pipeline.epoch(number)?),
             };
-            let epoch = self.take(number, epoch, reporter)?;
+            let epoch = self.take(number, epoch, labels.as_ref(), reporter)?;
             if is_gapless {
                 taken.push(epoch);
             } else {
@@ -112,6 +114,7 @@ impl Epochs<'_> {
         &mut self,
         number: u64,
         epoch: impl FnOnce() -> anyhow::Result<pipeline::Epoch<ImageSamples>>,
+        labels: Option<&LabelCodes>,
         reporter: &mut Reporter<CubeAnswer>,
     ) -> anyhow::Result<Taken> {
         let bucket = self.bucket.clone();
@@ -121,6 +124,8 @@ impl Epochs<'_> {
         let asked = self.clock.now();
         let mut batches = epoch()?;
         let mut facts = BatchFacts::default();
+        let (spec, max_batches) = (self.point.pipeline_spec(), self.point.max_batches);
+        let mut order = labels.map(|labels| labels.meter(&spec, max_batches)).transpose()?;
         let n_batches = self.pipeline.n_batches().min(self.point.max_batches.unwrap_or(u64::MAX));
         let of_rows = self.pipeline.source().n_samples().min(n_batches * self.point.batch);
         let mut first = None;
@@ -128,6 +133,7 @@ impl Epochs<'_> {
             let taken = batches.by_ref().map(|batch| Ok(batch?));
             consume_epoch(meter.start, taken, self.point.max_batches, |batch| {
                 let n_cubes = facts.add(&batch);
+                order.as_mut().map_or(Ok(()), |order| order.add(batch.samples()))?;
                 self.hand_over(batch)?;
                 first = first.or_else(|| self.device.as_mut().map(|device| device.mark()));
                 reporter.progress(facts.n_cubes, of_rows)?;
@@ -144,6 +150,7 @@ impl Epochs<'_> {
         let point = GridPoint { form: facts.form.clone(), ..self.point.recorded(&self.cache) };
         let mut record = meter.record(number, point, &consumed)?;
         enter_engine(&mut record, &[batches.stats()]);
+        record.measured.order_entropy = order.map(OrderMeter::measured).into_iter().collect();
         record.versions = self.point.consumer.versions();
         record.measured.open_secs = (number == 0).then_some(self.open_secs);
         record.measured.pinned_bytes = Some(facts.pinned_bytes(self.pipeline.source()));

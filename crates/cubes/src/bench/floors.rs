@@ -226,17 +226,10 @@ fn steps(floor: &Floor, data: &CubeData, clock: &dyn Clock) -> anyhow::Result<Ep
     let augment = if augments { Augment::Device } else { Augment::None };
     let settings = Settings { form, element, augment, workers: 0, ..Strategy::Original.settings() };
     let point = Point {
-        strategy: Strategy::Original,
-        label: floor.to_string(),
-        settings,
         batch,
-        shuffled: false,
-        seed: 0,
-        epochs: 1,
         max_batches: Some(1),
-        cold: None,
-        io_limit: None,
         consumer: Consumer::Torch(torch),
+        ..Point::new(Strategy::Original, floor.to_string(), settings)
     };
     let pipeline = pipeline(data, &point, (None, plain_memory()))?;
     let n_classes = pipeline.source().data().n_classes();

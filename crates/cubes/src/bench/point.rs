@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use shuffle::{Order, Remainder};
 use slots::Allocate;
 
+use super::label::CubeLabel;
 use super::settings::{Augment, BatchElement, Memory, Settings, Strategy, value_name};
 use crate::device::{DeviceSpec, STAND_IN, TorchProcessor, TorchSpec, TorchWork, torch};
 
@@ -80,8 +81,12 @@ pub(crate) struct Point {
     /// Name in tables and pictures: the strategy, and settings that differ among its points.
     pub(crate) label: String,
     pub(crate) settings: Settings,
-    /// Cubes of a batch, which is also a block.
+    /// Cubes of a batch.
     pub(crate) batch: u64,
+    /// Neighbouring cubes that are read together.
+    pub(crate) chunk: u64,
+    /// Chunks that are in memory, and shuffled, together; `None` if a block is a batch.
+    pub(crate) chunks_per_block: Option<u64>,
     pub(crate) shuffled: bool,
     /// Seed of the order and of augmentation.
     pub(crate) seed: u64,
@@ -91,20 +96,44 @@ pub(crate) struct Point {
     pub(crate) cold: Option<Cold>,
     pub(crate) io_limit: Option<IoLimit>,
     pub(crate) consumer: Consumer,
+    /// The label whose entropy in batches is measured.
+    pub(crate) entropy_of: Option<CubeLabel>,
 }
 
 impl Point {
+    /// An epoch of single cubes in order, from a cache that stays as it is, without a device.
+    pub(crate) fn new(strategy: Strategy, label: String, settings: Settings) -> Self {
+        Self {
+            strategy,
+            label,
+            settings,
+            batch: 1,
+            chunk: 1,
+            chunks_per_block: None,
+            shuffled: false,
+            seed: 0,
+            epochs: 1,
+            max_batches: None,
+            cold: None,
+            io_limit: None,
+            consumer: Consumer::None,
+            entropy_of: None,
+        }
+    }
+
     /// Whether files must leave the page cache as soon as they are read.
     pub(crate) fn evicts(&self) -> bool {
         self.cold.is_some() && self.settings.gapless
     }
 
-    /// The engine's settings: a block is a batch.
+    /// The engine's settings.
     pub(crate) fn pipeline_spec(&self) -> PipelineSpec {
         let settings = &self.settings;
         PipelineSpec {
-            chunk_rows: 1,
-            chunks_per_block: self.batch,
+            chunk_rows: self.chunk,
+            chunks_per_block: self
+                .chunks_per_block
+                .unwrap_or_else(|| self.batch.div_ceil(self.chunk)),
             order: if self.shuffled { Order::Shuffled } else { Order::InOrder },
             seed: self.seed,
             batch_rows: self.batch,
@@ -115,7 +144,7 @@ impl Point {
             read_threads: settings.batches_at_once(),
             // A slot is a batch already; copying cubes together takes a thread of its own.
             prefetch_batches: match settings.memory {
-                Memory::Ring => 0,
+                Memory::Ring | Memory::Pooled => 0,
                 Memory::Collated => 1,
             },
             ..PipelineSpec::default()
@@ -148,6 +177,7 @@ impl Point {
             threads: settings.threads_of_batch(),
             memory: match settings.memory {
                 Memory::Collated => BatchMemory::Collated,
+                Memory::Pooled => BatchMemory::Pooled,
                 Memory::Ring => BatchMemory::Ring {
                     n_slots: self.n_slots(),
                     n_samples: self.batch as usize,
@@ -244,17 +274,11 @@ impl fmt::Display for Point {
 #[cfg(test)]
 pub(crate) fn point_for_tests(strategy: Strategy) -> Point {
     Point {
-        strategy,
-        label: strategy.label(),
-        settings: strategy.settings(),
         batch: 6,
-        shuffled: false,
         seed: 1,
         epochs: 5,
-        max_batches: None,
         cold: Some(Cold::Advise),
-        io_limit: None,
-        consumer: Consumer::None,
+        ..Point::new(strategy, strategy.label(), strategy.settings())
     }
 }
 

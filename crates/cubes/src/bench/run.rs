@@ -9,7 +9,7 @@ use bench_run::{Cold, Measuring, OutputFlags, Secrets, Workload, data_name, grou
 use clap::Args;
 use images::Form;
 
-use super::task::{CubeData, CubeTask, CubeWork};
+use super::task::{CubeAnswer, CubeData, CubeTask, CubeWork};
 
 /// Flags of every command that measures cubes: the data, and where results go.
 #[derive(Debug, Args)]
@@ -65,7 +65,7 @@ impl Cubes {
     }
 
     /// Makes the results folder. Reads the files of `forms` into the page cache unless reads are to
-    /// be cold. `of` says how many of what are measured, for the progress.
+    /// be cold. `of` says how many of what are measured, 0 if it is not known, for the progress.
     pub(crate) fn begin(
         &self,
         flags: &DataFlags,
@@ -83,13 +83,15 @@ impl Cubes {
             folders.dedup();
             runs.session.warm(Some(&folders));
         }
+        let n_runs = match of {
+            (0, _) => String::new(),
+            (n, unit) => format!(", {n} {unit}"),
+        };
         runs.session.display.line(&format!(
-            "{}: {} cubes of {:?}, {} {}; results: {}",
+            "{}: {} cubes of {:?}{n_runs}; results: {}",
             data_name(&uri),
             grouped(self.n_items),
             self.shape,
-            of.0,
-            of.1,
             runs.folder().display()
         ));
         Ok(runs)
@@ -99,6 +101,7 @@ impl Cubes {
 impl Workload for Cubes {
     type Point = CubeWork;
     type Task = CubeTask;
+    type Answer = CubeAnswer;
 
     fn task(&self, work: &CubeWork) -> CubeTask {
         CubeTask { data: self.data.clone(), work: work.clone() }
@@ -109,6 +112,10 @@ impl Workload for Cubes {
             CubeWork::Load(point) => point.recorded(cache),
             CubeWork::Floor(floor) => floor.recorded(cache),
         }
+    }
+
+    fn record(&self, _work: &CubeWork, answer: CubeAnswer) -> Option<EpochRecord> {
+        Some(*answer)
     }
 
     fn n_records(&self, work: &CubeWork) -> usize {

@@ -151,6 +151,8 @@ pub(crate) enum Memory {
     Collated,
     /// Cubes are decoded into slots that go round
     Ring,
+    /// The cubes of a block are decoded side by side; a batch that is a block takes that memory
+    Pooled,
 }
 
 /// When the memory of a batch is free again, and when the next batch is asked for.

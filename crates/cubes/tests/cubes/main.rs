@@ -7,6 +7,7 @@ mod peers;
 mod program;
 mod repeated;
 mod sweeps;
+mod tune;
 mod values;
 mod whole;
 

@@ -24,6 +24,13 @@ pub(crate) struct FarFlags {
 }
 
 impl FarFlags {
+    /// The flags as typed, each with its value.
+    pub(crate) fn typed(&self) -> Vec<(&'static str, String)> {
+        let cache = self.cache.as_ref().map(|folder| ("--cache", folder.display().to_string()));
+        let size = cache.as_ref().map(|_| ("--cache-size", self.cache_size.as_u64().to_string()));
+        self.link.typed().chain(cache).chain(size).collect()
+    }
+
     /// Starts the server if there is a link; returns it, and how to read the store at `uri`.
     pub(crate) fn begin(
         &self,

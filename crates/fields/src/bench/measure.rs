@@ -7,8 +7,8 @@ use anyhow::{Context as _, ensure};
 use arrays::{ArrayBatch, ArraySamples};
 use bench_report::{EpochRecord, GridPoint, Measured};
 use bench_run::{
-    ConsumedBatch, ConsumedEpoch, EpochMeter, LinkMeter, Order, Reporter, consume_epoch,
-    enter_engine,
+    ConsumedBatch, ConsumedEpoch, EpochMeter, LinkMeter, Order, OrderMeter, Reporter,
+    consume_epoch, enter_engine,
 };
 use memmap2::MmapMut;
 use pipeline::Pipeline;
@@ -44,6 +44,7 @@ fn load(
     let opening = Instant::now();
     let opened = data.open()?;
     let (training, validation) = data.parts(&opened.storage, point)?;
+    let labels = point.label.map(|label| label.codes(&training)).transpose()?;
     let training = pipeline(training, point)?;
     let validation = validation.map(|samples| pipeline(samples, point)).transpose()?;
     let mut open_secs = Some(opening.elapsed().as_secs_f64());
@@ -58,11 +59,15 @@ fn load(
         // The validation loader starts, and its queue fills, while training goes on.
         let n_batches = point.max_batches.unwrap_or(u64::MAX).min(training.n_batches());
         let (starts_at, mut waiting) = (n_batches - n_batches.div_ceil(4), None);
+        let meter = labels.as_ref().map(|labels| labels.meter(&point.spec(), point.max_batches));
+        let mut meter = meter.transpose()?;
         let of_training = batches.by_ref().zip(0..).map(|(batch, idx)| {
             if let Some(validation) = validation.as_ref().filter(|_| idx == starts_at) {
                 waiting = Some(validation.epoch(span.start)?);
             }
-            batch
+            let batch = batch?;
+            meter.as_mut().map_or(Ok(()), |meter| meter.add(batch.samples()))?;
+            Ok(batch)
         });
         let mut record = measure(
             of_training,
@@ -73,6 +78,7 @@ fn load(
         )?;
         let stats = batches.end();
         record.measured.open_secs = open_secs.take();
+        record.measured.order_entropy = meter.map(OrderMeter::measured).into_iter().collect();
         enter_engine(&mut record, &stats);
         reporter.answer(Box::new(record))?;
         if let (Some(validation), Some(mut batches)) = (&validation, waiting) {

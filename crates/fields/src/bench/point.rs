@@ -10,6 +10,8 @@ use pipeline::PipelineSpec;
 use serde::{Deserialize, Serialize};
 use shuffle::{Order, Remainder};
 
+use super::label::FieldLabel;
+
 /// How a batch is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Strategy {
@@ -57,8 +59,12 @@ pub(crate) const VALIDATION: &str = "validation";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Point {
     pub(crate) strategy: Strategy,
-    /// Samples of a batch, which is also a block.
+    /// Samples of a batch.
     pub(crate) batch: u64,
+    /// Neighbouring samples that are read together.
+    pub(crate) chunk: u64,
+    /// Chunks that are in memory, and shuffled, together; `None` if a block is a batch.
+    pub(crate) chunks_per_block: Option<u64>,
     /// Threads of one read.
     pub(crate) threads: usize,
     /// Batches read at the same time; 0 if the consumer reads each itself.
@@ -76,6 +82,31 @@ pub(crate) struct Point {
     /// The last samples, which a second loader reads after each epoch; 0 if the loader reads all.
     pub(crate) validation: u64,
     pub(crate) seed: u64,
+    /// The label whose entropy in batches is measured.
+    pub(crate) label: Option<FieldLabel>,
+}
+
+impl Default for Point {
+    /// One epoch of single samples, each of which the consumer reads itself.
+    fn default() -> Self {
+        Self {
+            strategy: Strategy::Stacked,
+            batch: 1,
+            chunk: 1,
+            chunks_per_block: None,
+            threads: 1,
+            workers: 0,
+            queue: 0,
+            consumer_millis: 0.0,
+            fill_secs: 0.0,
+            max_batches: None,
+            epochs: 1,
+            together: false,
+            validation: 0,
+            seed: 0,
+            label: None,
+        }
+    }
 }
 
 impl Point {
@@ -92,11 +123,13 @@ impl Point {
         (0..self.epochs).map(|epoch| epoch..epoch + 1).collect()
     }
 
-    /// The engine's settings: a block is a batch, and each worker holds one beside the queue's.
+    /// The engine's settings: each worker holds a block beside the queue's.
     pub(crate) fn spec(&self) -> PipelineSpec {
         PipelineSpec {
-            chunk_rows: 1,
-            chunks_per_block: self.batch,
+            chunk_rows: self.chunk,
+            chunks_per_block: self
+                .chunks_per_block
+                .unwrap_or_else(|| self.batch.div_ceil(self.chunk)),
             order: Order::Shuffled,
             seed: self.seed,
             batch_rows: self.batch,

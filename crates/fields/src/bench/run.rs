@@ -12,7 +12,7 @@ use clap::Args;
 
 use super::far::{FarAccess, FarFlags};
 use super::point::{Point, Strategy};
-use super::task::{FieldData, FieldTask};
+use super::task::{FieldAnswer, FieldData, FieldTask};
 
 /// Flags of every command that measures fields: the data, and where results go.
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ impl DataFlags {
     }
 
     /// Makes the results folder, and warms the page cache unless it is to be cold. `of` is the
-    /// number of measurements and their name, for the progress.
+    /// number of measurements, 0 if it is not known, and their name, for the progress.
     pub(crate) fn begin(
         &self,
         fields: &Fields,
@@ -73,13 +73,15 @@ impl DataFlags {
         } else {
             measuring.session.warm(fields.data.folders().as_deref());
         }
+        let n_runs = match of {
+            (0, _) => String::new(),
+            (n, unit) => format!(", {n} {unit}"),
+        };
         measuring.session.display.line(&format!(
-            "{}: {} samples of {:.1} MB, {} {}; results: {}",
+            "{}: {} samples of {:.1} MB{n_runs}; results: {}",
             data_name(&uri),
             grouped(fields.info.total_rows),
             (fields.info.n_cols * VALUE_BYTES) as f64 / 1e6,
-            of.0,
-            of.1,
             measuring.folder().display()
         ));
         Ok(measuring)
@@ -136,6 +138,7 @@ pub(crate) struct Fields {
 impl Workload for Fields {
     type Point = Point;
     type Task = FieldTask;
+    type Answer = FieldAnswer;
 
     fn task(&self, point: &Point) -> FieldTask {
         FieldTask { data: self.data.clone(), point: point.clone() }
@@ -143,6 +146,10 @@ impl Workload for Fields {
 
     fn recorded(&self, point: &Point, cache: &str) -> GridPoint {
         self.data.recorded(point, cache)
+    }
+
+    fn record(&self, _point: &Point, answer: FieldAnswer) -> Option<EpochRecord> {
+        Some(*answer)
     }
 
     fn n_records(&self, point: &Point) -> usize {

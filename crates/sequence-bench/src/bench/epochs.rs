@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use bench_report::EpochRecord;
-use bench_run::{EpochMeter, Order, Reporter, consume_epoch, enter_engine};
+use bench_run::{EpochMeter, Order, OrderMeter, Reporter, consume_epoch, enter_engine};
 use pipeline::Pipeline;
 use sequences::{SequenceBatch, SequenceSamples};
 
@@ -26,12 +26,16 @@ fn perform(
     let SequenceTask { folder, point } = &order.task;
     let opening = Instant::now();
     let store = open(folder).with_context(|| format!("cannot open {}", folder.display()))?;
+    let labels = point.label.as_ref().map(|label| label.codes(&*store)).transpose()?;
     let samples = Arc::new(point.samples(store)?);
     let pipeline = Pipeline::new(samples, point.pipeline_spec(), SequenceBatch::n_sequences)?;
     ensure!(0 < pipeline.n_batches(), "{} has no sequences", folder.display());
     let mut open_secs = Some(opening.elapsed().as_secs_f64());
     for number in 0..point.epochs {
-        let mut record = epoch(&pipeline, (point, number), &order.cache, reporter)?;
+        let meter = labels.as_ref().map(|of| of.meter(&point.pipeline_spec(), point.max_batches));
+        let mut meter = meter.transpose()?;
+        let mut record = epoch((&pipeline, &mut meter), (point, number), &order.cache, reporter)?;
+        record.measured.order_entropy = meter.map(OrderMeter::measured).into_iter().collect();
         record.measured.open_secs = open_secs.take();
         reporter.answer(Box::new(record))?;
     }
@@ -40,7 +44,7 @@ fn perform(
 
 /// Takes the batches of an epoch, and measures the process meanwhile.
 fn epoch(
-    pipeline: &Pipeline<SequenceSamples>,
+    (pipeline, order): (&Pipeline<SequenceSamples>, &mut Option<OrderMeter<'_>>),
     (point, number): (&Point, u64),
     cache: &str,
     reporter: &mut Reporter<SequenceAnswer>,
@@ -56,6 +60,7 @@ fn epoch(
             let n_sequences = batch.n_sequences() as u64;
             n_rows += n_sequences;
             n_words += words_of(&batch);
+            order.as_mut().map_or(Ok(()), |order| order.add(batch.rows()))?;
             match point.consumer {
                 Consumer::None => drop(batch),
             }

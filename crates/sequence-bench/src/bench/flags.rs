@@ -5,6 +5,7 @@ use bench_report::EpochRecord;
 use bench_run::{OutputFlags, UsageError};
 use clap::Args;
 
+use super::label::SequenceLabel;
 use super::point::{Consumer, Form, Point};
 use crate::kmer_flags::KmerFlags;
 
@@ -25,6 +26,13 @@ pub(crate) struct FeedFlags {
     /// Chunks that are in memory, and shuffled, together
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) chunks_per_block: u64,
+    /// Blocks read ahead [default: as many as workers]
+    #[arg(long, value_name = "N")]
+    pub(crate) prefetch_blocks: Option<usize>,
+    /// Measure the entropy of this label within batches: position (64 equal parts of the store), or
+    /// name: and a separator, for the name up to it, like name:_member_
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) entropy_of: Option<SequenceLabel>,
     /// Deliver sequences in the order of the store; else they are shuffled
     #[arg(long)]
     pub(crate) in_order: bool,
@@ -68,11 +76,13 @@ impl FeedFlags {
             batch,
             chunk: self.chunk,
             chunks_per_block: self.chunks_per_block,
+            prefetch_blocks: self.prefetch_blocks,
             shuffled: !self.in_order,
             seed: self.seed,
             epochs: self.epochs,
             max_batches: (0 < self.max_batches).then_some(self.max_batches),
             consumer: Consumer::None,
+            label: self.entropy_of.clone(),
         }
     }
 

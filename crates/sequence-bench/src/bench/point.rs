@@ -11,6 +11,7 @@ use sequences::{SequenceSamples, SequenceSpec, SequenceStore, WindowSpec};
 use serde::{Deserialize, Serialize};
 use shuffle::{AliasTable, Order, Remainder};
 
+use super::label::SequenceLabel;
 use crate::kmer_flags::Words;
 
 /// What a batch has of each sequence.
@@ -61,12 +62,16 @@ pub(crate) struct Point {
     /// Consecutive sequences that are read together.
     pub(crate) chunk: u64,
     pub(crate) chunks_per_block: u64,
+    /// Blocks read ahead; `None` for as many as there are workers.
+    pub(crate) prefetch_blocks: Option<usize>,
     pub(crate) shuffled: bool,
     /// Seed of the order and of noise.
     pub(crate) seed: u64,
     pub(crate) epochs: u64,
     pub(crate) max_batches: Option<u64>,
     pub(crate) consumer: Consumer,
+    /// The label whose entropy in batches is measured.
+    pub(crate) label: Option<SequenceLabel>,
 }
 
 impl Point {
@@ -80,7 +85,7 @@ impl Point {
             batch_rows: self.batch,
             remainder: Remainder::Short,
             // Each worker has a block while another is cut into batches.
-            prefetch_blocks: self.workers,
+            prefetch_blocks: self.prefetch_blocks.unwrap_or(self.workers),
             read_threads: self.workers,
             // The consumer need not wait for the thread that makes batches to wake.
             prefetch_batches: 4,

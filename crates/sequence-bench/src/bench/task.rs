@@ -39,6 +39,7 @@ impl StoreData {
 impl Workload for StoreData {
     type Point = Point;
     type Task = SequenceTask;
+    type Answer = SequenceAnswer;
 
     fn task(&self, point: &Point) -> SequenceTask {
         SequenceTask { folder: self.folder.clone(), point: point.clone() }
@@ -50,6 +51,10 @@ impl Workload for StoreData {
 
     fn recorded(&self, point: &Point, cache: &str) -> GridPoint {
         point.recorded(cache)
+    }
+
+    fn record(&self, _point: &Point, answer: SequenceAnswer) -> Option<EpochRecord> {
+        Some(*answer)
     }
 
     fn n_records(&self, point: &Point) -> usize {

@@ -7,6 +7,7 @@ mod peers;
 mod program;
 mod servers;
 mod training;
+mod tune;
 
 use std::path::Path;
 use std::process::Command;

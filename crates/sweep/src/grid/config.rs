@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{anyhow, bail};
-use bench_run::{UsageError, pairs};
-use grid_point::{BlockSpec, Data, Point, parse_blocks, share_with_libtiledb};
+use bench_run::{BlockSpec, UsageError, pairs, parse_blocks};
+use grid_point::{Data, Point, share_with_libtiledb};
 use loader::{BatchForm, BlockForm, LoaderSpec, ReaderChoice};
 
 use super::args::SweepArgs;

@@ -95,7 +95,7 @@ pub(crate) fn marked(has: impl Fn(u64) -> bool) -> Option<MarkedPoint> {
 mod tests {
     use super::*;
     use bench_report::{OrderEntropy, Status};
-    use grid_point::BlockSpec;
+    use bench_run::BlockSpec;
 
     fn record(method: &str, form: &str) -> EpochRecord {
         let mut record = EpochRecord::default();

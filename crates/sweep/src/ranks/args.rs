@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::bail;
-use bench_run::{Cold, LinkFlags, ResultsFlags, UsageError, key_value};
+use bench_run::{Cold, LinkFlags, ResultsFlags, UsageError, key_value, parse_blocks};
 use bytesize::ByteSize;
 use clap::Args;
 use grid_point::{
-    Consumer, Data, DataFlags, FormFlag, Point, ReaderFlag, SelectionFlags, parse_blocks,
-    share_with_libtiledb,
+    Consumer, Data, DataFlags, FormFlag, Point, ReaderFlag, SelectionFlags, share_with_libtiledb,
 };
 use loader::{BatchForm, BlockForm, LoaderSpec, PipelineSpec, ReaderChoice, World};
 

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::model::Work;
     use crate::model::planted::{observed, planted};
-    use grid_point::BlockSpec;
+    use bench_run::BlockSpec;
 
     fn run(chunks_per_block: u64, chunk_rows: u64, most_blocks: u64) -> RunShape {
         let spec = BlockSpec { chunk_rows, chunks_per_block };

@@ -191,7 +191,7 @@ mod tests {
 
     use super::*;
     use crate::model::planted::{observed, planted};
-    use grid_point::BlockSpec;
+    use bench_run::BlockSpec;
 
     fn run(chunks: u64, chunk_rows: u64, prefetch_blocks: u64, most_blocks: u64) -> RunShape {
         let spec = BlockSpec { chunk_rows, chunks_per_block: chunks };

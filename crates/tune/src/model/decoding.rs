@@ -77,7 +77,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use grid_point::BlockSpec;
+    use bench_run::BlockSpec;
 
     fn runs() -> Vec<RunShape> {
         [(128, 64, 4), (512, 16, 4), (16, 512, 4), (32, 64, 8), (512, 64, 2), (32, 1024, 2)]

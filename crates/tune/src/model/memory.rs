@@ -5,21 +5,24 @@
 //! the first block is read, or if the consumer is late. Peaks of the same settings therefore differ
 //! by a whole batch, so the number of batches in each peak is estimated before the fit.
 
+use serde::{Deserialize, Serialize};
+
 use super::least_squares::{Fit, dot, non_negative};
 use super::observation::Observation;
 use super::run_shape::RunShape;
 
 /// Memory of all runs that is known before one is measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct KnownMemory {
-    /// Expected bytes per row of a block, if all values are counts.
-    pub(crate) row_bytes: f64,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KnownMemory {
+    /// Expected bytes per row of a block.
+    pub row_bytes: f64,
     /// Least bytes per row of a block.
-    pub(crate) least_row_bytes: f64,
-    /// Bytes of a dense batch; 0 for sparse batches, which count as part of the rest.
-    pub(crate) batch_bytes: f64,
+    pub least_row_bytes: f64,
+    /// Bytes of a batch that has the same size in all runs and is not part of a block; 0 for
+    /// others, which count as part of the rest.
+    pub batch_bytes: f64,
     /// Most batches in memory at once.
-    pub(crate) n_batches: u64,
+    pub n_batches: u64,
 }
 
 impl KnownMemory {
@@ -82,7 +85,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use grid_point::BlockSpec;
+    use bench_run::BlockSpec;
 
     const KNOWN: KnownMemory = KnownMemory {
         row_bytes: 6196.0,

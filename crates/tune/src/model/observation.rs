@@ -68,7 +68,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use grid_point::BlockSpec;
+    use bench_run::BlockSpec;
 
     #[test]
     fn what_is_typical_does_not_depend_on_one_slow_run() {

@@ -1,6 +1,6 @@
 //! Shape of a run, derived from its settings: its blocks, and the pieces of X that they touch.
 
-use grid_point::BlockSpec;
+use bench_run::BlockSpec;
 
 /// An epoch or the beginning of one, on data of `total_rows` rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::fmt;
 use bytesize::ByteSize;
 use serde::Serialize;
 
-use grid_point::BlockSpec;
+use bench_run::BlockSpec;
 
 /// Share of the memory that is left free, so that a peak above the prediction still fits.
 pub(crate) const MEMORY_MARGIN: f64 = 0.1;

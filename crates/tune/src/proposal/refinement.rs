@@ -4,11 +4,12 @@
 //! is often one that is too optimistic. Running it corrects the prediction for itself and its
 //! neighbours.
 
-use grid_point::BlockSpec;
+use bench_run::BlockSpec;
 
 use super::candidates::PREFETCH_BLOCKS;
 use super::choice::{Candidate, Goal, NothingFits, SPEED_TIE, choose};
 use crate::model::{Anchored, KnownMemory, Observation, Probe, RunShape};
+use crate::survey::Surveyed;
 
 /// Most runs of the search; running the same settings again counts again.
 const MOST_STEPS: usize = 4;
@@ -39,16 +40,12 @@ pub(crate) struct Refinement<'a> {
 
 impl<'a> Refinement<'a> {
     /// Starts the search from the probe's observations.
-    pub(crate) fn new(
-        (n_rows, specs): (u64, &'a [(BlockSpec, f64)]),
-        goal: Goal,
-        known: KnownMemory,
-        observed: Vec<Observation>,
-    ) -> Self {
+    pub(crate) fn new(surveyed: &'a Surveyed, goal: Goal, observed: Vec<Observation>) -> Self {
+        let known = surveyed.facts.memory;
         let anchored = Anchored::fit(&observed, known);
         let mut refinement = Self {
-            n_rows,
-            specs,
+            n_rows: surveyed.facts.n_rows,
+            specs: &surveyed.candidates,
             goal,
             known,
             observed,
