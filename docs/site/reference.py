@@ -23,7 +23,7 @@ class Chapter:
 CHAPTERS = {
     "cells": Chapter("Cells", "Batches of cells, and what selects them.", (
         "ExperimentDataset", "Modality", "RankTokens", "BinTokens", "LabelEncoder", "BatchKeyEncoder",
-        "QueryIDs", "XLocator", "generate_example",
+        "QueryIDs", "XLocator", "generate_example", "Form", "ObsForm", "DType",
     )),
     "fields": Chapter("Fields", "Samples of Zarr arrays.", ("FieldDataset", "Variable", "Stack")),
     "images": Chapter("Image cubes", "Image cubes with their masks.", (
@@ -76,7 +76,7 @@ class Reference:
         self._objects = {
             name: self._found(name) for chapter in CHAPTERS.values() for name in chapter.names
         }
-        self._aliases = self._types()
+        self._aliases = {name: one for name, one in self._types().items() if name not in self._objects}
         # In texts, names of frameworks' modules are their own.
         short = [name for name in self._objects if name.count(".") == 0 or name.startswith("samples.")]
         self._links = {name.removeprefix("samples."): self._place(name) for name in short}
