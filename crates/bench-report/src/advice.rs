@@ -110,7 +110,7 @@ fn recommendations(sources: &[Source], points: &[PointSummary]) -> Vec<String> {
                 conditions: conditions(one.summary),
                 name: one.name(),
                 speed: one.summary.samples_per_sec?.median,
-                bytes: one.summary.max_mem?.median,
+                bytes: one.summary.max_mem.filter(|bytes| 0.0 < bytes.median)?.median,
                 mixing: mixing
                     .filter(|(_, perfect)| 0.0 < perfect.median)
                     .map(|(mean, perfect)| mean.median / perfect.median),

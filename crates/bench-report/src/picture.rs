@@ -153,7 +153,7 @@ pub(crate) fn draw(
     let plots = stack(groups.len(), caption.bottom(), has_titles);
     let lower = plots.last().map_or(0.0, |plot| plot[3]);
     let key = Key::new(legend::rows(&encoding, &placed), MARGIN..ACROSS[1], lower + BELOW);
-    let both_ends = |figure| comparison::both_ends(&placed, figure);
+    let both_ends = |figure: fn(&Placed<'_>) -> Spread| comparison::both_ends(&placed, figure);
     let (xs, ys) = (both_ends(|one| one.gigabytes), both_ends(|one| one.speed));
     // Methods are few and have well-known shapes; other names stand beside their marks.
     let names_marks = series.named_by != NamedBy::Method;

@@ -91,11 +91,12 @@ fn readme(
     };
     let pictures = over_ranks.iter().map(|of| format!("\n![{}]({}.svg)\n", of.view, of.view));
     let ranks = pictures.fold(ranks, |text, picture| text + &picture);
-    let cautions = advice.cautions.iter().map(|text| format!("**Caution**: {}.\n\n", escape(text)));
+    let cautions = advice.cautions.iter();
+    let cautions = cautions.map(|text| format!("**Caution**: {}.\n\n", escape(text)));
     let advised = advice.recommendations.iter();
-    let advised = advised.map(|text| format!("- {}\n", escape(&capitalized(text))));
-    let advice: String = cautions.chain(advised).chain(["\n".to_owned()]).collect();
-    let advice = advice.trim_start();
+    let advised = advised.map(|text| format!("- {}.\n", escape(&capitalized(text))));
+    let end = if advice.recommendations.is_empty() { "" } else { "\n" };
+    let advice: String = cautions.chain(advised).chain([end.to_owned()]).collect();
     format!(
         "# {title}\n\n{advice}{runs}\n\n\
          Medians over epochs, with the range if there are several. Samples/s includes the first batch, which absorbs \
