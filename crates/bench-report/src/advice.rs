@@ -2,8 +2,8 @@
 //! recommend.
 
 use crate::{
-    EpochRecord, IO_LIMIT, LINK, LINK_FAULTS, OWN_LOADER, PointSummary, Source,
-    picture::name_points,
+    EpochRecord, IO_LIMIT, OWN_LOADER, PointSummary, Source,
+    picture::{NamedPoint, form_title, name_points},
     series::loader,
     source::summarize_all,
     table::{decimal, grouped},
@@ -108,7 +108,7 @@ fn recommendations(sources: &[Source], points: &[PointSummary]) -> Vec<String> {
             let mixing = entropy.and_then(|label| Some((label.mean?, label.perfect?)));
             Some(Candidate {
                 conditions: conditions(one.summary),
-                name: one.name(),
+                name: name(one),
                 speed: one.summary.samples_per_sec?.median,
                 bytes: one.summary.max_mem.filter(|bytes| 0.0 < bytes.median)?.median,
                 mixing: mixing
@@ -131,25 +131,39 @@ fn recommendations(sources: &[Source], points: &[PointSummary]) -> Vec<String> {
     groups.iter().flat_map(|group| recommend(group, &distinguishing(group, &groups))).collect()
 }
 
+/// The name of a point without what all points under its conditions share.
+fn name(named: &NamedPoint<'_>) -> String {
+    let point = &named.summary.point;
+    let shared = [&point.form, &point.cache, &point.order, &named.summary.hostname];
+    let prefixes = ["batch ", "consumer ", "ranks ", "io limit", "link"];
+    let words = named.kind.split(", ").filter(|word| {
+        !shared.iter().any(|known| known == word)
+            && !prefixes.iter().any(|prefix| word.starts_with(prefix))
+    });
+    let words = words.collect::<Vec<_>>().join(", ");
+    let chunks = match point.chunks_per_block {
+        1 => "1 chunk".to_owned(),
+        n => format!("{} chunks", grouped(n)),
+    };
+    format!("{words}, {chunks} of {} rows", grouped(point.chunk_size))
+}
+
 /// Settings that a user does not choose for their speed, or that change the work.
 fn conditions(summary: &PointSummary) -> Vec<String> {
     let (point, data) = (&summary.point, &summary.data);
-    let size = format!("{} samples × {}", grouped(data.total_rows), grouped(data.n_cols));
-    let setting = |name: &str| {
-        point.settings.get(name).map_or_else(String::new, |value| format!("{name} {value}"))
-    };
+    let limit = point.settings.number(IO_LIMIT);
+    let some = |words: Option<String>| words.unwrap_or_default();
     vec![
         summary.hostname.clone(),
-        size,
-        point.form.clone(),
+        format!("{} samples × {}", grouped(data.total_rows), grouped(data.n_cols)),
+        form_title(&point.form),
         format!("batches of {}", grouped(point.batch_size)),
-        point.world_size.map_or_else(String::new, |n| format!("{n} ranks")),
-        point.consumer.clone().map_or_else(String::new, |name| format!("consumer {name}")),
+        some(point.world_size.map(|n| format!("{n} ranks"))),
+        some(point.consumer.as_ref().map(|name| format!("consumer {name}"))),
         point.order.clone(),
         format!("{} cache", point.cache),
-        setting(IO_LIMIT),
-        setting(LINK),
-        setting(LINK_FAULTS),
+        some(limit.map(|rate| format!("reads limited to {} MB/s", decimal(rate as f64 / 1e6, 1)))),
+        some(point.format_link().map(|link| format!("over {link}"))),
     ]
 }
 
@@ -188,21 +202,21 @@ fn recommend(group: &[&Candidate], conditions: &str) -> Vec<String> {
     }
     let nearly = group.iter().copied().filter(|one| NEARLY * fastest.speed <= one.speed);
     if let Some(trade) = nearly.min_by(|a, b| a.bytes.total_cmp(&b.bytes)) {
-        let percent = 100.0 * NEARLY;
-        sentences.push(if std::ptr::eq(trade, fastest) {
-            format!(
-                "{conditions}the fastest is also the best trade of speed against memory: none with less \
-                 memory has {percent:.0} % of its speed"
-            )
+        if std::ptr::eq(trade, fastest) {
+            let percent = 100.0 * NEARLY;
+            sentences[0] += &format!(
+                ", which is also the best trade of speed against memory: none with less memory has \
+                 {percent:.0} % of its speed"
+            );
         } else {
-            format!(
+            sentences.push(format!(
                 "{conditions}the best trade of speed against memory is {}: {} % of the fastest one's speed \
                  in {} % of its memory",
                 trade.describe(),
                 decimal(100.0 * trade.speed / fastest.speed, 0),
                 decimal(100.0 * trade.bytes / fastest.bytes, 0)
-            )
-        });
+            ));
+        }
     }
     sentences
 }
@@ -235,10 +249,10 @@ mod tests {
         let Advice { cautions, recommendations } = Advice::from_records(&points());
         assert_eq!(cautions, Vec::<String>::new());
         let starts = [
-            "the fastest is native 64×64 (10,000 samples/s, 3.00 GB, mixed to 99.7 % of",
-            "within 2 GB, the fastest is native 32×64 (9,500 samples/s, 1.50 GB",
-            "within 1 GB, the fastest is native 16×64 (4,000 samples/s, 0.40 GB",
-            "the best trade of speed against memory is native 32×64 (9,500 samples/s",
+            "the fastest is native, 64 chunks of 64 rows (10,000 samples/s, 3.00 GB, mixed to 99.7 % of",
+            "within 2 GB, the fastest is native, 32 chunks of 64 rows (9,500 samples/s, 1.50 GB",
+            "within 1 GB, the fastest is native, 16 chunks of 64 rows (4,000 samples/s, 0.40 GB",
+            "the best trade of speed against memory is native, 32 chunks of 64 rows (9,500 samples/s",
         ];
         assert_eq!(recommendations.len(), starts.len(), "{recommendations:#?}");
         for (text, start) in recommendations.iter().zip(starts) {
@@ -247,6 +261,14 @@ mod tests {
         assert!(
             recommendations[3].ends_with("95 % of the fastest one's speed in 50 % of its memory")
         );
+    }
+
+    #[test]
+    fn the_fastest_may_be_the_best_trade() {
+        let all = [record(16, 4000.0, 0.4), record(32, 8000.0, 1.5), record(64, 10_000.0, 3.0)];
+        let found = Advice::from_records(&all).recommendations;
+        assert_eq!(found.len(), 3, "{found:#?}");
+        assert!(found[0].ends_with("none with less memory has 90 % of its speed"), "{}", found[0]);
     }
 
     #[test]
@@ -291,7 +313,8 @@ mod tests {
         let found = Advice::from_records(&all).recommendations;
         assert_eq!(found.len(), 8, "{found:#?}");
         assert!(
-            found[0].starts_with("dense: the fastest") && found[4].starts_with("csr: the fastest")
+            found[0].starts_with("dense batches: the fastest")
+                && found[4].starts_with("CSR batches: the")
         );
     }
 }

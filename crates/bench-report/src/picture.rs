@@ -38,7 +38,8 @@ use self::{
 };
 pub(crate) use self::{
     caption::{Caption, subtitle},
-    named_point::name_points,
+    comparison::form_title,
+    named_point::{NamedPoint, name_points},
     shape::{N_SHAPES, corners},
     views::{Picture, draw as draw_views, draw_ranks},
 };
@@ -60,7 +61,7 @@ pub(crate) const TEXT: f64 = 14.0;
 /// Free space around the words.
 pub(crate) const MARGIN: f64 = 16.0;
 /// Left and right end of plots.
-pub(crate) const ACROSS: [f64; 2] = [92.0, WIDTH - 22.0];
+pub(crate) const ACROSS: [f64; 2] = [92.0, WIDTH - 36.0];
 
 /// Width and height of a picture, or of a part of it, in units.
 #[derive(Debug, Clone, Copy, PartialEq)]

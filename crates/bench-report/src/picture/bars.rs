@@ -74,7 +74,8 @@ pub(super) fn draw(
         canvas.line(&[(left, upper), (left, lower), (right, lower)], Ink::GRAY, 1.5)?;
         let words = "seconds of an epoch, each stage summed over its threads; stages overlap";
         let middle = f64::midpoint(left, right);
-        canvas.text(words, (middle, lower + 31.0), TEXT, Ink::TEXT, Align::Below)
+        canvas.text(words, (middle, lower + 31.0), TEXT, Ink::TEXT, Align::Below)?;
+        key.draw(canvas)
     })?;
     Ok(Some(svg))
 }
@@ -85,7 +86,7 @@ fn title((name, stages): &(String, Vec<f64>)) -> String {
     let Some((stage, secs)) = longest else { return "Where the time of an epoch goes".to_owned() };
     let all: f64 = stages.iter().sum();
     format!(
-        "{name} is fastest; most of its time is of the stage {stage}, {} of {} s",
+        "{name} is fastest; it spends most of its time on {stage}, {} of {} s",
         decimal(*secs, 2),
         decimal(all, 2)
     )

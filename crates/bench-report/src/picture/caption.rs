@@ -41,7 +41,7 @@ impl Caption {
     /// The position below the last line.
     pub(crate) fn bottom(&self) -> f64 {
         let [title, lines] = [self.title.len(), self.lines.len()].map(|n| n as f64);
-        MARGIN + TITLE_STEP * title + LINE_STEP * lines + 10.0
+        MARGIN + TITLE_STEP * title + LINE_STEP * lines + 16.0
     }
 
     pub(crate) fn draw(&self, canvas: &Canvas<'_>) -> Result<(), Error> {

@@ -54,7 +54,8 @@ fn by_title<'a>(placed: &'a [Placed<'a>], title: impl Fn(&Placed<'_>) -> String)
     groups
 }
 
-fn form_title(form: &str) -> String {
+/// The form in words.
+pub(crate) fn form_title(form: &str) -> String {
     match form {
         "csr" | "coo" => format!("{} batches", form.to_uppercase()),
         _ => format!("{form} batches"),

@@ -26,7 +26,7 @@ pub(super) fn speed_against_memory(
         let speed = decimal(fastest.speed.median, 0);
         Some(match other {
             Some(other) => format!(
-                "{name} is fastest, {} x {} in {} of its memory",
+                "{name} is fastest, {} x {}, in {} x its memory",
                 decimal(fastest.speed.median / other.speed.median, 1),
                 encoding.names[other.series],
                 decimal(fastest.gigabytes.median / other.gigabytes.median, 2),
@@ -38,9 +38,9 @@ pub(super) fn speed_against_memory(
             ),
         })
     };
-    let sentences = groups.iter().filter_map(|group| match group.title.as_str() {
-        "" => sentence(group),
-        title => Some(format!("{title}: {}", sentence(group)?)),
+    let sentences = groups.iter().filter_map(|group| match groups.len() {
+        1 => sentence(group),
+        _ => Some(format!("{}: {}", group.title, sentence(group)?)),
     });
     let sentences: Vec<String> = sentences.collect();
     if sentences.is_empty() { TITLE.to_owned() } else { sentences.join("; ") }
@@ -143,7 +143,11 @@ pub(super) fn growth(series: &[LineSeries], figure: &str) -> Option<String> {
     let (cells, figures) = (ratio(|point| point.x)?, ratio(|point| point.y)?);
     let [least, most] = [figures.min, figures.max].map(|ratio| decimal(ratio, 2));
     let range = if least == most { least } else { format!("{least} to {most}") };
-    Some(format!("{} times the cells take {range} times the {figure}", decimal(cells.median, 1)))
+    let digits = usize::from(0.05 < (cells.median - cells.median.round()).abs());
+    Some(format!(
+        "{} times the cells take {range} times the {figure}",
+        decimal(cells.median, digits)
+    ))
 }
 
 /// The line that is highest where there are most ranks, and its lowest number of ranks.
@@ -212,7 +216,7 @@ mod tests {
         let all = [series("a", &[(1e5, 2.0), (1e6, 4.0)]), series("b", &[(1e5, 1.0), (1e6, 1.5)])];
         assert_eq!(
             growth(&all, "memory").unwrap(),
-            "10.0 times the cells take 1.50 to 2.00 times the memory"
+            "10 times the cells take 1.50 to 2.00 times the memory"
         );
         assert_eq!(growth(&[series("a", &[(1.0, 1.0)])], "memory"), None);
         let ranks =
