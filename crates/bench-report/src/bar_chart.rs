@@ -256,7 +256,7 @@ fn legend(chart: &BarChart) -> Vec<(Sign, String)> {
             .map(|floor| (Sign::Tick(Ink::rgb(floor.color)), format!("floor: {}", floor.name))),
     );
     if bars().any(|bar| bar.published.is_some()) {
-        entries.push((Sign::Outline, "published".to_owned()));
+        entries.push((Sign::Outline, "outline: published".to_owned()));
     }
     if bars().any(|bar| bar.value.std.is_some()) {
         entries.push((Sign::Words, "whiskers: standard deviation".to_owned()));
@@ -306,7 +306,7 @@ mod tests {
             "dark: no limit",
             "floor: disk",
             "floor: device",
-            "published",
+            "outline: published",
             "a note",
         ] {
             assert!(text.contains(part), "{part}");
