@@ -13,7 +13,8 @@ use crate::{
 const SHORT_SECS: f64 = 1.0;
 /// A recommendation needs this many points.
 const LEAST_POINTS: usize = 3;
-/// The best trade is the point with the least memory that has this share of the highest speed.
+/// The best trade is the point with the least memory that has this share of the highest speed. It
+/// must have less than this share of the fastest point's memory.
 const NEARLY: f64 = 0.9;
 /// Largest numbers of memory limits, and of sets of conditions, that are recommended for.
 const MOST_LIMITS: usize = 3;
@@ -202,11 +203,12 @@ fn recommend(group: &[&Candidate], conditions: &str) -> Vec<String> {
     }
     let nearly = group.iter().copied().filter(|one| NEARLY * fastest.speed <= one.speed);
     if let Some(trade) = nearly.min_by(|a, b| a.bytes.total_cmp(&b.bytes)) {
-        if std::ptr::eq(trade, fastest) {
+        if NEARLY * fastest.bytes < trade.bytes {
             let percent = 100.0 * NEARLY;
-            sentences[0] += &format!(
-                ", which is also the best trade of speed against memory: none with less memory has \
-                 {percent:.0} % of its speed"
+            sentences[0] = format!(
+                "{}, which is also the best trade of speed against memory: none has {percent:.0} % \
+                 of its speed in {percent:.0} % of its memory",
+                sentences[0]
             );
         } else {
             sentences.push(format!(
@@ -268,7 +270,11 @@ mod tests {
         let all = [record(16, 4000.0, 0.4), record(32, 8000.0, 1.5), record(64, 10_000.0, 3.0)];
         let found = Advice::from_records(&all).recommendations;
         assert_eq!(found.len(), 3, "{found:#?}");
-        assert!(found[0].ends_with("none with less memory has 90 % of its speed"), "{}", found[0]);
+        assert!(
+            found[0].ends_with("none has 90 % of its speed in 90 % of its memory"),
+            "{}",
+            found[0]
+        );
     }
 
     #[test]

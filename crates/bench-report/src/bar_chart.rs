@@ -115,13 +115,11 @@ impl BarChart {
         let kind = best.kind.name.rsplit(": ").next().unwrap_or_default();
         let kind = if several_kinds { format!(", {kind}") } else { String::new() };
         let number = |bar: &Bar| number(bar.value.mean, self.most());
-        let mut title = format!("{}{kind} is {word}: {} {}", group.name, number(best), self.unit);
-        if let Some((other, worst)) = by(-sign, Some(&best.kind))
-            && other.name != group.name
-        {
-            title += &format!(", {} of {}", number(worst), other.name);
-        }
-        title
+        let other = by(-sign, Some(&best.kind)).filter(|(other, _)| other.name != group.name);
+        let other = other.map_or_else(String::new, |(other, worst)| {
+            format!("; {}: {}", other.name, number(worst))
+        });
+        format!("{}{kind} is {word}: {} {}{other}", group.name, number(best), self.unit)
     }
 
     fn most(&self) -> f64 {
@@ -320,7 +318,7 @@ mod tests {
         let mut chart = chart();
         chart.groups[1].bars[1].value.mean = 4.0;
         let title = chart.title();
-        assert_eq!(title, "+blosc, form raw16, no limit is fastest: 4.00 s, 5.00 of original");
+        assert_eq!(title, "+blosc, form raw16, no limit is fastest: 4.00 s; original: 5.00");
         chart.best = Best::Most("slowest");
         assert!(chart.title().starts_with("+blosc, form raw16, limited is slowest: 9.00 s"));
     }

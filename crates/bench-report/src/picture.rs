@@ -1,5 +1,5 @@
-//! The pictures, as SVG. The first is that of rows per second against peak memory, one mark per grid
-//! point.
+//! The pictures, as SVG. The first is that of rows per second against peak memory, one mark per
+//! grid point.
 //!
 //! Its axes are linear and begin at 0, so distances can be compared. A mark's shape is the method,
 //! its area the rows of a block, its color the chunks of a block; thin bars span the smallest to

@@ -121,8 +121,8 @@ impl Verification {
         }
     }
 
-    /// Whether speed and entropy agree with the prediction, memory is at most slightly above it, and
-    /// every run fits the memory goal.
+    /// Whether speed and entropy agree with the prediction, memory agrees or is less, and every
+    /// run fits the memory goal.
     pub(super) fn holds(&self) -> bool {
         let entropy = self.entropy_bits.is_none_or(|entropy| entropy.within);
         self.samples_per_sec.within && self.peak_bytes.within && entropy && self.fits

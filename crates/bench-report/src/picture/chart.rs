@@ -133,7 +133,8 @@ pub fn draw_lines(chart: &LineChart) -> Result<String, Error> {
             for one in &panel.series {
                 let place = named.iter().position(|known| known.name == one.name);
                 if let Some(look) = place.and_then(|place| looks.get(place)) {
-                    draw_series(canvas, one, look, &x, &y)?;
+                    let shape = if named.len() > N_COLORS { look.shape } else { one.shape };
+                    draw_series(canvas, one, &Look { shape, ..*look }, &x, &y)?;
                 }
             }
         }

@@ -69,7 +69,9 @@ fn draw_all(
         if series.is_empty() {
             continue;
         }
-        series.iter_mut().for_each(|one| one.style = style);
+        for one in &mut series {
+            one.style = style;
+        }
         let title = headline(&series).unwrap_or_else(|| title.to_owned());
         let panels = vec![LinePanel { title: String::new(), series }];
         let chart = LineChart { title, notes: subtitle.to_vec(), x, y, panels };

@@ -169,7 +169,7 @@ mod tests {
             text.starts_with("warning: 1 of 3 settings have blocks as large as the data"),
             "{text}"
         );
-        assert!(text.contains("\nthe fastest is native "), "{text}");
+        assert!(text.contains("\nthe fastest is native, "), "{text}");
     }
 
     #[test]

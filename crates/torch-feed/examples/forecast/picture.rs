@@ -54,9 +54,9 @@ fn title(held_out: &[f64], persistence: f64) -> String {
     if last < persistence {
         let percent = 100.0 * (1.0 - last / persistence);
         format!(
-            "The model's error is {percent:.0} % below persistence: RMSE {last:.3}, {persistence:.3}"
+            "The model's error is {percent:.0} % below persistence: RMSE {last:.3} against {persistence:.3}"
         )
     } else {
-        format!("The model does not beat persistence: RMSE {last:.3}, {persistence:.3}")
+        format!("The model does not beat persistence: RMSE {last:.3} against {persistence:.3}")
     }
 }
