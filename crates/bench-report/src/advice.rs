@@ -306,7 +306,9 @@ mod tests {
             "{caution}"
         );
         // A loader that keeps all data by its design is no caution.
-        all.iter_mut().for_each(|record| record.point.loader = Some("other".to_owned()));
+        for record in &mut all {
+            record.point.loader = Some("other".to_owned());
+        }
         assert!(Advice::from_records(&all).cautions.is_empty());
     }
 
@@ -314,7 +316,9 @@ mod tests {
     fn different_work_is_not_compared() {
         let mut all = points();
         let mut csr = points();
-        csr.iter_mut().for_each(|record| record.point.form = "csr".to_owned());
+        for record in &mut csr {
+            record.point.form = "csr".to_owned();
+        }
         all.extend(csr);
         let found = Advice::from_records(&all).recommendations;
         assert_eq!(found.len(), 8, "{found:#?}");
