@@ -21,6 +21,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from statistics import median
@@ -373,12 +374,14 @@ def draw(of_way: dict[str, list[Row]], out: Path) -> None:
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
-    # The same rows give the same file.
-    plt.rcParams.update({"svg.hashsalt": "figure4", "font.size": 9, "axes.titlesize": 9.5})
-    height = 1.5 + 0.36 * len(of_way)
+    # The same rows give the same file. In a figure 6 inches wide, letters of 9 points are legible
+    # 400 pixels wide.
+    plt.rcParams.update({"svg.hashsalt": "figure4", "font.size": 9.5, "axes.titlesize": 10})
+    height = 2.0 + 0.62 * len(of_way)
     figure, (times, memory) = plt.subplots(
-        1, 2, figsize=(9, height), sharey=True, width_ratios=[3, 2], layout="constrained"
+        2, 1, figsize=(6, height), sharey=True, layout="constrained"
     )
+    figure.suptitle(textwrap.fill(title(of_way), 58), fontsize=11.5, fontweight="bold")
     draw_times(times, of_way)
     draw_memory(memory, of_way)
     times.set_yticks(range(len(of_way)), [WAYS[way] for way in of_way])
@@ -389,8 +392,30 @@ def draw(of_way: dict[str, list[Row]], out: Path) -> None:
         axes.set_axisbelow(True)
         axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     figure.savefig(out / "figure4.svg", metadata={"Date": None})
-    figure.savefig(out / "figure4.png", dpi=160)
+    figure.savefig(out / "figure4.png", dpi=240)
     plt.close(figure)
+
+
+def title(of_way: dict[str, list[Row]]) -> str:
+    """Names the fastest of our ways, beside the fastest of the others."""
+
+    def secs(way: str) -> float:
+        return median(each_later(of_way[way], lambda epoch: epoch["secs"]))
+
+    def peak(way: str) -> float:
+        return median(row["memory_bytes"] + row["workers_memory_bytes"] for row in of_way[way])
+
+    ours, others = (
+        [way for way in of_way if way != "memory" and way.startswith("somafeed") == is_ours]
+        for is_ours in (True, False)
+    )
+    if not ours or not others:
+        return "Time of an epoch of training and peak memory"
+    fastest, other = min(ours, key=secs), min(others, key=secs)
+    return (
+        f"{WAYS[fastest]} is {secs(other) / secs(fastest):.2f} times as fast as {WAYS[other]}, "
+        f"in {peak(fastest) / peak(other):.2f} of its memory"
+    )
 
 
 def draw_times(axes: Any, of_way: dict[str, list[Row]]) -> None:
@@ -404,7 +429,7 @@ def draw_times(axes: Any, of_way: dict[str, list[Row]]) -> None:
         for what, width, color in [
             ("training", total - waited - prepared, COMPUTED),
             ("preparing batches", prepared, PREPARED),
-            ("waiting for batches", waited, WAITED),
+            ("waiting", waited, WAITED),
         ]:
             axes.barh(y, width, left=left, height=0.62, color=color, label=None if y else what)
             left += width

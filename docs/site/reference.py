@@ -23,7 +23,7 @@ class Chapter:
 CHAPTERS = {
     "cells": Chapter("Cells", "Batches of cells, and what selects them.", (
         "ExperimentDataset", "Modality", "RankTokens", "BinTokens", "LabelEncoder", "BatchKeyEncoder",
-        "QueryIDs", "XLocator", "generate_example",
+        "QueryIDs", "XLocator", "generate_example", "Form", "ObsForm", "DType",
     )),
     "fields": Chapter("Fields", "Samples of Zarr arrays.", ("FieldDataset", "Variable", "Stack")),
     "images": Chapter("Image cubes", "Image cubes with their masks.", (
@@ -76,7 +76,7 @@ class Reference:
         self._objects = {
             name: self._found(name) for chapter in CHAPTERS.values() for name in chapter.names
         }
-        self._aliases = self._types()
+        self._aliases = {name: one for name, one in self._types().items() if name not in self._objects}
         # In texts, names of frameworks' modules are their own.
         short = [name for name in self._objects if name.count(".") == 0 or name.startswith("samples.")]
         self._links = {name.removeprefix("samples."): self._place(name) for name in short}
@@ -120,9 +120,7 @@ class Reference:
         first += ["**[Types of arguments](python-reference/types.md)**", ""]
         text = ["# Types of arguments", "", "Names that signatures use, for type checkers.", ""]
         for name, one in sorted(self._aliases.items()):
-            value = re.sub(r"\s+", " ", str(one.value)).strip("'\"")
-            text += [f"::::{{py:data}} {name}", f":module: {one.module.path}", f":value: {value}", "",
-                     *self._text(one.docstring.value), "::::", ""]
+            text += self._data(name, one.module.path, one)
         pages["types"] = "\n".join(text)
         return "\n".join(first), pages
 
@@ -134,7 +132,14 @@ class Reference:
             return self._class(short, module, one)
         if one.is_function:
             return self._function("py:function", short, one, [f":module: {module}"], 4)
-        return [f"::::{{py:data}} {short}", f":module: {module}", "",
+        return self._data(short, module, one)
+
+    def _data(self, name: str, module: str, one: Any) -> list[str]:
+        """A constant, or a type with its value."""
+        value = re.sub(r"\s+", " ", str(one.value)).strip("'\"")
+        is_type = "TypeAlias" in str(one.annotation)
+        return [f"::::{{py:data}} {name}", f":module: {module}",
+                *([f":value: {value}"] if is_type else []), "",
                 *self._text(one.docstring.value if one.docstring else ""), "::::", ""]
 
     def _class(self, name: str, module: str, one: Any) -> list[str]:

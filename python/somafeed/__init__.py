@@ -58,6 +58,7 @@ from somafeed.tokens import BinTokens, RankTokens
 
 if TYPE_CHECKING:
     from somafeed.augmentation import Affine, Augmentation
+    from somafeed.batches import DType, Form, ObsForm
     from somafeed.dataloader import experiment_dataloader
     from somafeed.dataset import ExperimentDataset
     from somafeed.doc2vec import Doc2Vec
@@ -83,6 +84,7 @@ __all__ = [
     "BinTokens",
     "Budget",
     "ClassBalanced",
+    "DType",
     "Dataset",
     "Doc2Vec",
     "EngineSettings",
@@ -93,6 +95,7 @@ __all__ = [
     "FieldBatch",
     "FieldDataset",
     "Fields",
+    "Form",
     "GroupBatches",
     "Hierarchical",
     "ImageBatch",
@@ -104,6 +107,7 @@ __all__ = [
     "Loader",
     "Mixture",
     "Modality",
+    "ObsForm",
     "OneHot",
     "OwnSamples",
     "QueryIDs",
@@ -141,14 +145,17 @@ __all__ = [
 _LATER = {
     "Affine": "somafeed.augmentation",
     "Augmentation": "somafeed.augmentation",
+    "DType": "somafeed.batches",
     "Doc2Vec": "somafeed.doc2vec",
     "EngineSettings": "somafeed.engine",
     "ExperimentDataset": "somafeed.dataset",
     "ExperimentIterator": "somafeed.iteration",
     "FieldDataset": "somafeed.fields",
+    "Form": "somafeed.batches",
     "ImageDataset": "somafeed.images",
     "Key": "somafeed.images",
     "Kmers": "somafeed.kmers",
+    "ObsForm": "somafeed.batches",
     "OneHot": "somafeed.kmers",
     "SequenceDataset": "somafeed.sequences",
     "SequenceServers": "somafeed.sequence_stores",

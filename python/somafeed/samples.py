@@ -206,9 +206,13 @@ class SampleDataset(IterableDataset[B]):
         ramp_blocks: int = 0,
         on_error: OnError = "raise",
         device: Device | None = None,
+        **unknown: Any,
     ) -> None:
         """Checks the settings, which `EngineSettings` and each kind describe."""
         super().__init__()
+        for name in unknown:
+            # Python's own message would name this class, which users do not know.
+            raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {name!r}")
         self.batch_size = positive("batch_size", batch_size)
         self.io_batch_size = positive("io_batch_size", io_batch_size)
         self.shuffle = bool(shuffle)

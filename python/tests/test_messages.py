@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from native_examples import dataset, experiment_uri, in_memory, matrix
-from somafeed import Experiment, ExperimentDataset
+from somafeed import Experiment, ExperimentDataset, FieldDataset, SourceDataset
 from somafeed import _somafeed as native
 from somafeed.scvi_registry import class_names
 
@@ -93,6 +93,20 @@ def test_a_file_that_is_no_experiment(tmp_path, name, advice):
     for make in (lambda path: Experiment(str(path)), lambda path: ExperimentDataset(uri=path)):
         with pytest.raises(OSError, match=advice):
             make(tmp_path / name)
+
+
+def test_a_setting_that_does_not_exist():
+    class Mine(SourceDataset):
+        pass
+
+    source = SimpleNamespace(n_rows=3, read=lambda rows: {"row": rows})
+    for make, name in (
+        (lambda: ExperimentDataset(uri="x", obs_column_names=["a"], batchsize=3), "ExperimentDataset"),
+        (lambda: FieldDataset("x", batchsize=3), "FieldDataset"),
+        (lambda: Mine(source, batchsize=3), "Mine"),
+    ):
+        with pytest.raises(TypeError, match=rf"^{name}\(\) .* 'batchsize'$"):
+            make()
 
 
 def test_no_two_batches_of_scvi_have_one_name():

@@ -1,44 +1,60 @@
 //! Bars in groups, with deviations, floors and published values.
 
-use plotters::coord::types::RangedCoordf64;
-use plotters::prelude::*;
+use crate::{
+    Error,
+    mean_std::MeanStd,
+    picture::{
+        ACROSS, Caption, MARGIN, Size, TEXT, WIDTH,
+        canvas::{self, Align, Canvas, Ink, WIDER_FONT, rectangle, text_width},
+        key::{Key, Sign},
+        scale::Axis,
+    },
+    table::decimal,
+};
 
-use crate::Error;
-use crate::drawing::{draw_series_names, drawing_failed as failed, stroke_sample};
-use crate::mean_std::MeanStd;
-
-/// A chart of bars.
+/// A chart of bars, whose title names the best bar.
 #[derive(Debug, Clone)]
 pub struct BarChart {
-    /// Title above the chart.
-    pub title: String,
+    /// What the bars measure.
+    pub subject: String,
     /// Unit of the bars.
-    pub y_name: &'static str,
+    pub unit: &'static str,
+    /// Which bar is the best.
+    pub best: Best,
     /// Lines below the chart.
     pub notes: Vec<String>,
     /// The bars.
     pub groups: Vec<BarGroup>,
 }
 
+/// Which bar is the best, and the word for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Best {
+    /// The shortest.
+    Least(&'static str),
+    /// The longest.
+    Most(&'static str),
+}
+
 /// Bars side by side.
 #[derive(Debug, Clone)]
 pub struct BarGroup {
-    /// Name below the bars; a line for each part between `, `.
+    /// Name above the bars.
     pub name: String,
-    /// The bars, from left to right.
+    /// The bars, from top to bottom.
     pub bars: Vec<Bar>,
 }
 
-/// A bar with the floors beside it.
+/// A bar with its floors.
 #[derive(Debug, Clone)]
 pub struct Bar {
     /// Red, green and blue.
     pub color: [u8; 3],
-    /// Whether it is filled with a light color and lines.
-    pub is_hatched: bool,
+    /// Whether its color is light.
+    pub is_light: bool,
     /// Its kind, for the legend: bars of the same name are of one kind.
     pub kind: BarKind,
-    /// Height, and its deviation.
+    /// Length, and its deviation.
     pub value: MeanStd,
     /// What bounds it from below.
     pub floors: Vec<(Floor, f64)>,
@@ -64,205 +80,186 @@ pub struct Floor {
     pub color: [u8; 3],
 }
 
-impl Floor {
-    fn style(self) -> ShapeStyle {
-        rgb(self.color).stroke_width(3)
+/// Opacity of light bars, and of light and dark ones in the legend.
+const LIGHT: f64 = 0.35;
+const DARK: f64 = 0.8;
+/// Height of a bar and from one to the next, and of a group's name.
+const BAR: f64 = 14.0;
+const BAR_STEP: f64 = 20.0;
+const NAME: f64 = 22.0;
+const GROUP_GAP: f64 = 8.0;
+/// Left end of the bars, and room for the figures beside them.
+const LEFT: f64 = MARGIN + 8.0;
+const FIGURES: f64 = 76.0;
+/// Height of numbers and title of the axis.
+const BELOW: f64 = 58.0;
+
+impl BarChart {
+    /// Names the best bar, and the worst of the same kind.
+    pub fn title(&self) -> String {
+        let several_kinds = kinds(self).len() > 1;
+        let all =
+            || self.groups.iter().flat_map(|group| group.bars.iter().map(move |bar| (group, bar)));
+        let by = |sign: f64, kind: Option<&BarKind>| {
+            all()
+                .filter(|(_, bar)| kind.is_none_or(|kind| bar.kind == *kind))
+                .filter(|(_, bar)| bar.value.mean.is_finite())
+                .max_by(|(_, a), (_, b)| (sign * a.value.mean).total_cmp(&(sign * b.value.mean)))
+        };
+        let (sign, word) = match self.best {
+            Best::Least(word) => (-1.0, word),
+            Best::Most(word) => (1.0, word),
+        };
+        let Some((group, best)) = by(sign, None) else { return self.subject.clone() };
+        // Colors of bars have no place in a sentence.
+        let kind = best.kind.name.rsplit(": ").next().unwrap_or_default();
+        let kind = if several_kinds { format!(", {kind}") } else { String::new() };
+        let number = |bar: &Bar| number(bar.value.mean, self.most());
+        let other = by(-sign, Some(&best.kind)).filter(|(other, _)| other.name != group.name);
+        let other = other.map_or_else(String::new, |(other, worst)| {
+            format!("; {}: {}", other.name, number(worst))
+        });
+        format!("{}{kind} is {word}: {} {}{other}", group.name, number(best), self.unit)
+    }
+
+    fn most(&self) -> f64 {
+        let bars = self.groups.iter().flat_map(|group| &group.bars);
+        let ends = bars.flat_map(|bar| {
+            let floors = bar.floors.iter().map(|floor| floor.1);
+            floors.chain(bar.published).chain([bar.value.mean + bar.value.std.unwrap_or(0.0)])
+        });
+        let most = ends.filter(|end| end.is_finite()).fold(0.0, f64::max);
+        if most > 0.0 { most } else { 1.0 }
     }
 }
 
-fn rgb([red, green, blue]: [u8; 3]) -> RGBColor {
-    RGBColor(red, green, blue)
+/// A figure with as many digits as the largest needs.
+fn number(value: f64, most: f64) -> String {
+    let digits = [(2.0, 3), (20.0, 2), (200.0, 1)].iter().find(|(bound, _)| most < *bound);
+    decimal(value, digits.map_or(0, |(_, digits)| *digits))
 }
 
-/// Height of a chart, and width beside and of a group, in pixels.
-const HEIGHT: u32 = 480;
-const MARGIN_WIDTH: u32 = 280;
-const GROUP_WIDTH: u32 = 120;
-const LINE_HEIGHT: u32 = 16;
-/// Shades of light and dark bars.
-const LIGHT: f64 = 0.35;
-const DARK: f64 = 0.8;
-/// Pixels from one line of a hatch to the next.
-const HATCH: f64 = 8.0;
-
-type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+/// The kinds of bars in order of appearance, each with whether it is light.
+fn kinds(chart: &BarChart) -> Vec<(&BarKind, bool)> {
+    let mut kinds: Vec<(&BarKind, bool)> = Vec::new();
+    for bar in chart.groups.iter().flat_map(|group| &group.bars) {
+        if !kinds.iter().any(|(kind, _)| **kind == bar.kind) {
+            kinds.push((&bar.kind, bar.is_light));
+        }
+    }
+    kinds
+}
 
 /// Draws a chart of bars as SVG.
 ///
 /// # Errors
 /// [`Error::Draw`].
 pub fn draw_bars(chart: &BarChart) -> Result<String, Error> {
-    let n_notes = chart.notes.len() as u32;
-    let width = (MARGIN_WIDTH + GROUP_WIDTH * chart.groups.len() as u32).max(640);
-    let size = (width, HEIGHT + LINE_HEIGHT * n_notes);
-    let mut text = String::new();
-    {
-        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
-        root.fill(&WHITE).map_err(|error| failed(&error))?;
-        let (upper, lower) = root.split_vertically(HEIGHT);
-        draw_chart(&upper, chart)?;
-        for (note, row) in chart.notes.iter().zip(0..) {
-            let style = ("sans-serif", 12).into_font().color(&BLACK.mix(0.7));
-            let at = (12, row * LINE_HEIGHT as i32);
-            lower.draw(&Text::new(note.as_str(), at, style)).map_err(|error| failed(&error))?;
-        }
-        root.present().map_err(|error| failed(&error))?;
-    }
-    Ok(text)
-}
-
-fn draw_chart(
-    area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
-    chart: &BarChart,
-) -> Result<(), Error> {
-    let groups = &chart.groups;
-    let bars = || groups.iter().flat_map(|group| &group.bars);
-    let tops = bars().flat_map(|bar| {
-        let floors = bar.floors.iter().map(|floor| floor.1);
-        floors.chain(bar.published).chain([bar.value.mean + bar.value.std.unwrap_or(0.0)])
-    });
-    let most = tops.filter(|top| top.is_finite()).fold(0.0, f64::max);
-    let most = if most > 0.0 { most } else { 1.0 };
-    let n_groups = groups.len().max(1) as f64;
-    // Room for the names beside the last group.
-    let right = n_groups - 0.5 + f64::from(MARGIN_WIDTH - 80) / f64::from(GROUP_WIDTH);
-    let mut context = ChartBuilder::on(area)
-        .caption(&chart.title, ("sans-serif", 16))
-        .margin(10)
-        .x_label_area_size(30)
-        .y_label_area_size(56)
-        .build_cartesian_2d(-0.5..right, 0.0..1.08 * most)
-        .map_err(|error| failed(&error))?;
-    context
-        .configure_mesh()
-        .disable_x_mesh()
-        .disable_x_axis()
-        .light_line_style(TRANSPARENT)
-        .y_desc(chart.y_name)
-        .y_label_formatter(&|at| if most < 2.0 { format!("{at:.2}") } else { format!("{at:.0}") })
-        .draw()
-        .map_err(|error| failed(&error))?;
-    for (group, idx) in groups.iter().zip(0..) {
-        draw_group(&mut context, group, f64::from(idx))?;
-    }
-    draw_legend(&mut context, chart)
-}
-
-/// Draws the bars of a group around its place on the axis, and its name below.
-fn draw_group(chart: &mut Chart<'_, '_>, group: &BarGroup, place: f64) -> Result<(), Error> {
-    let width = 0.8 / group.bars.len().max(1) as f64;
-    for (bar, idx) in group.bars.iter().zip(0..) {
-        let left = place - 0.4 + f64::from(idx) * width;
-        draw_bar(chart, bar, (left, left + 0.9 * width))?;
-    }
-    let style = ("sans-serif", 13).into_font().color(&BLACK);
-    let style = style.pos(plotters::style::text_anchor::Pos::new(
-        plotters::style::text_anchor::HPos::Center,
-        plotters::style::text_anchor::VPos::Top,
-    ));
-    for (line, row) in group.name.split(", ").zip(0..) {
-        let text = EmptyElement::at((place, 0.0))
-            + Text::new(line.to_owned(), (0, 6 + 13 * row), style.clone());
-        chart.plotting_area().draw(&text).map_err(|error| failed(&error))?;
-    }
-    Ok(())
-}
-
-fn draw_bar(chart: &mut Chart<'_, '_>, bar: &Bar, (left, right): (f64, f64)) -> Result<(), Error> {
-    let top = bar.value.mean;
-    let corners = [(left, 0.0), (right, top)];
-    let color = rgb(bar.color);
-    let fill = color.mix(if bar.is_hatched { LIGHT } else { 1.0 });
-    let area = chart.plotting_area().clone();
-    let draw = |points: Vec<(f64, f64)>, style: ShapeStyle| {
-        area.draw(&PathElement::new(points, style)).map_err(|error| failed(&error))
+    let better = match chart.best {
+        Best::Least(_) => "shorter bars are better",
+        Best::Most(_) => "longer bars are better",
     };
-    area.draw(&Rectangle::new(corners, fill.filled())).map_err(|error| failed(&error))?;
-    if bar.is_hatched {
-        for line in hatch(chart, corners) {
-            draw(line.to_vec(), color.stroke_width(1))?;
+    let about = format!("{}; {better}", chart.subject);
+    let caption = Caption::new(&chart.title(), &[about]);
+    let upper = caption.bottom();
+    let heights =
+        chart.groups.iter().map(|group| NAME + BAR_STEP * group.bars.len() as f64 + GROUP_GAP);
+    let lower = upper + heights.sum::<f64>() + 4.0;
+    let notes = chart.notes.iter().map(|note| vec![(Sign::Words, note.clone())]);
+    let key = Key::new(
+        std::iter::once(legend(chart)).chain(notes).collect(),
+        MARGIN..ACROSS[1],
+        lower + BELOW,
+    );
+    let x = Axis::new(chart.most(), LEFT..ACROSS[1] - FIGURES, 6);
+    canvas::svg(Size { width: WIDTH, height: key.bottom() + MARGIN }, |canvas| {
+        caption.draw(canvas)?;
+        for tick in x.ticks() {
+            let at = x.position(tick);
+            canvas.line(&[(at, upper), (at, lower)], Ink::GRID, 1.0)?;
+            let text = decimal(tick, x.digits());
+            canvas.text(&text, (at, lower + 9.0), TEXT, Ink::TEXT, Align::Below)?;
         }
-    }
-    area.draw(&Rectangle::new(corners, color.stroke_width(1))).map_err(|error| failed(&error))?;
-    if let Some(published) = bar.published {
-        // The outline is wider than our bar, and not filled.
-        let beyond = 0.06 * (right - left);
-        let (from, to) = (left - beyond, right + beyond);
-        let outline = vec![(from, 0.0), (from, published), (to, published), (to, 0.0)];
-        draw(outline, BLACK.mix(0.45).stroke_width(1))?;
-    }
-    if let Some(std) = bar.value.std {
-        let middle = f64::midpoint(left, right);
-        let (low, high, cap) = ((top - std).max(0.0), top + std, 0.15 * (right - left));
-        let style = BLACK.stroke_width(1);
-        draw(vec![(middle, low), (middle, high)], style)?;
-        for at in [low, high] {
-            draw(vec![(middle - cap, at), (middle + cap, at)], style)?;
+        let mut top = upper;
+        for group in &chart.groups {
+            let middle = top + NAME / 2.0 + 2.0;
+            // Grid lines would run through the letters.
+            let wide = text_width(&group.name, TEXT) * WIDER_FONT;
+            let behind = rectangle(LEFT + 1.0..LEFT + wide, middle, 9.0);
+            canvas.polygon(&behind, Ink::PAPER, Ink::PAPER, 0.0)?;
+            canvas.text(&group.name, (LEFT + 2.0, middle), TEXT, Ink::TEXT, Align::Left)?;
+            top += NAME;
+            for bar in &group.bars {
+                draw_bar(canvas, bar, &x, (top + BAR_STEP / 2.0, chart.most()))?;
+                top += BAR_STEP;
+            }
+            top += GROUP_GAP;
         }
-    }
-    for (floor, at) in &bar.floors {
-        draw(vec![(left, *at), (right, *at)], floor.style())?;
-    }
-    Ok(())
+        canvas.line(&[(LEFT, upper), (LEFT, lower), (ACROSS[1], lower)], Ink::GRAY, 1.5)?;
+        let middle = f64::midpoint(LEFT, ACROSS[1] - FIGURES);
+        canvas.text(chart.unit, (middle, lower + 31.0), TEXT, Ink::TEXT, Align::Below)?;
+        key.draw(canvas)
+    })
 }
 
-/// Lines from lower left to upper right inside of a rectangle, `HATCH` pixels apart.
-fn hatch(
-    chart: &Chart<'_, '_>,
-    [(left, bottom), (right, top)]: [(f64, f64); 2],
-) -> Vec<[(f64, f64); 2]> {
-    let (width, height) = chart.plotting_area().dim_in_pixel();
-    let (x, y) = (chart.x_range(), chart.y_range());
-    let x_pixel = (x.end - x.start) / f64::from(width.max(1));
-    let y_pixel = (y.end - y.start) / f64::from(height.max(1));
-    let (n_right, n_up) = ((right - left) / x_pixel, (top - bottom) / y_pixel);
-    let mut lines = Vec::new();
-    // In pixels from the lower left corner: the line along which `right - up` is `offset`.
-    let mut offset = HATCH - n_up;
-    while offset < n_right {
-        let from = offset.max(0.0);
-        let to = (offset + n_up).min(n_right);
-        let at = |along: f64| (left + along * x_pixel, bottom + (along - offset) * y_pixel);
-        if from < to {
-            lines.push([at(from), at(to)]);
-        }
-        offset += HATCH;
+fn draw_bar(canvas: &Canvas<'_>, bar: &Bar, x: &Axis, (y, most): (f64, f64)) -> Result<(), Error> {
+    let half = BAR / 2.0;
+    let value = if bar.value.mean.is_finite() { bar.value.mean.max(0.0) } else { 0.0 };
+    let end = x.position(value);
+    let color = Ink::rgb(bar.color);
+    let fill = if bar.is_light { color.with_opacity(LIGHT) } else { color };
+    canvas.polygon(&rectangle(LEFT..end, y, half), fill, color, 1.0)?;
+    let mut right = end;
+    if let Some(published) = bar.published.filter(|published| published.is_finite()) {
+        // The outline is higher than our bar, and not filled.
+        let at = x.position(published);
+        let (upper, lower) = (y - half - 2.0, y + half + 2.0);
+        canvas.line(&[(LEFT, upper), (at, upper), (at, lower), (LEFT, lower)], Ink::GRAY, 1.0)?;
+        right = right.max(at);
     }
-    lines
+    if let Some(std) = bar.value.std.filter(|std| std.is_finite()) {
+        let [low, high] = [(value - std).max(0.0), value + std].map(|at| x.position(at));
+        canvas.line(&[(low, y), (high, y)], Ink::TEXT, 1.0)?;
+        for at in [low, high] {
+            canvas.line(&[(at, y - 3.0), (at, y + 3.0)], Ink::TEXT, 1.0)?;
+        }
+        right = right.max(high);
+    }
+    for (floor, at) in bar.floors.iter().filter(|(_, at)| at.is_finite()) {
+        let at = x.position(*at);
+        canvas.line(&[(at, y - half), (at, y + half)], Ink::rgb(floor.color), 3.0)?;
+        right = right.max(at);
+    }
+    canvas.text(&number(value, most), (right + 6.0, y), TEXT, Ink::TEXT, Align::Left)
 }
 
 /// Names what the bars' fills, ticks and outlines mean, as far as the chart has them.
-fn draw_legend<'a, 'b: 'a>(context: &mut Chart<'a, 'b>, chart: &BarChart) -> Result<(), Error> {
-    let bars = || chart.groups.iter().flat_map(|group| &group.bars);
-    let mut kinds: Vec<(&BarKind, f64)> = Vec::new();
-    let mut floors: Vec<Floor> = Vec::new();
-    for bar in bars() {
-        if !kinds.iter().any(|(kind, _)| **kind == bar.kind) {
-            kinds.push((&bar.kind, if bar.is_hatched { LIGHT } else { DARK }));
-        }
-        for (floor, _) in &bar.floors {
-            if !floors.contains(floor) {
-                floors.push(*floor);
-            }
-        }
-    }
-    let mut name = |label: String, style: ShapeStyle| {
-        let nothing = std::iter::empty::<PathElement<(f64, f64)>>();
-        let series = context.draw_series(nothing).map_err(|error| failed(&error))?;
-        series.label(label).legend(move |at| stroke_sample(at, style));
-        Ok::<(), Error>(())
+fn legend(chart: &BarChart) -> Vec<(Sign, String)> {
+    let swatch = |(kind, is_light): (&BarKind, bool)| {
+        let shade = if is_light { LIGHT } else { DARK };
+        let ink = kind.color.map_or_else(|| Ink::TEXT.with_opacity(shade), Ink::rgb);
+        (Sign::Swatch(ink), kind.name.clone())
     };
-    for (kind, shade) in kinds {
-        let color = kind.color.map_or_else(|| BLACK.mix(shade), |color| rgb(color).mix(1.0));
-        name(kind.name.clone(), color.stroke_width(8))?;
+    let mut entries: Vec<(Sign, String)> = kinds(chart).into_iter().map(swatch).collect();
+    let bars = || chart.groups.iter().flat_map(|group| &group.bars);
+    let mut floors: Vec<Floor> = Vec::new();
+    for (floor, _) in bars().flat_map(|bar| &bar.floors) {
+        if !floors.contains(floor) {
+            floors.push(*floor);
+        }
     }
-    for floor in floors {
-        name(format!("floor: {}", floor.name), floor.style())?;
-    }
+    entries.extend(
+        floors
+            .into_iter()
+            .map(|floor| (Sign::Tick(Ink::rgb(floor.color)), format!("floor: {}", floor.name))),
+    );
     if bars().any(|bar| bar.published.is_some()) {
-        name("outline: published".to_owned(), BLACK.mix(0.45).stroke_width(1))?;
+        entries.push((Sign::Outline, "outline: published".to_owned()));
     }
-    draw_series_names(context)
+    if bars().any(|bar| bar.value.std.is_some()) {
+        entries.push((Sign::Words, "whiskers: standard deviation".to_owned()));
+    }
+    entries
 }
 
 #[cfg(test)]
@@ -274,9 +271,9 @@ mod tests {
             Floor { name: "disk", color: [0, 0, 0] },
             Floor { name: "device", color: [0xCC, 0, 0x66] },
         );
-        let bar = |name: &str, is_hatched, mean: f64| Bar {
+        let bar = |name: &str, is_light, mean: f64| Bar {
             color: [0xFF, 0, 0],
-            is_hatched,
+            is_light,
             kind: BarKind { name: name.to_owned(), color: None },
             value: MeanStd { mean, std: Some(0.5) },
             floors: vec![(disk, 0.8 * mean), (device, 2.0)],
@@ -287,8 +284,9 @@ mod tests {
             bars: vec![bar("light: limited", true, 9.0), bar("dark: no limit", false, 5.0)],
         };
         BarChart {
-            title: "duration of an epoch".to_owned(),
-            y_name: "s",
+            subject: "duration of an epoch".to_owned(),
+            unit: "s",
+            best: Best::Least("fastest"),
             notes: vec!["a note".to_owned()],
             groups: vec![group("original"), group("+blosc, form raw16")],
         }
@@ -298,12 +296,10 @@ mod tests {
     fn every_bar_floor_and_name_is_drawn() {
         let text = draw_bars(&chart()).unwrap();
         assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"));
-        // Each bar is a filled rectangle and its border.
         assert_eq!(text.matches("fill=\"#FF0000\"").count(), 4, "{text}");
         for part in [
             "original",
-            "+blosc",
-            "form raw16",
+            "+blosc, form raw16",
             "light: limited",
             "dark: no limit",
             "floor: disk",
@@ -315,6 +311,16 @@ mod tests {
         }
         assert!(!text.contains("floor: decoder"));
         assert!(crate::to_png(&text).is_ok());
+    }
+
+    #[test]
+    fn the_title_names_the_best_bar_and_the_worst_of_its_kind() {
+        let mut chart = chart();
+        chart.groups[1].bars[1].value.mean = 4.0;
+        let title = chart.title();
+        assert_eq!(title, "+blosc, form raw16, no limit is fastest: 4.00 s; original: 5.00");
+        chart.best = Best::Most("slowest");
+        assert!(chart.title().starts_with("+blosc, form raw16, limited is slowest: 9.00 s"));
     }
 
     #[test]

@@ -10,11 +10,13 @@
 //! - the summary of a grid point over epochs and repetitions ([`summarize`]) and its table
 //!   ([`markdown`]),
 //! - the picture of speed against memory and the page that works offline ([`write_report`]),
+//! - what the rows recommend, and why they may mislead ([`Advice`]),
 //! - reports of several results folders side by side, and each view as a picture
 //!   ([`write_side_by_side`]),
 //! - the ranks that loaded together ([`RanksSummary`]), with the largest number of them that still
 //!   has an accelerator utilisation ([`most_ranks`]),
-//! - means over the rounds of a comparison ([`Rounds`]) and charts of bars ([`draw_bars`]).
+//! - means over the rounds of a comparison ([`Rounds`]) and charts of bars ([`draw_bars`])
+//!   and lines ([`draw_lines`]).
 //!
 //! Only this crate names a column of the Parquet file.
 //!
@@ -36,11 +38,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod advice;
 mod bar_chart;
 mod column;
 mod csv_table;
 mod curves;
-mod drawing;
 mod error;
 #[cfg(test)]
 mod fixture;
@@ -74,8 +76,8 @@ mod store;
 mod summary;
 mod table;
 
-pub use bar_chart::{Bar, BarChart, BarGroup, BarKind, Floor, draw_bars};
-pub use drawing::{draw_series_names, drawing_failed, stroke_sample};
+pub use advice::Advice;
+pub use bar_chart::{Bar, BarChart, BarGroup, BarKind, Best, Floor, draw_bars};
 pub use error::Error;
 pub use folder::write_text;
 pub use host::HostInfo;
@@ -89,6 +91,7 @@ pub use peak::{
     CpuTime, ProcessMeter, peak_bytes, proportional_bytes, reset_peak, resident_bytes,
     thread_cpu_secs,
 };
+pub use picture::{Dimension, LineChart, LinePanel, LinePoint, LineSeries, LineStyle, draw_lines};
 pub use pixels::to_png;
 pub use ranks::{LEAST_UTILIZATION, RankSummary, RanksSummary, most_ranks};
 pub use ranks_table::{
@@ -107,4 +110,6 @@ pub use stages::{STAGES, StageTimes};
 pub use statistics::{Spread, percentile};
 pub use store::{EPOCHS_FILE, append, append_unless_there, check_folder, read};
 pub use summary::{EntropySummary, PointSummary, StageSummary, summarize};
-pub use table::{ENTROPY_HEADER, TABLE_HEADER, UTILIZATION_HEADER, grouped, markdown, table_rows};
+pub use table::{
+    ENTROPY_HEADER, TABLE_HEADER, TABLE_LEGEND, UTILIZATION_HEADER, grouped, markdown, table_rows,
+};

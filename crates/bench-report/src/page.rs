@@ -7,7 +7,7 @@
 
 mod data;
 
-use crate::{Error, ReportOptions, Source, summary::PointSummary};
+use crate::{Advice, Error, ReportOptions, Source, report::capitalized, summary::PointSummary};
 
 /// Title of the page, unless the user gives one.
 const TITLE: &str = "What loading cells costs";
@@ -44,12 +44,25 @@ pub(crate) fn render(
         TEMPLATE,
         &[
             ("title", &escape_html(title)),
+            ("advice", &advice(&Advice::new(sources, points))),
             ("style", STYLE),
             ("data", &escape_script(&json)),
             ("vendored", &VENDORED.join("\n")),
             ("script", &SCRIPT.join("\n")),
         ],
     ))
+}
+
+/// Cautions and recommendations in words, with which the page begins.
+fn advice(advice: &Advice) -> String {
+    let line = |tag: &str, text: &String| {
+        let name = tag.split(' ').next().unwrap_or(tag);
+        format!("<{tag}>{}.</{name}>\n", escape_html(&capitalized(text)))
+    };
+    let cautions = advice.cautions.iter().map(|text| line("p class=\"caution\"", text));
+    let advised: String = advice.recommendations.iter().map(|text| line("li", text)).collect();
+    let list = if advised.is_empty() { advised } else { format!("<ul>\n{advised}</ul>\n") };
+    cautions.chain([list]).collect()
 }
 
 /// Replaces each `{{name}}` by its value. Values are not expanded themselves.

@@ -11,9 +11,9 @@ use resvg::{
 use crate::Error;
 
 /// Pixels per picture unit: 300 dpi for a picture 17 cm wide.
-const SCALE: f32 = 2.0;
+const SCALE: f32 = 3.0;
 
-/// Renders an SVG drawn by plotters as PNG, at twice its size.
+/// Renders an SVG drawn by plotters as PNG, at three times its size.
 ///
 /// # Errors
 /// The text is not an SVG, or has no size.
@@ -53,7 +53,7 @@ mod tests {
             let png = to_png(&svg(text)).unwrap();
             Pixmap::decode_png(&png).unwrap()
         });
-        assert_eq!((words.width(), words.height()), (160, 40));
+        assert_eq!((words.width(), words.height()), (240, 60));
         let dark =
             |pixels: &Pixmap| pixels.pixels().iter().filter(|pixel| pixel.red() < 128).count();
         assert_eq!(dark(&empty), 0);

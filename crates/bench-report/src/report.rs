@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    EPOCHS_FILE, EpochRecord, Error, LINK_LEGEND, PointSummary, RANKS_LEGEND, ReportOptions,
-    STAGE_LEGEND, Source,
+    Advice, EPOCHS_FILE, EpochRecord, Error, LINK_LEGEND, PointSummary, RANKS_LEGEND,
+    ReportOptions, STAGE_LEGEND, Source,
     folder::WriteLock,
     link_markdown, markdown, page,
     picture::{self, Convention, Picture},
@@ -44,7 +44,8 @@ pub fn write_report(folder: &Path, options: &ReportOptions) -> Result<ReportFile
     let picture_after_first = draw(Convention::FirstBatchLeftOut)?;
     let page = page::render(&sources, &points, options)?;
     let over_ranks = picture::draw_ranks(&sources, &points)?;
-    let readme = readme(&sources[0].records, &points, (&over_ranks, options));
+    let advice = Advice::new(&sources, &points);
+    let readme = readme(&sources[0].records, &points, &advice, (&over_ranks, options));
     let lock = WriteLock::acquire(folder)?;
     let mut ranks = Vec::new();
     for Picture { view, svg } in &over_ranks {
@@ -63,6 +64,7 @@ pub fn write_report(folder: &Path, options: &ReportOptions) -> Result<ReportFile
 fn readme(
     records: &[EpochRecord],
     points: &[PointSummary],
+    advice: &Advice,
     (over_ranks, options): (&[Picture], &ReportOptions),
 ) -> String {
     let title = options.title.as_deref().unwrap_or(picture::TITLE);
@@ -89,8 +91,14 @@ fn readme(
     };
     let pictures = over_ranks.iter().map(|of| format!("\n![{}]({}.svg)\n", of.view, of.view));
     let ranks = pictures.fold(ranks, |text, picture| text + &picture);
+    let cautions = advice.cautions.iter();
+    let cautions = cautions.map(|text| format!("**Caution**: {}.\n\n", escape(text)));
+    let advised = advice.recommendations.iter();
+    let advised = advised.map(|text| format!("- {}.\n", escape(&capitalized(text))));
+    let end = if advice.recommendations.is_empty() { "" } else { "\n" };
+    let advice: String = cautions.chain(advised).chain([end.to_owned()]).collect();
     format!(
-        "# {title}\n\n{runs}\n\n\
+        "# {title}\n\n{advice}{runs}\n\n\
          Medians over epochs, with the range if there are several. Samples/s includes the first batch, which absorbs \
          the read of the first block; peak GB is the true peak of the process, in 10^9 bytes; AU is the accelerator \
          utilisation of MLPerf Storage, the share of the time without the first batch in which the consumer computed; entropy is a \
@@ -100,6 +108,12 @@ fn readme(
          the point under the mouse and needs no network. By the original benchmark's convention, without the first batch: \
          [{PICTURE_AFTER_FIRST_FILE}]({PICTURE_AFTER_FIRST_FILE}).\n"
     )
+}
+
+/// The sentence with a capital letter, if it begins with a word of ours.
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ pub struct PointSummary {
     pub n_failed: usize,
     /// Status and message of the last failed epoch.
     pub failure: Option<String>,
+    /// Seconds of an epoch, including the first batch.
+    pub elapsed_secs: Option<Spread>,
     /// Rows per second, including the first batch.
     pub samples_per_sec: Option<Spread>,
     /// Rows per second, without the first batch.
@@ -186,6 +188,7 @@ fn summarize_point(epochs: &[&EpochRecord]) -> PointSummary {
         n_ok: ok.len(),
         n_failed: failed.len(),
         failure,
+        elapsed_secs: spread(|epoch| epoch.measured.elapsed),
         samples_per_sec: spread(|epoch| epoch.measured.samples_per_sec),
         samples_per_sec_after_first: spread(|epoch| epoch.measured.samples_per_sec_after_first),
         max_mem: spread(|epoch| epoch.measured.max_mem.map(|bytes| bytes as f64)),

@@ -34,6 +34,24 @@ pub const TABLE_HEADER: [&str; 14] = [
     ENTROPY_HEADER,
 ];
 
+/// What each column of [`TABLE_HEADER`] is, and its unit.
+pub const TABLE_LEGEND: [&str; TABLE_HEADER.len()] = [
+    "how a block becomes batches",
+    "form of X in a batch",
+    "chunks in a block × rows in a chunk",
+    "rows in a batch",
+    "what read X, and the page cache before an epoch",
+    "epochs measured",
+    "samples a second, over the whole epoch",
+    "samples a second, from the second batch on",
+    "most memory of the process, in 10^9 bytes",
+    "seconds until the first batch",
+    "milliseconds that 99 % of the waits for a batch did not exceed",
+    "share of the epoch in which the consumer waited",
+    "accelerator utilisation: share of the time after the first batch in which the consumer computed",
+    "bits of a label within a batch, measured / expected by the settings; more is more random",
+];
+
 /// Columns with words, from the first on.
 const N_WORDS: usize = 5;
 

@@ -16,7 +16,7 @@ use crate::bench::{
 };
 use crate::device::{DeviceSpec, TorchProcessor, TorchSpec, torch};
 use crate::published::STEP_MILLIS;
-use crate::sweep_report::Report;
+use crate::sweep_report::{LEGEND, Report};
 
 /// Flags of `sweep`.
 #[derive(Debug, Args)]
@@ -354,7 +354,7 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     })?;
     measuring.session.display.finish();
     let report = Report::new((&measuring, &cubes), &points, args.warmup, args.published);
-    print_line!("{}", report.table());
+    print_line!("{}\n{LEGEND}.", report.table());
     for path in report.write().context("cannot write the report")? {
         print_line!("{}", path.display());
     }

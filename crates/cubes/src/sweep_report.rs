@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use bench_report::{
-    Bar, BarChart, BarGroup, BarKind, EPOCHS_FILE, Floor, MeanStd, draw_bars, to_png, write_text,
+    Bar, BarChart, BarGroup, BarKind, Best, EPOCHS_FILE, Floor, MeanStd, draw_bars, to_png,
+    write_text,
 };
 use bench_run::{Measuring, format_rate};
 
@@ -13,6 +14,13 @@ use crate::device::TorchProcessor;
 use crate::figures::{DECODER, DEVICE, DISK, NamedCurve, color, draw_curves};
 use crate::published::{LIMIT, N_CUBES, NOTE, PUBLISHED};
 use crate::summary::{FloorSecs, Summary};
+
+/// What the columns of the table are.
+pub(crate) const LEGEND: &str = "s an epoch: seconds, mean ± standard deviation over repetitions; floors: the least seconds that \
+    disk, decoder and device need alone; device busy %: share of the epoch in which the device computed; AU %: the same \
+    without the first batch (accelerator utilisation); host waits %: share in which the training thread waited for a \
+    batch; CPU s a cube: processor seconds; cores busy %: of all cores; peak GB and pinned GB: most memory of the \
+    process, and of it for the device's copies, in 10^9 bytes; read MB: 10^6 bytes read in an epoch";
 
 /// The results of a sweep.
 pub(crate) struct Report<'a> {
@@ -144,7 +152,7 @@ impl<'a> Report<'a> {
              epoch lasts from the end of the device's work on the epoch before to the end of its \
              own. Floors: the bytes that were read over the limit or, without one, over the rate \
              of a plain read; a decoder alone, times the threads that load (at most the cores); \
-             the steps of the device.\n\n{}\n{factors}{pictures}{published}",
+             the steps of the device. {LEGEND}.\n\n{}\n{factors}{pictures}{published}",
             self.n_cubes,
             self.table(),
         )
@@ -189,16 +197,16 @@ impl<'a> Report<'a> {
         let mut figures = Vec::new();
         let mut bars = |name: &'static str, chart: BarChart| {
             let svg = draw_bars(&chart)?;
-            figures.push((name, chart.title, svg));
+            figures.push((name, chart.title(), svg));
             anyhow::Ok(())
         };
         let has_device = self.rows.iter().any(|row| row.summary.utilization.is_some());
         bars("durations", self.durations())?;
         if has_device {
             bars("utilization", self.utilization())?;
-            let (title, curves) = self.curves();
-            let svg = draw_curves(&title, &curves)?;
-            figures.push(("utilization-curves", title, svg));
+            let (subject, curves) = self.curves();
+            let svg = draw_curves(&subject, &curves)?;
+            figures.push(("utilization-curves", subject, svg));
         } else {
             bars("rates", self.rates())?;
         }
@@ -217,8 +225,9 @@ impl<'a> Report<'a> {
             Some(self.published(row)?.secs * n_cubes / N_CUBES as f64)
         };
         BarChart {
-            title: format!("duration of an epoch of {} cubes", self.n_cubes),
-            y_name: "s",
+            subject: format!("duration of an epoch of {} cubes", self.n_cubes),
+            unit: "s",
+            best: Best::Least("fastest"),
             notes: self.notes(),
             groups: self.groups(|row| row.summary.secs, floors, published),
         }
@@ -228,8 +237,9 @@ impl<'a> Report<'a> {
     fn utilization(&self) -> BarChart {
         let percent = |share: MeanStd| share.scaled(100.0);
         BarChart {
-            title: format!("mean utilisation of {}", self.device_name()),
-            y_name: "%",
+            subject: format!("mean utilisation of {}", self.device_name()),
+            unit: "% of the time",
+            best: Best::Most("busiest"),
             notes: self.notes(),
             groups: self.groups(
                 |row| row.summary.utilization.map(percent),
@@ -242,8 +252,9 @@ impl<'a> Report<'a> {
     /// The ceiling of the loader alone.
     fn rates(&self) -> BarChart {
         BarChart {
-            title: "cubes a second, dropped at once".to_owned(),
-            y_name: "cubes/s",
+            subject: "cubes a second, dropped at once".to_owned(),
+            unit: "cubes/s",
+            best: Best::Most("fastest"),
             notes: Vec::new(),
             groups: self.groups(|row| row.summary.cubes_per_sec, |_| Vec::new(), |_| None),
         }
@@ -305,7 +316,7 @@ impl<'a> Report<'a> {
             );
             let bar = Bar {
                 color: color(row.summary.point.strategy),
-                is_hatched: row.rate().is_some(),
+                is_light: row.rate().is_some(),
                 kind: BarKind { name: kind, color: None },
                 value,
                 floors: floors(row),
@@ -318,7 +329,7 @@ impl<'a> Report<'a> {
             }
         }
         for group in &mut groups {
-            group.bars.sort_by_key(|bar| !bar.is_hatched);
+            group.bars.sort_by_key(|bar| !bar.is_light);
         }
         groups
     }

@@ -24,7 +24,6 @@ mod cli;
 mod drain;
 pub mod generate;
 mod generate_command;
-mod panels;
 mod peers;
 mod peers_command;
 mod published;

@@ -13,6 +13,11 @@ use crate::drain::{Queue, first_empty, first_empty_measured};
 use crate::published::{NOTE, PublishedQueue, QUEUES};
 use crate::queue_picture::{QueueLine, draw};
 
+/// What the columns of the table are.
+const LEGEND: &str = "workers: batches read at the same time; queue: places for finished batches; s a batch: \
+    seconds of the epoch for each; batches when it begins: finished at the first request; batches/s when empty: made \
+    in a second from then on; first empty: the first request, counted from 0, that found no batch";
+
 /// Flags of `queue`.
 #[derive(Debug, Args)]
 pub(crate) struct QueueArgs {
@@ -150,7 +155,7 @@ pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let consumer_secs = args.consumer / 1e3;
     let drains = drains(&records, consumer_secs);
     let table = table(&drains);
-    print_line!("{table}");
+    print_line!("{table}\n{LEGEND}.");
     let lines: Vec<QueueLine> = records
         .iter()
         .filter(|record| !record.measured.batch_ready_blocks.is_empty())
@@ -161,14 +166,15 @@ pub(crate) fn run(args: &QueueArgs, arguments: &[OsString]) -> anyhow::Result<Ex
             queue: drain.queue,
             ready: record.measured.batch_ready_blocks.clone(),
             predicted: drain.predicted.map(|at| at as f64),
+            measured: drain.measured,
         })
         .collect();
     let picture = write_text(measuring.folder(), "queue.svg", &draw(&lines)?)?;
     let first = measuring.first();
     let text = format!(
         "# How a queue drains\n\n```sh\n{}\n```\n\nBatches of {} samples, a consumer that sleeps \
-         {} ms on each, workers with {} threads each; {} s to fill the queue. Requests are counted \
-         from 0.{}\n\n{table}\n\
+         {} ms on each, workers with {} threads each; {} s to fill the queue.{}\n\n\
+         {LEGEND}.\n\n{table}\n\
          ![queue depth over iterations](queue.svg)\n\n{NOTE}; batches of 16, a consumer of 1 s, \
          30 requests:\n\n{}",
         first.run.command,

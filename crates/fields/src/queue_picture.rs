@@ -1,11 +1,8 @@
-//! The picture of the queue experiment: queue depth over iterations, a panel for each number of
+//! The picture of the queue experiment: queue depth over requests, a plot for each number of
 //! workers, a line for each depth.
 
 use anyhow::Context as _;
-use bench_report::{draw_series_names, drawing_failed as failed};
-use plotters::prelude::*;
-
-use crate::panels::{Axes, Panel, begin_chart, draw_panels};
+use bench_report::{Dimension, LineChart, LinePanel, LinePoint, LineSeries, LineStyle, draw_lines};
 
 /// A measured queue.
 pub(crate) struct QueueLine {
@@ -16,51 +13,71 @@ pub(crate) struct QueueLine {
     pub(crate) ready: Vec<f64>,
     /// The predicted first request without a ready batch.
     pub(crate) predicted: Option<f64>,
+    /// The measured one.
+    pub(crate) measured: Option<usize>,
 }
 
-/// Width and height of a panel in pixels.
-const PANEL: (u32, u32) = (560, 340);
+/// Number of the shape of predictions, a triangle.
+const TRIANGLE: usize = 2;
 
 /// Draws the lines as SVG. The predicted drain of each is a triangle on the axis.
 pub(crate) fn draw(lines: &[QueueLine]) -> anyhow::Result<String> {
     let mut workers: Vec<u64> = lines.iter().map(|line| line.workers).collect();
     workers.sort_unstable();
     workers.dedup();
-    let n = lines.iter().map(|line| line.ready.len()).max().unwrap_or(1) as f64;
-    let most = lines.iter().flat_map(|line| &line.ready).fold(1.0_f64, |most, n| most.max(*n));
-    let drawn = draw_panels(&workers, 2, PANEL, |panel, workers| {
-        let these: Vec<&QueueLine> = lines.iter().filter(|line| line.workers == *workers).collect();
-        draw_panel(panel, *workers, &these, (n, most))
-    });
-    drawn.context("cannot draw the queues")
+    let has_predictions = lines.iter().any(|line| line.predicted.is_some());
+    let note = "triangle: the predicted first request that finds the queue empty";
+    let chart = LineChart {
+        title: title(lines),
+        notes: has_predictions.then(|| note.to_owned()).into_iter().collect(),
+        x: Dimension::linear("request, counted from 0"),
+        y: Dimension::linear("batches ready"),
+        panels: workers.iter().map(|workers| panel(*workers, lines)).collect(),
+    };
+    draw_lines(&chart).context("cannot draw the queues")
 }
 
-/// Draws the queues of one number of workers; all panels have the same axes.
-fn draw_panel(
-    panel: &Panel<'_>,
-    workers: u64,
-    lines: &[&QueueLine],
-    (n, most): (f64, f64),
-) -> anyhow::Result<()> {
-    let name = if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") };
-    let axes = Axes { x: ("iteration", 0.0..n), y: ("batches ready", 0.0..most + 0.5) };
-    let mut chart = begin_chart(panel, &name, axes)?;
-    for (idx, line) in lines.iter().enumerate() {
-        let color = Palette99::pick(idx).to_rgba();
+/// Names the queue that lasts longest and the one that is empty first.
+fn title(lines: &[QueueLine]) -> String {
+    // A queue that is never empty lasts longest.
+    let lasts = |line: &&QueueLine| line.measured.unwrap_or(usize::MAX);
+    let describe = |line: &QueueLine| {
+        let empty = line.measured.map_or_else(
+            || "is never empty".to_owned(),
+            |request| format!("is empty at request {request}"),
+        );
+        format!("a queue of {} with {} {empty}", line.queue, name(line.workers))
+    };
+    match (lines.iter().max_by_key(lasts), lines.iter().min_by_key(lasts)) {
+        (Some(longest), Some(first)) if lasts(&first) < lasts(&longest) => {
+            format!("Lasts longest: {}; first: {}", describe(longest), describe(first))
+        }
+        (Some(line), _) => format!("All alike: {}", describe(line)),
+        _ => "Queues: nothing was measured".to_owned(),
+    }
+}
+
+fn name(workers: u64) -> String {
+    if workers == 1 { "1 worker".to_owned() } else { format!("{workers} workers") }
+}
+
+/// The queues of one number of workers.
+fn panel(workers: u64, lines: &[QueueLine]) -> LinePanel {
+    let these = lines.iter().filter(|line| line.workers == workers).enumerate();
+    let series = these.flat_map(|(idx, line)| {
+        let name = format!("queue {}", line.queue);
         // Lines of whole numbers lie on one another: each is moved a little.
         let up = 0.05 * idx as f64;
-        let points = line.ready.iter().enumerate().map(|(at, ready)| (at as f64, ready + up));
-        chart
-            .draw_series(LineSeries::new(points, color.stroke_width(2)))
-            .map_err(|error| failed(&error))?
-            .label(format!("queue {}", line.queue))
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 14, y)], color.stroke_width(2)));
-        if let Some(predicted) = line.predicted.filter(|at| *at <= n) {
-            let mark = TriangleMarker::new((predicted, 0.0), 6, color.filled());
-            chart.draw_series([mark]).map_err(|error| failed(&error))?;
-        }
-    }
-    Ok(draw_series_names(&mut chart)?)
+        let points = line.ready.iter().enumerate();
+        let points = points.map(|(at, ready)| LinePoint::new(at as f64, ready + up)).collect();
+        let n = line.ready.len() as f64;
+        let predicted = line.predicted.filter(|at| *at <= n).map(|at| LineSeries {
+            shape: TRIANGLE,
+            ..LineSeries::new(name.clone(), LineStyle::Marks, vec![LinePoint::new(at, 0.0)])
+        });
+        std::iter::once(LineSeries::new(name, LineStyle::Lines, points)).chain(predicted)
+    });
+    LinePanel { title: name(workers), series: series.collect() }
 }
 
 #[cfg(test)]
@@ -69,18 +86,26 @@ mod tests {
 
     #[test]
     fn every_line_has_its_panel_its_name_and_its_prediction() {
-        let line = |workers, queue, predicted| QueueLine {
+        let line = |workers, queue, predicted, measured| QueueLine {
             workers,
             queue,
             ready: vec![2.0, 1.0, 0.0],
             predicted,
+            measured,
         };
-        let text = draw(&[line(1, 3, Some(1.5)), line(1, 4, None), line(2, 3, None)]).unwrap();
+        let lines =
+            [line(1, 3, Some(1.5), Some(2)), line(1, 4, None, None), line(2, 3, None, Some(1))];
+        let text = draw(&lines).unwrap();
         assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"));
-        for (name, n) in [("1 worker", 1), ("2 workers", 1), ("queue 3", 2), ("queue 4", 1)] {
-            assert_eq!(text.matches(name).count(), n, "{name}");
+        for name in ["1 worker", "2 workers", "queue 3", "queue 4"] {
+            assert!(text.contains(&format!("\n{name}\n")), "{name}");
         }
         assert_eq!(text.matches("<polygon").count(), 1);
+        assert_eq!(
+            title(&lines),
+            "Lasts longest: a queue of 4 with 1 worker is never empty; \
+             first: a queue of 3 with 2 workers is empty at request 1"
+        );
     }
 
     #[test]

@@ -13,6 +13,12 @@ use crate::bench::{
 use crate::published::NOTE;
 use crate::sweep_picture::{RateLine, draw};
 
+/// What the columns of the table are.
+const LEGEND: &str = "MB/s: 10^6 bytes of samples as delivered (of a plain read, of files) in a second, the first \
+    batch included; s a batch: seconds for a batch; first batch s: seconds until the first; AU %: accelerator \
+    utilisation, the share of the time after the first batch in which the consumer computed; CPU s: processor \
+    seconds of an epoch; peak GB: most memory of the process, in 10^9 bytes. Medians, with the range";
+
 /// Flags of `sweep`.
 #[derive(Debug, Args)]
 pub(crate) struct SweepArgs {
@@ -99,12 +105,11 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     let records: Vec<&EpochRecord> = measuring.records.iter().map(|of| &of.record).collect();
     let rows = rows(&records);
     let table = table(&rows);
-    print_line!("{table}");
+    print_line!("{table}\n{LEGEND}.");
     let picture = write_text(measuring.folder(), "rates.svg", &draw(&lines(&rows))?)?;
     let first = measuring.first();
     let text = format!(
-        "# Reading fields\n\n```sh\n{}\n```\n\nMB are 10^6 bytes of samples as delivered (of a plain \
-         read, of files), the first batch included; medians, with the range. The page cache was \
+        "# Reading fields\n\n```sh\n{}\n```\n\n{LEGEND}. The page cache was \
          {}.{}\n\n{table}\n![MB/s over threads](rates.svg)\n\n{NOTE}.\n",
         first.run.command,
         first.point.cache,

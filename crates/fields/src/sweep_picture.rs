@@ -1,11 +1,11 @@
-//! The picture of a sweep: megabytes a second over threads, a panel for each batch size, with the
+//! The picture of a sweep: megabytes a second over threads, a plot for each batch size, with the
 //! published figures as dashed lines.
 
 use anyhow::Context as _;
-use bench_report::{draw_series_names, drawing_failed as failed};
-use plotters::prelude::*;
+use bench_report::{Dimension, LineChart, LinePanel, LinePoint, LineSeries, LineStyle, draw_lines};
 
-use crate::panels::{Axes, Panel, begin_chart, draw_panels};
+use bench_run::grouped;
+
 use crate::published::READING;
 
 /// A way of reading batches of one size.
@@ -16,57 +16,61 @@ pub(crate) struct RateLine {
     pub(crate) rates: Vec<(u64, f64)>,
 }
 
-/// Width and height of a panel in pixels.
-const PANEL: (u32, u32) = (620, 400);
+/// Colors of the published lines.
+const PUBLISHED: [[u8; 3]; 2] = [[0x5B, 0x65, 0x70], [0xA5, 0xAD, 0xB5]];
 
-/// Draws the lines as SVG.
+/// Draws the lines as SVG. The title names the fastest.
 pub(crate) fn draw(lines: &[RateLine]) -> anyhow::Result<String> {
     let mut batches: Vec<u64> = lines.iter().map(|line| line.batch).collect();
     batches.sort_unstable();
     batches.dedup();
-    let drawn = draw_panels(&batches, batches.len(), PANEL, |panel, batch| {
-        let these: Vec<&RateLine> = lines.iter().filter(|line| line.batch == *batch).collect();
-        draw_panel(panel, *batch, &these)
-    });
-    drawn.context("cannot draw the rates")
+    let chart = LineChart {
+        title: title(lines),
+        notes: vec!["first epoch, the first batch included; higher is better".to_owned()],
+        x: Dimension::log_of_values("threads of a read"),
+        y: Dimension::linear("MB/s (10^6 bytes of samples)"),
+        panels: batches.iter().map(|batch| panel(*batch, lines)).collect(),
+    };
+    draw_lines(&chart).context("cannot draw the rates")
 }
 
-/// Draws the lines of one batch size.
-fn draw_panel(panel: &Panel<'_>, batch: u64, lines: &[&RateLine]) -> anyhow::Result<()> {
-    let published = || READING.iter().filter(|line| line.batch == batch);
-    let measured = lines.iter().flat_map(|line| line.rates.iter().copied());
-    let all: Vec<(u64, f64)> =
-        measured.chain(published().flat_map(|line| line.rates().collect::<Vec<_>>())).collect();
-    let most_threads = all.iter().map(|(threads, _)| *threads).max().unwrap_or(1).max(2);
-    let most = all.iter().map(|(_, rate)| *rate).fold(1.0, f64::max);
-    let axes = Axes {
-        x: ("threads", (1_f64..most_threads as f64).log_scale().base(2.0)),
-        // Room for the names.
-        y: ("MB/s", 0.0..1.45 * most),
+fn title(lines: &[RateLine]) -> String {
+    let all = lines.iter().flat_map(|line| line.rates.iter().map(move |rate| (line, *rate)));
+    let fastest = all.max_by(|(_, (_, one)), (_, (_, other))| one.total_cmp(other));
+    fastest.map_or_else(
+        || "Reading fields: nothing was measured".to_owned(),
+        |(line, (threads, rate))| {
+            format!(
+                "{} is fastest: {} MB/s in batches of {}, with {threads} {}",
+                line.name,
+                grouped(rate.round() as u64),
+                line.batch,
+                if threads == 1 { "thread" } else { "threads" },
+            )
+        },
+    )
+}
+
+/// The lines of one batch size.
+fn panel(batch: u64, lines: &[RateLine]) -> LinePanel {
+    let points = |rates: &mut dyn Iterator<Item = (u64, f64)>| {
+        rates.map(|(threads, rate)| LinePoint::new(threads as f64, rate)).collect()
     };
-    let mut chart = begin_chart(panel, &format!("batches of {batch}"), axes)?;
-    for (idx, line) in lines.iter().enumerate() {
-        let color = Palette99::pick(idx).to_rgba();
-        let points: Vec<(f64, f64)> =
-            line.rates.iter().map(|(threads, rate)| (*threads as f64, *rate)).collect();
-        let series = LineSeries::new(points, color.stroke_width(2)).point_size(3);
-        chart
-            .draw_series(series)
-            .map_err(|error| failed(&error))?
-            .label(&line.name)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 14, y)], color.stroke_width(2)));
-    }
-    for (idx, line) in published().enumerate() {
-        let color = BLACK.mix(if idx == 0 { 0.7 } else { 0.35 });
-        let points: Vec<(f64, f64)> =
-            line.rates().map(|(threads, rate)| (threads as f64, rate)).collect();
-        chart
-            .draw_series(DashedLineSeries::new(points, 5, 4, color.stroke_width(2)))
-            .map_err(|error| failed(&error))?
-            .label(format!("published: {}", line.name))
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 5, y)], color.stroke_width(2)));
-    }
-    Ok(draw_series_names(&mut chart)?)
+    let measured = lines.iter().filter(|line| line.batch == batch).map(|line| {
+        let points = points(&mut line.rates.iter().copied());
+        LineSeries::new(line.name.clone(), LineStyle::LinesWithMarks, points)
+    });
+    let published = READING.iter().filter(|line| line.batch == batch).enumerate();
+    let published = published.map(|(idx, line)| LineSeries {
+        color: PUBLISHED.get(idx).copied(),
+        is_dashed: true,
+        ..LineSeries::new(
+            format!("published: {}", line.name),
+            LineStyle::Lines,
+            points(&mut line.rates()),
+        )
+    });
+    LinePanel { title: format!("batches of {batch}"), series: measured.chain(published).collect() }
 }
 
 #[cfg(test)]
@@ -75,16 +79,21 @@ mod tests {
 
     #[test]
     fn a_panel_has_the_measured_and_the_published_lines_of_its_batch_size() {
-        let line = |batch| RateLine {
+        let line = |batch: u64| RateLine {
             name: "stacked".to_owned(),
             batch,
-            rates: vec![(1, 900.0), (2, 1500.0)],
+            rates: vec![(1, 900.0), (2, 1500.0 + batch as f64)],
         };
-        let text = draw(&[line(4), line(16), line(64)]).unwrap();
+        let lines = [line(4), line(16), line(64)];
+        let text = draw(&lines).unwrap();
         assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"));
-        for (name, n) in [("batches of 4", 1), ("stacked", 3), ("published: one dask call", 2)] {
-            assert!(n <= text.matches(name).count(), "{name}");
+        for name in ["batches of 4", "stacked", "published: one dask call"] {
+            assert!(text.contains(name), "{name}");
         }
+        assert_eq!(
+            title(&lines),
+            "stacked is fastest: 1,564 MB/s in batches of 64, with 2 threads"
+        );
         assert!(!draw(&[line(8)]).unwrap().contains("published"));
     }
 

@@ -10,7 +10,7 @@ use bench_run::{Measuring, print_line};
 use clap::Args;
 
 use crate::bench::{Consumer, FeedFlags, Form, Point, StoreData};
-use crate::sweep_report::Report;
+use crate::sweep_report::{LEGEND, Report};
 
 /// Flags of `sweep`.
 #[derive(Debug, Args)]
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &SweepArgs, arguments: &[OsString]) -> anyhow::Result<Ex
     measuring.session.display.finish();
     let is_timed = |record: &EpochRecord| args.feed.is_timed(record);
     let report = Report::new(&measuring, (&stores, &points), &is_timed, args.published);
-    print_line!("{}", report.text());
+    print_line!("{}\n{LEGEND}.", report.text());
     for path in report.write().context("cannot write the report")? {
         print_line!("{}", path.display());
     }

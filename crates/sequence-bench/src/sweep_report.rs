@@ -4,14 +4,19 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use bench_report::{
-    Bar, BarChart, BarGroup, BarKind, EPOCHS_FILE, EpochRecord, MeanStd, Measured, Rounds, Status,
-    draw_bars, to_png, write_text,
+    Bar, BarChart, BarGroup, BarKind, Best, EPOCHS_FILE, EpochRecord, MeanStd, Measured, Rounds,
+    Status, draw_bars, to_png, write_text,
 };
 use bench_run::{Measuring, grouped};
 
 use crate::bench::{Form, StoreData};
 use crate::published;
 use crate::sweep_command::StorePoint;
+
+/// What the columns of the table are.
+pub(crate) const LEGEND: &str = "documents/s: sequences a second, the first batch included, mean ± standard deviation over \
+    repetitions; MB/s of letters: 10^6 letters a second; real, user and system s: elapsed and processor seconds of an \
+    epoch; peak MB: most memory of the process, in 10^6 bytes";
 
 /// The results of a sweep.
 pub(crate) struct Report<'a> {
@@ -142,7 +147,7 @@ impl<'a> Report<'a> {
             std::fs::write(&png, to_png(&svg)?)
                 .with_context(|| format!("cannot write {}", png.display()))?;
             paths.push(png);
-            pictures.extend(["![", &chart.title, "](", &name, ".svg)\n\n"]);
+            pictures.extend(["![", &chart.title(), "](", &name, ".svg)\n\n"]);
         }
         paths.push(write_text(folder, "README.md", &self.page(&pictures))?);
         Ok(paths)
@@ -162,7 +167,7 @@ impl<'a> Report<'a> {
              {}. Batches were dropped at once: these are the rates of the loader alone. Each point \
              ran in a process of its own; mean ± standard deviation (n - 1) over the means of \
              repetitions, the first batch included. Peak memory is that of the process. Words of \
-             windows are targets.\n\n{}\n{pictures}",
+             windows are targets. {LEGEND}.\n\n{}\n{pictures}",
             stores.join("; "),
             words.unwrap_or_default(),
             self.text(),
@@ -194,7 +199,7 @@ impl<'a> Report<'a> {
             let color = COLORS[color];
             let bar = Bar {
                 color,
-                is_hatched: false,
+                is_light: false,
                 kind: BarKind { name: format!("batches of {batch}"), color: Some(color) },
                 value: value.scaled(1e-3),
                 floors: Vec::new(),
@@ -210,12 +215,13 @@ impl<'a> Report<'a> {
             }
         }
         let data = self.stores[store].name();
-        let title = format!("thousand documents a second as {}, {data}", form.name());
+        let subject = format!("documents a second as {}, {data}", form.name());
         let file = match self.stores.len() {
             1 => form.name().to_owned(),
             _ => format!("{}-{}", form.name(), store + 1),
         };
         let notes = Vec::new();
-        (file, BarChart { title, y_name: "thousand documents/s", notes, groups })
+        let (unit, best) = ("thousand documents/s", Best::Most("fastest"));
+        (file, BarChart { subject, unit, best, notes, groups })
     }
 }

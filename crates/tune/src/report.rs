@@ -200,7 +200,9 @@ pub(super) fn verified(found: &Verification, memory_bytes: f64) -> String {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     let rate = |value: f64| grouped(value.round() as u64);
     line("samples/s", &found.samples_per_sec, &rate, percent(SPEED_WITHIN));
-    line("peak MB", &found.peak_bytes, &megabytes, percent(MEMORY_WITHIN));
+    let is_less = found.peak_bytes.is_less(MEMORY_WITHIN);
+    let memory = if is_less { "less".to_owned() } else { percent(MEMORY_WITHIN) };
+    line("peak MB", &found.peak_bytes, &megabytes, memory);
     if let Some(entropy) = &found.entropy_bits {
         let bits = |value: f64| format!("{value:.3}");
         line("entropy, bits", entropy, &bits, format!("{ENTROPY_WITHIN} bit"));
@@ -213,6 +215,7 @@ pub(super) fn verified(found: &Verification, memory_bytes: f64) -> String {
         (false, runs) => format!("{runs} beginnings of an epoch, their medians"),
     };
     let verdict = match (found.holds(), found.fits) {
+        (true, _) if is_less => "as predicted, with less memory".to_owned(),
         (true, _) => "as predicted".to_owned(),
         (false, true) => {
             "NOT as predicted: on a machine that does other work meanwhile, try again".to_owned()
@@ -233,4 +236,23 @@ fn megabytes(bytes: f64) -> String {
 
 fn size(bytes: f64) -> ByteSize {
     ByteSize(bytes.round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verification::Figures;
+
+    #[test]
+    fn less_memory_than_predicted_is_said_and_no_failure() {
+        let predicted = Figures { samples_per_sec: 1000.0, peak_bytes: 1e9, entropy_bits: None };
+        let text = |peak_bytes: f64| {
+            let run = Figures { peak_bytes, ..predicted };
+            verified(&Verification::new(&predicted, &[run], (10, true), 2e9), 2e9)
+        };
+        let less = text(5e8);
+        assert!(less.contains("as predicted, with less memory") && !less.contains("NOT"), "{less}");
+        assert!(text(1e9).contains(": as predicted\n"), "{}", text(1e9));
+        assert!(text(1.2e9).contains("NOT as predicted"), "{}", text(1.2e9));
+    }
 }

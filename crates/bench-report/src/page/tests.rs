@@ -56,6 +56,19 @@ fn the_page_asks_for_nothing() {
 }
 
 #[test]
+fn the_page_begins_with_what_the_rows_say() {
+    let page = render_all(&fixture::grid(), &ReportOptions::default());
+    let advice = page.find("<li>The fastest is np.array, 256 chunks of 64 rows (").unwrap();
+    assert!(page.find("</header>").unwrap() < advice && advice < page.find("<nav").unwrap());
+    assert!(
+        page.contains("<p class=\"caution\">Epochs of 3 of 7 settings lasted less than a second")
+    );
+    let mut few = render_all(&fixture::grid()[..1], &ReportOptions::default());
+    few = few.replace(STYLE, "");
+    assert!(!few.contains("fastest is") && !few.contains("class=\"caution\""));
+}
+
+#[test]
 fn no_text_breaks_out_of_its_place() {
     let hostile = "</script><script>alert(1)</script><!-- <script> {{script}} \u{2028} & \" ' \\";
     let mut record = fixture::killed(hostile, (64, 16));

@@ -1,9 +1,10 @@
 //! The stages of the fastest points as stacked bars.
 
 use super::{
-    PLOT, SIZE,
-    canvas::{self, Align, Ink, text_width},
-    caption::{cut_to_width, draw_lines},
+    ACROSS, BELOW, Caption, Key, MARGIN, Size, TEXT, WIDTH,
+    canvas::{self, Align, Ink, WIDER_FONT, rectangle, text_width},
+    caption::cut_to_width,
+    key::Sign,
     named_point::NamedPoint,
     scale::Axis,
 };
@@ -20,9 +21,9 @@ const COLORS: [[u8; 3]; STAGES.len()] = [
     [0xd5, 0x5e, 0x00],
     [0x99, 0x99, 0x99],
 ];
-/// Range of the bars' left end; it depends on the width of the names.
-const LEFT: std::ops::Range<f64> = 270.0..480.0;
-const TEXT: f64 = 13.0;
+/// Height of a bar with its name above it.
+const STEP: f64 = 42.0;
+const HALF: f64 = 8.0;
 
 /// Draws the bars; `None` if no point has timed stages.
 pub(super) fn draw(
@@ -38,51 +39,55 @@ pub(super) fn draw(
             (point.name(), stages.collect())
         })
         .collect();
-    if bars.is_empty() {
-        return Ok(None);
-    }
+    let Some(fastest) = bars.first() else { return Ok(None) };
     let longest = bars.iter().map(|(_, stages)| stages.iter().sum()).fold(0.0, f64::max);
-    let widest = bars.iter().map(|(name, _)| text_width(name, TEXT)).fold(0.0, f64::max);
-    let begin = (widest * 1.1 + 24.0).clamp(LEFT.start, LEFT.end);
-    let [_, upper, right, lower] = PLOT;
-    let (upper, x) = (upper + 26.0, Axis::new(longest, begin..right + 150.0, 7));
-    let step = ((lower - upper) / bars.len() as f64).min(44.0);
-    let half = step * 0.36;
-    let svg = canvas::svg(SIZE, |canvas| {
-        draw_lines(canvas, "Where the time of an epoch goes", subtitle)?;
+    let caption = Caption::new(&title(fastest), subtitle);
+    let (left, right, upper) = (MARGIN + 8.0, ACROSS[1], caption.bottom());
+    let lower = upper + STEP * bars.len() as f64 + 6.0;
+    let x = Axis::new(longest, left..right, 7);
+    let stages = STAGES.iter().zip(COLORS);
+    let stages = stages.map(|(stage, color)| (Sign::Swatch(Ink::rgb(color)), (*stage).to_owned()));
+    let key = Key::new(vec![stages.collect()], MARGIN..right, lower + BELOW);
+    let svg = canvas::svg(Size { width: WIDTH, height: key.bottom() + MARGIN }, |canvas| {
+        caption.draw(canvas)?;
         for tick in x.ticks() {
             let at = x.position(tick);
             canvas.line(&[(at, upper), (at, lower)], Ink::GRID, 1.0)?;
             let text = decimal(tick, x.digits());
-            canvas.text(&text, (at, lower + 10.0), TEXT, Ink::TEXT, Align::Below)?;
-        }
-        let mut across = begin;
-        for (stage, color) in STAGES.iter().zip(COLORS) {
-            let square = rectangle(across..across + 14.0, upper - 19.0, 7.0);
-            canvas.polygon(&square, Ink::rgb(color), Ink::PAPER, 0.5)?;
-            canvas.text(stage, (across + 20.0, upper - 19.0), TEXT, Ink::TEXT, Align::Left)?;
-            across += 90.0;
+            canvas.text(&text, (at, lower + 9.0), TEXT, Ink::TEXT, Align::Below)?;
         }
         for (idx, (name, stages)) in bars.iter().enumerate() {
-            let y = upper + step * (idx as f64 + 0.5);
-            let name = cut_to_width(name, TEXT, begin - 20.0);
-            canvas.text(&name, (begin - 9.0, y), TEXT, Ink::TEXT, Align::Right)?;
+            let top = upper + STEP * idx as f64;
+            let name = cut_to_width(name, TEXT, (right - left) / WIDER_FONT);
+            // Grid lines would run through the letters.
+            let behind = rectangle(left + 1.0..left + text_width(&name, TEXT), top + 11.0, 8.0);
+            canvas.polygon(&behind, Ink::PAPER, Ink::PAPER, 0.0)?;
+            canvas.text(&name, (left + 2.0, top + 11.0), TEXT, Ink::TEXT, Align::Left)?;
             let mut before = 0.0;
             for (secs, color) in stages.iter().zip(COLORS).filter(|(secs, _)| **secs > 0.0) {
-                let ends = x.position(before)..x.position(before + secs);
-                canvas.polygon(&rectangle(ends, y, half), Ink::rgb(color), Ink::PAPER, 0.5)?;
+                let bar =
+                    rectangle(x.position(before)..x.position(before + secs), top + 30.0, HALF);
+                canvas.polygon(&bar, Ink::rgb(color), Ink::PAPER, 0.5)?;
                 before += secs;
             }
         }
-        canvas.line(&[(begin, upper), (begin, lower), (right + 150.0, lower)], Ink::GRAY, 1.5)?;
+        canvas.line(&[(left, upper), (left, lower), (right, lower)], Ink::GRAY, 1.5)?;
         let words = "seconds of an epoch, each stage summed over its threads; stages overlap";
-        let middle = f64::midpoint(begin, right + 150.0);
-        canvas.text(words, (middle, lower + 36.0), 15.0, Ink::TEXT, Align::Below)
+        let middle = f64::midpoint(left, right);
+        canvas.text(words, (middle, lower + 31.0), TEXT, Ink::TEXT, Align::Below)?;
+        key.draw(canvas)
     })?;
     Ok(Some(svg))
 }
 
-fn rectangle(across: std::ops::Range<f64>, middle: f64, half: f64) -> [(f64, f64); 4] {
-    let (upper, lower) = (middle - half, middle + half);
-    [(across.start, upper), (across.end, upper), (across.end, lower), (across.start, lower)]
+/// Names the stage on which the fastest point spends most time.
+fn title((name, stages): &(String, Vec<f64>)) -> String {
+    let longest = STAGES.iter().zip(stages).max_by(|(_, a), (_, b)| a.total_cmp(b));
+    let Some((stage, secs)) = longest else { return "Where the time of an epoch goes".to_owned() };
+    let all: f64 = stages.iter().sum();
+    format!(
+        "{name} is fastest; it spends most of its time on {stage}, {} of {} s",
+        decimal(*secs, 2),
+        decimal(all, 2)
+    )
 }

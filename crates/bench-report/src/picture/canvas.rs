@@ -25,18 +25,18 @@ const FONT_SHRINK: f64 = 1.24;
 pub(crate) struct Ink(RGBAColor);
 
 impl Ink {
-    pub(super) const TEXT: Self = Self::rgb([0x1f, 0x24, 0x2b]);
-    pub(super) const GRAY: Self = Self::rgb([0x5b, 0x65, 0x70]);
-    pub(super) const GRID: Self = Self::rgb([0xe4, 0xe7, 0xeb]);
-    pub(super) const BAR: Self = Self::rgb([0x5b, 0x65, 0x70]).with_opacity(0.6);
-    pub(super) const ACCENT: Self = Self::rgb([0xb4, 0x23, 0x18]);
-    pub(super) const PAPER: Self = Self::rgb([0xff, 0xff, 0xff]);
+    pub(crate) const TEXT: Self = Self::rgb([0x1f, 0x24, 0x2b]);
+    pub(crate) const GRAY: Self = Self::rgb([0x5b, 0x65, 0x70]);
+    pub(crate) const GRID: Self = Self::rgb([0xe4, 0xe7, 0xeb]);
+    pub(crate) const BAR: Self = Self::rgb([0x5b, 0x65, 0x70]).with_opacity(0.6);
+    pub(crate) const ACCENT: Self = Self::rgb([0xb4, 0x23, 0x18]);
+    pub(crate) const PAPER: Self = Self::rgb([0xff, 0xff, 0xff]);
 
-    pub(super) const fn rgb([red, green, blue]: [u8; 3]) -> Self {
+    pub(crate) const fn rgb([red, green, blue]: [u8; 3]) -> Self {
         Self(RGBAColor(red, green, blue, 1.0))
     }
 
-    pub(super) const fn with_opacity(self, opacity: f64) -> Self {
+    pub(crate) const fn with_opacity(self, opacity: f64) -> Self {
         let RGBAColor(red, green, blue, _) = self.0;
         Self(RGBAColor(red, green, blue, opacity))
     }
@@ -55,7 +55,7 @@ impl Ink {
 
 /// Position of a text relative to its point.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Align {
+pub(crate) enum Align {
     /// To the right of the point.
     Left,
     /// To the left of the point.
@@ -69,12 +69,12 @@ pub(super) enum Align {
 }
 
 /// The area of an SVG file.
-pub(super) struct Canvas<'a> {
+pub(crate) struct Canvas<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
 }
 
 /// Draws an SVG file of `size` units on white.
-pub(super) fn svg(
+pub(crate) fn svg(
     size: Size,
     paint: impl FnOnce(&Canvas<'_>) -> Result<(), Error>,
 ) -> Result<String, Error> {
@@ -94,12 +94,12 @@ pub(super) fn svg(
 
 impl Canvas<'_> {
     /// Draws a line of `width` through `points`.
-    pub(super) fn line(&self, points: &[(f64, f64)], ink: Ink, width: f64) -> Result<(), Error> {
+    pub(crate) fn line(&self, points: &[(f64, f64)], ink: Ink, width: f64) -> Result<(), Error> {
         self.area.draw(&PathElement::new(pixels(points), ink.style(width))).map_err(failed)
     }
 
     /// Draws a line of strokes and gaps with these lengths in turn; solid if there are none.
-    pub(super) fn dashed(
+    pub(crate) fn dashed(
         &self,
         points: &[(f64, f64)],
         ink: Ink,
@@ -113,7 +113,7 @@ impl Canvas<'_> {
     }
 
     /// Draws a filled polygon with an outline.
-    pub(super) fn polygon(
+    pub(crate) fn polygon(
         &self,
         corners: &[(f64, f64)],
         fill: Ink,
@@ -128,7 +128,7 @@ impl Canvas<'_> {
     }
 
     /// Draws a filled circle with an outline.
-    pub(super) fn circle(
+    pub(crate) fn circle(
         &self,
         at: (f64, f64),
         radius: f64,
@@ -142,7 +142,7 @@ impl Canvas<'_> {
     }
 
     /// Writes one line of text, `size` units high.
-    pub(super) fn text(
+    pub(crate) fn text(
         &self,
         text: &str,
         at: (f64, f64),
@@ -154,7 +154,7 @@ impl Canvas<'_> {
     }
 
     /// Writes one line of bold text.
-    pub(super) fn heading(
+    pub(crate) fn heading(
         &self,
         text: &str,
         at: (f64, f64),
@@ -191,10 +191,10 @@ impl Canvas<'_> {
 }
 
 /// Letters in a reader's font are up to this factor wider than [`text_width`] estimates.
-pub(super) const WIDER_FONT: f64 = 1.1;
+pub(crate) const WIDER_FONT: f64 = 1.1;
 
 /// Estimates the width of a text of `size`, from letter widths of common sans-serif fonts.
-pub(super) fn text_width(text: &str, size: f64) -> f64 {
+pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let width = |letter: char| match letter {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' => 0.29,
         ' ' | 'f' | 't' | 'r' | '(' | ')' | '/' | '-' => 0.36,
@@ -207,7 +207,7 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
 }
 
 /// Wraps `text` into lines of at most `width`, between words, or within a word that is wider.
-pub(super) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
+pub(crate) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
     let fits = |line: &str| text_width(line, size) <= width;
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -230,6 +230,12 @@ pub(super) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
         }
     }
     lines
+}
+
+/// The corners of a rectangle from left to right, around a middle.
+pub(crate) fn rectangle(across: std::ops::Range<f64>, middle: f64, half: f64) -> [(f64, f64); 4] {
+    let (upper, lower) = (middle - half, middle + half);
+    [(across.start, upper), (across.end, upper), (across.end, lower), (across.start, lower)]
 }
 
 /// The strokes of a dashed line through `points`. `lengths` are strokes and gaps in turn, none of

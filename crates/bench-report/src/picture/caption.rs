@@ -1,51 +1,73 @@
-//! The caption over the plot, and the arrow to the marked point.
+//! The words over the plot, and the arrow to the marked point.
 
 use std::collections::BTreeSet;
 
 use super::{
-    Convention, PLOT, Size, TITLE,
-    canvas::{Align, Canvas, Ink, text_width},
+    MARGIN, Size, TEXT, WIDTH,
+    canvas::{Align, Canvas, Ink, WIDER_FONT, text_width, wrap},
     mark::Mark,
 };
 use crate::{
-    Error, MarkedPoint, PointSummary, ReportOptions, Source,
+    Error, MarkedPoint, PointSummary, Source,
     table::{decimal, grouped},
 };
 
-const ARROW_TEXT: f64 = 13.0;
-const SUBTITLE: f64 = 13.0;
-/// Largest width of a line over the plot.
-const LINE_WIDTH: f64 = 900.0;
+const TITLE: f64 = 18.0;
+const TITLE_STEP: f64 = 23.0;
+const LINE_STEP: f64 = 19.0;
+/// Largest number of lines of the title, and of each line under it.
+const MOST_TITLE_LINES: usize = 4;
+const MOST_LINES: usize = 2;
+/// Bold letters are up to this factor wider than estimated.
+const BOLD: f64 = 1.15;
 
-pub(super) fn draw(
-    canvas: &Canvas<'_>,
-    sources: &[Source],
-    points: &[PointSummary],
-    options: &ReportOptions,
-    convention: Convention,
-) -> Result<(), Error> {
-    let title = format!("{}, {}", options.title.as_deref().unwrap_or(TITLE), convention.words());
-    draw_lines(canvas, &title, &subtitle(sources, points))
+/// A title and lines under it, wrapped to the width of the picture.
+pub(crate) struct Caption {
+    title: Vec<String>,
+    lines: Vec<String>,
 }
 
-/// Draws the heading and the lines under it, over the plot.
-pub(super) fn draw_lines(
-    canvas: &Canvas<'_>,
-    title: &str,
-    lines: &[String; 2],
-) -> Result<(), Error> {
-    canvas.heading(&cut_to_width(title, 20.0, LINE_WIDTH), (PLOT[0], 24.0), 20.0, Align::Left)?;
-    for (idx, line) in lines.iter().enumerate() {
-        let line = cut_to_width(line, SUBTITLE, LINE_WIDTH);
-        canvas.text(
-            &line,
-            (PLOT[0], 49.0 + 19.0 * idx as f64),
-            SUBTITLE,
-            Ink::GRAY,
-            Align::Left,
-        )?;
+impl Caption {
+    pub(crate) fn new(title: &str, lines: &[String]) -> Self {
+        let width = WIDTH - 2.0 * MARGIN;
+        let wrapped =
+            |line: &String| wrap_at_most(line, TEXT, width / WIDER_FONT, MOST_LINES).into_iter();
+        Self {
+            title: wrap_at_most(title, TITLE, width / BOLD, MOST_TITLE_LINES),
+            lines: lines.iter().filter(|line| !line.is_empty()).flat_map(wrapped).collect(),
+        }
     }
-    Ok(())
+
+    /// The position below the last line.
+    pub(crate) fn bottom(&self) -> f64 {
+        let [title, lines] = [self.title.len(), self.lines.len()].map(|n| n as f64);
+        MARGIN + TITLE_STEP * title + LINE_STEP * lines + 16.0
+    }
+
+    pub(crate) fn draw(&self, canvas: &Canvas<'_>) -> Result<(), Error> {
+        let mut y = MARGIN + TITLE_STEP / 2.0;
+        for line in &self.title {
+            canvas.heading(line, (MARGIN, y), TITLE, Align::Left)?;
+            y += TITLE_STEP;
+        }
+        for line in &self.lines {
+            canvas.text(line, (MARGIN, y), TEXT, Ink::GRAY, Align::Left)?;
+            y += LINE_STEP;
+        }
+        Ok(())
+    }
+}
+
+/// Wraps `text` into at most `most` lines; the rest is cut off.
+fn wrap_at_most(text: &str, size: f64, width: f64, most: usize) -> Vec<String> {
+    let mut lines = wrap(text, size, width);
+    if lines.len() > most {
+        lines.truncate(most);
+        if let Some(last) = lines.last_mut() {
+            *last = cut_to_width(&format!("{last} …"), size, width);
+        }
+    }
+    lines
 }
 
 /// Describes the machine, and in a second line the data, the batches and the failures.
@@ -125,6 +147,7 @@ pub(super) fn draw_arrow(
     marked: &MarkedPoint,
     points: &[PointSummary],
     marks: &[Mark<'_>],
+    plot: [f64; 4],
 ) -> Result<(), Error> {
     let Some(target) = marked.find(points) else {
         return Ok(());
@@ -139,17 +162,21 @@ pub(super) fn draw_arrow(
         marked.label.clone(),
         format!("{speed}/s at {} GB", decimal(mark.point.gigabytes.median, 2)),
     ];
-    let width = lines.iter().map(|line| text_width(line, ARROW_TEXT)).fold(0.0, f64::max);
-    let label = Size { width: width + 10.0, height: 2.0 * ARROW_TEXT + 10.0 };
-    let Some(middle) = best_place(mark, label, marks) else {
+    let width = lines.iter().map(|line| text_width(line, TEXT)).fold(0.0, f64::max);
+    let label = Size { width: width + 10.0, height: 2.0 * TEXT + 10.0 };
+    let Some(middle) = best_place(mark, label, marks, plot) else {
         return Ok(());
     };
     draw_label(canvas, mark, middle, label, &lines)
 }
 
 /// The center for a label of this size that is farthest from the marks, inside the plot.
-fn best_place(mark: &Mark<'_>, label: Size, marks: &[Mark<'_>]) -> Option<(f64, f64)> {
-    let [left, upper, right, lower] = PLOT;
+fn best_place(
+    mark: &Mark<'_>,
+    label: Size,
+    marks: &[Mark<'_>],
+    [left, upper, right, lower]: [f64; 4],
+) -> Option<(f64, f64)> {
     let Size { width, height } = label;
     let places = (0..24).flat_map(|idx| {
         let angle = std::f64::consts::TAU * f64::from(idx) / 24.0;
@@ -210,8 +237,8 @@ fn draw_label(
         [x - half_width, x + half_width, y - half_height, y + half_height];
     let corners = [(left, upper), (right, upper), (right, lower), (left, lower)];
     canvas.polygon(&corners, Ink::PAPER.with_opacity(0.92), Ink::ACCENT, 1.0)?;
-    canvas.text(&lines[0], (x, y - 8.0), ARROW_TEXT, Ink::ACCENT, Align::Center)?;
-    canvas.text(&lines[1], (x, y + 8.5), ARROW_TEXT - 1.0, Ink::TEXT, Align::Center)
+    canvas.text(&lines[0], (x, y - 8.5), TEXT, Ink::ACCENT, Align::Center)?;
+    canvas.text(&lines[1], (x, y + 8.5), TEXT, Ink::TEXT, Align::Center)
 }
 
 /// Distance from a point to a box around `middle`.

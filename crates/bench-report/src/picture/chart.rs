@@ -1,24 +1,19 @@
-//! A chart of series: lines with marks, marks alone, or lines with a shaded band; the legend is
-//! beside the plot.
+//! A chart of series: lines with marks, marks alone, or lines with a shaded band, in one plot or in
+//! several above each other with shared axes.
 
 use super::{
-    PLOT, SIZE, Size,
+    ACROSS, BELOW, Caption, Key, MARGIN, Size, TEXT, WIDTH,
     axes::{draw_axes, draw_titles},
-    canvas::{self, Align, Canvas, Ink, WIDER_FONT, text_width, wrap},
-    caption::draw_lines,
+    canvas::{self, Align, Canvas, Ink, WIDER_FONT, text_width},
+    key::Sign,
     mark::{N_COLORS, category},
     scale::{Dimension, Scale},
     shape::{N_SHAPES, draw_shape},
+    stack, steps_of,
 };
 use crate::Error;
 
 const MARK: f64 = 5.0;
-const LEGEND_TEXT: f64 = 12.0;
-const LEGEND_STEP: f64 = 20.0;
-/// Line height of a name in the legend, and its largest width.
-const LEGEND_LINE: f64 = 14.0;
-const LEGEND_WIDEST: f64 = 260.0;
-const LEGEND_LEFT: f64 = PLOT[2] + 20.0;
 /// Largest number of legend entries; further series are in the table only.
 const MAX_ENTRIES: usize = 28;
 /// Strokes and gaps of the lines; a new pattern each time that the colors repeat.
@@ -26,62 +21,137 @@ const DASHES: [&[f64]; 4] = [&[], &[9.0, 4.0], &[2.5, 3.5], &[12.0, 4.0, 2.5, 4.
 /// Dashes of the reference lines at values of x.
 const LINE_DASH: &[f64] = &[4.0, 4.0];
 
-pub(super) struct Chart<'a> {
-    pub(super) title: String,
-    pub(super) subtitle: &'a [String; 2],
-    pub(super) x: Dimension,
-    pub(super) y: Dimension,
-    pub(super) style: Style,
-    pub(super) series: Vec<Series>,
+/// A chart of lines and marks.
+#[derive(Clone, Debug)]
+pub struct LineChart {
+    /// What the chart shows, in words.
+    pub title: String,
+    /// Lines under the title.
+    pub notes: Vec<String>,
+    /// Name and unit of the axis across.
+    pub x: Dimension,
+    /// Name and unit of the axis upward.
+    pub y: Dimension,
+    /// The plots, one above the other.
+    pub panels: Vec<LinePanel>,
 }
 
+/// One plot of a chart.
+#[derive(Clone, Debug)]
+pub struct LinePanel {
+    /// Its title; empty if it is the only one.
+    pub title: String,
+    /// Its series. Those of one name look alike in all plots, and the legend names them once.
+    pub series: Vec<LineSeries>,
+}
+
+/// How a series is drawn.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Style {
+pub enum LineStyle {
+    /// Marks alone.
     Marks,
+    /// A line with a mark at each point.
     LinesWithMarks,
+    /// A line.
     Lines,
-    /// Lines, with the range between the low and the high of each point shaded.
+    /// A thin line.
+    ThinLines,
+    /// A line, with the range between the low and the high of each point shaded.
     Bands,
 }
 
+/// The points of a line.
 #[derive(Clone, Debug)]
-pub(super) struct Series {
-    pub(super) name: String,
-    /// Shape of its marks, unless there are few enough series for each to have its own.
-    pub(super) shape: usize,
+pub struct LineSeries {
+    /// Its name in the legend.
+    pub name: String,
+    /// How it is drawn.
+    pub style: LineStyle,
+    /// Number of the shape of its marks, unless there are so many series that each has another.
+    pub shape: usize,
+    /// Red, green and blue, if it has a color of its own.
+    pub color: Option<[u8; 3]>,
+    /// Whether its line is dashed in any case.
+    pub is_dashed: bool,
     /// Points in the order of the line.
-    pub(super) points: Vec<Place>,
+    pub points: Vec<LinePoint>,
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    pub(super) x: f64,
-    pub(super) y: f64,
-    pub(super) low: f64,
-    pub(super) high: f64,
+impl LineSeries {
+    /// A series with the next color and circles as marks.
+    pub fn new(name: impl Into<String>, style: LineStyle, points: Vec<LinePoint>) -> Self {
+        Self { name: name.into(), style, shape: 0, color: None, is_dashed: false, points }
+    }
 }
 
-/// Draws the chart as an SVG file. It must have at least one point.
-pub(super) fn draw(chart: &Chart<'_>) -> Result<String, Error> {
-    let all = || chart.series.iter().flat_map(|series| &series.points);
-    let [left, upper, right, lower] = PLOT;
+/// A point of a series, with the range of its y.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinePoint {
+    /// Position across.
+    pub x: f64,
+    /// Position upward.
+    pub y: f64,
+    /// Lowest y.
+    pub low: f64,
+    /// Highest y.
+    pub high: f64,
+}
+
+impl LinePoint {
+    /// A point without a range.
+    pub fn new(x: f64, y: f64) -> Self {
+        Self { x, y, low: y, high: y }
+    }
+}
+
+/// Draws the chart as an SVG file.
+///
+/// # Errors
+/// [`Error::Draw`].
+pub fn draw_lines(chart: &LineChart) -> Result<String, Error> {
+    let series = || chart.panels.iter().flat_map(|panel| &panel.series);
+    let all = || series().flat_map(|one| &one.points);
     let lines = chart.x.lines.iter().map(|(at, _)| *at);
     let xs: Vec<f64> = all().map(|place| place.x).chain(lines).collect();
     let ys: Vec<f64> = all().flat_map(|place| [place.y, place.high]).collect();
-    let x = Scale::new(&chart.x, &xs, left, right, 8);
-    let y = Scale::new(&chart.y, &ys, lower, upper, 6);
-    let looks = looks(&chart.series);
-    let entries: Vec<Vec<String>> = chart.series.iter().take(MAX_ENTRIES).map(entry).collect();
-    canvas::svg(size(&entries), |canvas| {
-        draw_lines(canvas, &chart.title, chart.subtitle)?;
-        draw_axes(canvas, PLOT, &x, &y, true)?;
-        draw_titles(canvas, &chart.x.label, &chart.y.label)?;
-        draw_lines_of_x(canvas, chart, &x)?;
-        for (series, look) in chart.series.iter().zip(&looks) {
-            draw_series(canvas, (chart.style, series), look, &x, &y)?;
+    let named = distinct(series());
+    let looks = looks(&named);
+    let caption = Caption::new(&chart.title, &chart.notes);
+    let has_titles = chart.panels.iter().any(|panel| !panel.title.is_empty());
+    let plots = stack(chart.panels.len(), caption.bottom(), has_titles);
+    let lower = plots.last().map_or(0.0, |plot| plot[3]);
+    let key = Key::new(vec![entries(&named, &looks)], MARGIN..ACROSS[1], lower + BELOW);
+    canvas::svg(Size { width: WIDTH, height: key.bottom() + MARGIN }, |canvas| {
+        caption.draw(canvas)?;
+        for (idx, (panel, plot)) in chart.panels.iter().zip(&plots).enumerate() {
+            let [left, upper, right, lower] = *plot;
+            let x = Scale::new(&chart.x, &xs, left, right, 7);
+            let y = Scale::new(&chart.y, &ys, lower, upper, steps_of(*plot));
+            draw_axes(canvas, *plot, &x, &y, idx + 1 == plots.len())?;
+            canvas.heading(&panel.title, (left, upper - 14.0), TEXT, Align::Left)?;
+            draw_lines_of_x(canvas, chart, &x, *plot)?;
+            for one in &panel.series {
+                let place = named.iter().position(|known| known.name == one.name);
+                if let Some(look) = place.and_then(|place| looks.get(place)) {
+                    let shape = if named.len() > N_COLORS { look.shape } else { one.shape };
+                    draw_series(canvas, one, &Look { shape, ..*look }, &x, &y)?;
+                }
+            }
         }
-        draw_legend(canvas, chart, &looks, &entries)
+        draw_titles(canvas, &plots, &chart.x.label, &chart.y.label)?;
+        key.draw(canvas)
     })
+}
+
+/// The first series of each name.
+fn distinct<'a>(series: impl Iterator<Item = &'a LineSeries>) -> Vec<&'a LineSeries> {
+    let mut named: Vec<&LineSeries> = Vec::new();
+    for one in series {
+        if !named.iter().any(|known| known.name == one.name) {
+            named.push(one);
+        }
+    }
+    named
 }
 
 /// Color, shape and dashes that distinguish a series.
@@ -94,60 +164,66 @@ pub(super) struct Look {
 
 /// Looks for all series. No two have the same color and shape, nor the same color and dashes, up to
 /// the number of combinations.
-pub(super) fn looks(series: &[Series]) -> Vec<Look> {
+pub(super) fn looks(series: &[&LineSeries]) -> Vec<Look> {
     let many = series.len() > N_COLORS;
-    let look = |(idx, one): (usize, &Series)| Look {
-        color: category(idx),
+    let look = |(idx, one): (usize, &&LineSeries)| Look {
+        color: one.color.map_or_else(|| category(idx), Ink::rgb),
         shape: if many { idx % (2 * N_SHAPES) } else { one.shape },
-        dash: DASHES[idx / N_COLORS % DASHES.len()],
+        dash: if one.is_dashed { DASHES[1] } else { DASHES[idx / N_COLORS % DASHES.len()] },
     };
     series.iter().enumerate().map(look).collect()
 }
 
-fn entry(series: &Series) -> Vec<String> {
-    wrap(&series.name, LEGEND_TEXT, LEGEND_WIDEST)
+/// The legend.
+fn entries(series: &[&LineSeries], looks: &[Look]) -> Vec<(Sign, String)> {
+    let sign = |style: LineStyle, look: &Look| match style {
+        LineStyle::Marks => Sign::Mark { shape: look.shape, fill: look.color },
+        LineStyle::LinesWithMarks => {
+            Sign::Stroke { ink: look.color, dash: look.dash, shape: Some(look.shape) }
+        }
+        LineStyle::Lines | LineStyle::ThinLines | LineStyle::Bands => {
+            Sign::Stroke { ink: look.color, dash: look.dash, shape: None }
+        }
+    };
+    let each = series.iter().zip(looks).take(MAX_ENTRIES);
+    let mut entries: Vec<(Sign, String)> =
+        each.map(|(one, look)| (sign(one.style, look), one.name.clone())).collect();
+    if series.len() > MAX_ENTRIES {
+        entries.push((Sign::Words, format!("and {} more", series.len() - MAX_ENTRIES)));
+    }
+    entries
 }
 
-fn entry_height(lines: &[String]) -> f64 {
-    LEGEND_STEP + LEGEND_LINE * (lines.len().max(1) - 1) as f64
-}
-
-/// The size of a picture with room for the legend.
-pub(super) fn size(entries: &[Vec<String>]) -> Size {
-    let lines = entries.iter().flatten();
-    let widest = lines.map(|line| text_width(line, LEGEND_TEXT)).fold(0.0, f64::max);
-    let height: f64 = entries.iter().map(|lines| entry_height(lines)).sum();
-    let right = LEGEND_LEFT + 18.0 + widest * WIDER_FONT + 14.0;
-    let height = (PLOT[1] + height + 2.0 * LEGEND_STEP).max(SIZE.height);
-    Size { width: right.max(SIZE.width), height }
-}
-
-fn draw_lines_of_x(canvas: &Canvas<'_>, chart: &Chart<'_>, x: &Scale) -> Result<(), Error> {
-    let [left, upper, _, lower] = PLOT;
+fn draw_lines_of_x(
+    canvas: &Canvas<'_>,
+    chart: &LineChart,
+    x: &Scale,
+    [left, upper, _, lower]: [f64; 4],
+) -> Result<(), Error> {
     for (idx, (value, words)) in chart.x.lines.iter().enumerate() {
         let at = x.position(*value);
         canvas.dashed(&[(at, upper), (at, lower)], Ink::GRAY, 1.5, LINE_DASH)?;
         // Labels under each other, on the side that has room.
         let y = upper + 12.0 + 18.0 * idx as f64;
-        let room = at - left > text_width(words, 13.0) * WIDER_FONT + 6.0;
+        let room = at - left > text_width(words, TEXT) * WIDER_FONT + 6.0;
         let (x, align) = if room { (at - 6.0, Align::Right) } else { (at + 6.0, Align::Left) };
-        canvas.text(words, (x, y), 13.0, Ink::GRAY, align)?;
+        canvas.text(words, (x, y), TEXT, Ink::GRAY, align)?;
     }
     Ok(())
 }
 
 fn draw_series(
     canvas: &Canvas<'_>,
-    (style, series): (Style, &Series),
+    series: &LineSeries,
     look: &Look,
     x: &Scale,
     y: &Scale,
 ) -> Result<(), Error> {
-    let color = look.color;
-    let at = |place: &Place| (x.position(place.x), y.position(place.y));
+    let (style, color) = (series.style, look.color);
+    let at = |place: &LinePoint| (x.position(place.x), y.position(place.y));
     let line: Vec<(f64, f64)> = series.points.iter().map(at).collect();
-    if style == Style::Bands {
-        let edge = |bound: fn(&Place) -> f64| -> Vec<(f64, f64)> {
+    if style == LineStyle::Bands {
+        let edge = |bound: fn(&LinePoint) -> f64| -> Vec<(f64, f64)> {
             let places = series.points.iter();
             places.map(|place| (x.position(place.x), y.position(bound(place)))).collect()
         };
@@ -161,44 +237,14 @@ fn draw_series(
             canvas.line(&ends, Ink::BAR, 1.5)?;
         }
     }
-    if style != Style::Marks && line.len() > 1 {
-        canvas.dashed(&line, color, 2.0, look.dash)?;
+    if style != LineStyle::Marks && line.len() > 1 {
+        let width = if style == LineStyle::ThinLines { 1.0 } else { 2.0 };
+        canvas.dashed(&line, color, width, look.dash)?;
     }
-    if matches!(style, Style::Marks | Style::LinesWithMarks) {
+    if matches!(style, LineStyle::Marks | LineStyle::LinesWithMarks) {
         for &place in &line {
             draw_shape(canvas, look.shape, place, MARK, color)?;
         }
-    }
-    Ok(())
-}
-
-fn draw_legend(
-    canvas: &Canvas<'_>,
-    chart: &Chart<'_>,
-    looks: &[Look],
-    entries: &[Vec<String>],
-) -> Result<(), Error> {
-    let left = LEGEND_LEFT;
-    let mut y = PLOT[1] + 8.0;
-    for (lines, look) in entries.iter().zip(looks) {
-        if chart.style == Style::Marks {
-            draw_shape(canvas, look.shape, (left, y), MARK, look.color)?;
-        } else {
-            // Long enough to show a dash.
-            canvas.dashed(&[(left - 12.0, y), (left + 12.0, y)], look.color, 2.0, look.dash)?;
-            if chart.style == Style::LinesWithMarks {
-                draw_shape(canvas, look.shape, (left, y), MARK - 1.0, look.color)?;
-            }
-        }
-        for (idx, line) in lines.iter().enumerate() {
-            let at = (left + 18.0, y + LEGEND_LINE * idx as f64);
-            canvas.text(line, at, LEGEND_TEXT, Ink::TEXT, Align::Left)?;
-        }
-        y += entry_height(lines);
-    }
-    if chart.series.len() > MAX_ENTRIES {
-        let rest = format!("and {} more", chart.series.len() - MAX_ENTRIES);
-        canvas.text(&rest, (left + 18.0, y), LEGEND_TEXT, Ink::GRAY, Align::Left)?;
     }
     Ok(())
 }

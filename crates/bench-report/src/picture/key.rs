@@ -1,32 +1,44 @@
-//! The legend under the plots of a comparison. Entries stand beside each other, each as wide as its
-//! words, as many per line as fit.
+//! The legend under the plots. Entries stand beside each other, each as wide as its words, as many
+//! per line as fit.
 
 use std::ops::Range;
 
 use super::{
-    Placed,
+    TEXT,
     canvas::{Align, Canvas, Ink, WIDER_FONT, text_width, wrap},
     labels::Frame,
-    legend::spread_out,
-    mark::{Encoding, category},
+    mark::draw_hole,
     shape::draw_shape,
 };
-use crate::{Error, table::grouped};
+use crate::Error;
 
-const TEXT: f64 = 13.0;
-const LINE: f64 = 17.0;
-/// Gap between two entries, and from the center of a mark to its words.
-const GAP: f64 = 26.0;
+const LINE: f64 = 18.0;
+/// Gap between two entries.
+const GAP: f64 = 20.0;
+/// Radius of a mark.
+const MARK: f64 = 7.0;
 
 /// The sign in front of an entry's words.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Sign {
+pub(crate) enum Sign {
     /// No sign: a heading for the entries after it.
     Heading,
-    /// The mark of the series at this position.
-    Series(usize),
+    /// The same, not bold.
+    Words,
+    /// A mark of this shape and color.
+    Mark { shape: usize, fill: Ink },
+    /// A mark with the hole of sparse batches.
+    Hole,
     /// A circle of this radius.
     Size(f64),
+    /// A rectangle of this color.
+    Swatch(Ink),
+    /// An empty rectangle.
+    Outline,
+    /// A line across, with the shape of its marks if it has any.
+    Stroke { ink: Ink, dash: &'static [f64], shape: Option<usize> },
+    /// A line across a bar.
+    Tick(Ink),
     /// The bars that span several epochs.
     Bars,
 }
@@ -34,9 +46,38 @@ enum Sign {
 impl Sign {
     fn half_width(self) -> f64 {
         match self {
-            Self::Heading => 0.0,
-            Self::Series(_) | Self::Bars => 10.0,
+            Self::Heading | Self::Words => 0.0,
             Self::Size(radius) => radius.max(8.0),
+            Self::Stroke { .. } => 13.0,
+            Self::Tick(_) => 4.0,
+            _ => 10.0,
+        }
+    }
+
+    fn draw(self, canvas: &Canvas<'_>, (x, y): (f64, f64)) -> Result<(), Error> {
+        let outline = Ink::TEXT.with_opacity(0.75);
+        let corners =
+            [(x - 9.0, y - 7.0), (x + 9.0, y - 7.0), (x + 9.0, y + 7.0), (x - 9.0, y + 7.0)];
+        match self {
+            Self::Heading | Self::Words => Ok(()),
+            Self::Mark { shape, fill } => draw_shape(canvas, shape, (x, y), MARK, fill),
+            Self::Hole => {
+                canvas.circle((x, y), MARK, Ink::GRID, outline, 1.0)?;
+                draw_hole(canvas, (x, y), MARK)
+            }
+            Self::Size(radius) => canvas.circle((x, y), radius, Ink::PAPER, outline, 1.0),
+            Self::Swatch(ink) => canvas.polygon(&corners, ink, Ink::PAPER, 0.5),
+            Self::Outline => canvas.polygon(&corners, Ink::PAPER, Ink::GRAY, 1.5),
+            Self::Stroke { ink, dash, shape } => {
+                // Long enough to show a dash.
+                canvas.dashed(&[(x - 13.0, y), (x + 13.0, y)], ink, 2.0, dash)?;
+                shape.map_or(Ok(()), |shape| draw_shape(canvas, shape, (x, y), 4.5, ink))
+            }
+            Self::Tick(ink) => canvas.line(&[(x, y - 8.0), (x, y + 8.0)], ink, 3.0),
+            Self::Bars => {
+                canvas.line(&[(x, y - 10.0), (x, y + 10.0)], Ink::BAR, 1.5)?;
+                canvas.line(&[(x - 10.0, y), (x + 10.0, y)], Ink::BAR, 1.5)
+            }
         }
     }
 }
@@ -51,37 +92,19 @@ struct Entry {
 
 /// The legend with all positions computed.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Key {
+pub(crate) struct Key {
     entries: Vec<Entry>,
+    top: f64,
 }
 
 impl Key {
-    /// Lays out the legend for `placed`, within `across` and under `top`.
-    pub(super) fn new(
-        encoding: &Encoding,
-        placed: &[Placed<'_>],
-        across: Range<f64>,
-        top: f64,
-    ) -> Self {
-        let mut series: Vec<usize> = placed.iter().map(|one| one.series).collect();
-        series.sort_unstable();
-        series.dedup();
-        let mut loaders = vec![(Sign::Heading, encoding.heading.to_owned())];
-        loaders.extend(series.iter().map(|&idx| (Sign::Series(idx), encoding.names[idx].clone())));
-        let mut sizes = vec![(Sign::Heading, "rows per block".to_owned())];
-        let rows = spread_out(&encoding.block_rows, 4).into_iter();
-        sizes.extend(rows.map(|rows| (Sign::Size(encoding.radius(rows)), grouped(rows))));
-        let epochs: Vec<usize> = placed.iter().map(|one| one.speed.n).collect();
-        let [least, most] =
-            [epochs.iter().min(), epochs.iter().max()].map(|n| n.copied().unwrap_or(0));
-        if most > 1 {
-            let epochs =
-                if least == most { most.to_string() } else { format!("{least} to {most}") };
-            sizes.push((Sign::Bars, format!("median, min to max of {epochs} epochs")));
+    /// Lays out `rows`, each from a line of its own on, within `across` and under `top`.
+    pub(crate) fn new(rows: Vec<Vec<(Sign, String)>>, across: Range<f64>, top: f64) -> Self {
+        let mut key = Self { entries: Vec::new(), top };
+        let mut upper = top;
+        for row in rows.into_iter().filter(|row| !row.is_empty()) {
+            upper = key.lay(row, &across, upper) + 4.0;
         }
-        let mut key = Self { entries: Vec::new() };
-        let lower = key.lay(loaders, &across, top);
-        key.lay(sizes, &across, lower + 6.0);
         key
     }
 
@@ -89,7 +112,8 @@ impl Key {
     fn lay(&mut self, signs: Vec<(Sign, String)>, across: &Range<f64>, top: f64) -> f64 {
         let (mut x, mut upper, mut lower) = (across.start, top, top + LINE + 5.0);
         for (sign, words) in signs {
-            let before = 2.0 * sign.half_width() + if sign == Sign::Heading { 0.0 } else { 7.0 };
+            let half = sign.half_width();
+            let before = 2.0 * half + if half > 0.0 { 6.0 } else { 0.0 };
             let room = (across.end - across.start - before) / WIDER_FONT;
             let lines = wrap(&words, TEXT, room);
             let widest = lines.iter().map(|line| text_width(line, TEXT)).fold(0.0, f64::max);
@@ -97,7 +121,7 @@ impl Key {
             if x > across.start && x + width > across.end {
                 (x, upper) = (across.start, lower);
             }
-            let height = (LINE * lines.len() as f64).max(2.0 * sign.half_width()) + 5.0;
+            let height = (LINE * lines.len() as f64).max(2.0 * half.min(16.0)) + 5.0;
             lower = lower.max(upper + height);
             self.entries.push(Entry {
                 sign,
@@ -123,34 +147,24 @@ impl Key {
         lower
     }
 
-    pub(super) fn bottom(&self) -> f64 {
-        self.entries.iter().map(|entry| entry.frame.lower).fold(0.0, f64::max)
+    pub(crate) fn bottom(&self) -> f64 {
+        self.entries.iter().map(|entry| entry.frame.lower).fold(self.top, f64::max)
     }
 
-    pub(super) fn draw(&self, canvas: &Canvas<'_>, encoding: &Encoding) -> Result<(), Error> {
+    pub(crate) fn draw(&self, canvas: &Canvas<'_>) -> Result<(), Error> {
         for Entry { sign, lines, frame } in &self.entries {
             let y = frame.middle().1;
-            let x = frame.left + sign.half_width();
-            match *sign {
-                Sign::Heading => {
-                    canvas.heading(&lines.join(" "), (frame.left, y), TEXT, Align::Left)?;
-                    continue;
-                }
-                Sign::Series(idx) => {
-                    draw_shape(canvas, encoding.shape(idx), (x, y), 7.0, category(idx))?;
-                }
-                Sign::Size(radius) => {
-                    let outline = Ink::TEXT.with_opacity(0.75);
-                    canvas.circle((x, y), radius, Ink::PAPER, outline, 1.0)?;
-                }
-                Sign::Bars => {
-                    canvas.line(&[(x, y - 10.0), (x, y + 10.0)], Ink::BAR, 1.5)?;
-                    canvas.line(&[(x - 10.0, y), (x + 10.0, y)], Ink::BAR, 1.5)?;
-                }
+            if *sign == Sign::Heading {
+                canvas.heading(&lines.join(" "), (frame.left, y), TEXT, Align::Left)?;
+                continue;
             }
+            let half = sign.half_width();
+            let x = frame.left + half;
+            sign.draw(canvas, (x, y))?;
+            let words = if half > 0.0 { x + half + 6.0 } else { x };
             let first = y - LINE * (lines.len() as f64 - 1.0) / 2.0;
             for (idx, line) in lines.iter().enumerate() {
-                let at = (x + sign.half_width() + 7.0, first + LINE * idx as f64);
+                let at = (words, first + LINE * idx as f64);
                 canvas.text(line, at, TEXT, Ink::TEXT, Align::Left)?;
             }
         }

@@ -1,10 +1,12 @@
 //! Names beside marks, placed one after the other where they cover nothing.
 
-use super::canvas::{Align, Canvas, Ink, text_width};
+use super::{
+    TEXT,
+    canvas::{Align, Canvas, Ink, text_width},
+};
 use crate::Error;
 
-const TEXT: f64 = 13.0;
-const HEIGHT: f64 = 16.0;
+const HEIGHT: f64 = 17.0;
 /// A mark has no name if another of its series is this near.
 const NEAR: f64 = 64.0;
 

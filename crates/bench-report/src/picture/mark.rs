@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Radius of the largest block's circle, and the smallest visible radius.
-const RADII: (f64, f64) = (15.0, 4.5);
+const RADII: (f64, f64) = (13.0, 4.5);
 
 /// Viridis in nine steps: perceptually uniform, ordered by lightness, readable for the color-blind.
 /// Its last tenth is left out, because yellow disappears on white.
@@ -58,7 +58,7 @@ pub(crate) struct Encoding {
     pub(super) names: Vec<String>,
     shapes: Vec<usize>,
     /// Whether the color encodes the series rather than the number of chunks.
-    colored_by_series: bool,
+    pub(super) colored_by_series: bool,
     /// Block sizes that occur, in rows, ascending.
     pub(super) block_rows: Vec<u64>,
     /// Chunks per block that occur, ascending.

@@ -11,35 +11,35 @@ use crate::{
 };
 
 /// A point with its epochs and its name in the charts.
-pub(super) struct NamedPoint<'a> {
-    pub(super) summary: &'a PointSummary,
-    pub(super) epochs: Vec<&'a EpochRecord>,
+pub(crate) struct NamedPoint<'a> {
+    pub(crate) summary: &'a PointSummary,
+    pub(crate) epochs: Vec<&'a EpochRecord>,
     /// Name of the point's settings other than chunks: the series, and the settings that differ
     /// within it.
-    pub(super) kind: String,
+    pub(crate) kind: String,
     /// The same without the data.
-    pub(super) kind_without_data: String,
+    pub(crate) kind_without_data: String,
     /// The same as `kind` without the number of ranks.
-    pub(super) kind_without_ranks: String,
+    pub(crate) kind_without_ranks: String,
     /// The shape of its series.
-    pub(super) shape: usize,
+    pub(crate) shape: usize,
 }
 
 impl NamedPoint<'_> {
     /// The kind and the chunks.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{} {}", self.kind, self.chunks())
     }
 
     /// Chunks per block and rows per chunk.
-    pub(super) fn chunks(&self) -> String {
+    pub(crate) fn chunks(&self) -> String {
         let point = &self.summary.point;
         format!("{}×{}", grouped(point.chunks_per_block), grouped(point.chunk_size))
     }
 }
 
 /// Names all points by the settings that differ within their series.
-pub(super) fn name_points<'a>(
+pub(crate) fn name_points<'a>(
     sources: &'a [Source],
     points: &'a [PointSummary],
 ) -> Vec<NamedPoint<'a>> {

@@ -19,13 +19,13 @@ pub(super) struct Panel {
     pub(super) plot: [f64; 4],
     pub(super) x: Scale,
     pub(super) y: Scale,
-    /// Whether the y axis has numbers.
-    pub(super) labels_y: bool,
+    /// Whether the x axis has numbers.
+    pub(super) labels_x: bool,
 }
 
 impl Panel {
     pub(super) fn draw_axes(&self, canvas: &Canvas<'_>) -> Result<(), Error> {
-        draw_axes(canvas, self.plot, &self.x, &self.y, self.labels_y)
+        draw_axes(canvas, self.plot, &self.x, &self.y, self.labels_x)
     }
 
     /// Draws the marks and returns them, the largest first.

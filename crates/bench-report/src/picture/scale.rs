@@ -7,7 +7,7 @@ use crate::table::decimal;
 
 /// Title, kind and range of an axis.
 #[derive(Clone, Debug)]
-pub(super) struct Dimension {
+pub struct Dimension {
     pub(super) label: String,
     /// Values at which a line is drawn, with its words.
     pub(super) lines: Vec<(f64, &'static str)>,
@@ -32,23 +32,28 @@ impl Dimension {
         Self { label: label.into(), lines: Vec::new(), kind }
     }
 
-    pub(super) fn linear(label: impl Into<String>) -> Self {
+    /// An axis from 0 on.
+    pub fn linear(label: impl Into<String>) -> Self {
         Self::new(label, Kind::FromZero)
     }
 
+    /// An axis somewhat wider than its values, with lines at some of them.
     pub(super) fn around(label: impl Into<String>, lines: Vec<(f64, &'static str)>) -> Self {
         Self { lines, ..Self::new(label, Kind::AroundValues) }
     }
 
-    pub(super) fn percent(label: impl Into<String>) -> Self {
+    /// An axis from 0 to 100 percent.
+    pub fn percent(label: impl Into<String>) -> Self {
         Self::new(label, Kind::Percent)
     }
 
-    pub(super) fn log(label: impl Into<String>, base: f64) -> Self {
+    /// A logarithmic axis with ticks at powers of `base`.
+    pub fn log(label: impl Into<String>, base: f64) -> Self {
         Self::new(label, Kind::Log { base })
     }
 
-    pub(super) fn log_of_values(label: impl Into<String>) -> Self {
+    /// A logarithmic axis with a tick at each of a few values.
+    pub fn log_of_values(label: impl Into<String>) -> Self {
         Self::new(label, Kind::LogOfValues)
     }
 }
@@ -106,7 +111,7 @@ impl Scale {
 
 /// A linear axis between round numbers, mapped to a range of picture units.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Axis {
+pub(crate) struct Axis {
     first: f64,
     step: f64,
     n_steps: u32,
@@ -117,7 +122,7 @@ pub(super) struct Axis {
 impl Axis {
     /// An axis from 0 to somewhat above `largest`, with at most `most_steps` steps. `units` may run
     /// downward, like for y.
-    pub(super) fn new(largest: f64, units: Range<f64>, most_steps: u32) -> Self {
+    pub(crate) fn new(largest: f64, units: Range<f64>, most_steps: u32) -> Self {
         let largest = if largest.is_finite() && largest > 0.0 { largest * 1.04 } else { 1.0 };
         let step = round_step(largest / f64::from(most_steps));
         let n_steps = ((largest / step).ceil() as u32).max(1);
@@ -143,18 +148,18 @@ impl Axis {
         Self { first: 0.0, step: 20.0, n_steps: 5, from: units.start, to: units.end }
     }
 
-    pub(super) fn ticks(&self) -> impl Iterator<Item = f64> {
+    pub(crate) fn ticks(&self) -> impl Iterator<Item = f64> {
         (0..=self.n_steps).map(|idx| self.first + f64::from(idx) * self.step)
     }
 
     /// Position of `value`, in picture units.
-    pub(super) fn position(&self, value: f64) -> f64 {
+    pub(crate) fn position(&self, value: f64) -> f64 {
         let share = (value - self.first) / (self.step * f64::from(self.n_steps));
         self.from + (self.to - self.from) * share
     }
 
     /// Decimals that distinguish the ticks.
-    pub(super) fn digits(&self) -> usize {
+    pub(crate) fn digits(&self) -> usize {
         (0..6)
             .find(|&digits| {
                 let scaled = self.step * 10_f64.powi(digits);

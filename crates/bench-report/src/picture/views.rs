@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::{
     bars::{self, MAX_BARS},
     caption::subtitle,
-    chart::{self, Chart, Place, Series, Style},
+    chart::{LineChart, LinePanel, LinePoint, LineSeries, LineStyle, draw_lines},
+    headline,
     named_point::{NamedPoint, name_points},
     scale::Dimension,
 };
@@ -29,10 +30,13 @@ pub(crate) struct Picture {
 /// Content of a picture.
 struct View {
     name: &'static str,
+    /// Title if the rows say nothing.
     title: &'static str,
+    /// Says what the series show.
+    headline: fn(&[LineSeries]) -> Option<String>,
     axes: [Dimension; 2],
-    style: Style,
-    series: Vec<Series>,
+    style: LineStyle,
+    series: Vec<LineSeries>,
 }
 
 /// Draws all views that have data.
@@ -61,12 +65,17 @@ fn draw_all(
     subtitle: &[String; 2],
 ) -> Result<Vec<Picture>, Error> {
     let mut pictures = Vec::new();
-    for View { name, title, axes: [x, y], style, series } in views {
-        if !series.is_empty() {
-            let title = title.to_owned();
-            let chart = Chart { title, subtitle, x, y, style, series };
-            pictures.push(Picture { view: name, svg: chart::draw(&chart)? });
+    for View { name, title, headline, axes: [x, y], style, mut series } in views {
+        if series.is_empty() {
+            continue;
         }
+        for one in &mut series {
+            one.style = style;
+        }
+        let title = headline(&series).unwrap_or_else(|| title.to_owned());
+        let panels = vec![LinePanel { title: String::new(), series }];
+        let chart = LineChart { title, notes: subtitle.to_vec(), x, y, panels };
+        pictures.push(Picture { view: name, svg: draw_lines(&chart)? });
     }
     Ok(pictures)
 }
@@ -80,25 +89,28 @@ fn by_settings(points: &[NamedPoint<'_>]) -> [View; 3] {
         View {
             name: "speed-by-chunk-size",
             title: "Samples per second by chunk size",
+            headline: headline::chunk_size,
             axes: [Dimension::log("rows per chunk", 2.0), speed()],
-            style: Style::LinesWithMarks,
+            style: LineStyle::LinesWithMarks,
             series: by_chunks(points, |point| point.summary.point.chunk_size),
         },
         View {
             name: "speed-by-chunks-per-block",
             title: "Samples per second by chunks per block",
+            headline: headline::chunks_per_block,
             axes: [Dimension::log("chunks per block", 2.0), speed()],
-            style: Style::LinesWithMarks,
+            style: LineStyle::LinesWithMarks,
             series: by_chunks(points, |point| point.summary.point.chunks_per_block),
         },
         View {
             name: "speed-vs-entropy",
             title: "Samples per second against randomness",
+            headline: headline::entropy,
             axes: [
                 Dimension::around("label entropy within batches, bits", entropy_bounds(points)),
                 speed(),
             ],
-            style: Style::Marks,
+            style: LineStyle::Marks,
             series: against_entropy(points),
         },
     ]
@@ -109,28 +121,31 @@ fn by_batches(points: &[NamedPoint<'_>]) -> [View; 3] {
         View {
             name: "waits",
             title: "Waits for batches",
+            headline: headline::waits,
             axes: [
                 Dimension::log("wait, ms", 10.0),
                 Dimension::percent("% of batches that took no longer"),
             ],
-            style: Style::Lines,
+            style: LineStyle::Lines,
             series: distributions(points),
         },
         View {
             name: "slowest-waits",
             title: "Share of all waiting in the slowest 10 % of batches",
+            headline: headline::slowest_waits,
             axes: [speed(), Dimension::percent("share of the waiting, %")],
-            style: Style::Marks,
+            style: LineStyle::Marks,
             series: slowest(points),
         },
         View {
             name: "busy-share",
             title: "Busy share of the consumer over an epoch",
+            headline: headline::busy,
             axes: [
                 Dimension::percent("progress, % of the batches"),
                 Dimension::percent("busy, % of the time"),
             ],
-            style: Style::Bands,
+            style: LineStyle::Bands,
             series: busy(points),
         },
     ]
@@ -142,15 +157,17 @@ fn growth(points: &[NamedPoint<'_>]) -> [View; 2] {
         View {
             name: "growth-time",
             title: "Time for a cell by the number of cells",
+            headline: |series| headline::growth(series, "time for each cell"),
             axes: [cells(), Dimension::linear("µs per cell")],
-            style: Style::LinesWithMarks,
+            style: LineStyle::LinesWithMarks,
             series: by_size(points, |point| point.summary.samples_per_sec.map(per_cell)),
         },
         View {
             name: "growth-memory",
             title: "Peak memory by the number of cells",
+            headline: |series| headline::growth(series, "memory"),
             axes: [cells(), Dimension::linear("peak memory, GB")],
-            style: Style::LinesWithMarks,
+            style: LineStyle::LinesWithMarks,
             series: by_size(points, |point| point.summary.max_mem.map(|bytes| bytes.scaled(1e-9))),
         },
     ]
@@ -162,26 +179,28 @@ fn by_ranks(points: &[NamedPoint<'_>]) -> [View; 2] {
         View {
             name: "ranks-speed",
             title: "Samples per second of all ranks together",
+            headline: headline::ranks_speed,
             axes: [ranks(), Dimension::linear("samples/s of all ranks")],
-            style: Style::LinesWithMarks,
+            style: LineStyle::LinesWithMarks,
             series: over_ranks(points, |of| of.samples_per_sec),
         },
         View {
             name: "ranks-utilization",
             title: "Least accelerator utilisation of a rank",
+            headline: headline::ranks_utilization,
             axes: [ranks(), Dimension::percent("AU of the rank with the least, %")],
-            style: Style::LinesWithMarks,
+            style: LineStyle::LinesWithMarks,
             series: over_ranks(points, |of| of.least_utilization.map(|share| share.scaled(100.0))),
         },
     ]
 }
 
-fn series(point: &NamedPoint<'_>, name: String, points: Vec<Place>) -> Series {
-    Series { name, shape: point.shape, points }
+fn series(point: &NamedPoint<'_>, name: String, points: Vec<LinePoint>) -> LineSeries {
+    LineSeries { shape: point.shape, ..LineSeries::new(name, LineStyle::Lines, points) }
 }
 
-fn place(x: f64, y: Spread) -> Place {
-    Place { x, y: y.median, low: y.min, high: y.max }
+fn place(x: f64, y: Spread) -> LinePoint {
+    LinePoint { x, y: y.median, low: y.min, high: y.max }
 }
 
 /// Converts cells per second to microseconds per cell: the fastest epoch is the shortest.
@@ -197,8 +216,10 @@ fn per_cell(speed: Spread) -> Spread {
 }
 
 /// Groups places by name into lines along x, names in order of first appearance.
-fn lines<'a>(places: impl Iterator<Item = (String, &'a NamedPoint<'a>, Place)>) -> Vec<Series> {
-    let mut lines: Vec<Series> = Vec::new();
+fn lines<'a>(
+    places: impl Iterator<Item = (String, &'a NamedPoint<'a>, LinePoint)>,
+) -> Vec<LineSeries> {
+    let mut lines: Vec<LineSeries> = Vec::new();
     for (name, point, place) in places {
         match lines.iter_mut().find(|line| line.name == name) {
             Some(line) => line.points.push(place),
@@ -212,7 +233,7 @@ fn lines<'a>(places: impl Iterator<Item = (String, &'a NamedPoint<'a>, Place)>) 
 }
 
 /// One line per block size, along which chunk size and number of chunks change together.
-fn by_chunks(points: &[NamedPoint<'_>], at: fn(&NamedPoint<'_>) -> u64) -> Vec<Series> {
+fn by_chunks(points: &[NamedPoint<'_>], at: fn(&NamedPoint<'_>) -> u64) -> Vec<LineSeries> {
     let blocks: BTreeSet<u64> = points.iter().map(|one| one.summary.point.block_size).collect();
     let places = points.iter().filter_map(|one| {
         let speed = one.summary.samples_per_sec?;
@@ -227,7 +248,7 @@ fn by_chunks(points: &[NamedPoint<'_>], at: fn(&NamedPoint<'_>) -> u64) -> Vec<S
     lines(places.filter(|(_, _, place)| place.x > 0.0))
 }
 
-fn against_entropy(points: &[NamedPoint<'_>]) -> Vec<Series> {
+fn against_entropy(points: &[NamedPoint<'_>]) -> Vec<LineSeries> {
     lines(points.iter().filter_map(|one| {
         let bits = one.summary.order_entropy.first()?.mean?;
         Some((one.kind.clone(), one, place(bits.median, one.summary.samples_per_sec?)))
@@ -248,7 +269,7 @@ fn entropy_bounds(points: &[NamedPoint<'_>]) -> Vec<(f64, &'static str)> {
 fn by_size(
     points: &[NamedPoint<'_>],
     figure: impl Fn(&NamedPoint<'_>) -> Option<Spread>,
-) -> Vec<Series> {
+) -> Vec<LineSeries> {
     let sizes: BTreeSet<u64> = points.iter().map(|one| one.summary.data.total_rows).collect();
     if sizes.len() < 2 {
         return Vec::new();
@@ -265,7 +286,7 @@ fn by_size(
 fn over_ranks(
     points: &[NamedPoint<'_>],
     figure: impl Fn(&RanksSummary) -> Option<Spread>,
-) -> Vec<Series> {
+) -> Vec<LineSeries> {
     let numbers: BTreeSet<u64> =
         points.iter().filter_map(|one| one.summary.point.world_size).collect();
     if numbers.len() < 2 {
@@ -286,12 +307,12 @@ fn fastest<'s, 'a>(points: &'s [NamedPoint<'a>], most: usize) -> Vec<&'s NamedPo
     all.into_iter().take(most).map(|(one, _)| one).collect()
 }
 
-fn distributions(points: &[NamedPoint<'_>]) -> Vec<Series> {
+fn distributions(points: &[NamedPoint<'_>]) -> Vec<LineSeries> {
     // A logarithmic axis cannot show a wait of zero.
     const MIN_MS: f64 = 1e-3;
     let line = |one: &NamedPoint<'_>| {
         let waits = curves::waits(&one.epochs)?;
-        let places = waits.iter().zip(WAIT_PERCENTS).map(|(secs, percent)| Place {
+        let places = waits.iter().zip(WAIT_PERCENTS).map(|(secs, percent)| LinePoint {
             x: (secs * 1e3).max(MIN_MS),
             y: percent,
             low: percent,
@@ -302,7 +323,7 @@ fn distributions(points: &[NamedPoint<'_>]) -> Vec<Series> {
     fastest(points, MAX_LINES).into_iter().filter_map(line).collect()
 }
 
-fn slowest(points: &[NamedPoint<'_>]) -> Vec<Series> {
+fn slowest(points: &[NamedPoint<'_>]) -> Vec<LineSeries> {
     lines(points.iter().filter_map(|one| {
         let shares = one
             .epochs
@@ -313,14 +334,14 @@ fn slowest(points: &[NamedPoint<'_>]) -> Vec<Series> {
     }))
 }
 
-fn busy(points: &[NamedPoint<'_>]) -> Vec<Series> {
+fn busy(points: &[NamedPoint<'_>]) -> Vec<LineSeries> {
     let line = |one: &NamedPoint<'_>| {
         let curve = curves::busy(&one.epochs)?;
         let n = curve.mean.len() as f64;
         let bounds = curve.least.iter().zip(&curve.most);
         let places = curve.mean.iter().zip(bounds).enumerate().map(|(idx, (mean, (low, high)))| {
             let x = 100.0 * (idx as f64 + 0.5) / n;
-            Place { x, y: 100.0 * mean, low: 100.0 * low, high: 100.0 * high }
+            LinePoint { x, y: 100.0 * mean, low: 100.0 * low, high: 100.0 * high }
         });
         Some(series(one, one.name(), places.collect()))
     };

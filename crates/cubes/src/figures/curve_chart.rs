@@ -1,7 +1,6 @@
 //! Utilisation over the progress of an epoch: a line with a band for each strategy.
 
-use bench_report::{draw_series_names, drawing_failed as failed, stroke_sample};
-use plotters::prelude::*;
+use bench_report::{Dimension, LineChart, LinePanel, LinePoint, LineSeries, LineStyle, draw_lines};
 
 use crate::curves::Curve;
 
@@ -15,70 +14,55 @@ pub(crate) struct NamedCurve {
     pub(crate) curve: Curve,
 }
 
-/// Width and height in pixels.
-const SIZE: (u32, u32) = (900, 460);
-
-/// Draws the curves as SVG, in percent over percent.
-pub(crate) fn draw_curves(title: &str, curves: &[NamedCurve]) -> anyhow::Result<String> {
-    let mut text = String::new();
-    {
-        let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        root.fill(&WHITE).map_err(|error| failed(&error))?;
-        let mut chart = ChartBuilder::on(&root)
-            .caption(title, ("sans-serif", 16))
-            .margin(10)
-            .x_label_area_size(40)
-            .y_label_area_size(56)
-            // Room for the names.
-            .build_cartesian_2d(0.0..130.0, 0.0..105.0)
-            .map_err(|error| failed(&error))?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .light_line_style(TRANSPARENT)
-            .x_desc("progress of the epoch, %")
-            .y_desc("utilisation, %")
-            .x_label_formatter(&|at: &f64| {
-                if *at <= 100.0 { format!("{at:.0}") } else { String::new() }
-            })
-            .y_label_formatter(&|at: &f64| format!("{at:.0}"))
-            .draw()
-            .map_err(|error| failed(&error))?;
-        for NamedCurve { name, color, curve } in curves {
-            let [red, green, blue] = *color;
-            let color = RGBColor(red, green, blue);
-            let band = band(curve);
-            chart
-                .draw_series([Polygon::new(band, color.mix(0.2).filled())])
-                .map_err(|error| failed(&error))?;
-            let line = along(curve).map(|(x, mean, _)| (x, mean));
-            chart
-                .draw_series(LineSeries::new(line, color.stroke_width(2)))
-                .map_err(|error| failed(&error))?
-                .label(name)
-                .legend(move |at| stroke_sample(at, color.stroke_width(2)));
-        }
-        draw_series_names(&mut chart)?;
-        root.present().map_err(|error| failed(&error))?;
+impl NamedCurve {
+    /// Mean over the epoch, in percent.
+    fn percent(&self) -> f64 {
+        let shares = &self.curve.mean;
+        100.0 * shares.iter().sum::<f64>() / shares.len().max(1) as f64
     }
-    Ok(text)
 }
 
-/// Progress, mean and deviation in percent.
-fn along(curve: &Curve) -> impl Iterator<Item = (f64, f64, f64)> + '_ {
+/// Draws the curves as SVG, in percent over percent. The title names the highest and the lowest.
+pub(crate) fn draw_curves(subject: &str, curves: &[NamedCurve]) -> anyhow::Result<String> {
+    let by = |sign: f64| {
+        let better = move |one: &&NamedCurve| sign * one.percent();
+        curves.iter().max_by(|one, other| better(one).total_cmp(&better(other)))
+    };
+    let title = match (by(1.0), by(-1.0)) {
+        (Some(best), Some(worst)) => format!(
+            "{} keeps the device busiest: {:.0} % of an epoch, {:.0} % by {}",
+            best.name,
+            best.percent(),
+            worst.percent(),
+            worst.name
+        ),
+        _ => subject.to_owned(),
+    };
+    let series = curves.iter().map(|NamedCurve { name, color, curve }| LineSeries {
+        color: Some(*color),
+        ..LineSeries::new(name.clone(), LineStyle::Bands, along(curve))
+    });
+    let chart = LineChart {
+        title,
+        notes: vec![subject.to_owned(), "shaded: ± standard deviation".to_owned()],
+        x: Dimension::percent("progress of the epoch, %"),
+        y: Dimension::percent("utilisation, % of the time"),
+        panels: vec![LinePanel { title: String::new(), series: series.collect() }],
+    };
+    Ok(draw_lines(&chart)?)
+}
+
+/// Progress, and mean with its deviation, in percent.
+fn along(curve: &Curve) -> Vec<LinePoint> {
     let last = curve.mean.len().saturating_sub(1).max(1) as f64;
     let points = curve.mean.iter().zip(&curve.std).enumerate();
-    points.map(move |(idx, (mean, std))| (100.0 * idx as f64 / last, 100.0 * mean, 100.0 * std))
-}
-
-/// The outline of the band: along its upper edge, and back along the lower.
-fn band(curve: &Curve) -> Vec<(f64, f64)> {
-    let mut outline: Vec<(f64, f64)> =
-        along(curve).map(|(x, mean, std)| (x, (mean + std).min(105.0))).collect();
-    let lower: Vec<(f64, f64)> =
-        along(curve).map(|(x, mean, std)| (x, (mean - std).max(0.0))).collect();
-    outline.extend(lower.into_iter().rev());
-    outline
+    let point = |(idx, (mean, std)): (usize, (&f64, &f64))| LinePoint {
+        x: 100.0 * idx as f64 / last,
+        y: 100.0 * mean,
+        low: (100.0 * (mean - std)).max(0.0),
+        high: (100.0 * (mean + std)).min(100.0),
+    };
+    points.map(point).collect()
 }
 
 #[cfg(test)]
@@ -93,14 +77,17 @@ mod tests {
             color: [0, 0, 0xFF],
             curve: curve.clone(),
         };
-        let text = draw_curves("use", &[named("original"), named("+codec")]).unwrap();
+        let mut slow = named("original");
+        slow.curve.mean = vec![0.0, 0.1, 0.2];
+        let text = draw_curves("use", &[slow, named("+codec")]).unwrap();
+        // Bands, and the lines with their samples in the legend.
         assert_eq!(text.matches("<polygon").count(), 2, "{text}");
-        // Two lines, and their samples beside the names.
-        assert_eq!(text.matches("stroke=\"#0000FF\"").count(), 4, "{text}");
-        assert!(text.contains("original") && text.contains("+codec"));
+        assert!(4 <= text.to_lowercase().matches("stroke=\"#0000ff\"").count(), "{text}");
+        let words = text.replace('\n', " ");
+        assert!(words.contains("+codec keeps the device busiest: 47 %"), "{text}");
         assert!(draw_curves("none", &[]).unwrap().starts_with("<svg"));
-        let outline = band(&curve);
-        assert_eq!((outline.len(), outline[0], outline[5]), (6, (0.0, 0.0), (0.0, 0.0)));
-        assert!((outline[2].1 - 110.0).abs() < 5.1 && outline[2].1 <= 105.0);
+        let points = along(&curve);
+        assert_eq!((points[0].x, points[2].x), (0.0, 100.0));
+        assert_eq!((points[2].low.round(), points[2].high), (70.0, 100.0));
     }
 }

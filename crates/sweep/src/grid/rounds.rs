@@ -214,6 +214,10 @@ impl Sweep {
             if !over_link.is_empty() {
                 print_line!("{over_link}");
             }
+            let advice = summary::advice(&self.kept.records);
+            if !advice.is_empty() {
+                print_line!("\n{advice}");
+            }
             return Ok(());
         }
         for point in summarize(&self.kept.records) {

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use bench_report::{
-    ENTROPY_HEADER, EpochRecord, LINK_HEADER, LINK_LEGEND, MarkedPoint, ReportOptions,
-    STAGE_HEADER, STAGE_LEGEND, TABLE_HEADER, UTILIZATION_HEADER, link_rows, stage_rows, summarize,
-    table_rows,
+    Advice, ENTROPY_HEADER, EpochRecord, LINK_HEADER, LINK_LEGEND, MarkedPoint, ReportOptions,
+    STAGE_HEADER, STAGE_LEGEND, TABLE_HEADER, TABLE_LEGEND, UTILIZATION_HEADER, link_rows,
+    stage_rows, summarize, table_rows,
 };
 use bench_run::{TableStyle, text_table};
 use grid_point::Point;
@@ -17,7 +17,7 @@ const WORDS: [&str; 6] =
 /// Columns that are left out of the table if all points share one value.
 const OFTEN_ALIKE: [&str; 4] = ["form", "batch", "reader, cache", "epochs"];
 
-/// Formats a table with a row per point. Shared values follow below it.
+/// Formats a table with a row per point. Shared values follow below it, then what each column is.
 pub(crate) fn table(records: &[EpochRecord]) -> String {
     let rows = table_rows(&summarize(records));
     let alike = |idx: usize| {
@@ -47,7 +47,20 @@ pub(crate) fn table(records: &[EpochRecord]) -> String {
     let header: Vec<&str> = shown.iter().map(|idx| TABLE_HEADER[*idx]).collect();
     let shown_rows = rows.iter().map(|row| shown.iter().map(move |idx| row[*idx].as_str()));
     let table = text_table(TableStyle::Terminal, &header, &WORDS, shown_rows);
-    if text.is_empty() { table } else { format!("{table}\n{text}") }
+    let columns =
+        shown.iter().map(|idx| format!("  {}: {}", TABLE_HEADER[*idx], TABLE_LEGEND[*idx]));
+    let legend = columns.collect::<Vec<_>>().join("\n");
+    let text = if text.is_empty() { text } else { format!("{text}\n") };
+    format!(
+        "{table}\n{text}medians over epochs, with the range in brackets; the columns are\n{legend}"
+    )
+}
+
+/// Formats why the figures may mislead, and what they recommend, a sentence per line.
+pub(crate) fn advice(records: &[EpochRecord]) -> String {
+    let Advice { cautions, recommendations } = Advice::from_records(records);
+    let cautions = cautions.into_iter().map(|text| format!("warning: {text}"));
+    cautions.chain(recommendations).collect::<Vec<_>>().join("\n")
 }
 
 /// Formats a table of the time per stage, with a row per point.
@@ -120,13 +133,43 @@ mod tests {
     #[test]
     fn what_all_points_share_stands_once() {
         let same = table(&[record("native", "dense"), record("np.array", "dense")]);
-        assert!(
-            same.lines().last().is_some_and(|line| line.starts_with("all: form dense; batch ")),
+        assert_eq!(
+            same.lines().filter(|line| line.starts_with("all: form dense; batch ")).count(),
+            1,
             "{same}"
         );
         assert!(!same.lines().next().unwrap_or_default().contains("form"), "{same}");
         let differing = table(&[record("native", "dense"), record("native", "csr")]);
         assert!(differing.contains("form") && differing.contains("csr"), "{differing}");
+    }
+
+    #[test]
+    fn each_column_that_is_shown_has_a_legend() {
+        let text = table(&[record("native", "dense"), record("np.array", "dense")]);
+        assert!(text.contains("\n  peak GB: most memory of the process, in 10^9 bytes"), "{text}");
+        assert!(text.contains("\n  samples/s: samples a second"), "{text}");
+        // A column that is not shown has none.
+        for hidden in ["  batch:", "  AU %:", "  entropy / expected:"] {
+            assert!(!text.contains(hidden), "{hidden}");
+        }
+    }
+
+    #[test]
+    fn warnings_come_before_recommendations() {
+        let records = [16, 32, 64].map(|chunks| {
+            let mut record = record("native", "dense");
+            record.point.chunks_per_block = chunks;
+            record.point.block_size = 64 * chunks;
+            record.data.total_rows = 4096;
+            record.measured.elapsed = Some(2.0);
+            record
+        });
+        let text = advice(&records);
+        assert!(
+            text.starts_with("warning: 1 of 3 settings have blocks as large as the data"),
+            "{text}"
+        );
+        assert!(text.contains("\nthe fastest is native, "), "{text}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Bytes of memory per cell, part by part: a table and a picture.
 
-use bench_report::{Bar, BarChart, BarGroup, BarKind, EpochRecord, MeanStd, draw_bars};
+use bench_report::{Bar, BarChart, BarGroup, BarKind, Best, EpochRecord, MeanStd, draw_bars};
 use bench_run::{TableStyle, grouped, text_table};
 
 use super::report::{Point, Sized};
@@ -58,7 +58,6 @@ pub(super) fn picture(points: &[Point<'_>]) -> anyhow::Result<Option<String>> {
         let groups = sizes.filter_map(|size| Some((size.n_cells, per_cell(size)?)));
         groups
             .map(|(n_cells, parts)| BarGroup {
-                // In two lines.
                 name: format!("{} cells, {}", grouped(n_cells), point.block),
                 bars: PARTS.iter().zip(parts).map(|(part, bytes)| bar(part, bytes)).collect(),
             })
@@ -69,8 +68,9 @@ pub(super) fn picture(points: &[Point<'_>]) -> anyhow::Result<Option<String>> {
         return Ok(None);
     }
     Ok(Some(draw_bars(&BarChart {
-        title: "memory that grows with the number of cells".to_owned(),
-        y_name: "bytes per cell",
+        subject: "memory per cell, of what grows with the number of cells".to_owned(),
+        unit: "bytes per cell",
+        best: Best::Most("the largest part"),
         notes: Vec::new(),
         groups,
     })?))
@@ -79,7 +79,7 @@ pub(super) fn picture(points: &[Point<'_>]) -> anyhow::Result<Option<String>> {
 fn bar(part: &Part, bytes: f64) -> Bar {
     Bar {
         color: part.color,
-        is_hatched: false,
+        is_light: false,
         kind: BarKind { name: part.name.to_owned(), color: Some(part.color) },
         value: MeanStd { mean: bytes, std: None },
         floors: Vec::new(),

@@ -1,77 +1,62 @@
 //! The picture: errors by epoch, with persistence as a line.
 
-use bench_report::to_png;
-use plotters::prelude::*;
+use bench_report::{
+    Dimension, LineChart, LinePanel, LinePoint, LineSeries, LineStyle, draw_lines, to_png,
+};
 
 use crate::Failure;
 use crate::train::Errors;
 
-const SIZE: (u32, u32) = (640, 400);
-const TEXT: RGBColor = RGBColor(0x1f, 0x24, 0x2b);
-const GRID: RGBColor = RGBColor(0xe4, 0xe7, 0xeb);
-const MODEL: RGBColor = RGBColor(0x1f, 0x5f, 0xa8);
-const PERSISTENCE: RGBColor = RGBColor(0xb5, 0x4a, 0x1f);
+const MODEL: [u8; 3] = [0x1f, 0x5f, 0xa8];
+const TRAINING: [u8; 3] = [0xbc, 0xcf, 0xe5];
+const PERSISTENCE: [u8; 3] = [0xb5, 0x4a, 0x1f];
 
-/// Draws a PNG file with the errors of a run.
+/// Draws a PNG file with the errors of a run. The title says whether the model beats persistence.
 pub(crate) fn draw(errors: &Errors) -> Result<Vec<u8>, Failure> {
     let Errors { held_out, persistence, .. } = errors;
     let n_epochs = held_out.len().saturating_sub(1).max(1) as f64;
     let top = held_out.iter().copied().filter(|error| error.is_finite());
-    let top = top.fold(*persistence, f64::max).max(f64::MIN_POSITIVE) * 1.15;
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-        area.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(&area)
-            .margin(14)
-            .caption("Forecast of the next step", ("sans-serif", 18, &TEXT))
-            .x_label_area_size(40)
-            .y_label_area_size(58)
-            .build_cartesian_2d(0.0..n_epochs, 0.0..top)?;
-        chart
-            .configure_mesh()
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(GRID)
-            .axis_style(TEXT)
-            .label_style(("sans-serif", 13, &TEXT))
-            .x_labels(11)
-            .x_label_formatter(&|epoch| format!("{epoch}"))
-            .y_label_formatter(&|error| format!("{error:.2}"))
-            .x_desc("epochs")
-            .y_desc("RMSE (standard deviations)")
-            .draw()?;
-        let line = |style: ShapeStyle| {
-            move |(x, y): (i32, i32)| PathElement::new([(x, y), (x + 18, y)], style)
-        };
-        let persistent = [(0.0, *persistence), (n_epochs, *persistence)];
-        let style = PERSISTENCE.stroke_width(2);
-        chart
-            .draw_series(DashedLineSeries::new(persistent, 7, 4, style))?
-            .label("persistence, held out")
-            .legend(line(style));
-        // Above the top, a step is not drawn.
-        let steps = errors.training.iter().enumerate();
-        let steps = steps.map(|(step, error)| (errors.at(step), *error));
-        let style = MODEL.mix(0.35).stroke_width(1);
-        chart
-            .draw_series(LineSeries::new(steps.filter(|(_, error)| *error < top), style))?
-            .label("model, training batches")
-            .legend(line(style));
-        let epochs = || held_out.iter().enumerate().map(|(epoch, error)| (epoch as f64, *error));
-        let style = MODEL.stroke_width(2);
-        chart
-            .draw_series(LineSeries::new(epochs(), style))?
-            .label("model, held out")
-            .legend(line(style));
-        chart.draw_series(epochs().map(|at| Circle::new(at, 3, MODEL.filled())))?;
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::MiddleRight)
-            .label_font(("sans-serif", 13, &TEXT))
-            .background_style(WHITE)
-            .border_style(GRID)
-            .draw()?;
-        area.present()?;
+    let top = top.fold(*persistence, f64::max) * 1.15;
+    let persistent =
+        vec![LinePoint::new(0.0, *persistence), LinePoint::new(n_epochs, *persistence)];
+    // Above the top, a step is not drawn.
+    let steps = errors.training.iter().enumerate().filter(|(_, error)| **error < top);
+    let steps = steps.map(|(step, error)| LinePoint::new(errors.at(step), *error));
+    let epochs = held_out.iter().enumerate().filter(|(_, error)| error.is_finite());
+    let epochs = epochs.map(|(epoch, error)| LinePoint::new(epoch as f64, *error));
+    let series = vec![
+        LineSeries {
+            color: Some(TRAINING),
+            ..LineSeries::new("model, training batches", LineStyle::ThinLines, steps.collect())
+        },
+        LineSeries {
+            color: Some(PERSISTENCE),
+            is_dashed: true,
+            ..LineSeries::new("persistence, held out", LineStyle::Lines, persistent)
+        },
+        LineSeries {
+            color: Some(MODEL),
+            ..LineSeries::new("model, held out", LineStyle::LinesWithMarks, epochs.collect())
+        },
+    ];
+    let chart = LineChart {
+        title: title(held_out, *persistence),
+        notes: vec!["forecast of the next step".to_owned()],
+        x: Dimension::linear("epochs"),
+        y: Dimension::linear("RMSE, standard deviations"),
+        panels: vec![LinePanel { title: String::new(), series }],
+    };
+    Ok(to_png(&draw_lines(&chart)?)?)
+}
+
+fn title(held_out: &[f64], persistence: f64) -> String {
+    let last = held_out.last().copied().unwrap_or(f64::NAN);
+    if last < persistence {
+        let percent = 100.0 * (1.0 - last / persistence);
+        format!(
+            "The model's error is {percent:.0} % below persistence: RMSE {last:.3} against {persistence:.3}"
+        )
+    } else {
+        format!("The model does not beat persistence: RMSE {last:.3} against {persistence:.3}")
     }
-    Ok(to_png(&svg)?)
 }

@@ -1,60 +1,58 @@
-//! The picture: loss by step, one panel per order, all with the same scale.
+//! The picture: loss by step, one plot per order, all with the same scale.
 
-use plotters::prelude::*;
+use bench_report::{Dimension, LineChart, LinePanel, LinePoint, LineSeries, LineStyle, draw_lines};
 
 use crate::Failure;
 use crate::arguments::RowOrder;
 use crate::report::{Finished, by_order};
 
-/// Size of a panel in pixels.
-const WIDTH: u32 = 380;
-const HEIGHT: u32 = 340;
-const TEXT: RGBColor = RGBColor(0x1f, 0x24, 0x2b);
-const GRID: RGBColor = RGBColor(0xe4, 0xe7, 0xeb);
-/// Color of the first seed; the others are drawn thinner, under it.
-const LINE: RGBColor = RGBColor(0x1f, 0x5f, 0xa8);
+/// Color of the first seed, and that of the others, under it.
+const FIRST: [u8; 3] = [0x1f, 0x5f, 0xa8];
+const OTHERS: [u8; 3] = [0xbc, 0xcf, 0xe5];
 
-/// Draws an SVG file with the losses of all runs.
+/// Draws an SVG file with the losses of all runs. The title names the orders with the best and the
+/// worst mean of macro-F1.
 pub(crate) fn draw(finished: &[Finished]) -> Result<String, Failure> {
     let groups = by_order(finished);
-    let losses = || finished.iter().flat_map(|run| &run.outcome.losses);
-    let top = losses().copied().filter(|loss| loss.is_finite()).fold(0.1, f32::max) * 1.05;
-    let n_steps = finished.iter().map(|run| run.outcome.losses.len()).max().unwrap_or(0).max(2);
-    let mut text = String::new();
-    {
-        let size = (WIDTH * groups.len().max(1) as u32, HEIGHT);
-        let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
-        area.fill(&WHITE)?;
-        for (panel, (order, runs)) in
-            area.split_evenly((1, groups.len().max(1))).iter().zip(&groups)
-        {
-            let mut chart = ChartBuilder::on(panel)
-                .margin(12)
-                .caption(title(*order), ("sans-serif", 17, &TEXT))
-                .x_label_area_size(38)
-                .y_label_area_size(46)
-                .build_cartesian_2d(0..n_steps - 1, 0.0..top)?;
-            chart
-                .configure_mesh()
-                .light_line_style(TRANSPARENT)
-                .bold_line_style(GRID)
-                .axis_style(TEXT)
-                .label_style(("sans-serif", 13, &TEXT))
-                .x_labels(6)
-                .y_labels(6)
-                .x_desc("step")
-                .y_desc("loss")
-                .draw()?;
-            // The first seed last, on top.
-            for (idx, run) in runs.iter().enumerate().rev() {
-                let opacity = if idx == 0 { 1.0 } else { 0.3 };
-                let points = run.outcome.losses.iter().copied().enumerate();
-                chart.draw_series(LineSeries::new(points, LINE.mix(opacity).stroke_width(1)))?;
+    let panels = groups.iter().map(|(order, runs)| {
+        // The first seed last, on top.
+        let series = runs.iter().enumerate().rev().map(|(idx, run)| {
+            let losses = run.outcome.losses.iter().enumerate();
+            let losses = losses.filter(|(_, loss)| loss.is_finite());
+            let points = losses.map(|(step, loss)| LinePoint::new(step as f64, f64::from(*loss)));
+            let (name, color) =
+                if idx == 0 { ("first seed", FIRST) } else { ("other seeds", OTHERS) };
+            LineSeries {
+                color: Some(color),
+                ..LineSeries::new(name, LineStyle::ThinLines, points.collect())
             }
+        });
+        LinePanel { title: title(*order).to_owned(), series: series.collect() }
+    });
+    let chart = LineChart {
+        title: headline(&groups),
+        notes: vec!["loss of each training step, by the order of the cells".to_owned()],
+        x: Dimension::linear("training step"),
+        y: Dimension::linear("loss (cross entropy, nats)"),
+        panels: panels.collect(),
+    };
+    Ok(draw_lines(&chart)?)
+}
+
+fn headline(groups: &[(RowOrder, Vec<&Finished>)]) -> String {
+    let score = |runs: &[&Finished]| {
+        runs.iter().map(|run| run.outcome.macro_f1).sum::<f64>() / runs.len().max(1) as f64
+    };
+    let mut scores: Vec<(&str, f64)> =
+        groups.iter().map(|(order, runs)| (title(*order), score(runs))).collect();
+    scores.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    match scores.as_slice() {
+        [(best, most), .., (worst, least)] => {
+            format!("{best} trains best: macro-F1 {most:.3}, {worst} {least:.3}")
         }
-        area.present()?;
+        [(only, score)] => format!("{only}: macro-F1 {score:.3}"),
+        [] => "no run has finished".to_owned(),
     }
-    Ok(text)
 }
 
 fn title(order: RowOrder) -> &'static str {
