@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use arrow_schema::DataType;
 use csr::{CsrBuffers, Narrowing};
+use storage::NextReads;
 use worktime::ReadStats;
 
 use arrays::ElementType;
@@ -172,6 +173,23 @@ impl Matrix {
         }
     }
 
+    /// Allows the loader with this number to keep so many bytes of decoded chunks of a dense matrix
+    /// between reads; 0 withdraws it. What several loaders allow adds up.
+    pub fn keep_decoded(&self, holder: u64, n_bytes: u64) {
+        match &self.form {
+            Form::Csr(_) => {}
+            Form::Dense(dense) => dense.keep(holder, n_bytes),
+        }
+    }
+
+    /// Bytes of decoded chunks that are kept for loaders.
+    pub fn decoded_bytes(&self) -> u64 {
+        match &self.form {
+            Form::Csr(_) => 0,
+            Form::Dense(dense) => dense.kept_for_loaders(),
+        }
+    }
+
     /// Upper bound of the bytes of memory of a read, without the rows that it returns.
     pub fn working_bytes(&self) -> u64 {
         let of_thread = match &self.form {
@@ -201,11 +219,25 @@ impl Matrix {
         narrowing: Narrowing,
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, Error> {
+        self.read_rows_again((rows, None), narrowing, out)
+    }
+
+    /// Reads rows like [`read_rows`](Self::read_rows). `next_reads` says when rows are read again,
+    /// if that is known: of a dense matrix the decoded chunks that are needed soonest stay.
+    ///
+    /// # Errors
+    /// Those of `read_rows`.
+    pub fn read_rows_again(
+        &self,
+        (rows, next_reads): (&[Range<u64>], Option<&NextReads>),
+        narrowing: Narrowing,
+        out: &mut CsrBuffers,
+    ) -> Result<ReadStats, Error> {
         self.elements.check_rows(&self.path, rows, self.shape.0)?;
         out.n_columns = usize::try_from(self.shape.1).unwrap_or(usize::MAX);
         match &self.form {
             Form::Csr(sparse) => sparse.read(&self.elements, rows, narrowing, out),
-            Form::Dense(dense) => dense.read(&self.elements, rows, narrowing, out),
+            Form::Dense(dense) => dense.read(&self.elements, (rows, next_reads), narrowing, out),
         }
     }
 }

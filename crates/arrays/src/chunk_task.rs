@@ -44,6 +44,8 @@ pub(crate) struct Task<'a> {
     pub(crate) is_in_parts: bool,
     /// Where the chunks are kept when they are decoded.
     pub(crate) keep_in: Option<&'a KeptChunks>,
+    /// When the chunks are needed again, if that is known ([`storage::NextUseCache`]).
+    pub(crate) next_use: Option<u64>,
 }
 
 /// A chunk of a task.
@@ -137,8 +139,7 @@ pub(crate) fn tasks<'a>(
         if tasks.last().is_none_or(|last| last.chunk_row != chunk_row) {
             tasks.extend(geometry.segments().chunks(1).map(|segments| {
                 let rows = Vec::new();
-                let (is_in_parts, keep_in) = (false, None);
-                Task { chunks, convert, chunk_row, segments, rows, is_in_parts, keep_in }
+                Task::new((chunks, convert), (chunk_row, segments), rows)
             }));
         }
         let mut rest = row;
@@ -153,6 +154,36 @@ pub(crate) fn tasks<'a>(
 }
 
 impl<'a> Task<'a> {
+    /// A task that reads whole chunks and keeps none.
+    pub(crate) fn new(
+        (chunks, convert): (&'a Chunks, &'a Convert),
+        (chunk_row, segments): (u64, &'a [Segment]),
+        rows: Vec<Rows<'a>>,
+    ) -> Self {
+        let (is_in_parts, keep_in, next_use) = (false, None, None);
+        Self { chunks, convert, chunk_row, segments, rows, is_in_parts, keep_in, next_use }
+    }
+
+    /// Keeps the chunks in `kept` when they are decoded, if they are worth it and not needed later
+    /// than those that are there.
+    pub(crate) fn keep(&mut self, kept: &'a KeptChunks, storage: &dyn Storage) {
+        let is_kept =
+            self.is_worth_keeping(storage) && kept.would_keep(self.decoded_bytes(), self.next_use);
+        self.keep_in = is_kept.then_some(kept);
+    }
+
+    /// The rows of the array that its chunks have.
+    pub(crate) fn array_rows(&self) -> Range<u64> {
+        let chunk_rows = self.chunks.geometry.chunk_rows;
+        let first = self.chunk_row.saturating_mul(chunk_rows);
+        first..first.saturating_add(chunk_rows)
+    }
+
+    /// What a chunk is called among those that are kept.
+    pub(crate) fn kept_as(&self, chunk: TaskChunk<'_>) -> (Arc<str>, Vec<u64>) {
+        (Arc::clone(&self.chunks.kept_as), self.indices(chunk))
+    }
+
     /// Bytes that the task delivers.
     pub(crate) fn n_bytes(&self) -> usize {
         self.rows.iter().map(|rows| rows.into.len()).sum()
@@ -173,7 +204,7 @@ impl<'a> Task<'a> {
     }
 
     /// Whether its chunks, kept decoded, save more than a copy from the system's own cache.
-    pub(crate) fn is_worth_keeping(&self, storage: &dyn Storage) -> bool {
+    fn is_worth_keeping(&self, storage: &dyn Storage) -> bool {
         let costs_more = !self.chunks.decoder.is_raw() || storage.request_counts().is_some();
         costs_more && !self.is_in_parts
     }
@@ -240,12 +271,12 @@ impl<'a> Task<'a> {
     ) -> Result<usize, Cause> {
         let chunks = self.chunks;
         let n_bytes = chunks.chunk_bytes();
-        let kept = self.keep_in.map(|kept| (kept, self.indices(chunk)));
+        let kept = self.keep_in.map(|kept| (kept, self.kept_as(chunk), self.next_use));
         // A chunk that is kept is decoded as a whole.
         let is_kept = kept.is_some();
         let keep = |decoded: &[u8]| {
-            if let Some((kept, indices)) = kept {
-                kept.insert(&chunks.kept_as, indices, decoded);
+            if let Some((kept, key, next_use)) = kept {
+                kept.insert(key, decoded, next_use);
             }
         };
         if let Some(places) = self.direct(chunk) {

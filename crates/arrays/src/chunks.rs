@@ -1,5 +1,7 @@
 //! The chunks of an array: where they are stored, how they are decoded, and what is selected.
 
+use std::sync::Arc;
+
 use storage::Storage;
 use zarrs::array::Array;
 
@@ -19,7 +21,7 @@ pub(crate) struct Chunks {
     /// The path of the array within its storage.
     pub(crate) path: String,
     /// The name under which its decoded chunks are kept: no array of another store has it.
-    pub(crate) kept_as: String,
+    pub(crate) kept_as: Arc<str>,
     pub(crate) files: ChunkFiles,
     pub(crate) decoder: Decoder,
     /// Elements as stored.
@@ -49,7 +51,7 @@ impl Chunks {
         let most_bytes = ElementType::F64.n_bytes();
         let geometry = Geometry::new(&lens, (axis, selected), most_bytes).ok_or_else(too_large)?;
         let decoder = Decoder::new(codecs, shape, data_type, fill_value);
-        let (path, kept_as) = (path.to_owned(), path.to_owned());
+        let (path, kept_as) = (path.to_owned(), path.into());
         Ok(Self { path, kept_as, files, decoder, stored, fill, geometry })
     }
 

@@ -1,107 +1,104 @@
 //! Decoded chunks that stay in memory between reads, as far as the budget leaves room for them.
 //!
-//! An epoch wants each chunk about once, in an order that the next epoch does not repeat. So what
-//! is there stays, and a chunk is kept only where there is room: with room for a third of the
-//! chunks, a third of the next epoch's are there. The least recently used would have left first
-//! what is wanted soonest.
+//! The plan says when the samples of a chunk are read again, in this epoch or the next. Chunks that
+//! are needed last make room for others. Without a plan what is there stays.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use storage::{Begun, Kept, NextReads, NextUseCache};
 
 use crate::chunk_task::{Task, TaskChunk, Worker};
 
+/// The array's path and the chunk's indices.
+type Key = (Arc<str>, Vec<u64>);
+
 /// The elements of a decoded chunk, in words so that they are aligned.
-pub(crate) type DecodedChunk = Arc<Vec<u64>>;
+type DecodedChunk = Vec<u64>;
+
+/// The holder of what [`KeptChunks::up_to`] allows, which no loader is.
+const OWN: u64 = u64::MAX;
 
 /// Decoded chunks, within the sum of what several loaders allow.
 #[derive(Debug, Default)]
-pub struct KeptChunks(Mutex<Kept>);
-
-#[derive(Debug, Default)]
-struct Kept {
+pub struct KeptChunks {
+    chunks: NextUseCache<Key, DecodedChunk>,
     /// Bytes that each loader allows.
-    allowed: HashMap<u64, u64>,
-    /// Bytes of all chunks.
-    n_bytes: u64,
-    /// Chunks by their array's path and by their indices.
-    chunks: HashMap<String, HashMap<Vec<u64>, DecodedChunk>>,
+    allowed: Mutex<HashMap<u64, u64>>,
 }
 
-impl Kept {
-    fn limit(&self) -> u64 {
-        self.allowed.values().copied().fold(0, u64::saturating_add)
+/// A read of rows of an array, with the chunks that stay after it.
+#[derive(Debug)]
+pub struct KeptRead<'a> {
+    kept: &'a KeptChunks,
+    begun: Begun<'a, Key, DecodedChunk>,
+    next_reads: Option<NextReads>,
+}
+
+impl<'a> KeptRead<'a> {
+    pub(crate) fn kept(&self) -> &'a KeptChunks {
+        self.kept
     }
 
-    fn room(&self) -> u64 {
-        self.limit().saturating_sub(self.n_bytes)
+    /// When rows are needed again, if that is known.
+    pub(crate) fn next_use(&self, rows: Range<u64>) -> Option<u64> {
+        let reads = self.next_reads.as_ref()?;
+        Some(self.start().saturating_add(reads.rows_until(rows)))
+    }
+
+    /// The time at which the read began.
+    pub(crate) fn start(&self) -> u64 {
+        self.begun.start()
     }
 }
 
 impl KeptChunks {
-    /// Keeps at most this many bytes of chunks.
+    /// Keeps at most this many bytes of chunks, beside what loaders allow.
     pub fn up_to(bytes: u64) -> Self {
         let kept = Self::default();
-        kept.allow(0, bytes);
+        kept.allow(OWN, bytes);
         kept
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Sets what the loader `holder` allows; 0 withdraws it. Chunks beyond the sum are dropped.
-    pub(crate) fn allow(&self, holder: u64, bytes: u64) {
-        let mut kept = self.lock();
+    pub fn allow(&self, holder: u64, bytes: u64) {
+        let mut allowed = self.allowed.lock().unwrap_or_else(PoisonError::into_inner);
         match bytes {
-            0 => kept.allowed.remove(&holder),
-            bytes => kept.allowed.insert(holder, bytes),
+            0 => allowed.remove(&holder),
+            bytes => allowed.insert(holder, bytes),
         };
-        let limit = kept.limit();
-        let Kept { n_bytes, chunks, .. } = &mut *kept;
-        for of_array in chunks.values_mut() {
-            of_array.retain(|_, chunk| {
-                let stays = *n_bytes <= limit;
-                *n_bytes -= if stays { 0 } else { bytes_of(chunk) };
-                stays
-            });
-        }
+        self.chunks.set_limit(allowed.values().copied().fold(0, u64::saturating_add));
     }
 
-    /// Whether chunks of so many bytes in all may be kept.
-    pub(crate) fn has_room(&self, n_bytes: u64) -> bool {
-        n_bytes <= self.lock().room()
+    /// Whether chunks are or may be kept.
+    pub(crate) fn is_used(&self) -> bool {
+        self.chunks.is_used()
     }
 
-    /// A chunk that is kept.
-    pub(crate) fn get(&self, array: &str, indices: &[u64]) -> Option<DecodedChunk> {
-        self.lock().chunks.get(array)?.get(indices).cloned()
+    /// Bytes of the chunks.
+    pub fn n_bytes(&self) -> u64 {
+        self.chunks.n_bytes()
+    }
+
+    /// Begins a read of `n_rows` rows. `next_reads` says when rows are read again, if that is
+    /// known; the chunks that are needed soonest stay.
+    pub fn begin(&self, n_rows: u64, next_reads: Option<NextReads>) -> KeptRead<'_> {
+        KeptRead { kept: self, begun: self.chunks.begin(n_rows), next_reads }
+    }
+
+    /// Whether chunks of so many bytes in all, which are needed again at `next_use`, may be kept.
+    pub(crate) fn would_keep(&self, n_bytes: u64, next_use: Option<u64>) -> bool {
+        self.is_used() && self.chunks.would_keep(n_bytes, next_use)
     }
 
     /// Keeps a chunk, if there is room for it.
-    pub(crate) fn insert(&self, array: &str, indices: Vec<u64>, decoded: &[u8]) {
-        if !self.has_room(decoded.len() as u64) {
-            return;
+    pub(crate) fn insert(&self, key: Key, decoded: &[u8], next_use: Option<u64>) {
+        let n_bytes = size_of_val(decoded).next_multiple_of(size_of::<u64>()) as u64;
+        if self.would_keep(n_bytes, next_use) {
+            self.chunks.insert(key, copied(decoded), n_bytes, next_use);
         }
-        let chunk = Arc::new(copied(decoded));
-        let n_bytes = bytes_of(&chunk);
-        let mut kept = self.lock();
-        if kept.room() < n_bytes {
-            return;
-        }
-        let of_array = match kept.chunks.get_mut(array) {
-            Some(of_array) => of_array,
-            None => kept.chunks.entry(array.to_owned()).or_default(),
-        };
-        if of_array.insert(indices, chunk).is_none() {
-            kept.n_bytes += n_bytes;
-        }
-        debug_assert!(kept.n_bytes <= kept.limit(), "more is kept than is allowed");
     }
-}
-
-/// Bytes of a chunk's memory.
-fn bytes_of(chunk: &DecodedChunk) -> u64 {
-    size_of_val(chunk.as_slice()) as u64
 }
 
 /// A copy of a decoded chunk.
@@ -114,13 +111,16 @@ fn copied(bytes: &[u8]) -> Vec<u64> {
 impl Task<'_> {
     /// Delivers the task from chunks that are kept, if all of them are.
     pub(crate) fn put_kept(&mut self, kept: &KeptChunks) -> bool {
-        let found: Option<Vec<(TaskChunk<'_>, DecodedChunk)>> = self
+        if !kept.is_used() {
+            return false;
+        }
+        let found: Option<Vec<(TaskChunk<'_>, Arc<Kept<DecodedChunk>>)>> = self
             .wanted()
-            .map(|chunk| Some((chunk, kept.get(&self.chunks.kept_as, &self.indices(chunk))?)))
+            .map(|chunk| Some((chunk, kept.chunks.get(&self.kept_as(chunk), self.next_use)?)))
             .collect();
         let Some(found) = found else { return false };
         for (chunk, words) in found {
-            let bytes = bytemuck::cast_slice(&words);
+            let bytes = bytemuck::cast_slice(words.as_slice());
             self.scatter(chunk, (&bytes[..self.chunks.chunk_bytes()], 0));
         }
         true

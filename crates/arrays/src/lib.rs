@@ -88,7 +88,7 @@ pub use block::ArrayBlock;
 pub use coordinates::{CoordinateValues, Coordinates, SkippedCoordinates};
 pub use element::{Element, ElementType};
 pub use error::Error;
-pub use kept::KeptChunks;
+pub use kept::{KeptChunks, KeptRead};
 pub use labels::{Label, Selection};
 pub use metadata::parse_metadata;
 pub use numbers::Number;

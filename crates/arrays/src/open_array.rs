@@ -67,7 +67,7 @@ impl OpenArray {
     ) -> Result<Self, Error> {
         let mut chunks = Chunks::new(array, path, storage, (axis, &selected))?;
         if 0 < store {
-            chunks.kept_as = format!("{store} {path}");
+            chunks.kept_as = format!("{store} {path}").into();
         }
         let (convert, element) = (Convert::Copy, chunks.stored);
         Ok(Self { store, convert, element, chunks, selected, valid: None })

@@ -108,9 +108,7 @@ impl<'a> Queue<'a> {
             }
             tasks.retain_mut(|task| !worker.put_kept(task, self.kept));
             for task in &mut tasks {
-                let is_kept =
-                    task.is_worth_keeping(self.storage) && self.kept.has_room(task.decoded_bytes());
-                task.keep_in = is_kept.then_some(self.kept);
+                task.keep(self.kept, self.storage);
             }
             if let Err(failure) = worker.run(self.storage, &mut tasks) {
                 self.fail(failure);

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pipeline::{BlockBytes, BlockPlace, BlockRows, Need, ReadStats, Source, Stop};
+use pipeline::{BlockBytes, BlockPlace, BlockRows, Need, ReadStats, Source, Stop, Upcoming};
 use slots::{PooledSlot, SlotMemory as _};
 use storage::Storage;
 
 use crate::assemble::ArrayAssembler;
 use crate::batch::ArrayBatch;
 use crate::block::ArrayBlock;
-use crate::chunk_task::{WantedRow, Worker, tasks};
+use crate::chunk_task::{Task, WantedRow, Worker, tasks};
 use crate::coordinate_arrays::CoordinateArrays;
 use crate::coordinates::{Coordinates, SkippedCoordinates};
 use crate::element::ElementType;
@@ -213,7 +213,7 @@ impl ArraySamples {
                 into.copy_from_slice(values.bytes());
             }
         }
-        let read = self.read_samples(samples, into, scratch, stop);
+        let read = self.read_samples((samples, None), into, scratch, stop);
         read.map_err(|read::Failure { path: array, source }| Error::ReadInto { array, source })
     }
 
@@ -260,14 +260,17 @@ impl ArraySamples {
         bytes.collect()
     }
 
-    /// Reads samples into one slice for each variable, which have the right length.
+    /// Reads samples into one slice for each variable, which have the right length. `upcoming` says
+    /// when samples are read again.
     fn read_samples(
         &self,
-        samples: &[u64],
+        (samples, upcoming): (&[u64], Option<&Upcoming>),
         into: &mut [&mut [u8]],
         scratch: &mut ReadScratch,
         stop: &Stop,
     ) -> Result<ReadStats, read::Failure> {
+        let begun = self.kept.begin(samples.len() as u64, None);
+        let upcoming = upcoming.filter(|_| self.kept.is_used());
         let one_read = match self.read {
             ReadStrategy::Stacked => samples.len().max(1),
             ReadStrategy::PerSample => 1,
@@ -305,9 +308,12 @@ impl ArraySamples {
             }
             for (store, storage) in self.stores.iter().enumerate() {
                 let of_store = wanted.iter_mut().filter(|(array, _)| array.store == store);
-                let all: Vec<_> = of_store
+                let mut all: Vec<_> = of_store
                     .flat_map(|(of, rows)| tasks((&of.chunks, &of.convert), std::mem::take(rows)))
                     .collect();
+                if let Some(upcoming) = upcoming {
+                    self.set_next_uses(&mut all, begun.start(), upcoming);
+                }
                 if !all.is_empty() {
                     let with = (&mut scratch.0, self.threads);
                     stats += read::run((&**storage, &self.kept), all, with, stop)?;
@@ -323,6 +329,27 @@ impl ArraySamples {
             requests: requests.map(|(now, before)| now - before),
             ..stats
         })
+    }
+}
+
+impl ArraySamples {
+    /// Sets when the chunks of tasks are needed again, by any variable, after a read that began at
+    /// `start`.
+    fn set_next_uses(&self, tasks: &mut [Task<'_>], start: u64, upcoming: &Upcoming) {
+        let mut known: HashMap<(*const u8, u64), u64> = HashMap::new();
+        for task in tasks {
+            let (chunks, rows, window) = (task.chunks, task.array_rows(), &*self.window);
+            let array = chunks.kept_as.as_ptr();
+            let next_use = *known.entry((array, task.chunk_row)).or_insert_with(|| {
+                let uses = self.variables.iter().flat_map(|variable| {
+                    let steps = variable.steps_in(&chunks.kept_as, rows.clone());
+                    steps.flat_map(move |steps| window.samples_of(variable, steps))
+                });
+                let until = uses.map(|samples| upcoming.rows_until(samples)).min();
+                until.map_or(u64::MAX, |until| start.saturating_add(until))
+            });
+            task.next_use = Some(next_use);
+        }
     }
 }
 
@@ -395,9 +422,10 @@ impl Source for ArraySamples {
             made.and_then(|n_bytes| into.slot(at, n_bytes, &variable.pool))
                 .ok_or(Error::Memory { bytes: n_bytes, n_samples: samples.len() })?;
         }
-        let read = self
-            .bytes_mut(&mut into.slots)
-            .and_then(|mut into| self.read_samples(&samples, &mut into, scratch, stop));
+        let read = self.bytes_mut(&mut into.slots).and_then(|mut into| {
+            let wanted = (&samples[..], Some(rows.upcoming));
+            self.read_samples(wanted, &mut into, scratch, stop)
+        });
         let stats = read.map_err(|failure| {
             let BlockPlace { epoch, block_idx } = rows.place;
             let read::Failure { path: array, source } = failure;
@@ -411,6 +439,10 @@ impl Source for ArraySamples {
     /// system keeps.
     fn keep(&self, holder: u64, bytes: u64) {
         self.kept.allow(holder, bytes);
+    }
+
+    fn keeps(&self) -> bool {
+        true
     }
 
     fn unit_end(&self, row: u64) -> u64 {

@@ -13,7 +13,7 @@ use crate::chunks::Chunks;
 use crate::convert::Convert;
 use crate::error::Error;
 use crate::joined::join;
-use crate::kept::KeptChunks;
+use crate::kept::KeptRead;
 use crate::numbers::Number;
 use crate::read::Failure;
 use crate::read_files::ReadFiles;
@@ -55,15 +55,17 @@ pub struct Request<'a> {
     array: &'a StoredArray,
     tasks: Vec<Task<'a>>,
     stored_only: bool,
-    keep_in: Option<&'a KeptChunks>,
+    /// The read that keeps the chunks, and the number that its rows begin with.
+    keep_in: Option<(&'a KeptRead<'a>, u64)>,
 }
 
 impl<'a> Request<'a> {
-    /// Keeps compressed chunks in `kept` once they are decoded, as far as there is room, and takes
-    /// those that it has from there: their files are not looked at again.
+    /// Keeps compressed chunks once they are decoded, as far as there is room, and takes those that
+    /// are there: their files are not looked at again. The read calls the array's first row
+    /// `first_row`.
     #[must_use]
-    pub fn keep_in(self, kept: &'a KeptChunks) -> Self {
-        Self { keep_in: Some(kept), ..self }
+    pub fn keep_in(self, read: &'a KeptRead<'a>, first_row: u64) -> Self {
+        Self { keep_in: Some((read, first_row)), ..self }
     }
 
     /// Makes a chunk whose file is missing an error, if `stored_only`; otherwise it reads as the
@@ -154,17 +156,8 @@ impl StoredArray {
                 match tasks.last_mut() {
                     Some(last) if last.chunk_row == chunk_row => last.rows.push(rows),
                     _ => {
-                        let (segments, rows) = (geometry.segments(), vec![rows]);
-                        let (is_in_parts, keep_in) = (false, None);
-                        tasks.push(Task {
-                            chunks,
-                            convert,
-                            chunk_row,
-                            segments,
-                            rows,
-                            is_in_parts,
-                            keep_in,
-                        });
+                        let of_chunks = (chunk_row, geometry.segments());
+                        tasks.push(Task::new((chunks, convert), of_chunks, vec![rows]));
                     }
                 }
                 at = end;
@@ -207,15 +200,20 @@ pub fn read_requests(
         Error::ReadElements { array, place, source }
     };
     for Request { array, mut tasks, stored_only, keep_in } in requests {
-        if let Some(kept) = keep_in {
+        if let Some((read, first_row)) = keep_in {
+            let kept = read.kept();
+            for task in &mut tasks {
+                let rows = task.array_rows();
+                let row = |row: u64| first_row.saturating_add(row);
+                task.next_use = read.next_use(row(rows.start)..row(rows.end));
+            }
             let missing = tasks.into_par_iter().filter_map(|mut task| {
                 let is_put = task.put_kept(kept);
                 (!is_put).then_some(task)
             });
             tasks = missing.collect();
             for task in &mut tasks {
-                let is_kept = task.is_worth_keeping(storage) && kept.has_room(task.decoded_bytes());
-                task.keep_in = is_kept.then_some(kept);
+                task.keep(kept, storage);
             }
         }
         array.learn_shards(storage, &tasks)?;

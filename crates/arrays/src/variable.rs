@@ -267,6 +267,20 @@ impl OpenVariable {
         })
     }
 
+    /// These steps of an array, in the numbers of the variable; none if it does not have the array,
+    /// which is known by the name of its kept chunks.
+    pub(crate) fn steps_in(
+        &self,
+        kept_as: &str,
+        steps: Range<u64>,
+    ) -> impl Iterator<Item = Range<u64>> {
+        let arrays = self.members.iter().flat_map(Member::arrays);
+        let found = arrays.filter(move |(_, array)| *array.chunks.kept_as == *kept_as);
+        found.map(move |(first, _)| {
+            first.saturating_add(steps.start)..first.saturating_add(steps.end)
+        })
+    }
+
     /// The store that has a step, in the first of its arrays.
     pub(crate) fn store_of(&self, step: u64) -> usize {
         self.members.first().map_or(0, |member| member.array_of(step).0.store)

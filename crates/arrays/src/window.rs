@@ -175,6 +175,24 @@ impl Window {
         relative.chain(listed.iter().copied())
     }
 
+    /// The samples that have any of these steps in a variable, one range for each of a sample's
+    /// steps. If listed steps do not ascend, others than these.
+    pub(crate) fn samples_of(
+        &self,
+        variable: &OpenVariable,
+        steps: Range<u64>,
+    ) -> impl Iterator<Item = Range<u64>> {
+        let n_steps = variable.steps.len();
+        (0..n_steps).map(move |at| {
+            let step_of = |sample: u64| match &variable.steps {
+                SampleSteps::Relative(by) => self.step(sample).saturating_add_signed(by[at]),
+                SampleSteps::Listed { steps, n } => steps[sample as usize * n + at],
+            };
+            first_sample(self.n_samples, |sample| steps.start <= step_of(sample))
+                ..first_sample(self.n_samples, |sample| steps.end <= step_of(sample))
+        })
+    }
+
     /// What distinguishes the samples from others of the same arrays.
     pub(crate) fn fingerprint(&self) -> String {
         let n_samples = self.n_samples;
@@ -185,6 +203,16 @@ impl Window {
             Anchors::Listed(all) => format!("{n_samples} steps {:016x}", hash(all)),
         }
     }
+}
+
+/// The first of `n` samples for which `is_behind` holds, as for all after it; `n` if none.
+fn first_sample(n: u64, is_behind: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, n);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_behind(middle) { high = middle } else { low = middle + 1 }
+    }
+    low
 }
 
 /// A hash of numbers that is the same everywhere (FNV-1a).

@@ -101,4 +101,8 @@ impl<B: BatchBuffers> Source for CellSource<B> {
     fn keep(&self, holder: u64, bytes: u64) {
         self.dataset.keep_decoded(holder, bytes);
     }
+
+    fn keeps(&self) -> bool {
+        true
+    }
 }

@@ -53,6 +53,17 @@ impl Cells {
         }
     }
 
+    /// Number of cells whose joinids are below `joinid`.
+    pub(crate) fn n_below(&self, joinid: u64) -> u64 {
+        match self {
+            Self::Range(range) => {
+                joinid.clamp(range.start, range.end.max(range.start)) - range.start
+            }
+            Self::List(joinids) => joinids.partition_point(|id| *id < joinid) as u64,
+            Self::Set(joinids) => joinids.n_below(joinid),
+        }
+    }
+
     /// The joinids, ascending.
     pub fn joinids(&self) -> impl Iterator<Item = u64> + '_ {
         self.ranges().flatten()

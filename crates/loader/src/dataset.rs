@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use soma_io::{CsrBuffers, GeneSelection, MemoryReader, XReader};
+use pipeline::Upcoming;
+use soma_io::{CsrBuffers, GeneSelection, MemoryReader, NextReads, XReader};
 use twox_hash::XxHash3_64;
 
 use crate::beside::Beside;
@@ -287,6 +288,17 @@ impl Dataset {
         format!("{:016x}", hash.finish())
     }
 
+    /// When cells of an experiment are read again, by their joinids.
+    pub(crate) fn next_reads(&self, experiment: usize, upcoming: &Upcoming) -> NextReads {
+        let (sources, upcoming) = (Arc::clone(&self.sources), upcoming.clone());
+        let start = self.starts[experiment];
+        NextReads::new(move |joinids| {
+            let cells = &sources[experiment].cells;
+            let row = |joinid| start + cells.n_below(joinid);
+            upcoming.rows_until(row(joinids.start)..row(joinids.end))
+        })
+    }
+
     /// Splits ascending, disjoint ranges of rows by source.
     pub(crate) fn parts(&self, rows: &[Range<u64>]) -> Vec<Part> {
         let mut parts = Vec::new();
@@ -302,7 +314,8 @@ impl Dataset {
             let n_rows: u64 = of_source.iter().map(|rows| rows.end - rows.start).sum();
             if n_rows > 0 {
                 let joinids = source.cells.joinid_ranges(&of_source);
-                parts.push(Part { source: idx, joinids, n_rows: n_rows as usize });
+                let n_rows = n_rows as usize;
+                parts.push(Part { source: idx, joinids, n_rows, next_reads: None });
             }
         }
         parts

@@ -58,7 +58,10 @@ impl BlockReader<'_> {
         stop: &Stop,
     ) -> Result<ReadStats, LoaderError> {
         let (rows, place) = (wanted.ranges, wanted.place);
-        let parts = self.dataset.parts(rows);
+        let mut parts = self.dataset.parts(rows);
+        for part in &mut parts {
+            part.next_reads = Some(self.dataset.next_reads(part.source, wanted.upcoming));
+        }
         self.announce(wanted.next);
         block.rows.clear();
         block.rows.extend(rows.iter().cloned().flatten());
@@ -101,7 +104,7 @@ impl BlockReader<'_> {
         }
         for part in self.dataset.parts(rows) {
             // The read itself reports rows that cannot be.
-            let Ok(ranges) = RowRanges::new(part.joinids) else { continue };
+            let Ok(ranges) = part.rows() else { continue };
             for matrix in self.dataset.matrices() {
                 let matrix = matrix.of_each[part.source];
                 matrix.reader.announce_next(&ranges, &matrix.columns.selection);
@@ -168,7 +171,7 @@ impl Group<'_> {
     ) -> Result<ReadStats, LoaderError> {
         let place = self.jobs[0].reader.place;
         let failed = |error| part.read_error(place, error);
-        let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
+        let rows = part.rows().map_err(failed)?;
         let mut x_reader = None;
         let mut selections = Vec::with_capacity(self.jobs.len());
         for (Job { reader, into, .. }, further) in self.jobs.iter_mut().zip(&mut *further) {
@@ -255,7 +258,7 @@ impl MatrixReader<'_> {
         let csr = into.packed_mut();
         let matrix = self.selected(part);
         let failed = |error| part.read_error(self.place, error);
-        let rows = RowRanges::new(part.joinids.clone()).map_err(failed)?;
+        let rows = part.rows().map_err(failed)?;
         let selection = &matrix.columns.selection;
         all += matrix.reader.read_packed(&rows, selection, csr).map_err(failed)?;
         part.check_shape(matrix, (csr.n_rows(), csr.n_columns()), self.place.block_idx)?;
@@ -364,7 +367,7 @@ impl MatrixReader<'_> {
         let mut convert_time = ThreadTime::default();
         let mut broken = None;
         let SelectedMatrix { reader, columns, .. } = self.selected(part);
-        let rows = RowRanges::new(part.joinids.clone()).map_err(Failure::Read)?;
+        let rows = part.rows().map_err(Failure::Read)?;
         let read = reader.read_coo(&rows, &columns.selection, &mut |piece| {
             if self.stop.is_set() {
                 return Err(dropped());

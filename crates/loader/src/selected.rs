@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_buffer::BooleanBuffer;
 use densify::AxisIndex;
 use pipeline::BlockPlace;
-use soma_io::{AlignedReader, CsrBuffers, GeneSelection, XReader};
+use soma_io::{AlignedReader, CsrBuffers, GeneSelection, NextReads, RowRanges, XReader};
 
 use crate::cells::Cells;
 use crate::error::{LoaderError, MatrixError, OpenError, open_error};
@@ -215,9 +215,16 @@ pub(crate) struct Part {
     /// The rows, as ranges of joinids.
     pub(crate) joinids: Vec<Range<u64>>,
     pub(crate) n_rows: usize,
+    /// When the experiment's cells are read again, if that is known.
+    pub(crate) next_reads: Option<NextReads>,
 }
 
 impl Part {
+    /// The rows as a reader takes them.
+    pub(crate) fn rows(&self) -> Result<RowRanges, soma_io::Error> {
+        Ok(RowRanges::new(self.joinids.clone())?.with_next_reads(self.next_reads.clone()))
+    }
+
     /// Fails if the reader returned another number of rows or columns than was requested.
     pub(crate) fn check_shape(
         &self,

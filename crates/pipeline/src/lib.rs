@@ -27,6 +27,7 @@ mod spec;
 mod stages;
 mod state;
 mod stats;
+mod upcoming;
 mod world;
 
 pub use budget::{Budget, Lease};
@@ -43,5 +44,6 @@ pub use spec::PipelineSpec;
 pub use stages::{StageTime, StageTimes};
 pub use state::LoaderState;
 pub use stats::EpochStats;
+pub use upcoming::Upcoming;
 pub use worktime::ReadStats;
 pub use world::World;

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::skip::LeftOut;
 use crate::source::{BlockBytes, BlockPlace, Need, Source};
 use crate::spec::PipelineSpec;
+use crate::upcoming::table_bytes;
 
 /// Thread stacks, the allocator's reserves, and everything else that is not counted individually.
 const FIXED_BYTES: u64 = 64 << 20;
@@ -101,7 +102,8 @@ fn need<S: Source>(source: &S, spec: &PipelineSpec, block_rows: u64) -> Result<N
     let order = block_rows.saturating_mul(ORDER_BYTES);
     need.block = need.block.saturating_add(order);
     need.largest = need.largest.saturating_add(order).max(need.block);
-    need.other = need.other.saturating_add(FIXED_BYTES);
+    let upcoming = if source.keeps() { table_bytes(spec, source.n_rows()) } else { 0 };
+    need.other = need.other.saturating_add(upcoming).saturating_add(FIXED_BYTES);
     Ok(need)
 }
 

@@ -220,7 +220,7 @@ impl<S: Source> Pipeline<S> {
         let (n_left, first_rows) = (start.n_left(), is_in_order.then_some(spec.batch_rows));
         let n_of_use = if goes_on { self.n_batches.saturating_mul(2).max(1) } else { n_left };
         let epochs = start.from.epoch()..=end.saturating_sub(1).max(start.from.epoch());
-        let current = Current::new(&start, plan, first_rows);
+        let current = Current::new(&plans, &start, plan, first_rows);
         let assembler = self.source.assembler(spec.batch_rows)?;
         let (to_queue, queue) = bounded(n_blocks.saturating_add(1));
         // The channel has room, and its other end is still here.

@@ -19,6 +19,7 @@ use crate::source::{BlockPlace, BlockRows, Source};
 use crate::spec::PipelineSpec;
 use crate::state::LoaderState;
 use crate::stats::Counters;
+use crate::upcoming::{EpochReads, Upcoming};
 
 /// An entry in the queue of the assembling thread.
 pub(crate) enum Queued<B, E> {
@@ -104,12 +105,21 @@ pub(crate) struct Current {
     epoch: u64,
     /// Rows still to deliver; blocks beyond them are not read.
     rows_left: u64,
+    /// Rows of the blocks that were handed out.
+    n_rows_read: u64,
+    reads: Arc<EpochReads>,
 }
 
 impl Current {
     /// `first_rows` splits the first block if rows come in their own order, so that the first batch
     /// need not wait for a whole block.
-    pub(crate) fn new(start: &EpochStart, mut plan: EpochPlan, first_rows: Option<u64>) -> Self {
+    pub(crate) fn new(
+        plans: &Plans,
+        start: &EpochStart,
+        mut plan: EpochPlan,
+        first_rows: Option<u64>,
+    ) -> Self {
+        let reads = EpochReads::new(plans, &start.from, &plan);
         let first = first_rows.and_then(|first_rows| Some(pieces(plan.next()?, first_rows)));
         let first = first.into_iter().flatten().map(|piece| (piece, true));
         let blocks: Box<dyn Iterator<Item = (BlockPlan, bool)> + Send> =
@@ -119,16 +129,22 @@ impl Current {
             counters: start.counters.clone(),
             epoch: start.from.epoch(),
             rows_left: start.n_rows,
+            n_rows_read: 0,
+            reads: Arc::new(reads),
         }
     }
 
-    fn next_block(&mut self) -> Option<(BlockPlan, bool)> {
+    /// The next block, whether it is a piece of the first one, and what is read after it.
+    pub(crate) fn next_block(&mut self) -> Option<(BlockPlan, bool, Upcoming)> {
         let start = worktime::now();
         let plan = self.blocks.next();
         self.counters.shuffled(worktime::now() - start);
         let (plan, is_piece) = plan.filter(|_| self.rows_left > 0)?;
         self.rows_left = self.rows_left.saturating_sub(plan.n_rows() as u64);
-        Some((plan, is_piece))
+        let before = self.n_rows_read;
+        self.n_rows_read += plan.n_rows_read();
+        let upcoming = Upcoming::new(Arc::clone(&self.reads), before..self.n_rows_read);
+        Some((plan, is_piece, upcoming))
     }
 
     /// The rows of the block after that.
@@ -182,6 +198,7 @@ struct Work<B, E> {
     /// The rows of the block after it.
     next: Vec<Range<u64>>,
     is_piece: bool,
+    upcoming: Upcoming,
     epoch: u64,
     counters: Counters,
     memory: Carried<B>,
@@ -255,7 +272,7 @@ impl<S: Source> Reading<S> {
                         return Err(error.into());
                     }
                 };
-                *current = Some(Current::new(&start, plan, None));
+                *current = Some(Current::new(plans, &start, plan, None));
                 if to.send(Queued::Epoch(Box::new(start))).is_err() {
                     *queue = None;
                 } else if stops_at_epoch {
@@ -263,7 +280,7 @@ impl<S: Source> Reading<S> {
                 }
                 continue;
             };
-            let Some((plan, is_piece)) = epoch.next_block() else {
+            let Some((plan, is_piece, upcoming)) = epoch.next_block() else {
                 *current = None;
                 continue;
             };
@@ -274,6 +291,7 @@ impl<S: Source> Reading<S> {
                 plan,
                 next,
                 is_piece,
+                upcoming,
                 epoch: epoch.epoch,
                 counters: epoch.counters.clone(),
                 memory,
@@ -306,13 +324,13 @@ impl<S: Source> Reading<S> {
         work: &mut Work<S::Block, S::Error>,
         scratch: &mut S::Scratch,
     ) -> Result<Option<()>, S::Error> {
-        let Work { plan, next, is_piece, epoch, counters, memory, .. } = work;
+        let Work { plan, next, is_piece, upcoming, epoch, counters, memory, .. } = work;
         let block_idx = plan.block_idx;
         memory.place = BlockPlace { epoch: *epoch, block_idx };
         memory.order = std::mem::take(&mut plan.order);
         memory.left_out = Vec::new();
         let Carried { block, place, order, .. } = memory;
-        let rows = BlockRows { place: *place, ranges: &plan.chunks, order, next };
+        let rows = BlockRows { place: *place, ranges: &plan.chunks, order, next, upcoming };
         let start = worktime::now();
         let mut others = None;
         let mut read = self.source.read(&rows, block, scratch, &self.stop);

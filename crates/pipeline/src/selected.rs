@@ -96,7 +96,8 @@ impl<S: Source> Source for Selected<S> {
         stop: &Stop,
     ) -> Result<ReadStats, Self::Error> {
         let (ranges, next) = (self.in_source(rows.ranges), self.in_source(rows.next));
-        let rows = BlockRows { ranges: &ranges, next: &next, ..*rows };
+        let upcoming = &rows.upcoming.selected(&self.rows);
+        let rows = BlockRows { ranges: &ranges, next: &next, upcoming, ..*rows };
         self.source.read(&rows, into, scratch, stop)
     }
 
@@ -119,5 +120,9 @@ impl<S: Source> Source for Selected<S> {
 
     fn keep(&self, holder: u64, bytes: u64) {
         self.source.keep(holder, bytes);
+    }
+
+    fn keeps(&self) -> bool {
+        self.source.keeps()
     }
 }

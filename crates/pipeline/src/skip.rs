@@ -306,8 +306,7 @@ impl<'a, S: Source> Search<'a, S> {
         let ranges = self.ranges(units);
         let n_rows: u64 = ranges.iter().map(|rows| rows.end - rows.start).sum();
         let order: Vec<u32> = (0..n_rows as u32).collect();
-        let place = self.wanted.place;
-        let rows = BlockRows { place, ranges: &ranges, order: &order, next: &[] };
+        let rows = BlockRows { ranges: &ranges, order: &order, next: &[], ..*self.wanted };
         self.source.read(&rows, self.block, self.scratch, self.stop)
     }
 

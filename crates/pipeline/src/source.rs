@@ -8,6 +8,7 @@ use worktime::{ReadStats, ThreadTime};
 
 use crate::error::Error;
 use crate::skip::{Skipped, system_failure};
+use crate::upcoming::Upcoming;
 
 /// Samples that can be read in blocks and assembled into batches.
 ///
@@ -87,6 +88,12 @@ pub trait Source: Send + Sync + 'static {
     ///
     /// Called while the budget is locked: the implementation must not call the budget.
     fn keep(&self, _holder: u64, _bytes: u64) {}
+
+    /// Whether the source keeps values between reads, and asks when rows are read again
+    /// ([`BlockRows::upcoming`]), which takes memory.
+    fn keeps(&self) -> bool {
+        false
+    }
 }
 
 /// Puts rows of blocks into batches.
@@ -147,6 +154,9 @@ pub struct BlockRows<'a> {
     /// the same epoch; none with several reading threads. A remote source may request them while
     /// this block is decoded.
     pub next: &'a [Range<u64>],
+    /// When rows are read again after this block. A source that keeps values between reads keeps
+    /// those that are needed soonest.
+    pub upcoming: &'a Upcoming,
 }
 
 impl BlockRows<'_> {

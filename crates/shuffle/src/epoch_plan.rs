@@ -100,6 +100,18 @@ impl EpochPlan {
         Some(BlockPlan::of_rows(block_idx, &self.delivered(&parts, &window)))
     }
 
+    /// The rows that a block reads, like [`BlockPlan::chunks`]; their order is not computed if it
+    /// does not decide which rows these are.
+    pub fn rows_read(&self, block_idx: u64) -> Option<Vec<Range<u64>>> {
+        let window = self.deal.windows.positions(block_idx, self.deal.lane_positions())?;
+        if let [part] = &self.lane_parts()[..]
+            && self.is_whole(part, &window)
+        {
+            return Some(self.window_chunks(part.lane, &window));
+        }
+        self.block(block_idx).map(|block| block.chunks)
+    }
+
     /// The lanes of which the rank delivers rows, in the order of their rows in a global batch.
     fn lane_parts(&self) -> Vec<LanePart> {
         let (spec, of_lane) = (&self.deal.spec, self.deal.lane_batch_rows);
@@ -122,12 +134,16 @@ impl EpochPlan {
         part: &LanePart,
         window: &Range<u64>,
     ) -> Option<(Vec<Range<u64>>, Vec<u32>)> {
-        let is_whole = self.sampled.is_none()
+        self.is_whole(part, window)
+            .then(|| (self.window_chunks(part.lane, window), self.window_order(part.lane, window)))
+    }
+
+    /// Whether the rank delivers each row of a window, as stored and once.
+    fn is_whole(&self, part: &LanePart, window: &Range<u64>) -> bool {
+        self.sampled.is_none()
             && part.places == (0..self.deal.lane_batch_rows)
             && self.first_batch.saturating_mul(self.deal.lane_batch_rows) <= window.start
-            && window.end <= self.deal.lane_rows(part.lane);
-        is_whole
-            .then(|| (self.window_chunks(part.lane, window), self.window_order(part.lane, window)))
+            && window.end <= self.deal.lane_rows(part.lane)
     }
 
     /// The numbers of a window's rows as ascending parts of chunks, without padding.

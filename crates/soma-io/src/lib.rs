@@ -100,8 +100,8 @@ pub use reader_choice::ReaderChoice;
 pub use replacement::REPLACE_EXPERIMENT;
 pub use rows::RowRanges;
 pub use storage::{
-    CacheStats, CacheUse, Config, Destination, DestinationError, Existing, ReadLimit, ReadLimitUse,
-    check_apart, environment_secrets, local_path,
+    CacheStats, CacheUse, Config, Destination, DestinationError, Existing, NextReads, ReadLimit,
+    ReadLimitUse, check_apart, environment_secrets, local_path,
 };
 pub use tiledb::{Filter, MetadataValue};
 pub use uns::{Uns, UnsValue};

@@ -2,14 +2,26 @@
 
 use std::ops::Range;
 
+use storage::NextReads;
+
 use crate::Error;
 
 /// Ascending ranges of joinids, none empty and none overlapping.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct RowRanges {
     ranges: Vec<Range<u64>>,
     n_rows: u64,
+    next_reads: Option<NextReads>,
 }
+
+/// Two are equal if they have the same rows, whenever these are read again.
+impl PartialEq for RowRanges {
+    fn eq(&self, other: &Self) -> bool {
+        self.ranges == other.ranges
+    }
+}
+
+impl Eq for RowRanges {}
 
 impl RowRanges {
     /// Checks ranges, and joins adjacent ones. An empty list selects no rows.
@@ -27,7 +39,20 @@ impl RowRanges {
                 _ => joined.push(range),
             }
         }
-        Ok(Self { ranges: joined, n_rows })
+        Ok(Self { ranges: joined, n_rows, next_reads: None })
+    }
+
+    /// Adds when rows are read again, by joinid. A reader keeps decoded values
+    /// ([`XReader::keep_decoded`](crate::XReader::keep_decoded)) that are needed soonest; the
+    /// results of reads do not change.
+    #[must_use]
+    pub fn with_next_reads(self, next_reads: Option<NextReads>) -> Self {
+        Self { next_reads, ..self }
+    }
+
+    /// When rows are read again, if that is known.
+    pub fn next_reads(&self) -> Option<&NextReads> {
+        self.next_reads.as_ref()
     }
 
     /// Number of rows.

@@ -58,7 +58,8 @@
 //! ```
 //!
 //! The cache's folder is a [`BlockStore`], which keeps any bytes by number, within a limit that
-//! threads and processes share.
+//! threads and processes share. What a reader decoded stays in memory in a [`NextUseCache`], which
+//! evicts what will be needed last.
 //!
 //! # Writing
 //!
@@ -105,6 +106,7 @@ mod limited;
 mod local;
 mod memory;
 mod names;
+mod next_use;
 mod object;
 mod open;
 mod options;
@@ -131,6 +133,7 @@ pub use gathered::GatheredStorage;
 pub use limited::{LimitedStorage, ReadLimit, ReadLimitUse};
 pub use local::LocalStorage;
 pub use memory::MemoryStorage;
+pub use next_use::{Begun, Kept, NextReads, NextUseCache};
 pub use object::{ObjectOptions, ObjectStorage};
 pub use open::{complete_config, environment_secrets, open};
 pub use options::{Config, OpenOptions, OpenedStorage};

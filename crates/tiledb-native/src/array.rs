@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::fragment::{Fragment, RawFooter};
 use crate::index_cache::IndexCache;
 use crate::read::{Output, ROWS, Reader};
+use crate::request::RowsToRead;
 use crate::schema::{Layout, Schema, Schemas};
 use crate::unsupported::Unsupported;
 
@@ -188,12 +189,13 @@ impl Array {
     /// [`Error::RowsOutOfBounds`] and [`Error::Selection`] for an invalid request;
     /// [`Error::Storage`], [`Error::Damaged`] if data cannot be read; [`Error::Memory`] if there is
     /// too little memory for the bytes of a fetch.
-    pub fn read_csr(
+    pub fn read_csr<'a>(
         &self,
-        rows: &[Range<u64>],
+        rows: impl Into<RowsToRead<'a>>,
         columns: &ColumnSelection,
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, Error> {
+        let rows = rows.into();
         self.pool.install(|| self.reader.read(rows, columns, Output::Wide(out)))
     }
 
@@ -203,12 +205,13 @@ impl Array {
     /// # Errors
     /// Those of [`Array::read_csr`], and [`Error::TooManyToPack`] for more than
     /// [`PackedCsr::MAX_COLUMNS`].
-    pub fn read_packed(
+    pub fn read_packed<'a>(
         &self,
-        rows: &[Range<u64>],
+        rows: impl Into<RowsToRead<'a>>,
         columns: &ColumnSelection,
         out: &mut PackedCsr,
     ) -> Result<ReadStats, Error> {
+        let rows = rows.into();
         match columns.n_columns(self.n_columns()) {
             Ok(n_columns) if PackedCsr::MAX_COLUMNS < n_columns => {
                 out.clear();
@@ -308,18 +311,19 @@ impl Array {
     }
 
     /// Keeps decoded cells of up to `limit_bytes` bytes for later reads, which then need not decode
-    /// them. They take about 2 bytes a cell for counts, otherwise 5 to 6. Nothing is evicted for
-    /// new cells; lowering the limit evicts. The initial limit is 0. [`Array::read_packed`] resets
+    /// them. They take about 2 bytes a cell for counts, otherwise 5 to 6. Reads that say when rows
+    /// are read again ([`RowsToRead::next_reads`]) evict what is needed last; the others evict
+    /// nothing. The initial limit is 0. [`Array::read_packed`] resets
     /// it to 0 when it first meets a value that is not a count, since its rows become larger then.
     /// It stays 0 if cells were deleted by their values.
     pub fn keep_decoded(&self, limit_bytes: u64) {
         let limit_bytes = if self.reader.has_deletes_by_value() { 0 } else { limit_bytes };
-        self.reader.decoded.set_limit_bytes(limit_bytes);
+        self.reader.decoded.set_limit(limit_bytes);
     }
 
     /// Bytes of decoded cells kept at the moment.
     pub fn decoded_bytes(&self) -> u64 {
-        self.reader.decoded.bytes()
+        self.reader.decoded.n_bytes()
     }
 
     /// Bytes of row indices at the moment.

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use arrays::{KeptChunks, StoredArray};
+use arrays::{KeptChunks, KeptRead, StoredArray};
 use csr::{CsrBuffers, Narrowing};
+use storage::NextReads;
 use worktime::ReadStats;
 
 use super::{OpenPart, exact};
@@ -14,7 +15,7 @@ use crate::parts::{of_parts, starts};
 /// Bytes of dense rows that are in memory at once.
 const PIECE_BYTES: u64 = 64 << 20;
 
-/// Most bytes of a matrix whose decoded chunks are kept.
+/// Most bytes of a matrix whose decoded chunks are kept without a loader that allows it.
 ///
 /// h5py cuts a compressed matrix into chunks of a few columns and a thousand rows or more, so that
 /// each block of scattered rows wants nearly all chunks. A table of proteins is small enough to
@@ -27,9 +28,9 @@ pub(super) struct Dense {
     parts: Vec<DensePart>,
     /// The first row of each, and the number of all rows.
     starts: Vec<u64>,
-    /// The chunks that were decoded, if all of them are few.
+    /// The chunks that were decoded: all of them, if they are few, or as many as loaders allow.
     kept: KeptChunks,
-    /// Bytes that these may be.
+    /// Bytes that these may be without a loader.
     kept_bytes: u64,
 }
 
@@ -60,18 +61,31 @@ impl Dense {
         of_piece.saturating_add(self.kept_bytes)
     }
 
+    /// Keeps decoded chunks of so many bytes for a loader.
+    pub(super) fn keep(&self, holder: u64, n_bytes: u64) {
+        self.kept.allow(holder, n_bytes);
+    }
+
+    /// Bytes of the chunks that are kept for loaders.
+    pub(super) fn kept_for_loaders(&self) -> u64 {
+        self.kept.n_bytes().saturating_sub(self.kept_bytes)
+    }
+
     /// Reads rows, which exist.
     pub(super) fn read(
         &self,
         elements: &Elements,
-        rows: &[Range<u64>],
+        (rows, next_reads): (&[Range<u64>], Option<&NextReads>),
         narrowing: Narrowing,
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, Error> {
         out.clear();
         let mut stats = ReadStats::nothing();
+        let n_rows = rows.iter().map(|range| range.end - range.start).sum();
+        let read = self.kept.begin(n_rows, next_reads.cloned());
         for (part, rows) in of_parts(&self.starts, rows) {
-            stats += self.parts[part].append((elements, &self.kept), &rows, narrowing, out)?;
+            let keep_in = (&read, self.starts[part]);
+            stats += self.parts[part].append((elements, keep_in), &rows, narrowing, out)?;
         }
         Ok(stats)
     }
@@ -105,7 +119,7 @@ impl DensePart {
     /// Appends rows, which exist.
     fn append(
         &self,
-        (elements, kept): (&Elements, &KeptChunks),
+        (elements, (read, first_row)): (&Elements, (&KeptRead<'_>, u64)),
         rows: &[Range<u64>],
         narrowing: Narrowing,
         out: &mut CsrBuffers,
@@ -128,13 +142,13 @@ impl DensePart {
                     stored.resize(n_bytes.div_ceil(size_of::<u64>()), 0);
                     let bytes = &mut bytemuck::cast_slice_mut(&mut stored)[..n_bytes];
                     let request = self.array.request_bytes(&piece, bytes)?;
-                    let of_piece = elements.read(vec![request.keep_in(kept)])?;
+                    let of_piece = elements.read(vec![request.keep_in(read, first_row)])?;
                     elements.pool().install(|| exact::narrow(element, bytes, &mut values));
                     of_piece
                 }
                 _ => {
                     let request = self.array.request(&piece, &mut values)?;
-                    elements.read(vec![request.keep_in(kept)])?
+                    elements.read(vec![request.keep_in(read, first_row)])?
                 }
             };
             if self.n_columns == 0 {

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrays::{ArrayBatch, ArraySamples, SampleSpec, Variable};
-use pipeline::{BlockPlace, BlockRows, Pipeline, PipelineSpec, Source as _, Stop, WhenDamaged};
+use pipeline::{
+    BlockPlace, BlockRows, Pipeline, PipelineSpec, Source as _, Stop, Upcoming, WhenDamaged,
+};
 use zarrs::array::{ArrayBuilder, codec, data_type};
 use zarrs::filesystem::FilesystemStore;
 
@@ -80,7 +82,13 @@ fn a_part_of_a_chunk_is_checked_as_the_whole() {
     fs::write(&chunk, changed).unwrap();
     let samples = open(folder.path(), "a/fields").unwrap();
     let (mut block, mut scratch) = Default::default();
-    let rows = BlockRows { place: BlockPlace::default(), ranges: &[2..3], order: &[0], next: &[] };
+    let rows = BlockRows {
+        place: BlockPlace::default(),
+        ranges: &[2..3],
+        order: &[0],
+        next: &[],
+        upcoming: &Upcoming::default(),
+    };
     let read = samples.read(&rows, &mut block, &mut scratch, &Stop::default());
     assert!(chain(&read.unwrap_err()).contains("chunk [1, 0]"));
 }

@@ -1,9 +1,14 @@
 //! Decoded chunks that stay in memory from epoch to epoch.
 
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use arrays::{ArrayBatch, ArraySamples, SampleSpec, Variable};
+use arrays::{
+    ArrayBatch, ArraySamples, DecodeMemory, KeptChunks, SampleSpec, StoredArray, Variable,
+    read_requests,
+};
 use pipeline::{Budget, Epoch, Pipeline, PipelineSpec};
+use storage::{LocalStorage, NextReads, Storage};
 
 use crate::far::far;
 use crate::open_with;
@@ -81,4 +86,104 @@ fn chunks_of_a_remote_store_are_kept_as_they_are() {
     let pipeline = pipeline(&samples, spec);
     decoded(pipeline.epoch(0).unwrap());
     assert_eq!(decoded(pipeline.epoch(1).unwrap()), 0);
+}
+
+/// 24 steps in 12 chunks of 16 KiB.
+const IN_ROWS: [u64; 3] = [2, 16, 64];
+const CHUNK_BYTES: u64 = 2 * 16 * 64 * 8;
+
+fn in_rows() -> Stored {
+    let codec = Some(Compression::Blosc);
+    Stored { shape: SHAPE.to_vec(), chunk: IN_ROWS.to_vec(), is_sharded: false, codec }
+}
+
+/// When a chunk is wanted after this place of a list.
+fn next(wanted: &[u64], at: usize, chunk: u64) -> Option<usize> {
+    wanted[at + 1..].iter().position(|one| *one == chunk)
+}
+
+/// How many of the first `n` chunks are decoded if those stay, of `room`, that are wanted soonest.
+fn fewest_decoded(wanted: &[u64], n: usize, room: usize) -> u64 {
+    let (mut kept, mut n_decoded) = (HashMap::new(), 0);
+    for (at, chunk) in wanted.iter().enumerate().take(n) {
+        n_decoded += u64::from(!kept.contains_key(chunk));
+        kept.insert(*chunk, ());
+        if room < kept.len() {
+            let last = kept.keys().max_by_key(|one| next(wanted, at, **one).unwrap_or(usize::MAX));
+            let last = *last.unwrap();
+            kept.remove(&last);
+        }
+    }
+    n_decoded
+}
+
+#[test]
+fn as_few_chunks_are_decoded_as_the_plan_allows() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "x", &in_rows());
+    let variable = Variable::new("x").steps([-1, 0, 1]);
+    let spec = SampleSpec { threads: 1, ..SampleSpec::new([variable]) };
+    for room in [0, 1, 2, 4, 7, 11, 12] {
+        let samples = open_with(folder.path(), &spec).unwrap();
+        let spec = PipelineSpec {
+            chunk_rows: 1,
+            chunks_per_block: 5,
+            batch_rows: 5,
+            seed: 3,
+            keep_bytes: Some(room * CHUNK_BYTES),
+            ..PipelineSpec::default()
+        };
+        let pipeline = Pipeline::new(Arc::new(samples), spec, ArrayBatch::n_samples).unwrap();
+        // The chunks that the blocks want, and the bytes decoded, of each epoch.
+        let epochs: Vec<(Vec<u64>, u64)> = (0..5)
+            .map(|epoch| {
+                let (mut epoch, mut wanted) = (pipeline.epoch(epoch).unwrap(), Vec::new());
+                for batch in epoch.by_ref() {
+                    let batch = batch.unwrap();
+                    let steps = batch.samples().iter().flat_map(|sample| *sample..*sample + 3);
+                    wanted.extend(steps.map(|step| step / 2).collect::<BTreeSet<_>>());
+                }
+                (wanted, epoch.stats().read.bytes_decoded.unwrap())
+            })
+            .collect();
+        let wanted: Vec<u64> = epochs.iter().flat_map(|(wanted, _)| wanted).copied().collect();
+        // What the last epoch keeps depends on one that is not run.
+        let n = wanted.len() - epochs[4].0.len();
+        let decoded: u64 = epochs[..4].iter().map(|(_, decoded)| decoded).sum();
+        let fewest = fewest_decoded(&wanted, n, room as usize);
+        assert_eq!(decoded, fewest * CHUNK_BYTES, "room for {room}: {wanted:?}");
+    }
+}
+
+#[test]
+fn requests_keep_what_is_needed_soonest() {
+    let folder = tempfile::tempdir().unwrap();
+    // The same chunks, as rows of a matrix.
+    let stored = Stored { shape: vec![24, 1024], chunk: vec![2, 1024], ..in_rows() };
+    write(folder.path(), "x", &stored);
+    let storage: Arc<dyn Storage> = Arc::new(LocalStorage::new(folder.path()));
+    let (array, memory) = (StoredArray::open(&storage, "x").unwrap(), DecodeMemory::default());
+    let wanted = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6, 4];
+    for room in 0..6 {
+        let kept = KeptChunks::up_to(room * CHUNK_BYTES);
+        let mut decoded = 0;
+        for (at, chunk) in wanted.into_iter().enumerate() {
+            // The caller's numbers of the rows begin with 100; a read counts as one row.
+            let reads = NextReads::new(move |rows| {
+                assert_eq!(rows, 100 + 2 * chunk..102 + 2 * chunk);
+                next(&wanted, at, chunk).map_or(u64::MAX, |n| n as u64 + 1)
+            });
+            let read = kept.begin(1, Some(reads));
+            let mut into = vec![0_u64; 2 * 16 * 64];
+            let bytes = bytemuck::cast_slice_mut(&mut into);
+            let request = array.request_bytes(&[2 * chunk..2 * chunk + 2], bytes).unwrap();
+            let requests = vec![request.keep_in(&read, 100)];
+            decoded += read_requests(&*storage, &memory, requests).unwrap().bytes_decoded.unwrap();
+            let values = into.iter().map(|bits| f64::from_bits(*bits));
+            assert!(values.zip(chunk * 2048..).all(|(value, place)| value == place as f64));
+            assert!(kept.n_bytes() <= room * CHUNK_BYTES);
+        }
+        let fewest = fewest_decoded(&wanted, wanted.len(), room as usize);
+        assert_eq!(decoded, fewest * CHUNK_BYTES, "room for {room}");
+    }
 }

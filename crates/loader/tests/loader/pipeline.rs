@@ -10,6 +10,7 @@ mod every_cell;
 mod experiment;
 mod far;
 mod in_parts;
+mod kept;
 mod memory;
 mod one_line;
 mod over_link;

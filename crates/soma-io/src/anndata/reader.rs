@@ -67,7 +67,8 @@ impl AnnDataReader {
         let whole = shared.as_deref_mut().unwrap_or(&mut own);
         let mut counts = ReadStats::nothing();
         for piece in self.pieces(rows) {
-            counts += self.matrix.read_rows(&piece, self.narrowing, whole)?;
+            let piece = (&piece[..], rows.next_reads());
+            counts += self.matrix.read_rows_again(piece, self.narrowing, whole)?;
             self.pool.install(|| take(whole));
         }
         Ok(counts)
@@ -163,6 +164,14 @@ impl XReader for AnnDataReader {
         self.matrix.index_bytes()
     }
 
+    fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
+        self.matrix.keep_decoded(holder, limit_bytes);
+    }
+
+    fn decoded_bytes(&self) -> u64 {
+        self.matrix.decoded_bytes()
+    }
+
     fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
         let (matrix, cache) = (Arc::clone(&self.matrix), self.cache.clone());
         let opened = OpenMatrix { matrix, is_remote: self.is_remote, cache };
@@ -179,7 +188,8 @@ impl XReader for AnnDataReader {
         rows.check_within(&self.uri, self.n_rows())?;
         let n_columns = genes.n_columns(self.n_columns())?;
         let counts = if *genes == GeneSelection::All {
-            self.matrix.read_rows(rows.ranges(), self.narrowing, out)?
+            let wanted = (rows.ranges(), rows.next_reads());
+            self.matrix.read_rows_again(wanted, self.narrowing, out)?
         } else {
             let selected = SelectedColumns::new(genes, self.n_columns());
             out.clear();
