@@ -41,13 +41,16 @@ fn keeping(spec: &PipelineSpec, keep_bytes: u64) -> LoaderSpec {
     LoaderSpec { pipeline, batch_form: BatchForm::Csr, ..sample::spec() }
 }
 
+/// The joinids of a batch, and the values of each of its rows.
+type JoinidsAndRows = (Vec<i64>, Vec<Vec<f32>>);
+
 /// The joinids and rows of the batches of two epochs, of which the first is resumed after some
 /// batches, and the bytes decoded in each. Checks the bytes kept after each batch.
 fn two_epochs(
     spec: &PipelineSpec,
     dataset: &Dataset,
     (keep_bytes, first_batch): (u64, usize),
-) -> (Vec<(Vec<i64>, Vec<Vec<f32>>)>, [u64; 2]) {
+) -> (Vec<JoinidsAndRows>, [u64; 2]) {
     let loader = Loader::new(dataset.clone(), keeping(spec, keep_bytes)).unwrap();
     let mut batches = Vec::new();
     let decoded = [0, 1].map(|epoch| {
@@ -58,7 +61,7 @@ fn two_epochs(
         }
         for batch in running.by_ref() {
             let batch = batch.unwrap();
-            batches.push((batch.joinids.to_vec(), dense_rows(&batch.x)));
+            batches.push((batch.joinids.clone(), dense_rows(&batch.x)));
             assert!(dataset.decoded_bytes() <= keep_bytes);
         }
         running.stats().engine.read.bytes_decoded.unwrap()
