@@ -4,7 +4,8 @@ use std::io::{Error, ErrorKind};
 use std::sync::Arc;
 
 use loader::{
-    BatchBuffer, BatchBuffers, BufferError, ElementType, Elements, ElementsMut, ReadableBuffer,
+    BatchBuffer, BatchBuffers, BatchForm, BufferError, Dataset, ElementType, Elements, ElementsMut,
+    LoaderSpec, ReadableBuffer,
 };
 use pyo3::PyResult;
 use slots::{Pool, PooledSlot, SlotMemory as _};
@@ -12,17 +13,24 @@ use slots::{Pool, PooledSlot, SlotMemory as _};
 use crate::border::{Element, Memory};
 use crate::memory_limit::Kept;
 
-/// Dropped slots that are kept for reuse: those of the batches that are ready and in the making,
-/// with a few layers each.
-const MOST_FREE: usize = 32;
-
 /// A pool of the memory of batches.
 #[derive(Debug)]
 pub(crate) struct SlotBuffers(Arc<Pool>);
 
-impl Default for SlotBuffers {
-    fn default() -> Self {
-        Self(Arc::new(Pool::new(MOST_FREE)))
+impl SlotBuffers {
+    /// A pool that keeps as much free memory as the loader has in use at once: that of the batches
+    /// that are ready, one in the making, and one with the user.
+    pub(crate) fn new(dataset: &Dataset, spec: &LoaderSpec) -> Self {
+        let forms = spec.modality_forms.values().chain([&spec.batch_form]);
+        let of_matrix = forms.map(|form| match form {
+            BatchForm::Coo => 3,
+            BatchForm::Csr => 2,
+            _ => 1,
+        });
+        let of_tokens = if spec.tokens.is_some() { 2 } else { 0 };
+        let of_batch = dataset.n_matrices() * of_matrix.max().unwrap_or(1) + of_tokens;
+        let n_batches = spec.pipeline.prefetch_batches.saturating_add(2);
+        Self(Arc::new(Pool::new(n_batches.saturating_mul(of_batch))))
     }
 }
 

@@ -66,7 +66,8 @@ impl Running {
         let made = interruptible(py, move || {
             let dataset = if is_exact { dataset.exact()? } else { dataset };
             let entropy = EntropyMeter::new(&dataset, spec.pipeline.batch_rows);
-            let loader = loader::Loader::with_buffers(dataset, spec, Arc::default());
+            let buffers = Arc::new(SlotBuffers::new(&dataset, &spec));
+            let loader = loader::Loader::with_buffers(dataset, spec, buffers);
             loader.map(|loader| (loader, entropy))
         })?;
         let (loader, entropy) = made.or_exception()?;

@@ -213,6 +213,11 @@ impl Dataset {
         })
     }
 
+    /// Number of matrices of each batch: X, and the layers, arrays of obsm and modalities beside it.
+    pub fn n_matrices(&self) -> usize {
+        1 + self.beside.len()
+    }
+
     /// Number of experiments.
     pub fn n_experiments(&self) -> usize {
         self.sources.len()

@@ -36,7 +36,7 @@ impl Loader<HeapBuffers> {
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, LoaderError> {
         // Batches in use at once: those that are ready, one in the making, one with the consumer. A
         // COO matrix has two buffers of one type.
-        let of_batch = 2 * (1 + dataset.beside.len());
+        let of_batch = 2 * dataset.n_matrices();
         let n_batches = spec.pipeline.prefetch_batches.saturating_add(2);
         let buffers = HeapBuffers::new(n_batches.saturating_mul(of_batch));
         Self::with_buffers(dataset, spec, Arc::new(buffers))
