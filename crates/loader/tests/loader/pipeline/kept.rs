@@ -14,6 +14,9 @@ use crate::pipeline::sample::{self, dense_rows};
 
 const N_CELLS: u64 = 1200;
 
+/// The joinids of a batch, and its rows.
+type Cells = (Vec<i64>, Vec<Vec<f32>>);
+
 /// A data set of its own, in fragments of 50 cells or in one.
 fn opened(is_one: bool) -> Dataset {
     static STORED: OnceLock<TempDir> = OnceLock::new();
@@ -47,7 +50,7 @@ fn two_epochs(
     spec: &PipelineSpec,
     dataset: &Dataset,
     (keep_bytes, first_batch): (u64, usize),
-) -> (Vec<(Vec<i64>, Vec<Vec<f32>>)>, [u64; 2]) {
+) -> (Vec<Cells>, [u64; 2]) {
     let loader = Loader::new(dataset.clone(), keeping(spec, keep_bytes)).unwrap();
     let mut batches = Vec::new();
     let decoded = [0, 1].map(|epoch| {
@@ -58,7 +61,7 @@ fn two_epochs(
         }
         for batch in running.by_ref() {
             let batch = batch.unwrap();
-            batches.push((batch.joinids.to_vec(), dense_rows(&batch.x)));
+            batches.push((batch.joinids.clone(), dense_rows(&batch.x)));
             assert!(dataset.decoded_bytes() <= keep_bytes);
         }
         running.stats().engine.read.bytes_decoded.unwrap()
