@@ -1,6 +1,6 @@
 //! Decoded chunks that stay in memory from epoch to epoch.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrays::{
@@ -104,9 +104,10 @@ fn next(wanted: &[u64], at: usize, chunk: u64) -> Option<usize> {
 
 /// How many of the first `n` chunks are decoded if those stay, of `room`, that are wanted soonest.
 fn fewest_decoded(wanted: &[u64], n: usize, room: usize) -> u64 {
-    let (mut kept, mut n_decoded) = (HashSet::new(), 0);
+    let (mut kept, mut n_decoded) = (BTreeSet::new(), 0);
     for (at, chunk) in wanted.iter().enumerate().take(n) {
-        n_decoded += u64::from(kept.insert(*chunk));
+        n_decoded += u64::from(!kept.contains(chunk));
+        kept.insert(*chunk);
         if room < kept.len() {
             let last = kept.iter().max_by_key(|one| next(wanted, at, **one).unwrap_or(usize::MAX));
             let last = *last.unwrap();
