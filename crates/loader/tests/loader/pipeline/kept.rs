@@ -44,9 +44,6 @@ fn keeping(spec: &PipelineSpec, keep_bytes: u64) -> LoaderSpec {
     LoaderSpec { pipeline, batch_form: BatchForm::Csr, ..sample::spec() }
 }
 
-/// The joinids of a batch, and the values of each of its rows.
-type JoinidsAndRows = (Vec<i64>, Vec<Vec<f32>>);
-
 /// The joinids and rows of the batches of two epochs, of which the first is resumed after some
 /// batches, and the bytes decoded in each. Checks the bytes kept after each batch.
 fn two_epochs(
