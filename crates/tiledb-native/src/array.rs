@@ -12,7 +12,7 @@ use storage::{LocalStorage, Storage};
 use worktime::ReadStats;
 
 use crate::datatype::Datatype;
-use crate::decoded_cache::DecodedCache;
+use crate::decoded_cache::{DecodedCache, TIMES_LATER};
 use crate::deletes::{Deleted, Deletes};
 use crate::directory::Directory;
 use crate::error::Error;
@@ -120,7 +120,7 @@ impl Array {
             layout,
             fragments: fragments.into(),
             indices,
-            decoded: DecodedCache::default(),
+            decoded: DecodedCache::new(TIMES_LATER),
             deletes: Arc::new(deletes),
             deleted,
             timestamp,
@@ -147,7 +147,7 @@ impl Array {
             layout: Arc::clone(layout),
             fragments: Arc::clone(fragments),
             indices: Arc::clone(indices),
-            decoded: DecodedCache::default(),
+            decoded: DecodedCache::new(TIMES_LATER),
             deletes: Arc::clone(deletes),
             deleted: self.reader.deleted,
             timestamp: *timestamp,

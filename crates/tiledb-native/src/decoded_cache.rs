@@ -18,6 +18,10 @@ use crate::values::{Columns, Values};
 /// The kept chunks of an array, shared by the threads of all its reads.
 pub(crate) type DecodedCache = NextUseCache<ChunkKey, DecodedChunk>;
 
+/// How many times as far away the next use of a chunk must be that makes room for another: packing
+/// one costs about as much as decoding it.
+pub(crate) const TIMES_LATER: u64 = 3;
+
 /// A chunk that is kept.
 pub(crate) type KeptChunk = Arc<Kept<DecodedChunk>>;
 

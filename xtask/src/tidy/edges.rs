@@ -303,7 +303,7 @@ mod tests {
     fn outside_crates_have_their_places() {
         edge("torch-feed", "tch", false, None);
         edge("benches", "tch", true, Some("only torch-feed"));
-        edge("soma-io", "libloading", false, Some("only slots, tiledb and torch-feed"));
+        edge("soma-io", "libloading", false, Some("only slots and tiledb and torch-feed"));
         edge("sweep", "parquet", false, Some("only bench-report"));
         edge("xtask", "anyhow", false, None);
         edge("xtask", "tempfile", true, None);
