@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use arrow_array::RecordBatch;
 use arrow_schema::DataType;
 use storage::{CacheUse, CachedStorage, Config, OpenedStorage};
-use tiledb_native::{Array, DenseArray, OpenOptions, RowsToRead, Threads};
+use tiledb_native::{Array, DenseArray, OpenOptions, Threads};
 
 use crate::coo;
 use crate::dense::DenseReader;
@@ -151,11 +151,6 @@ impl NativeReader {
     }
 }
 
-/// The rows as the array takes them.
-fn to_read(rows: &RowRanges) -> RowsToRead<'_> {
-    RowsToRead { ranges: rows.ranges(), next_reads: rows.next_reads() }
-}
-
 /// The reason that an array has no native reader.
 #[derive(Debug)]
 pub(crate) enum NotNative {
@@ -270,7 +265,7 @@ impl XReader for NativeReader {
     ) -> Result<ReadStats, Error> {
         rows.check_within(&self.uri, self.shape.0)?;
         let n_columns = genes.n_columns(self.shape.1)?;
-        let stats = self.array.read_csr(to_read(rows), genes, out)?;
+        let stats = self.array.read_csr(rows.ranges(), genes, out)?;
         out.n_columns = n_columns;
         self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_csr(out))?;
         Ok(stats)
@@ -294,7 +289,7 @@ impl XReader for NativeReader {
             return Err(Error::Unpacked { reader: self.name() });
         }
         rows.check_within(&self.uri, self.shape.0)?;
-        let stats = self.array.read_packed(to_read(rows), genes, out)?;
+        let stats = self.array.read_packed(rows.ranges(), genes, out)?;
         self.exact_request(rows, genes).map_or(Ok(()), |request| request.check_packed(out))?;
         Ok(stats)
     }

@@ -46,8 +46,6 @@ pub struct NextUseCache<K, V> {
     limit: AtomicU64,
     /// Bytes of all values, including those that were evicted and are still in use.
     bytes: Arc<AtomicU64>,
-    /// How many times as far away the next use of a value must be that makes room for another.
-    times_later: u64,
     state: Mutex<State<K, V>>,
 }
 
@@ -111,17 +109,8 @@ impl<K, V> Drop for Begun<'_, K, V> {
 }
 
 impl<K, V> Default for NextUseCache<K, V> {
-    /// Keeps nothing until a limit is set. Values make room for all that are needed sooner.
+    /// Keeps nothing until a limit is set.
     fn default() -> Self {
-        Self::new(1)
-    }
-}
-
-impl<K, V> NextUseCache<K, V> {
-    /// Keeps nothing until a limit is set. A value makes room for another only if its next use is
-    /// more than `times_later` times as far away. More than once means fewer evictions than decode
-    /// the fewest values: for values that cost as much to keep as to decode.
-    pub fn new(times_later: u64) -> Self {
         let state = State {
             values: HashMap::new(),
             by_use: BTreeSet::new(),
@@ -129,10 +118,11 @@ impl<K, V> NextUseCache<K, V> {
             n_rows: 0,
             reading: Vec::new(),
         };
-        let (limit, bytes) = (AtomicU64::new(0), Arc::default());
-        Self { limit, bytes, times_later, state: Mutex::new(state) }
+        Self { limit: AtomicU64::new(0), bytes: Arc::default(), state: Mutex::new(state) }
     }
+}
 
+impl<K, V> NextUseCache<K, V> {
     fn lock(&self) -> MutexGuard<'_, State<K, V>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -189,12 +179,6 @@ impl<K: Clone + Eq + Hash + Ord, V> NextUseCache<K, V> {
         keys.into_iter().map(|(key, next_use)| state.get(key, *next_use)).collect()
     }
 
-    /// Values whose next use is later than this make room for one whose next use is at `next_use`.
-    fn makes_room_after(&self, state: &State<K, V>, next_use: u64) -> u64 {
-        let now = state.now();
-        now.saturating_add(next_use.saturating_sub(now).saturating_mul(self.times_later))
-    }
-
     /// Whether a value of `n_bytes` bytes whose next use is at `next_use` would be kept, or perhaps
     /// a smaller one.
     pub fn would_keep(&self, n_bytes: u64, next_use: Option<u64>) -> bool {
@@ -202,7 +186,7 @@ impl<K: Clone + Eq + Hash + Ord, V> NextUseCache<K, V> {
         let after = state.bytes.saturating_add(n_bytes);
         n_bytes <= self.limit()
             && (after <= self.limit()
-                || state.last_use() > self.makes_room_after(&state, next_use.unwrap_or(NEVER))
+                || state.last_use() > next_use.unwrap_or(NEVER)
                 || state.by_use.first().is_some_and(|(first, _)| *first < state.now()))
     }
 
@@ -222,8 +206,7 @@ impl<K: Clone + Eq + Hash + Ord, V> NextUseCache<K, V> {
             return Some(Arc::clone(kept));
         }
         let limit = self.limit();
-        let makes_room_after = self.makes_room_after(&state, next_use);
-        if !state.make_room(n_bytes, makes_room_after, limit) {
+        if !state.make_room(n_bytes, next_use, limit) {
             return None;
         }
         // Evicted values that are still in use take memory, too.
@@ -273,8 +256,8 @@ impl<K: Clone + Eq + Hash + Ord, V> State<K, V> {
     }
 
     /// Evicts as many values as make room for `n_bytes` bytes: first those whose use did not come,
-    /// then the latest ones after `after`. Returns false and evicts none if they do not suffice.
-    fn make_room(&mut self, n_bytes: u64, after: u64, limit: u64) -> bool {
+    /// then the latest ones after `next_use`. Returns false and evicts none if they do not suffice.
+    fn make_room(&mut self, n_bytes: u64, next_use: u64, limit: u64) -> bool {
         if limit < n_bytes {
             return false;
         }
@@ -284,7 +267,7 @@ impl<K: Clone + Eq + Hash + Ord, V> State<K, V> {
         }
         let now = self.now();
         let overdue = self.by_use.iter().take_while(|(at, _)| *at < now);
-        let later = self.by_use.iter().rev().take_while(|(at, _)| *at > after && *at >= now);
+        let later = self.by_use.iter().rev().take_while(|(at, _)| *at > next_use && *at >= now);
         let mut evicted = Vec::new();
         for entry in overdue.chain(later) {
             if over == 0 {

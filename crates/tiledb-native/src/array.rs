@@ -12,14 +12,13 @@ use storage::{LocalStorage, Storage};
 use worktime::ReadStats;
 
 use crate::datatype::Datatype;
-use crate::decoded_cache::{DecodedCache, TIMES_LATER};
+use crate::decoded_cache::DecodedCache;
 use crate::deletes::{Deleted, Deletes};
 use crate::directory::Directory;
 use crate::error::Error;
 use crate::fragment::{Fragment, RawFooter};
 use crate::index_cache::IndexCache;
 use crate::read::{Output, ROWS, Reader};
-use crate::request::RowsToRead;
 use crate::schema::{Layout, Schema, Schemas};
 use crate::unsupported::Unsupported;
 
@@ -120,7 +119,7 @@ impl Array {
             layout,
             fragments: fragments.into(),
             indices,
-            decoded: DecodedCache::new(TIMES_LATER),
+            decoded: DecodedCache::default(),
             deletes: Arc::new(deletes),
             deleted,
             timestamp,
@@ -147,7 +146,7 @@ impl Array {
             layout: Arc::clone(layout),
             fragments: Arc::clone(fragments),
             indices: Arc::clone(indices),
-            decoded: DecodedCache::new(TIMES_LATER),
+            decoded: DecodedCache::default(),
             deletes: Arc::clone(deletes),
             deleted: self.reader.deleted,
             timestamp: *timestamp,
@@ -189,13 +188,12 @@ impl Array {
     /// [`Error::RowsOutOfBounds`] and [`Error::Selection`] for an invalid request;
     /// [`Error::Storage`], [`Error::Damaged`] if data cannot be read; [`Error::Memory`] if there is
     /// too little memory for the bytes of a fetch.
-    pub fn read_csr<'a>(
+    pub fn read_csr(
         &self,
-        rows: impl Into<RowsToRead<'a>>,
+        rows: &[Range<u64>],
         columns: &ColumnSelection,
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, Error> {
-        let rows = rows.into();
         self.pool.install(|| self.reader.read(rows, columns, Output::Wide(out)))
     }
 
@@ -205,13 +203,12 @@ impl Array {
     /// # Errors
     /// Those of [`Array::read_csr`], and [`Error::TooManyToPack`] for more than
     /// [`PackedCsr::MAX_COLUMNS`].
-    pub fn read_packed<'a>(
+    pub fn read_packed(
         &self,
-        rows: impl Into<RowsToRead<'a>>,
+        rows: &[Range<u64>],
         columns: &ColumnSelection,
         out: &mut PackedCsr,
     ) -> Result<ReadStats, Error> {
-        let rows = rows.into();
         match columns.n_columns(self.n_columns()) {
             Ok(n_columns) if PackedCsr::MAX_COLUMNS < n_columns => {
                 out.clear();
@@ -311,19 +308,18 @@ impl Array {
     }
 
     /// Keeps decoded cells of up to `limit_bytes` bytes for later reads, which then need not decode
-    /// them. They take about 2 bytes a cell for counts, otherwise 5 to 6. Reads that say when rows
-    /// are read again ([`RowsToRead::next_reads`]) evict what is needed last; the others evict
-    /// nothing. The initial limit is 0. [`Array::read_packed`] resets
+    /// them. They take about 2 bytes a cell for counts, otherwise 5 to 6. Nothing is evicted for
+    /// new cells; lowering the limit evicts. The initial limit is 0. [`Array::read_packed`] resets
     /// it to 0 when it first meets a value that is not a count, since its rows become larger then.
     /// It stays 0 if cells were deleted by their values.
     pub fn keep_decoded(&self, limit_bytes: u64) {
         let limit_bytes = if self.reader.has_deletes_by_value() { 0 } else { limit_bytes };
-        self.reader.decoded.set_limit(limit_bytes);
+        self.reader.decoded.set_limit_bytes(limit_bytes);
     }
 
     /// Bytes of decoded cells kept at the moment.
     pub fn decoded_bytes(&self) -> u64 {
-        self.reader.decoded.n_bytes()
+        self.reader.decoded.bytes()
     }
 
     /// Bytes of row indices at the moment.

@@ -2,8 +2,8 @@
 
 use crate::packed_integers::PackedIntegers;
 
-/// About the bytes that the allocator and the cache's tables take for each chunk.
-pub(crate) const CHUNK_OVERHEAD_BYTES: u64 = 256;
+/// About the bytes that the allocator takes for each chunk.
+pub(crate) const CHUNK_OVERHEAD_BYTES: u64 = 16;
 
 /// A chunk's cells, packed without rounding.
 #[derive(Debug)]

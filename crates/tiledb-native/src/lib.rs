@@ -171,8 +171,6 @@ pub use directory::has_conditions;
 pub use error::Error;
 pub use gather::gather;
 pub use group::{Group, GroupMember, object_type};
-pub use request::RowsToRead;
-pub use storage::NextReads;
 pub use table::{Table, TableColumn};
 pub use timestamped_name::is_in_fragment;
 pub use unsupported::Unsupported;

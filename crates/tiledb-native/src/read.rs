@@ -33,13 +33,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use csr::{ColumnSelection, Narrowing};
 use worktime::ReadStats;
 
-use crate::decoded_cache::{DecodedCache, Later};
+use crate::decoded_cache::DecodedCache;
 use crate::deletes::{Deleted, Deletes};
 use crate::error::{Error, Fault};
 use crate::filter::Decoder;
 use crate::fragment::{Field, Fragment};
 use crate::index_cache::IndexCache;
-use crate::request::{Columns, Rows, RowsToRead};
+use crate::request::{Columns, Rows};
 use crate::schema::Layout;
 use direct::Outcome;
 pub(crate) use next::NextRead;
@@ -190,16 +190,11 @@ impl Reader {
     /// of columns.
     pub(crate) fn read(
         &self,
-        rows: RowsToRead<'_>,
+        rows: &[Range<u64>],
         selection: &ColumnSelection,
         mut out: Output<'_>,
     ) -> Result<ReadStats, Error> {
-        let RowsToRead { ranges, next_reads } = rows;
-        let mut rows = Rows::new(ranges, self.layout.shape[0].1)?;
-        let begun = self.decoded.begin(rows.total as u64);
-        rows.later = next_reads
-            .filter(|_| self.decoded.is_used())
-            .map(|reads| Arc::new(Later { start: begun.start(), reads: reads.clone() }));
+        let rows = Rows::new(rows, self.layout.shape[0].1)?;
         let (columns, n_columns) = Columns::new(selection, self.layout.shape[1])?;
         out.keep_counts(!self.has_floats.load(Ordering::Relaxed));
         let read = match &rows.copies {
@@ -271,7 +266,7 @@ impl Reader {
     /// The rows become larger, so cached cells are dropped until a new limit is set.
     fn store_floats(&self, out: &mut Output<'_>) {
         self.has_floats.store(true, Ordering::Relaxed);
-        self.decoded.set_limit(0);
+        self.decoded.set_limit_bytes(0);
         out.keep_counts(false);
     }
 

@@ -2,12 +2,9 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
 
 use csr::ColumnSelection;
-use storage::NextReads;
 
-use crate::decoded_cache::Later;
 use crate::error::Error;
 
 /// Marks an absent column.
@@ -116,36 +113,6 @@ impl Columns {
     }
 }
 
-/// The rows of a read: ranges in any order, and when they and other rows are read again.
-///
-/// Ranges alone convert into it.
-#[derive(Debug, Clone, Copy)]
-pub struct RowsToRead<'a> {
-    /// The ranges.
-    pub ranges: &'a [Range<u64>],
-    /// When rows are read again, if that is known:
-    /// [`Array::keep_decoded`](crate::Array::keep_decoded) keeps what is needed soonest.
-    pub next_reads: Option<&'a NextReads>,
-}
-
-impl<'a> From<&'a [Range<u64>]> for RowsToRead<'a> {
-    fn from(ranges: &'a [Range<u64>]) -> Self {
-        Self { ranges, next_reads: None }
-    }
-}
-
-impl<'a> From<&'a Vec<Range<u64>>> for RowsToRead<'a> {
-    fn from(ranges: &'a Vec<Range<u64>>) -> Self {
-        ranges.as_slice().into()
-    }
-}
-
-impl<'a, const N: usize> From<&'a [Range<u64>; N]> for RowsToRead<'a> {
-    fn from(ranges: &'a [Range<u64>; N]) -> Self {
-        ranges.as_slice().into()
-    }
-}
-
 /// Consecutive requested rows, and their place in the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wanted {
@@ -164,8 +131,6 @@ pub(crate) struct Rows {
     /// repeatedly. Then `wanted` contains every row once, in ascending order, and these ranges are
     /// copied from it.
     pub(crate) copies: Option<Vec<Range<usize>>>,
-    /// When they and other rows are read again, if that is known.
-    pub(crate) later: Option<Arc<Later>>,
 }
 
 impl Rows {
@@ -189,7 +154,7 @@ impl Rows {
         }
         wanted.sort_by_key(|wanted| wanted.rows.start);
         if wanted.windows(2).all(|pair| pair[0].rows.end <= pair[1].rows.start) {
-            return Ok(Self { wanted, total: out_row, copies: None, later: None });
+            return Ok(Self { wanted, total: out_row, copies: None });
         }
         Ok(Self::with_copies(asked, &wanted))
     }
@@ -218,7 +183,7 @@ impl Rows {
             first..first + (range.end - range.start) as usize
         };
         let copies = asked.iter().map(place).collect();
-        Self { wanted, total: n_rows, copies: Some(copies), later: None }
+        Self { wanted, total: n_rows, copies: Some(copies) }
     }
 }
 

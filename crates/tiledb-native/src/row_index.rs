@@ -18,9 +18,6 @@ use crate::tile::Chunks;
 /// Missing rows between two others cost one position each; more than this many begin a new run.
 const MAX_GAP: u64 = 8;
 
-/// More ranges of rows are joined to one.
-const MOST_ROW_RANGES: usize = 8;
-
 /// The index of one tile, and the places of the chunks of its other files once they are known.
 #[derive(Debug, Default)]
 pub(crate) struct TileIndex {
@@ -92,28 +89,6 @@ impl TileIndex {
                 );
             }
         }
-    }
-
-    /// The rows of some cells as a few ranges, which may contain other rows between them.
-    pub(crate) fn rows_of(&self, cells: Range<u32>) -> impl Iterator<Item = Range<u64>> {
-        let Range { start, end } = cells;
-        let of_run = move |run: &Run| {
-            let (at, n_rows) = (run.starts_at as usize, run.n_rows as usize);
-            let starts = &self.starts[at..at + n_rows];
-            let first = starts.partition_point(|cell| *cell <= start).saturating_sub(1);
-            let after = starts.partition_point(|cell| *cell < end);
-            run.first_row + first as u64..run.first_row + after as u64
-        };
-        let begin = |run: &Run| self.starts[run.starts_at as usize];
-        let first = self.runs.partition_point(|run| begin(run) <= start).saturating_sub(1);
-        let after = self.runs.partition_point(|run| begin(run) < end).max(first);
-        let rows = self.runs[first..after].iter().map(of_run);
-        // With another order of cells there may be many runs.
-        let are_many = after - first > MOST_ROW_RANGES;
-        let n_ranges = if are_many { 0 } else { after - first };
-        let all =
-            are_many.then(|| rows.clone().reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)));
-        rows.take(n_ranges).chain(all.flatten())
     }
 
     /// Its size in a cache, including chunks that may be added.
@@ -302,32 +277,6 @@ mod tests {
             let expect: Vec<_> = rows.iter().enumerate().map(|(cell, &row)| (cell as u32, row))
                 .filter(|(_, row)| wanted.iter().any(|range| range.contains(row))).collect();
             prop_assert_eq!(cells, expect);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn the_rows_of_cells_are_found(
-            (rows, first, len) in (prop::collection::vec(0_u64..60, 1..300), any::<bool>())
-                .prop_flat_map(|(mut rows, is_sorted)| {
-                    if is_sorted {
-                        rows.sort_unstable();
-                    }
-                    let n = rows.len() as u32;
-                    (Just(rows), 0..n, 1..=n)
-                })
-        ) {
-            let end = (first + len).min(rows.len() as u32);
-            let found: Vec<_> = build(&rows).rows_of(first..end).collect();
-            let expect = &rows[first as usize..end as usize];
-            for row in expect {
-                prop_assert!(found.iter().any(|range| range.contains(row)), "{row} in {found:?}");
-            }
-            // Each end of a range is a row of the cells.
-            for range in &found {
-                prop_assert!(expect.contains(&range.start) && expect.contains(&(range.end - 1)));
-            }
-            prop_assert!(found.len() <= MOST_ROW_RANGES);
         }
     }
 

@@ -138,17 +138,6 @@ impl<'a> Columns<'a> {
                 return Ok(());
             }
         }
-        if let ColumnBytes::Words8(words) = self.chunk {
-            // The highest bit is set if a column is below the first, or beyond the last.
-            let span = u64::from(last).wrapping_sub(first.into());
-            let bits = words[range.clone()].iter().fold(span, |bits, word| {
-                let distance = u64::from_le_bytes(*word).wrapping_sub(first.into());
-                bits | distance | span.wrapping_sub(distance)
-            });
-            if bits >> 63 == 0 {
-                return Ok(());
-            }
-        }
         let ((least, highest), is_whole) = match self.chunk {
             ColumnBytes::OnePlane(a, zero) => {
                 (ends(a[range.clone()].iter().copied()), zero.are_zero(&range))

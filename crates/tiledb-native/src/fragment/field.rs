@@ -1,7 +1,7 @@
 //! The fields of a cell, each in a file of its own.
 
 /// A file of a fragment, by its content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Field {
     Rows,
     Columns,

@@ -2,12 +2,13 @@
 //! nor decoded.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use storage::Piece;
 
 use super::work::{Part, TileWork};
 use super::{Decoding, ReadStats, Reader};
-use crate::decoded_cache::{self, ChunkKey, KeptChunk};
+use crate::decoded_cache::DecodedTile;
 use crate::decoded_chunk::DecodedChunk;
 use crate::error::{Error, Fault};
 use crate::filter::Decoded;
@@ -91,17 +92,17 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// Caches the cells of chunk `key`, if they are valid and no kept ones are needed sooner.
-    /// Invalid cells are reported by the read that wants them.
+    /// Caches the cells as chunk `idx` of the tile, if there is room and they are valid. Invalid
+    /// cells are reported by the read that wants them.
     fn keep(
-        &self,
+        &mut self,
         reader: &Reader,
         work: &TileWork,
-        (key, next_use): (ChunkKey, Option<u64>),
+        (tile, idx): (&'a DecodedTile, usize),
         scratch: &mut Vec<u8>,
     ) {
         let n = self.cells.len();
-        if !reader.decoded.would_keep(decoded_cache::most_bytes(n), next_use) {
+        if !reader.decoded.has_room(n) {
             return;
         }
         let decoded = match self.field {
@@ -115,9 +116,9 @@ impl<'a> Chunk<'a> {
                 .map(|values| DecodedChunk::of_values(&values, n, scratch)),
             Field::Rows | Field::Times | Field::DeleteTimes => None,
         };
-        if let Some(decoded) = decoded {
-            let n_bytes = decoded.bytes();
-            reader.decoded.insert(key, decoded, n_bytes, next_use);
+        let kept = decoded.and_then(|decoded| reader.decoded.keep(tile, idx, decoded));
+        if let Some(kept) = kept {
+            self.content = Content::Kept(kept);
         }
     }
 }
@@ -135,37 +136,11 @@ struct Wish {
     chunks: Option<Range<usize>>,
     /// The bytes to fetch; none if the chunks are cached.
     range: Range<u64>,
-    /// The chunks, if they are cached.
-    kept: Vec<KeptChunk>,
-    /// When each of the others is needed again, if the cache was asked for them.
-    next_uses: Vec<Option<u64>>,
+    /// The tile's cached chunks, if there are any.
+    kept: Option<Arc<DecodedTile>>,
 }
 
 impl Wish {
-    /// A tile whose chunks are not known.
-    fn whole((work, field): (usize, Field), tile: Range<u64>) -> Self {
-        let (kept, next_uses) = (Vec::new(), Vec::new());
-        Self { field, work, chunks: None, range: tile, kept, next_uses }
-    }
-
-    /// A run of chunks that are not cached.
-    fn new(
-        (work, field): (usize, Field),
-        (tile, chunks): (&Range<u64>, &Chunks),
-        run: Range<usize>,
-        next_uses: Vec<Option<u64>>,
-    ) -> Self {
-        let bytes = chunks.bytes(run.start).start..chunks.bytes(run.end - 1).end;
-        let range = tile.start + u64::from(bytes.start)..tile.start + u64::from(bytes.end);
-        Self { field, work, chunks: Some(run), range, kept: Vec::new(), next_uses }
-    }
-
-    /// The same for chunks that are cached: nothing is fetched.
-    fn with_kept(self, kept: Vec<KeptChunk>) -> Self {
-        let range = self.range.start..self.range.start;
-        Self { range, kept, next_uses: Vec::new(), ..self }
-    }
-
     fn len(&self) -> u64 {
         self.range.end - self.range.start
     }
@@ -256,11 +231,6 @@ fn stored<'a>(reader: &'a Reader, work: &TileWork, field: Field) -> &'a Stored {
     }
 }
 
-/// Whether chunks of this field may be kept.
-fn keeps(reader: &Reader, field: Field) -> bool {
-    reader.decoded.is_used() && matches!(field, Field::Columns | Field::Values)
-}
-
 /// The index of `field`'s chunks in the row index, which has none for rows.
 fn slot(field: Field) -> usize {
     field.idx().saturating_sub(1)
@@ -282,32 +252,23 @@ fn wishes(reader: &Reader, works: &[TileWork], fields: &[Field]) -> Result<Vec<W
             }
             let tile = fragment.tiles(&reader.files)?.bytes(field, work.tile);
             let Some(chunks) = work.index.chunks[slot(field)].get() else {
-                out.push(Wish::whole((idx, field), tile));
+                out.push(Wish { field, work: idx, chunks: None, range: tile, kept: None });
                 continue;
             };
-            let runs = needed(&work.parts, chunks);
-            if !keeps(reader, field) {
-                out.extend(runs.map(|run| Wish::new((idx, field), (&tile, chunks), run, vec![])));
-                continue;
-            }
-            let runs: Vec<_> = runs.collect();
-            let key = |chunk| {
-                let next_use = work.next_use(chunks.values(chunk));
-                (work.chunk(field, chunk), next_use)
-            };
-            let keys: Vec<_> = runs.iter().cloned().flatten().map(key).collect();
-            let found = reader.decoded.get_all(&keys);
-            let mut found: &[(_, Option<KeptChunk>)] = &keys.iter().zip(found).collect::<Vec<_>>();
-            for mut run in runs {
-                let (of_run, others) = found.split_at(run.len());
-                found = others;
-                for alike in of_run.chunk_by(|(_, a), (_, b)| a.is_some() == b.is_some()) {
-                    let part = run.start..run.start + alike.len();
-                    run.start = part.end;
-                    let next_uses = alike.iter().map(|((_, next_use), _)| *next_use).collect();
-                    let wish = Wish::new((idx, field), (&tile, chunks), part, next_uses);
-                    let kept: Vec<_> = alike.iter().filter_map(|(_, kept)| kept.clone()).collect();
-                    out.push(if kept.is_empty() { wish } else { wish.with_kept(kept) });
+            let kept = reader.decoded.tile((work.fragment, work.tile), field, chunks.n_chunks());
+            let is_kept = |chunk| kept.as_ref().is_some_and(|kept| kept.get(chunk).is_some());
+            for run in needed(&work.parts, chunks) {
+                let mut rest = run;
+                while !rest.is_empty() {
+                    let of_first = is_kept(rest.start);
+                    let end = (rest.start + 1..rest.end).find(|&chunk| is_kept(chunk) != of_first);
+                    let run = rest.start..end.unwrap_or(rest.end);
+                    rest.start = run.end;
+                    let bytes = chunks.bytes(run.start).start..chunks.bytes(run.end - 1).end;
+                    let end = if of_first { bytes.start } else { bytes.end };
+                    let range = tile.start + u64::from(bytes.start)..tile.start + u64::from(end);
+                    let kept = kept.clone();
+                    out.push(Wish { field, work: idx, chunks: Some(run), range, kept });
                 }
             }
         }
@@ -356,35 +317,29 @@ fn decode(
     let base = wish.chunks.as_ref().map_or(0, |run| chunks.bytes(run.start).start);
     let found = wish.chunks.is_none().then(|| needed(&work.parts, chunks));
     let runs = wish.chunks.clone().into_iter().chain(found.into_iter().flatten());
-    let keeps = keeps(reader, wish.field);
-    let mut kept_run = wish.kept.iter().cloned();
-    let mut next_uses = wish.next_uses.iter().copied();
+    // If the chunks were known, the cache was already asked.
+    let tile = wish.kept.clone().or_else(|| {
+        let of_new =
+            || reader.decoded.tile((work.fragment, work.tile), wish.field, chunks.n_chunks());
+        wish.chunks.is_none().then(of_new).flatten()
+    });
     let mut n_cells = 0;
     for idx in runs.flatten() {
         let at = chunks.bytes(idx);
         let cells = chunks.values(idx);
         let (field, of) = (wish.field, wish.work);
-        let key = work.chunk(field, idx);
-        // If the chunks were known, the cache was already asked.
-        let is_new = keeps && wish.chunks.is_none();
-        let next_use = match next_uses.next() {
-            None if is_new => work.next_use(cells.clone()),
-            known => known.flatten(),
-        };
-        let of_new = || is_new.then(|| reader.decoded.get(&key, next_use)).flatten();
-        let kept = kept_run.next().or_else(of_new);
-        let done = if let Some(kept) = kept {
-            sink(Chunk { field, work: of, cells, content: Content::Kept(&kept) })
+        let done = if let Some(kept) = tile.as_deref().and_then(|tile| tile.get(idx)) {
+            sink(Chunk { field, work: of, cells, content: Content::Kept(kept) })
         } else {
             n_cells += u64::from(cells.end - cells.start);
             let part = &bytes[(at.start - base) as usize..(at.end - base) as usize];
             tile::decode_chunk(part, &stored.pipeline, size, decoder)
                 .and_then(|decoded| tile::whole(decoded, &cells, size))
                 .and_then(|decoded| {
-                    let chunk =
+                    let mut chunk =
                         Chunk { field, work: of, cells, content: Content::Decoded(decoded) };
-                    if keeps {
-                        chunk.keep(reader, work, (key, next_use), packed);
+                    if let Some(tile) = tile.as_deref() {
+                        chunk.keep(reader, work, (tile, idx), packed);
                     }
                     sink(chunk)
                 })

@@ -44,7 +44,7 @@ impl Reader {
                 n_values += plan::n_cells(self, task::tasks(&rows, &self.layout))?;
                 continue;
             }
-            self.read((&block).into(), &ColumnSelection::All, Output::Wide(&mut out))?;
+            self.read(&block, &ColumnSelection::All, Output::Wide(&mut out))?;
             n_values += out.nnz() as u64;
         }
         Ok(n_values)

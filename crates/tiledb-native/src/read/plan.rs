@@ -188,7 +188,7 @@ fn known(reader: &Reader, task: &Task, candidates: Candidates) -> (Vec<TileWork>
             };
             let parts = parts(task, &index, kept.as_deref());
             if !parts.is_empty() {
-                works.push(TileWork::new(key, index, parts, task));
+                works.push(TileWork::new(key, index, parts));
             }
         }
     }
@@ -209,7 +209,7 @@ fn plan_one(
         for (tile, index) in wanted.into_iter().zip(indices) {
             let parts = parts(&task, &index, kept.as_deref());
             if !parts.is_empty() {
-                works.push(TileWork::new((fragment_idx, tile), index, parts, &task));
+                works.push(TileWork::new((fragment_idx, tile), index, parts));
             }
         }
     }

@@ -1,9 +1,7 @@
 //! Tasks: runs of wanted rows, each read by one thread.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use crate::decoded_cache::Later;
 use crate::request::Rows;
 use crate::schema::Layout;
 
@@ -23,12 +21,10 @@ pub(super) struct Task {
     /// For each range the index of its first row among the task's rows, followed by the number of
     /// all rows.
     pub(super) bases: Vec<usize>,
-    /// When rows are read again, if that is known.
-    pub(super) later: Option<Arc<Later>>,
 }
 
 impl Task {
-    fn new(parts: Vec<(Range<u64>, usize)>, later: Option<&Arc<Later>>) -> Self {
+    fn new(parts: Vec<(Range<u64>, usize)>) -> Self {
         let mut bases = vec![0];
         let mut n_rows = 0;
         for (rows, _) in &parts {
@@ -36,7 +32,7 @@ impl Task {
             bases.push(n_rows);
         }
         let (wanted, out_rows) = parts.into_iter().unzip();
-        Self { wanted, out_rows, bases, later: later.cloned() }
+        Self { wanted, out_rows, bases }
     }
 
     pub(super) fn n_rows(&self) -> usize {
@@ -56,7 +52,7 @@ impl Task {
                 parts[1].push((cut..rows.end, out_row + (cut - rows.start) as usize));
             }
         }
-        parts.map(|parts| Self::new(parts, self.later.as_ref()))
+        parts.map(Self::new)
     }
 }
 
@@ -67,7 +63,6 @@ pub(super) fn tasks(rows: &Rows, layout: &Layout) -> Vec<Task> {
         Some(extent) if extent <= 2 * TASK_ROWS => extent * (TASK_ROWS / extent).max(1),
         _ => TASK_ROWS,
     };
-    let later = rows.later.as_ref();
     let mut tasks = Vec::new();
     let mut parts: Vec<(Range<u64>, usize)> = Vec::new();
     let mut current = u64::MAX;
@@ -78,7 +73,7 @@ pub(super) fn tasks(rows: &Rows, layout: &Layout) -> Vec<Task> {
             let border = (stretch + 1).saturating_mul(unit).saturating_add(layout.first_row);
             let end = wanted.rows.end.min(border);
             if stretch != current && !parts.is_empty() {
-                tasks.push(Task::new(std::mem::take(&mut parts), later));
+                tasks.push(Task::new(std::mem::take(&mut parts)));
             }
             current = stretch;
             parts.push((start..end, wanted.out_row + (start - wanted.rows.start) as usize));
@@ -86,7 +81,7 @@ pub(super) fn tasks(rows: &Rows, layout: &Layout) -> Vec<Task> {
         }
     }
     if !parts.is_empty() {
-        tasks.push(Task::new(parts, later));
+        tasks.push(Task::new(parts));
     }
     while tasks.len() < rayon::current_num_threads() {
         let Some(largest) = (0..tasks.len()).max_by_key(|&idx| tasks[idx].n_rows()) else { break };

@@ -4,8 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::task::Task;
-use crate::decoded_cache::{ChunkKey, Later};
-use crate::fragment::Field;
 use crate::row_index::{Found, TileIndex};
 
 /// A tile with wanted rows.
@@ -19,8 +17,6 @@ pub(super) struct TileWork {
     /// The wanted cells of each row, if only some of the tile's columns are wanted and those cells
     /// were determined.
     pub(super) kept: Option<Kept>,
-    /// When rows are read again, if that is known.
-    pub(super) later: Option<Arc<Later>>,
 }
 
 impl TileWork {
@@ -29,19 +25,8 @@ impl TileWork {
         (fragment, tile): (usize, usize),
         index: Arc<TileIndex>,
         parts: Vec<Part>,
-        task: &Task,
     ) -> Self {
-        Self { fragment, tile, index, parts, kept: None, later: task.later.clone() }
-    }
-
-    /// Names a chunk of the tile.
-    pub(super) fn chunk(&self, field: Field, chunk: usize) -> ChunkKey {
-        ChunkKey::new((self.fragment, self.tile), field, chunk)
-    }
-
-    /// When cells of the tile are needed again, if that is known.
-    pub(super) fn next_use(&self, cells: Range<u32>) -> Option<u64> {
-        self.later.as_ref().map(|later| later.next_use(&self.index, cells))
+        Self { fragment, tile, index, parts, kept: None }
     }
 
     /// Calls `each` for every row of a part that has wanted cells among `cells`, with the row's
