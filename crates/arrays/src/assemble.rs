@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::variable::OpenVariable;
 use crate::window::Window;
 
-/// Makes batches: a batch that is a block takes its memory, and one that is a part of a block shares
-/// it if the settings say so; others are copied.
+/// Makes batches: a batch that is a block takes its memory, and one that is a part of a block
+/// shares it if the settings say so; others are copied.
 #[derive(Debug)]
 pub struct ArrayAssembler {
     variables: Arc<[OpenVariable]>,

@@ -213,7 +213,8 @@ impl Dataset {
         })
     }
 
-    /// Number of matrices of each batch: X, and the layers, arrays of obsm and modalities beside it.
+    /// Number of matrices of each batch: X, and the layers, arrays of obsm and modalities beside
+    /// it.
     pub fn n_matrices(&self) -> usize {
         1 + self.beside.len()
     }
