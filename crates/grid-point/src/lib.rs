@@ -2,8 +2,8 @@
 //!
 //! - [`Data`] and its flags ([`DataFlags`], [`SelectionFlags`]) select the experiment, the cells
 //!   and the genes, and limit the read rate.
-//! - [`Point`] contains the settings of one point, [`BlockSpec`] those of its blocks; [`Consumer`]
-//!   takes the batches.
+//! - [`Point`] contains the settings of one point, [`bench_run::BlockSpec`] those of its blocks;
+//!   [`Consumer`] takes the batches.
 //! - [`point_process`] makes the process that a command starts, and [`serve`] runs in it:
 //!   [`OpenData`] opens the data, epochs are measured one by one, [`Labels`] measure how random the
 //!   order was.
