@@ -182,6 +182,11 @@ impl Matrix {
         }
     }
 
+    /// Whether decoded chunks are kept by when rows are read again: those of a dense matrix.
+    pub fn asks_next_reads(&self) -> bool {
+        matches!(self.form, Form::Dense(_))
+    }
+
     /// Bytes of decoded chunks that are kept for loaders.
     pub fn decoded_bytes(&self) -> u64 {
         match &self.form {

@@ -103,6 +103,6 @@ impl<B: BatchBuffers> Source for CellSource<B> {
     }
 
     fn keeps(&self) -> bool {
-        true
+        self.dataset.asks_next_reads()
     }
 }

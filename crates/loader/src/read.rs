@@ -59,8 +59,10 @@ impl BlockReader<'_> {
     ) -> Result<ReadStats, LoaderError> {
         let (rows, place) = (wanted.ranges, wanted.place);
         let mut parts = self.dataset.parts(rows);
-        for part in &mut parts {
-            part.next_reads = Some(self.dataset.next_reads(part.source, wanted.upcoming));
+        if self.dataset.asks_next_reads() {
+            for part in &mut parts {
+                part.next_reads = Some(self.dataset.next_reads(part.source, wanted.upcoming));
+            }
         }
         self.announce(wanted.next);
         block.rows.clear();

@@ -147,6 +147,11 @@ impl XReader for AlignedReader {
         self.rows.len() as u64
     }
 
+    /// The rows behind it are others, which the plan does not number.
+    fn asks_next_reads(&self) -> bool {
+        false
+    }
+
     fn index_bytes(&self) -> u64 {
         self.inner.index_bytes().saturating_add(size_of_val(&*self.rows) as u64)
     }

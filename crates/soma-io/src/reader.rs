@@ -94,6 +94,12 @@ pub trait XReader: Send + Sync + Debug {
     /// reads do not change.
     fn keep_decoded(&self, _holder: u64, _limit_bytes: u64) {}
 
+    /// Whether the reader asks when rows are read again ([`RowRanges::next_reads`]), to keep what
+    /// is needed soonest.
+    fn asks_next_reads(&self) -> bool {
+        false
+    }
+
     /// Bytes of memory that kept values use now, never more than the sum of all holders' limits.
     fn decoded_bytes(&self) -> u64 {
         0

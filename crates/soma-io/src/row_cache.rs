@@ -232,6 +232,7 @@ impl XReader for RowCacheReader {
         fn is_remote() -> bool;
         fn cache() -> Option<CacheUse>;
         fn keep_decoded(holder: u64, limit_bytes: u64);
+        fn asks_next_reads() -> bool;
         fn decoded_bytes() -> u64;
         fn index_bytes() -> u64;
         fn packs(genes: &GeneSelection) -> bool;

@@ -167,18 +167,6 @@ impl<K: Clone + Eq + Hash + Ord, V> NextUseCache<K, V> {
         self.lock().get(key, next_use)
     }
 
-    /// The values of several keys with their next uses, like [`get`](Self::get) for each.
-    pub fn get_all<'a>(
-        &self,
-        keys: impl IntoIterator<Item = &'a (K, Option<u64>)>,
-    ) -> Vec<Option<Arc<Kept<V>>>>
-    where
-        K: 'a,
-    {
-        let mut state = self.lock();
-        keys.into_iter().map(|(key, next_use)| state.get(key, *next_use)).collect()
-    }
-
     /// Whether a value of `n_bytes` bytes whose next use is at `next_use` would be kept, or perhaps
     /// a smaller one.
     pub fn would_keep(&self, n_bytes: u64, next_use: Option<u64>) -> bool {

@@ -138,6 +138,11 @@ impl Dataset {
         }
     }
 
+    /// Whether a reader asks when rows are read again.
+    pub(crate) fn asks_next_reads(&self) -> bool {
+        self.uses().any(|(_, matrix)| matrix.reader.asks_next_reads())
+    }
+
     /// Each reader once, with its weight over all its uses.
     pub(crate) fn distinct_readers(&self) -> impl Iterator<Item = (u128, &Arc<dyn XReader>)> {
         let is_known = |(_, matrix): (_, &SelectedMatrix)| {

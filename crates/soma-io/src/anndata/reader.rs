@@ -168,6 +168,10 @@ impl XReader for AnnDataReader {
         self.matrix.keep_decoded(holder, limit_bytes);
     }
 
+    fn asks_next_reads(&self) -> bool {
+        self.matrix.asks_next_reads()
+    }
+
     fn decoded_bytes(&self) -> u64 {
         self.matrix.decoded_bytes()
     }

@@ -97,6 +97,7 @@ impl XReader for Flawed {
         fn cache() -> Option<CacheUse>;
         fn row_cache() -> Option<RowCacheUse>;
         fn keep_decoded(holder: u64, limit_bytes: u64);
+        fn asks_next_reads() -> bool;
         fn index_bytes() -> u64;
         fn announce_next(rows: &RowRanges, genes: &GeneSelection);
         fn exact() -> Result<Arc<dyn XReader>, Error>;

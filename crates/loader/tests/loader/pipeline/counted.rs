@@ -98,6 +98,10 @@ impl XReader for CountedReader {
         self.inner.keep_decoded(holder, limit_bytes);
     }
 
+    fn asks_next_reads(&self) -> bool {
+        self.inner.asks_next_reads()
+    }
+
     fn read_csr(
         &self,
         rows: &RowRanges,
