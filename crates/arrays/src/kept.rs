@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use slots::{Pool, PooledSlot, SlotMemory as _};
 use storage::{Begun, Kept, NextReads, NextUseCache};
 
 use crate::chunk_task::{Task, TaskChunk, Worker};
@@ -14,18 +15,41 @@ use crate::chunk_task::{Task, TaskChunk, Worker};
 /// The array's path and the chunk's indices.
 type Key = (Arc<str>, Vec<u64>);
 
-/// The elements of a decoded chunk, in words so that they are aligned.
-type DecodedChunk = Vec<u64>;
+/// Chunks of at least this many bytes are kept in large pages: the first touch of their small pages
+/// costs more than decoding them again.
+const LARGE_PAGE: usize = 2 << 20;
+
+/// Pages of dropped chunks that wait for the next ones.
+const MOST_FREE: usize = 2;
+
+/// The elements of a decoded chunk, aligned to words.
+#[derive(Debug)]
+enum DecodedChunk {
+    Words(Vec<u64>),
+    Pages(PooledSlot),
+}
 
 /// The holder of what [`KeptChunks::up_to`] allows, which no loader is.
 const OWN: u64 = u64::MAX;
 
 /// Decoded chunks, within the sum of what several loaders allow.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct KeptChunks {
     chunks: NextUseCache<Key, DecodedChunk>,
+    /// Memory of large chunks.
+    pages: Arc<Pool>,
     /// Bytes that each loader allows.
     allowed: Mutex<HashMap<u64, u64>>,
+}
+
+impl Default for KeptChunks {
+    fn default() -> Self {
+        Self {
+            chunks: NextUseCache::default(),
+            pages: Arc::new(Pool::new(MOST_FREE)),
+            allowed: Mutex::default(),
+        }
+    }
 }
 
 /// A read of rows of an array, with the chunks that stay after it.
@@ -96,16 +120,31 @@ impl KeptChunks {
     pub(crate) fn insert(&self, key: Key, decoded: &[u8], next_use: Option<u64>) {
         let n_bytes = size_of_val(decoded).next_multiple_of(size_of::<u64>()) as u64;
         if self.would_keep(n_bytes, next_use) {
-            self.chunks.insert(key, copied(decoded), n_bytes, next_use);
+            self.chunks.insert(key, self.copied(decoded), n_bytes, next_use);
         }
+    }
+
+    /// A copy of a decoded chunk.
+    fn copied(&self, bytes: &[u8]) -> DecodedChunk {
+        if LARGE_PAGE <= bytes.len()
+            && let Some(mut pages) = self.pages.take(bytes.len())
+        {
+            pages.bytes_mut().copy_from_slice(bytes);
+            return DecodedChunk::Pages(pages);
+        }
+        let mut words = vec![0; bytes.len().div_ceil(size_of::<u64>())];
+        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        DecodedChunk::Words(words)
     }
 }
 
-/// A copy of a decoded chunk.
-fn copied(bytes: &[u8]) -> Vec<u64> {
-    let mut words = vec![0; bytes.len().div_ceil(size_of::<u64>())];
-    bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
-    words
+impl DecodedChunk {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Words(words) => bytemuck::cast_slice(words),
+            Self::Pages(pages) => pages.bytes(),
+        }
+    }
 }
 
 impl Task<'_> {
@@ -119,9 +158,9 @@ impl Task<'_> {
             .map(|chunk| Some((chunk, kept.chunks.get(&self.kept_as(chunk), self.next_use)?)))
             .collect();
         let Some(found) = found else { return false };
-        for (chunk, words) in found {
-            let bytes = bytemuck::cast_slice(words.as_slice());
-            self.scatter(chunk, (&bytes[..self.chunks.chunk_bytes()], 0));
+        for (chunk, decoded) in found {
+            let bytes = &decoded.bytes()[..self.chunks.chunk_bytes()];
+            self.scatter(chunk, (bytes, 0));
         }
         true
     }
