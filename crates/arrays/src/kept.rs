@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use slots::{Pool, PooledSlot, SlotMemory as _};
 use storage::{Begun, Kept, NextReads, NextUseCache};
 
 use crate::chunk_task::{Task, TaskChunk, Worker};
@@ -15,44 +14,18 @@ use crate::chunk_task::{Task, TaskChunk, Worker};
 /// The array's path and the chunk's indices.
 type Key = (Arc<str>, Vec<u64>);
 
-/// Chunks of at least this many bytes are kept in large pages: to touch their small pages for the
-/// first time costs more than to decode them again.
-const LARGE_PAGE: usize = 2 << 20;
-
-/// Bytes that may be left over in the last large page.
-const MOST_LEFT: usize = LARGE_PAGE / 8;
-
-/// Pages of dropped chunks that wait for the next ones.
-const MOST_FREE: usize = 2;
-
-/// The elements of a decoded chunk, aligned to words.
-#[derive(Debug)]
-enum DecodedChunk {
-    Words(Vec<u64>),
-    Pages(PooledSlot),
-}
+/// The elements of a decoded chunk, in words so that they are aligned.
+type DecodedChunk = Vec<u64>;
 
 /// The holder of what [`KeptChunks::up_to`] allows, which no loader is.
 const OWN: u64 = u64::MAX;
 
 /// Decoded chunks, within the sum of what several loaders allow.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct KeptChunks {
     chunks: NextUseCache<Key, DecodedChunk>,
-    /// Memory of large chunks.
-    pages: Arc<Pool>,
     /// Bytes that each loader allows.
     allowed: Mutex<HashMap<u64, u64>>,
-}
-
-impl Default for KeptChunks {
-    fn default() -> Self {
-        Self {
-            chunks: NextUseCache::default(),
-            pages: Arc::new(Pool::new(MOST_FREE)),
-            allowed: Mutex::default(),
-        }
-    }
 }
 
 /// A read of rows of an array, with the chunks that stay after it.
@@ -121,44 +94,18 @@ impl KeptChunks {
 
     /// Keeps a chunk, if there is room for it.
     pub(crate) fn insert(&self, key: Key, decoded: &[u8], next_use: Option<u64>) {
-        let n_bytes = kept_bytes(decoded.len());
-        if self.would_keep(n_bytes as u64, next_use) {
-            self.chunks.insert(key, self.copied(decoded), n_bytes as u64, next_use);
+        let n_bytes = size_of_val(decoded).next_multiple_of(size_of::<u64>()) as u64;
+        if self.would_keep(n_bytes, next_use) {
+            self.chunks.insert(key, copied(decoded), n_bytes, next_use);
         }
-    }
-
-    /// A copy of a decoded chunk.
-    fn copied(&self, bytes: &[u8]) -> DecodedChunk {
-        let n_bytes = kept_bytes(bytes.len());
-        if LARGE_PAGE <= n_bytes
-            && let Some(mut pages) = self.pages.take(n_bytes)
-        {
-            pages.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
-            return DecodedChunk::Pages(pages);
-        }
-        let mut words = vec![0; n_bytes / size_of::<u64>()];
-        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
-        DecodedChunk::Words(words)
     }
 }
 
-/// Bytes of memory of a chunk: it ends with a large page if little of it is left over.
-fn kept_bytes(n_bytes: usize) -> usize {
-    let in_pages = n_bytes.next_multiple_of(LARGE_PAGE);
-    if in_pages - n_bytes <= MOST_LEFT {
-        in_pages
-    } else {
-        n_bytes.next_multiple_of(size_of::<u64>())
-    }
-}
-
-impl DecodedChunk {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Words(words) => bytemuck::cast_slice(words),
-            Self::Pages(pages) => pages.bytes(),
-        }
-    }
+/// A copy of a decoded chunk.
+fn copied(bytes: &[u8]) -> Vec<u64> {
+    let mut words = vec![0; bytes.len().div_ceil(size_of::<u64>())];
+    bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+    words
 }
 
 impl Task<'_> {
@@ -172,9 +119,9 @@ impl Task<'_> {
             .map(|chunk| Some((chunk, kept.chunks.get(&self.kept_as(chunk), self.next_use)?)))
             .collect();
         let Some(found) = found else { return false };
-        for (chunk, decoded) in found {
-            let bytes = &decoded.bytes()[..self.chunks.chunk_bytes()];
-            self.scatter(chunk, (bytes, 0));
+        for (chunk, words) in found {
+            let bytes = bytemuck::cast_slice(words.as_slice());
+            self.scatter(chunk, (&bytes[..self.chunks.chunk_bytes()], 0));
         }
         true
     }
@@ -189,32 +136,5 @@ impl Worker {
             self.stats.add_decoded(0, 0, worktime::now() - start);
         }
         is_put
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use super::{DecodedChunk, KeptChunks, LARGE_PAGE, MOST_LEFT, kept_bytes};
-
-    #[test]
-    fn large_chunks_come_back_from_large_pages() {
-        let kept = KeptChunks::up_to(1 << 30);
-        let read = kept.begin(1, None);
-        let lens = [0, 1, 9, LARGE_PAGE / 2, LARGE_PAGE - 1, LARGE_PAGE, LARGE_PAGE + 3, 5_000_001];
-        for (at, len) in lens.into_iter().enumerate() {
-            let decoded: Vec<u8> = (0..len).map(|place| (place * 7 + at) as u8).collect();
-            let key = || (Arc::from("array"), vec![at as u64]);
-            kept.insert(key(), &decoded, None);
-            let found = kept.chunks.get(&key(), None).unwrap();
-            assert_eq!(found.bytes()[..len], decoded);
-            let is_large = LARGE_PAGE - MOST_LEFT <= len;
-            assert_eq!(matches!(**found, DecodedChunk::Pages(_)), is_large, "{len} bytes");
-            assert!((len..len + MOST_LEFT).contains(&kept_bytes(len)));
-        }
-        let n_bytes: usize = lens.into_iter().map(kept_bytes).sum();
-        assert_eq!(kept.n_bytes(), n_bytes as u64);
-        drop(read);
     }
 }
