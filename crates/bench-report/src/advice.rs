@@ -16,6 +16,8 @@ const LEAST_POINTS: usize = 3;
 /// The best trade is the point with the least memory that has this share of the highest speed. It
 /// must have less than this share of the fastest point's memory.
 const NEARLY: f64 = 0.9;
+/// Batches are well mixed if each label has this share of a perfect shuffle's entropy.
+const WELL_MIXED: f64 = 0.95;
 /// Largest numbers of memory limits, and of sets of conditions, that are recommended for.
 const MOST_LIMITS: usize = 3;
 const MOST_CONDITIONS: usize = 4;
@@ -85,14 +87,18 @@ struct Candidate {
     name: String,
     speed: f64,
     bytes: f64,
-    /// Entropy of the first label, as a share of that of a perfect shuffle.
-    mixing: Option<f64>,
+    /// The label that is mixed least, and its entropy as a share of that of a perfect shuffle.
+    mixing: Option<(String, f64)>,
 }
 
 impl Candidate {
+    fn is_well_mixed(&self) -> bool {
+        self.mixing.as_ref().is_none_or(|(_, share)| WELL_MIXED <= *share)
+    }
+
     fn describe(&self) -> String {
-        let mixing = self.mixing.map_or_else(String::new, |share| {
-            format!(", mixed to {} % of a perfect shuffle", decimal(100.0 * share, 1))
+        let mixing = self.mixing.as_ref().map_or_else(String::new, |(label, share)| {
+            format!(", {label} mixed to {} % of a perfect shuffle", decimal(100.0 * share, 1))
         });
         let (speed, gigabytes) = (decimal(self.speed, 0), decimal(self.bytes * 1e-9, 2));
         format!("{} ({speed} samples/s, {gigabytes} GB{mixing})", self.name)
@@ -105,16 +111,16 @@ fn recommendations(sources: &[Source], points: &[PointSummary]) -> Vec<String> {
         .iter()
         .filter(|one| one.summary.elapsed_secs.is_none_or(|secs| SHORT_SECS <= secs.median))
         .filter_map(|one| {
-            let entropy = one.summary.order_entropy.first();
-            let mixing = entropy.and_then(|label| Some((label.mean?, label.perfect?)));
+            let shares = one.summary.order_entropy.iter().filter_map(|label| {
+                let (mean, perfect) = (label.mean?.median, label.perfect?.median);
+                (0.0 < perfect).then(|| (label.label.clone(), mean / perfect))
+            });
             Some(Candidate {
                 conditions: conditions(one.summary),
                 name: name(one),
                 speed: one.summary.samples_per_sec?.median,
                 bytes: one.summary.max_mem.filter(|bytes| 0.0 < bytes.median)?.median,
-                mixing: mixing
-                    .filter(|(_, perfect)| 0.0 < perfect.median)
-                    .map(|(mean, perfect)| mean.median / perfect.median),
+                mixing: shares.min_by(|(_, a), (_, b)| a.total_cmp(b)),
             })
         })
         .collect();
@@ -201,6 +207,20 @@ fn recommend(group: &[&Candidate], conditions: &str) -> Vec<String> {
         }
         gigabytes /= 2.0;
     }
+    if !fastest.is_well_mixed() {
+        let mixed = group.iter().copied().filter(|one| one.is_well_mixed());
+        sentences.push(match mixed.max_by(|a, b| a.speed.total_cmp(&b.speed)) {
+            Some(one) => format!(
+                "{conditions}the fastest that mixes all labels to {} % is {}",
+                decimal(100.0 * WELL_MIXED, 0),
+                one.describe()
+            ),
+            None => format!(
+                "{conditions}none mixes all labels to {} % of a perfect shuffle: more chunks a block do",
+                decimal(100.0 * WELL_MIXED, 0)
+            ),
+        });
+    }
     let nearly = group.iter().copied().filter(|one| NEARLY * fastest.speed <= one.speed);
     if let Some(trade) = nearly.min_by(|a, b| a.bytes.total_cmp(&b.bytes)) {
         if NEARLY * fastest.bytes < trade.bytes {
@@ -251,7 +271,7 @@ mod tests {
         let Advice { cautions, recommendations } = Advice::from_records(&points());
         assert_eq!(cautions, Vec::<String>::new());
         let starts = [
-            "the fastest is native, 64 chunks of 64 rows (10,000 samples/s, 3.00 GB, mixed to 99.7 % of",
+            "the fastest is native, 64 chunks of 64 rows (10,000 samples/s, 3.00 GB, tissue mixed to",
             "within 2 GB, the fastest is native, 32 chunks of 64 rows (9,500 samples/s, 1.50 GB",
             "within 1 GB, the fastest is native, 16 chunks of 64 rows (4,000 samples/s, 0.40 GB",
             "the best trade of speed against memory is native, 32 chunks of 64 rows (9,500 samples/s",
@@ -263,6 +283,25 @@ mod tests {
         assert!(
             recommendations[3].ends_with("95 % of the fastest one's speed in 50 % of its memory")
         );
+    }
+
+    #[test]
+    fn what_is_mixed_least_is_named_and_the_fastest_that_is_mixed() {
+        let mut all = points();
+        let donors = |share: f64, record: &mut EpochRecord| {
+            let perfect = record.measured.order_entropy[1].perfect.unwrap();
+            record.measured.order_entropy[1].label = "donor_id".to_owned();
+            record.measured.order_entropy[1].mean = Some(share * perfect);
+        };
+        all.iter_mut().for_each(|record| donors(0.125, record));
+        let found = Advice::from_records(&all).recommendations;
+        assert!(found[0].contains("3.00 GB, donor_id mixed to 12.5 % of a perfect"), "{found:#?}");
+        let none = found.iter().any(|text| text.starts_with("none mixes all labels to 95 %"));
+        assert!(none, "{found:#?}");
+        donors(0.96, &mut all[0]);
+        let found = Advice::from_records(&all).recommendations;
+        let mixed = "the fastest that mixes all labels to 95 % is native, 16 chunks of 64 rows";
+        assert!(found.iter().any(|text| text.starts_with(mixed)), "{found:#?}");
     }
 
     #[test]

@@ -19,25 +19,28 @@ use shuffle::entropy::LabelEntropy;
 
 use crate::feed::{self, PointBatch};
 
-/// Column that is measured by default, if obs has it.
-const DEFAULT_COLUMN: &str = "cell_type";
+/// Columns that are measured by default, one of each list: the first that obs has as text. Files
+/// are often sorted by where cells come from, which says nothing about how their types are mixed.
+pub const DEFAULT_COLUMNS: [&[&str]; 2] =
+    [&["cell_type"], &["donor_id", "donor", "sample_id", "sample", "batch", "dataset_id"]];
 
 /// Rows whose keys are listed at once.
 const WINDOW_ROWS: usize = 1 << 20;
 
-/// Returns the columns to measure: all in `asked`, or the default if obs has it as text.
+/// Returns the columns to measure: all in `asked`, or those of the default that obs has as text.
 pub(crate) fn columns(asked: Option<&[String]>, obs: &Schema) -> Vec<String> {
     let is_text = |data_type: &DataType| {
         matches!(data_type, DataType::Dictionary(..) | DataType::Utf8 | DataType::LargeUtf8)
     };
     match asked {
         Some(columns) => columns.to_vec(),
-        None => obs
-            .field_with_name(DEFAULT_COLUMN)
-            .iter()
-            .filter(|field| is_text(field.data_type()))
-            .map(|field| field.name().clone())
-            .collect(),
+        None => {
+            let has = |name: &&&str| {
+                obs.field_with_name(name).is_ok_and(|field| is_text(field.data_type()))
+            };
+            let first = |names: &&[&str]| names.iter().find(has).map(ToString::to_string);
+            DEFAULT_COLUMNS.iter().filter_map(first).collect()
+        }
     }
 }
 
@@ -98,9 +101,9 @@ impl Labels {
         self.0.iter().map(expected).collect()
     }
 
-    /// Returns the classes of the first label; `None` if there is no label.
-    pub fn codes_of_first(&self, dataset: &Dataset) -> anyhow::Result<Option<LabelCodes>> {
-        self.0.first().map(|label| label.codes(dataset)).transpose()
+    /// Returns the classes of each label.
+    pub fn codes(&self, dataset: &Dataset) -> anyhow::Result<Vec<LabelCodes>> {
+        self.0.iter().map(|label| label.codes(dataset)).collect()
     }
 
     /// Returns meters for one epoch.
@@ -317,9 +320,12 @@ mod tests {
     }
 
     #[test]
-    fn cell_types_are_taken_where_nothing_is_said_and_obs_has_them() {
-        let with = |data_type| Schema::new(vec![Field::new(DEFAULT_COLUMN, data_type, true)]);
-        assert_eq!(columns(None, &with(DataType::Utf8)), [DEFAULT_COLUMN]);
+    fn cell_types_and_donors_are_taken_where_nothing_is_said_and_obs_has_them() {
+        let with = |data_type| Schema::new(vec![Field::new("cell_type", data_type, true)]);
+        let texts = ["batch", "cell_type", "tissue", "donor_id"];
+        let texts = Schema::new(texts.map(|name| Field::new(name, DataType::Utf8, true)).to_vec());
+        assert_eq!(columns(None, &texts), ["cell_type", "donor_id"]);
+        assert_eq!(columns(None, &with(DataType::Utf8)), ["cell_type"]);
         assert!(columns(None, &with(DataType::Float32)).is_empty());
         assert!(columns(None, &Schema::empty()).is_empty());
         assert!(columns(Some(&[]), &with(DataType::Utf8)).is_empty());

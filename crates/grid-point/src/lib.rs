@@ -36,7 +36,7 @@ pub use data::{
     decide_io_limit, environment_secrets, format_leftover, names_anndata, share_with_libtiledb,
     write_example,
 };
-pub use label_entropy::Labels;
+pub use label_entropy::{DEFAULT_COLUMNS, Labels};
 pub use measure::serve;
 pub use open::OpenData;
 #[cfg(feature = "torch")]

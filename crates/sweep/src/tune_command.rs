@@ -62,6 +62,7 @@ pub(crate) fn run(args: &TuneArgs, arguments: &[OsString]) -> anyhow::Result<Exi
     measuring.session.display.line(&format!("results: {}", measuring.folder().display()));
     let choice = reader.parse().unwrap_or(ReaderChoice::Auto);
     choice.name().clone_into(&mut data.reader);
+    data.entropy_of = Some(surveyed.label.iter().map(|label| label.name.clone()).collect());
     let cells = Cells { args, data, opened, program, host };
     tune::run(cells, &surveyed, measuring, &args.tune)
 }

@@ -18,9 +18,11 @@ pub(crate) struct TuneArgs {
     pub(super) link: LinkFlags,
     #[command(flatten)]
     pub(super) tune: TuneFlags,
-    /// obs column whose entropy within batches is the measure of randomness
-    #[arg(long, value_name = "COLUMN", default_value = "cell_type")]
-    pub(super) label: String,
+    /// obs column whose entropy within batches is the measure of randomness [default: of cell_type
+    /// and the first of donor_id, donor, sample_id, sample, batch, dataset_id that obs has, the one
+    /// that is harder to mix]
+    #[arg(long, visible_alias = "entropy-of", value_name = "COLUMN")]
+    pub(super) label: Option<String>,
     /// Rows per batch
     #[arg(short = 'B', long = "batch", alias = "batch-size", value_name = "ROWS", default_value_t = PipelineSpec::default().batch_rows, value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) batch_size: u64,
@@ -48,9 +50,9 @@ Examples:
   cargo xtask tune --uri ~/census/experiment --memory 1GiB --entropy 95% -v 20000 --json";
 
 impl TuneArgs {
-    /// The label whose entropy is measured, if any.
-    pub(super) fn label(&self) -> Option<&str> {
-        (self.tune.entropy != Wanted::Nothing).then_some(&self.label)
+    /// Whether the entropy of a label is wanted.
+    pub(super) fn wants_label(&self) -> bool {
+        self.tune.entropy != Wanted::Nothing
     }
 
     /// The data as typed; its URI is empty if the example is meant.
@@ -60,7 +62,10 @@ impl TuneArgs {
         share_with_libtiledb(&mut data.config, self.tune.memory.as_u64());
         Ok(Data {
             reader: ReaderChoice::from(self.reader).name().to_owned(),
-            entropy_of: Some(self.label().into_iter().map(str::to_owned).collect()),
+            entropy_of: match &self.label {
+                _ if !self.wants_label() => Some(Vec::new()),
+                label => label.clone().map(|label| vec![label]),
+            },
             ..data
         })
     }

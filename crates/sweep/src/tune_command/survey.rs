@@ -2,9 +2,9 @@
 //!
 //! It has its own process, like everything that opens data.
 
-use anyhow::{Context as _, anyhow};
-use bench_run::{Ended, Interrupted, Order, ProcessSpec, Reporter, Session};
-use grid_point::{Data, OpenData, Opened};
+use anyhow::{Context as _, anyhow, bail};
+use bench_run::{Ended, Interrupted, LabelCodes, Order, ProcessSpec, Reporter, Session};
+use grid_point::{DEFAULT_COLUMNS, Data, OpenData, Opened};
 use loader::{BatchForm, Dataset};
 use serde::{Deserialize, Serialize};
 use tune::{Facts, KnownMemory, Surveyed};
@@ -35,6 +35,9 @@ const MOST_VALUE_BYTES: f64 = 8.0;
 /// Bytes of a row in a block, besides its values.
 const ROW_BYTES: f64 = 20.0;
 
+/// What to do without the label.
+const OTHER_LABEL: &str = ": --label names another, --entropy none does without";
+
 /// Reads the order of a survey from stdin, performs it and writes the result to stdout.
 pub(crate) fn serve() -> anyhow::Result<()> {
     bench_run::serve(|task: &SurveyTask| task.data.secrets(), perform)
@@ -43,10 +46,22 @@ pub(crate) fn serve() -> anyhow::Result<()> {
 fn perform(order: &Order<SurveyTask>, reporter: &mut Reporter<Answer>) -> anyhow::Result<()> {
     let task = &order.task;
     let OpenData { dataset, labels, opened, .. } = OpenData::open(&task.data, None)?;
-    let label = labels.codes_of_first(&dataset)?;
     let facts = facts(&dataset, task)?;
-    let surveyed = Surveyed::new(facts, label.as_ref(), task.memory_bytes, task.seed)?;
+    let survey =
+        |label: Option<&LabelCodes>| Surveyed::new(facts, label, task.memory_bytes, task.seed);
+    let of_labels = labels.codes(&dataset)?;
+    let surveys = of_labels.iter().map(|label| survey(Some(label)));
+    let surveys = surveys.collect::<anyhow::Result<Vec<Surveyed>>>()?;
+    let hardest = surveys.into_iter().min_by(|a, b| mixing(a).total_cmp(&mixing(b)));
+    let surveyed = hardest.map_or_else(|| survey(None), Ok)?;
     reporter.answer((opened, surveyed))
+}
+
+/// The entropy of all candidates as a share of a perfect shuffle's. A label of one class is mixed.
+fn mixing(surveyed: &Surveyed) -> f64 {
+    let perfect = surveyed.label.as_ref().map_or(0.0, |label| label.perfect_bits);
+    let shares = surveyed.candidates.iter().map(|(_, bits)| bits / perfect);
+    if 0.0 < perfect { shares.sum() } else { f64::INFINITY }
 }
 
 /// Surveys the data in a process of its own.
@@ -67,13 +82,19 @@ pub(super) fn run(session: &Session, args: &TuneArgs, data: &Data) -> anyhow::Re
         Ok(())
     })?;
     match ended {
-        Ended::Done { .. } => result.with_context(|| format!("{} could not be surveyed", data.uri)),
+        Ended::Done { .. } => {
+            let answer = result.with_context(|| format!("{} could not be surveyed", data.uri))?;
+            if args.wants_label() && answer.1.label.is_none() {
+                let names = DEFAULT_COLUMNS.concat().join(", ");
+                bail!("obs of {} has none of {names} as texts{OTHER_LABEL}", data.uri);
+            }
+            Ok(answer)
+        }
         Ended::Failed(failure) => {
             let message = failure.message;
-            let is_label = message.contains(&format!("has no column {:?}", args.label));
-            let hint =
-                if is_label { ": --label names another, --entropy none does without" } else { "" };
-            Err(anyhow!("{message}{hint}"))
+            let label = args.label.as_deref().unwrap_or_default();
+            let is_label = message.contains(&format!("has no column {label:?}"));
+            Err(anyhow!("{message}{}", if is_label { OTHER_LABEL } else { "" }))
         }
         Ended::Interrupted => Err(Interrupted.into()),
     }

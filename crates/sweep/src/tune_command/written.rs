@@ -36,7 +36,8 @@ impl Written<'_> {
         flag("--prefetch-batches", &PREFETCH_BATCHES.to_string());
         flag("--reader", self.reader.name());
         flag("--seed", &args.seed.to_string());
-        flag("--entropy-of", args.label().unwrap_or("none"));
+        let label = self.data.entropy_of.iter().flatten().next();
+        flag("--entropy-of", label.map_or("none", String::as_str));
         if let Some(n_genes) = self.data.n_genes {
             flag("-v", &n_genes.to_string());
         }
