@@ -48,6 +48,13 @@ impl Axis {
         self.file / self.chunk
     }
 
+    /// Whether parts of this length are the source's chunks.
+    pub(crate) fn has_chunks_of(&self, part: u64) -> bool {
+        let is_at_chunk = |at: u64| at.is_multiple_of(self.source_chunk);
+        let Indices::Range(selected) = &self.selected else { return false };
+        part == self.source_chunk && is_at_chunk(selected.start) && is_at_chunk(selected.end)
+    }
+
     /// Splits the part `range` of the target at the borders of the source's chunks. Chunks ascend.
     /// The part may reach beyond the target's end.
     pub(crate) fn runs(&self, range: &Range<u64>) -> Vec<ChunkRuns> {
@@ -162,7 +169,7 @@ mod tests {
         let expected = vec![ChunkRuns { chunk: 2, runs: vec![run(0, 0, 3)] }];
         // Beyond the end there is nothing.
         assert_eq!(range.runs(&(6..12)), expected);
-        assert_eq!((range.padded(), range.n_reads(3), range.n_reads(9)), (9, 5, 3));
+        assert_eq!((range.padded(), range.n_reads(3), range.n_reads(9)), (9, 4, 3));
         assert_eq!(axis(Indices::Range(0..0), 4, 3, 3).runs(&(0..3)), []);
     }
 

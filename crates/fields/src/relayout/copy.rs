@@ -9,13 +9,16 @@ pub(crate) struct Form<'a> {
     pub(crate) element_bytes: usize,
 }
 
+/// Takes the first bytes of a run in both, and the number of its elements.
+type Put<'a, E> = &'a mut dyn FnMut(usize, usize, usize) -> Result<(), E>;
+
 /// Calls `put` with each pair of the longest runs that lie together in both: first elements of
 /// `from`, then of `into`, both in bytes. `runs` has those of each dimension, in order.
 pub(crate) fn each_run<E>(
     from: Form<'_>,
     into: Form<'_>,
     runs: &[&[Run]],
-    put: &mut dyn FnMut(usize, usize, usize) -> Result<(), E>,
+    put: Put<'_, E>,
 ) -> Result<(), E> {
     // Dimensions at the end that are whole on both sides make longer runs of those before them.
     let is_whole = |at: usize| {
@@ -37,21 +40,15 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn go<E>(
-        &self,
-        at: usize,
-        src: usize,
-        dst: usize,
-        put: &mut dyn FnMut(usize, usize, usize) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut one = |src: usize, dst: usize, len: usize| {
+    fn go<E>(&self, at: usize, src: usize, dst: usize, put: Put<'_, E>) -> Result<(), E> {
+        let one = |src: usize, dst: usize, len: usize, put: Put<'_, E>| {
             let (src, dst) = (src * self.inner, dst * self.inner);
             put(src * self.from.element_bytes, dst * self.into.element_bytes, len * self.inner)
         };
-        let Some(runs) = self.runs.get(at) else { return one(src, dst, 1) };
+        let Some(runs) = self.runs.get(at) else { return one(src, dst, 1, put) };
         for run in *runs {
             if at + 1 == self.runs.len() {
-                one(src + run.src, dst + run.dst, run.len)?;
+                one(src + run.src, dst + run.dst, run.len, put)?;
                 continue;
             }
             for idx in 0..run.len {

@@ -45,6 +45,10 @@ pub(crate) struct Region {
     pub(crate) ends_block: bool,
 }
 
+/// Buffers of at most so many bytes are used again. Larger ones go back to the system, which keeps
+/// smaller ones for the process, in pieces that fit nothing else.
+pub(crate) const RETAINED: usize = 32 << 20;
+
 /// The most combinations of lengths that are compared.
 const MOST_COMBINATIONS: usize = 200_000;
 
@@ -161,7 +165,8 @@ fn boxes(whole: Vec<Range<u64>>, lens: Vec<u64>) -> impl Iterator<Item = Vec<Ran
 
 /// The most memory that a thread needs for a region: its values, beside them first a source chunk
 /// as stored, as decoded and as a codec has it in between, then its encoded chunks and one that is
-/// being encoded.
+/// being encoded. A source chunk that makes a region is decoded in its place. Small buffers stay, so
+/// their sum counts.
 fn region_bytes(axes: &[Axis], region: &[u64], element: ElementBytes) -> u64 {
     let product =
         |lens: &mut dyn Iterator<Item = u64>| lens.fold(1, |n: u64, len| n.saturating_mul(len));
@@ -171,8 +176,17 @@ fn region_bytes(axes: &[Axis], region: &[u64], element: ElementBytes) -> u64 {
     let chunk = product(chunk).saturating_mul(element.target);
     let values = &mut axes.iter().zip(region).map(|(axis, len)| (*len).min(axis.padded()));
     let values = product(values).saturating_mul(element.target);
+    let is_in_place = element.source == element.target
+        && axes.iter().zip(region).all(|(axis, len)| axis.has_chunks_of(*len));
+    let decoded = if is_in_place { 0 } else { source };
+    let reading = source.saturating_mul(2).saturating_add(decoded);
     let writing = values.saturating_add(chunk.saturating_mul(2));
-    values.saturating_add(source.saturating_mul(3).max(writing))
+    let beside = if values.max(decoded) <= RETAINED as u64 {
+        reading.saturating_add(writing)
+    } else {
+        reading.max(writing)
+    };
+    values.saturating_add(beside)
 }
 
 #[cfg(test)]
@@ -198,16 +212,28 @@ mod tests {
         ];
         let plan = Plan::new(axes.clone(), FLOATS, 1 << 30).unwrap();
         assert_eq!(plan.region, [1, 37, 721, 1440]);
+        // Two threads.
+        assert!(2 * plan.region_bytes < 1 << 30, "{}", plan.region_bytes);
         assert_eq!((plan.n_decoded, plan.n_source_chunks), (8760, 8760));
         let regions: Vec<Region> = plan.regions().take(33).collect();
         assert_eq!((regions[31].ends_block, regions[32].block), (true, 1));
         assert_eq!(plan.n_regions(), 8760);
-        // With less memory each is decoded more than once.
-        let plan = Plan::new(axes.clone(), FLOATS, 500 << 20).unwrap();
-        assert!(plan.region_bytes <= 500 << 20);
-        assert_eq!(plan.n_decoded, 2 * 8760);
         let least = Plan::new(axes, FLOATS, 100 << 20).unwrap_err();
         assert!(400 << 20 < least && least < 500 << 20, "{least}");
+    }
+
+    #[test]
+    fn with_less_memory_chunks_are_decoded_more_often() {
+        // Maps to series of 100 steps.
+        let axes =
+            vec![axis(1000, 1, 100, 100), axis(721, 721, 103, 103), axis(1440, 1440, 144, 144)];
+        for (memory, n_decoded) in [(1 << 30, 1000), (500 << 20, 2000)] {
+            let plan = Plan::new(axes.clone(), FLOATS, memory).unwrap();
+            assert!(plan.region_bytes <= memory);
+            assert_eq!((plan.n_decoded, plan.n_source_chunks), (n_decoded, 1000));
+        }
+        let least = Plan::new(axes, FLOATS, 100).unwrap_err();
+        assert!(20 << 20 < least && least < 40 << 20, "{least}");
     }
 
     #[test]

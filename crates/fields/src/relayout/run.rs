@@ -8,7 +8,7 @@ use bench_run::{Cause, Threads, check_interrupted};
 
 use super::axis::{ChunkRuns, Run};
 use super::copy::{Form, each_run, fill};
-use super::plan::Region;
+use super::plan::{RETAINED, Region};
 use super::progress::Progress;
 use super::spec::RelayoutSpec;
 use super::target::{Encoded, Files, Target, write_error};
@@ -42,6 +42,28 @@ struct InOrder<'a> {
     failed: bool,
     files: Files<'a>,
     progress: &'a mut Progress,
+}
+
+/// Memory of a thread, which is used again.
+#[derive(Debug, Default)]
+struct Scratch {
+    /// The values of a region.
+    values: Vec<u8>,
+    /// A source chunk.
+    decoded: Vec<u8>,
+    /// The encoded chunks of a region.
+    encoded: Vec<u8>,
+}
+
+impl Scratch {
+    /// Returns memory to the system that can be had again quickly.
+    fn release(&mut self) {
+        for buffer in [&mut self.values, &mut self.decoded, &mut self.encoded] {
+            if RETAINED < buffer.capacity() {
+                *buffer = Vec::new();
+            }
+        }
+    }
 }
 
 /// Regions that are left, and the number of the next one.
@@ -81,7 +103,7 @@ impl Copying<'_> {
         let in_order =
             Mutex::new(InOrder { next: 0, failed: false, files: Files::new(&target), progress });
         let turn = Condvar::new();
-        let work = |values: &mut Vec<u8>, _| -> Result<u64, Error> {
+        let work = |scratch: &mut Scratch, _| -> Result<u64, Error> {
             let taken = {
                 let mut left = lock(&left);
                 let number = left.number;
@@ -91,7 +113,7 @@ impl Copying<'_> {
             let Some((number, region)) = taken.filter(|_| !lock(&in_order).failed) else {
                 return Ok(0);
             };
-            let copied = self.copy(&target, &region, are_whole, values);
+            let copied = self.copy(&target, &region, are_whole, scratch);
             let mut in_order = lock(&in_order);
             while copied.is_ok() && in_order.next < number && !in_order.failed {
                 in_order = turn.wait(in_order).unwrap_or_else(PoisonError::into_inner);
@@ -99,12 +121,17 @@ impl Copying<'_> {
             let outcome = match copied {
                 // The thread that failed says why.
                 Ok(_) if in_order.failed => return Ok(0),
-                Ok(chunks) => in_order.write(&chunks, &region, (&source.name, &plan.region)),
+                Ok(chunks) => {
+                    let array = (&source.name[..], &plan.region[..]);
+                    in_order.write((&chunks, &scratch.encoded), &region, array)
+                }
                 Err(error) => Err(error),
             };
             in_order.failed |= outcome.is_err();
             in_order.next += 1;
             turn.notify_all();
+            drop(in_order);
+            scratch.release();
             outcome.map(|()| n_chunks(&region))
         };
         let threads = Threads {
@@ -112,7 +139,7 @@ impl Copying<'_> {
             n_threads: self.n_threads,
             interrupted: self.spec.interrupted,
         };
-        threads.each(n_left, Vec::new, work, &mut |_, written: Result<u64, Error>| {
+        threads.each(n_left, Scratch::default, work, &mut |_, written: Result<u64, Error>| {
             done(written?);
             Ok(())
         })
@@ -131,25 +158,34 @@ impl Copying<'_> {
     }
 
     /// Reads a region and encodes its chunks. Writes them if their files are whole; otherwise
-    /// returns them.
+    /// returns them, with their bytes in `scratch`.
     fn copy(
         &self,
         target: &Target,
         region: &Region,
         are_whole: bool,
-        values: &mut Vec<u8>,
+        scratch: &mut Scratch,
     ) -> Result<Vec<Encoded>, Error> {
+        let Scratch { values, decoded, encoded } = scratch;
         let shape: Vec<usize> =
             region.ranges.iter().map(|range| (range.end - range.start) as usize).collect();
         let n_bytes = shape.iter().product::<usize>() * self.variable.element_bytes;
         let values = bench_run::reserved(values, n_bytes, "the values of a region")?;
         fill(values, target.fill());
-        self.read(region, &shape, values)?;
-        let mut chunks = self.encode(target, region, &shape, values)?;
+        self.read(region, &shape, values, decoded)?;
+        if RETAINED < decoded.capacity() {
+            *decoded = Vec::new();
+        }
+        // Most codecs make a chunk smaller, none much larger.
+        let most_bytes = n_bytes + n_bytes / 64 + 4096;
+        let short = |_| Error::Memory { what: "encoded chunks", n_bytes: most_bytes };
+        encoded.clear();
+        encoded.try_reserve_exact(most_bytes).map_err(short)?;
+        let mut chunks = self.encode(target, region, (&shape, values), encoded)?;
         chunks.sort_by(|one, other| (&one.file, one.at).cmp(&(&other.file, other.at)));
         if are_whole {
             let mut files = Files::new(target);
-            files.append(&chunks)?;
+            files.append(&chunks, encoded)?;
             files.finish()?;
             chunks.clear();
         }
@@ -157,7 +193,13 @@ impl Copying<'_> {
     }
 
     /// Decodes the source chunks that have a part of the region.
-    fn read(&self, region: &Region, shape: &[usize], values: &mut [u8]) -> Result<(), Error> {
+    fn read(
+        &self,
+        region: &Region,
+        shape: &[usize],
+        values: &mut [u8],
+        decoded: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         let Variable { plan, source, cast, element_bytes, .. } = self.variable;
         let array = &source.array;
         let runs: Vec<Vec<ChunkRuns>> =
@@ -170,7 +212,6 @@ impl Copying<'_> {
             .ok_or(Error::Memory { what: "a chunk of the source", n_bytes: usize::MAX })?;
         let from = Form { shape: &source_shape, element_bytes: source_bytes };
         let into = Form { shape, element_bytes: *element_bytes };
-        let mut decoded = Vec::new();
         let failed =
             |error| Error::Source { what: "fields", path: array.path().into(), source: error };
         each_combination(&runs, &mut |of_chunk| {
@@ -186,7 +227,7 @@ impl Copying<'_> {
                 read(&mut values[at..at + chunk_bytes])?;
                 return Ok(());
             }
-            let decoded = bench_run::reserved(&mut decoded, chunk_bytes, "a chunk of the source")?;
+            let decoded = bench_run::reserved(decoded, chunk_bytes, "a chunk of the source")?;
             if !read(decoded)? {
                 return Ok(());
             }
@@ -215,12 +256,13 @@ impl Copying<'_> {
         }
         let n_elements: usize = from.shape.iter().product();
         let mut found = None;
-        let stopped = each_run(from, into, runs, &mut |_, dst, n| {
-            found = Some(dst).filter(|_| n == n_elements);
-            // Another run would be a part.
-            if found.is_some() { Ok(()) } else { Err(()) }
+        // Another run would be a part, or the same for the second time.
+        let single = each_run(from, into, runs, &mut |_, dst, n| {
+            let is_whole = n == n_elements && found.is_none();
+            found = Some(dst);
+            if is_whole { Ok(()) } else { Err(()) }
         });
-        found.filter(|_| stopped.is_ok())
+        found.filter(|_| single.is_ok())
     }
 
     /// Encodes the chunks of a region that have other values than the fill value.
@@ -228,8 +270,8 @@ impl Copying<'_> {
         &self,
         target: &Target,
         region: &Region,
-        shape: &[usize],
-        values: &[u8],
+        (shape, values): (&[usize], &[u8]),
+        all: &mut Vec<u8>,
     ) -> Result<Vec<Encoded>, Error> {
         let Variable { plan, element_bytes, .. } = self.variable;
         let chunk_shape: Vec<usize> = plan.axes.iter().map(|axis| axis.chunk as usize).collect();
@@ -276,7 +318,9 @@ impl Copying<'_> {
                 target.encode(chunk_values).map_err(|cause| write_error(self.folder, cause))?;
             if let Some(bytes) = encoded {
                 let (file, at) = target.place(&chunk);
-                found.push(Encoded { file, at, bytes });
+                let start = all.len();
+                all.extend_from_slice(&bytes);
+                found.push(Encoded { file, at, bytes: start..all.len() });
             }
             Ok(())
         })?;
@@ -289,11 +333,11 @@ impl InOrder<'_> {
     /// whole.
     fn write(
         &mut self,
-        chunks: &[Encoded],
+        (chunks, all): (&[Encoded], &[u8]),
         region: &Region,
         (name, shape): (&str, &[u64]),
     ) -> Result<(), Error> {
-        self.files.append(chunks)?;
+        self.files.append(chunks, all)?;
         if region.ends_block {
             self.files.finish()?;
             self.progress.note(name, shape, region.block + 1)?;

@@ -34,7 +34,7 @@ impl Copying<'_> {
                 target.encode_strings(strings).map_err(|cause| write_error(self.folder, cause))?;
             let mut files = Files::new(target);
             let (file, at) = target.place(&chunk);
-            files.append(&[Encoded { file, at, bytes }])?;
+            files.append(&[Encoded { file, at, bytes: 0..bytes.len() }], &bytes)?;
             files.finish()
         };
         let is_whole = |(selected, len): (&Indices, &u64)| *selected == Indices::Range(0..*len);

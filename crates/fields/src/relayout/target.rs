@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use bench_run::Cause;
@@ -32,12 +33,13 @@ pub(crate) struct Target {
     in_shard: Option<Vec<u64>>,
 }
 
-/// An encoded chunk: the indices of its file, its number within that, its bytes.
+/// An encoded chunk: the indices of its file, its number within that, and where its bytes are
+/// among those of all.
 #[derive(Debug)]
 pub(crate) struct Encoded {
     pub(crate) file: Vec<u64>,
     pub(crate) at: usize,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Range<usize>,
 }
 
 impl Target {
@@ -140,15 +142,15 @@ impl<'a> Files<'a> {
         Self { target, unfinished: BTreeMap::new() }
     }
 
-    /// Appends chunks to their files.
-    pub(crate) fn append(&mut self, chunks: &[Encoded]) -> Result<(), Error> {
+    /// Appends chunks, whose bytes are in `all`, to their files.
+    pub(crate) fn append(&mut self, chunks: &[Encoded], all: &[u8]) -> Result<(), Error> {
         for chunks in chunks.chunk_by(|one, next| one.file == next.file) {
             let Some(Encoded { file: key, .. }) = chunks.first() else { continue };
             if !self.unfinished.contains_key(key) {
                 self.unfinished.insert(key.clone(), Unfinished::create(&self.target.path(key))?);
             }
             let Some(file) = self.unfinished.get_mut(key) else { continue };
-            file.append(chunks).map_err(|error| write_error(&file.path, error))?;
+            file.append(chunks, all).map_err(|error| write_error(&file.path, error))?;
         }
         Ok(())
     }
@@ -181,10 +183,10 @@ impl Unfinished {
         Ok(Self { path, n_bytes: 0, places: BTreeMap::new() })
     }
 
-    fn append(&mut self, chunks: &[Encoded]) -> io::Result<()> {
+    fn append(&mut self, chunks: &[Encoded], all: &[u8]) -> io::Result<()> {
         let mut file = OpenOptions::new().append(true).open(&self.path)?;
         for Encoded { at, bytes, .. } in chunks {
-            file.write_all(bytes)?;
+            file.write_all(&all[bytes.clone()])?;
             let n_bytes = bytes.len() as u64;
             self.places.insert(*at, [self.n_bytes, n_bytes]);
             self.n_bytes += n_bytes;
