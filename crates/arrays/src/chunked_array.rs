@@ -13,7 +13,8 @@ use crate::element::ElementType;
 use crate::error::{Cause, Error};
 use crate::memory::{check_chunk, zeroed};
 use crate::metadata::{self, Opened, Texts, Version};
-use crate::open_array::packing;
+use crate::open_array::{element_type, packing};
+use crate::packing::Packing;
 use crate::stored::open_error;
 use crate::texts;
 
@@ -64,8 +65,8 @@ impl ChunkedArray {
     ) -> Result<Self, Error> {
         let meaning = match packing(&opened, path) {
             Ok((stored, of)) => Ok(Meaning {
-                is_packed: of.as_ref().is_some_and(|of| of.is_scaled())
-                    || crate::open_array::element_type(&opened.array, path).ok() != Some(stored),
+                is_packed: of.as_ref().is_some_and(Packing::is_scaled)
+                    || element_type(&opened.array, path).ok() != Some(stored),
                 missing: of.map(|of| of.missing).unwrap_or_default(),
             }),
             // Other elements than numbers stand for themselves.
@@ -75,7 +76,7 @@ impl ChunkedArray {
         let Opened { array, version, texts } = opened;
         let element = match texts {
             Some(_) => None,
-            None => crate::open_array::element_type(&array, path).ok(),
+            None => element_type(&array, path).ok(),
         };
         let (data_type, fill) = (array.data_type().clone(), array.fill_value().clone());
         let element_bytes = data_type.fixed_size();

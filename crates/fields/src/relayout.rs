@@ -1,6 +1,6 @@
 //! A store of fields in another layout: chunks, shards, codec, types, a part of its dimensions.
 //!
-//! [`relayout()`] copies the arrays of a group, in any storage and in Zarr 2 or 3, to a new store of
+//! [`relayout()`] copies the arrays of a group, in any storage, in Zarr 2 or 3, to a new store of
 //! Zarr 3 in a folder. Values are those of the source bit by bit, unless a smaller type is wanted;
 //! names, dimensions, attributes and missing values are such that xarray reads the same.
 //!

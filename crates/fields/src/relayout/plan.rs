@@ -165,8 +165,8 @@ fn boxes(whole: Vec<Range<u64>>, lens: Vec<u64>) -> impl Iterator<Item = Vec<Ran
 
 /// The most memory that a thread needs for a region: its values, beside them first a source chunk
 /// as stored, as decoded and as a codec has it in between, then its encoded chunks and one that is
-/// being encoded. A source chunk that makes a region is decoded in its place. Small buffers stay, so
-/// their sum counts.
+/// being encoded. A source chunk that makes a region is decoded in its place. Small buffers stay,
+/// so their sum counts.
 fn region_bytes(axes: &[Axis], region: &[u64], element: ElementBytes) -> u64 {
     let product =
         |lens: &mut dyn Iterator<Item = u64>| lens.fold(1, |n: u64, len| n.saturating_mul(len));

@@ -314,12 +314,15 @@ impl Copying<'_> {
                     &*gathered
                 }
             };
+            // Nothing that stays is allocated beside a codec's memory, which would be cut up.
+            let (file, at) = target.place(&chunk);
+            found.reserve(1);
             let encoded =
                 target.encode(chunk_values).map_err(|cause| write_error(self.folder, cause))?;
             if let Some(bytes) = encoded {
-                let (file, at) = target.place(&chunk);
                 let start = all.len();
                 all.extend_from_slice(&bytes);
+                drop(bytes);
                 found.push(Encoded { file, at, bytes: start..all.len() });
             }
             Ok(())

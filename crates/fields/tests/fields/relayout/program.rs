@@ -98,14 +98,16 @@ fn memory_is_bounded_and_a_store_may_be_larger() {
     levels(2).write(&folder.path().join("small"));
     let peak = |from: &str| {
         let arguments = format!(
-            "relayout {from} {from}-laid --chunks d0=1,d1=1 --shards d0=16 --memory 16MiB --json -q"
+            "relayout {from} {from}-laid --chunks d0=1,d1=1 --shards d0=16 --codec zstd \
+             --memory 16MiB --json -q"
         );
         let (code, stdout, messages) = run(folder.path(), &arguments);
         assert_eq!(code, Some(0), "{messages}");
         let report: Value = serde_json::from_str(&stdout).unwrap();
         (report["peak_memory_bytes"].as_u64().unwrap(), report)
     };
-    // The program itself.
+    // The program itself. With Blosc the C library keeps up to 64 MiB for each thread beyond that:
+    // memory that was aligned is hardly used again (glibc before 2.38).
     let (least, _) = peak("small");
     let (most, report) = peak("from");
     assert_eq!(report["source_chunks_decoded"], 64);
