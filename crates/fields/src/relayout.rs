@@ -152,21 +152,21 @@ fn task(
         Some(path) => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
         None => storage.place().into(),
     };
-    let mut text = format!("somafeed {version}: fields of {}\n{}\n", place.display(), spec.task());
+    let mut lines = vec![format!("somafeed {version}: fields of {}", place.display()), spec.task()];
     for variable in variables {
         let name = &variable.source.name;
         let files = ["zarr.json", ".zarray", ".zattrs"].map(|file| format!("{name}/{file}"));
         let files = files.each_ref().map(String::as_str);
         for (file, version) in files.iter().zip(storage.versions(&files)) {
             match version {
-                Ok(version) => text.push_str(&format!("{file} {version:?}\n")),
+                Ok(version) => lines.push(format!("{file} {version:?}")),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(read_error(storage, error)),
             }
         }
-        text.push_str(&format!("{}\n", variable.metadata()));
+        lines.push(variable.metadata().to_string());
     }
-    Ok(text)
+    Ok(lines.join("\n"))
 }
 
 fn write_json(path: &Path, content: &Value) -> Result<(), Error> {

@@ -189,7 +189,9 @@ pub(crate) fn run(args: &RelayoutArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         print_line!("{}", as_json(args, &report)?);
     } else {
-        format_report(args, &report).iter().for_each(|line| display.line(line));
+        for line in format_report(args, &report) {
+            display.line(&line);
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

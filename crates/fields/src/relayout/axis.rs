@@ -88,7 +88,7 @@ impl Axis {
                 }
             }
             Indices::Range(all) => {
-                put(all.start + range.start, range.start, range.end - range.start)
+                put(all.start + range.start, range.start, range.end - range.start);
             }
             _ => {}
         }

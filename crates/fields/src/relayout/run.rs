@@ -302,17 +302,16 @@ impl Copying<'_> {
                 at = Some(src).filter(|_| n * element_bytes == n_bytes);
                 if at.is_some() { Ok(()) } else { Err(()) }
             });
-            let chunk_values = match at.filter(|_| single.is_ok()) {
-                Some(at) => &values[at..at + n_bytes],
-                None => {
-                    let gathered = bench_run::reserved(&mut gathered, n_bytes, "a chunk")?;
-                    each_run(from, into, &runs, &mut |src, dst, n| {
-                        let n = n * element_bytes;
-                        gathered[dst..dst + n].copy_from_slice(&values[src..src + n]);
-                        Ok::<_, Error>(())
-                    })?;
-                    &*gathered
-                }
+            let chunk_values = if let Some(at) = at.filter(|_| single.is_ok()) {
+                &values[at..at + n_bytes]
+            } else {
+                let gathered = bench_run::reserved(&mut gathered, n_bytes, "a chunk")?;
+                each_run(from, into, &runs, &mut |src, dst, n| {
+                    let n = n * element_bytes;
+                    gathered[dst..dst + n].copy_from_slice(&values[src..src + n]);
+                    Ok::<_, Error>(())
+                })?;
+                &*gathered
             };
             // Nothing that stays is allocated beside a codec's memory, which would be cut up.
             let (file, at) = target.place(&chunk);

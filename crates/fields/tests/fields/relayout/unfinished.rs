@@ -33,11 +33,11 @@ fn a_killed_run_never_looks_whole_and_the_next_one_goes_on() {
     }
     let folder = tempfile::tempdir().unwrap();
     let [from, to, other] = ["from", "to", "other"].map(|name| folder.path().join(name));
-    levels(400).write(&from);
+    levels(200).write(&from);
     let whole = lay_out(&from, &other, &spec()).unwrap();
     let expected = files(&other);
     let (mut n_killed, mut n_resumed) = (0, 0);
-    for millis in [3, 10, 20, 40, 60, 90, 130, 180, 250, 350, 500, 700] {
+    for millis in [5, 20, 60, 100, 140, 200, 350, 500] {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", TEST])
             .env(FOLDER, folder.path())
