@@ -73,7 +73,7 @@ fn work_that_takes_long_is_not_removed_by_other_work() {
     let written = PathBuf::from(first.uri());
     let progress = first.progress_file().unwrap();
     experiment(&written, "half");
-    std::fs::write(&progress, "1").unwrap();
+    fs::write(&progress, "1").unwrap();
     let stays = first.keep_unfinished().unwrap().to_owned();
     drop(first);
     for _ in 0..2 {
@@ -83,7 +83,7 @@ fn work_that_takes_long_is_not_removed_by_other_work() {
     }
     let again = resume("relayout a").unwrap();
     assert_eq!((again.resumed(), content(&written).as_str()), (Some(stays.as_path()), "half"));
-    assert_eq!(std::fs::read(&progress).unwrap(), b"1");
+    assert_eq!(fs::read(&progress).unwrap(), b"1");
     again.publish().unwrap();
     // The record of the progress is gone.
     assert_eq!(names(folder.path()), ["data"]);
