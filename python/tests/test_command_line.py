@@ -121,6 +121,13 @@ def test_fields_are_written_and_measured(tmp_path):
     assert rows[0]["command"].startswith("somafeed fields sweep weather ")
     batch = next(iter(FieldDataset(tmp_path / "weather", ["inputs"], batch_size=2)))
     assert len(batch["inputs"]) == 2 and batch["inputs"].size == 2 * 2 * 8 * 16
+    # The same in chunks of one channel.
+    _, messages = somafeed(tmp_path, "fields", "relayout", "weather", "laid", "--chunks", "input_channels=1",
+                           "--shards", "sample=4")
+    assert "next: somafeed fields sweep laid --arrays inputs,targets" in messages, messages
+    again = next(iter(FieldDataset(tmp_path / "laid", ["inputs"], batch_size=2, shuffle=False)))
+    first = next(iter(FieldDataset(tmp_path / "weather", ["inputs"], batch_size=2, shuffle=False)))
+    assert (again["inputs"] == first["inputs"]).all()
 
 
 def test_sequences_are_written_imported_trained_on_and_measured(tmp_path):

@@ -71,6 +71,7 @@ Commands:
   fields    write weather-like fields as Zarr arrays, and measure reading them: one read for a batch or for each
             sample, how a queue of batches drains, other readers beside the loader
               cargo xtask fields generate ~/data/weather --samples 64
+              cargo xtask fields relayout ~/data/weather ~/data/laid --chunks sample=1 --shards sample=32
               cargo xtask fields sweep ~/data/weather -B 16 -t 1,2
               cargo xtask fields queue ~/data/weather --consumer 500
               cargo xtask fields tune ~/data/weather --memory 4GiB

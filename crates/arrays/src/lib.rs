@@ -19,7 +19,8 @@
 //! `Variable::new("fields").select("channel", ["t2m", "u10"])`.
 //!
 //! [`StoredArray`] reads ranges of single arrays as they are stored, without an engine, for readers
-//! of formats that are built of arrays.
+//! of formats that are built of arrays. [`Group`] opens all arrays of a store as [`ChunkedArray`]s,
+//! to copy them chunk by chunk.
 //!
 //! Crate `zarrs` knows the metadata of Zarr v2 and v3, and decodes everything but chunks that are
 //! stored as in memory or compressed by zstd, gzip or zlib alone: those are decoded here, straight
@@ -45,6 +46,7 @@ pub mod blosc;
 mod calendar;
 mod chunk_files;
 mod chunk_task;
+mod chunked_array;
 mod chunks;
 mod convert;
 mod coordinate_arrays;
@@ -55,6 +57,7 @@ mod element;
 mod error;
 mod fetch_far;
 mod geometry;
+mod group;
 mod interleaved;
 mod joined;
 mod kept;
@@ -85,9 +88,11 @@ mod window;
 pub use assemble::ArrayAssembler;
 pub use batch::{ArrayBatch, OwnedValues, VariableValues};
 pub use block::ArrayBlock;
+pub use chunked_array::{ChunkedArray, Meaning};
 pub use coordinates::{CoordinateValues, Coordinates, SkippedCoordinates};
 pub use element::{Element, ElementType};
 pub use error::Error;
+pub use group::Group;
 pub use kept::{KeptChunks, KeptRead};
 pub use labels::{Label, Selection};
 pub use metadata::parse_metadata;

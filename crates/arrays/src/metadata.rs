@@ -4,6 +4,7 @@
 //! members that are null, levels that mean "default", and names of codecs and types that zarrs does
 //! not know. All of them are put into zarrs' form here, and Zarr v2 becomes v3.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -159,6 +160,21 @@ pub(crate) fn group_attributes(
         Some(_) => Map::new(),
         None => v2.unwrap_or_default(),
     })
+}
+
+/// The names of arrays and groups at the root by its consolidated metadata; `None` if it has none.
+pub(crate) fn consolidated_names(
+    storage: &dyn Storage,
+) -> Result<Option<BTreeSet<String>>, Unopened> {
+    let [v3, v2] = &objects(storage, &["zarr.json", ".zmetadata"])?[..] else { return Ok(None) };
+    let of_v3 = v3.as_ref().and_then(|of| of.get("consolidated_metadata")?.get("metadata"));
+    let nodes = of_v3.or_else(|| v2.as_ref()?.get("metadata")).and_then(Value::as_object);
+    let names = |nodes: &Map<String, Value>| {
+        let first =
+            |path: &String| path.split_once('/').map_or(path.as_str(), |(name, _)| name).to_owned();
+        nodes.keys().map(first).filter(|name| !name.starts_with('.')).collect()
+    };
+    Ok(nodes.map(names))
 }
 
 /// The JSON objects in files; `None` for files that do not exist.

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use crate::generate_command::GenerateArgs;
 use crate::peers_command::PeersArgs;
 use crate::queue_command::QueueArgs;
+use crate::relayout_command::RelayoutArgs;
 use crate::sweep_command::SweepArgs;
 use crate::tune_command::TuneArgs;
 
@@ -21,6 +22,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Write a Zarr store of weather-like inputs and targets
     Generate(GenerateArgs),
+    /// Copy a Zarr store to one with other chunks, shards, codec or types, as training reads it
+    Relayout(Box<RelayoutArgs>),
     /// Measure reading batches: one read for each, one for each sample, and the floor
     Sweep(Box<SweepArgs>),
     /// Measure how a queue of batches drains, by its depth and the number of workers
@@ -78,6 +81,12 @@ mod tests {
             &["fields", "generate", "x", "--codec", "lz77"],
             &["fields", "generate", "x", "--codec", "zstd:fast"],
             &["fields", "generate", "x", "--element", "f64"],
+            &["fields", "relayout", "x"],
+            &["fields", "relayout", "x", "y", "--chunks", "time"],
+            &["fields", "relayout", "x", "y", "--chunks", "time=0"],
+            &["fields", "relayout", "x", "y", "--shards", "=3"],
+            &["fields", "relayout", "x", "y", "--isel", "time=a"],
+            &["fields", "relayout", "x", "y", "--dtype", "int8"],
             &["fields", "sweep"],
             &["fields", "sweep", "x", "--strategies", "slow"],
             &["fields", "queue", "x", "--depth", "-1"],

@@ -30,6 +30,7 @@ use half::f16;
 use crate::Error;
 pub use layout::{Codec, Layout, StoredElement, ZarrVersion};
 use metadata::ElementType;
+pub(crate) use metadata::{chunk_codecs, in_shards, index_codecs, little_endian, strings};
 pub use spec::FieldSpec;
 use store::Store;
 pub use weather::field;

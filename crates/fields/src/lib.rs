@@ -2,6 +2,8 @@
 //!
 //! - `generate` writes such data from a seed, as a library ([`generate::generate`]) and as a
 //!   command (`generate_command`);
+//! - `relayout` copies any store of fields to one in another layout ([`relayout::relayout()`],
+//!   `relayout_command`);
 //! - `sweep` measures how fast batches of it are read, `queue` how a queue of batches drains,
 //!   `tune` proposes settings, and `peers` how fast other readers are (`peers`); each point is
 //!   measured in a process of its own (`bench`).
@@ -29,6 +31,8 @@ mod peers_command;
 mod published;
 mod queue_command;
 mod queue_picture;
+pub mod relayout;
+mod relayout_command;
 mod sweep_command;
 mod sweep_picture;
 mod tune_command;
@@ -45,6 +49,7 @@ use cli::{Cli, Command};
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     run_program(arguments, |cli: Cli, arguments| match cli.command {
         Command::Generate(args) => generate_command::run(&args),
+        Command::Relayout(args) => relayout_command::run(&args),
         Command::Sweep(args) => sweep_command::run(&args, arguments),
         Command::Queue(args) => queue_command::run(&args, arguments),
         Command::Tune(args) => tune_command::run(&args, arguments),

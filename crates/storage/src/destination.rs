@@ -30,7 +30,7 @@ pub use self::apart::check_apart;
 use self::disk::{create_folders, is_there, sync_below};
 pub use self::error::DestinationError;
 use self::error::file_error;
-use self::holding::Holding;
+use self::holding::{Holding, Task};
 use crate::address::local_path;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -107,7 +107,7 @@ impl Destination {
         sources: &[&str],
     ) -> Result<Self, DestinationError> {
         if let Some(path) = local_path(uri) {
-            return Claim::take(path, existing, sources, None).map(Place::Local).map(Self);
+            return Claim::take(path, existing, sources, Task::None).map(Place::Local).map(Self);
         }
         Self::remote(uri, existing, sources)
     }
@@ -128,7 +128,26 @@ impl Destination {
         task: &str,
     ) -> Result<Self, DestinationError> {
         if let Some(path) = local_path(uri) {
-            return Claim::take(path, existing, sources, Some(task)).map(Place::Local).map(Self);
+            let task = Task::OrAnew(task);
+            return Claim::take(path, existing, sources, task).map(Place::Local).map(Self);
+        }
+        Self::remote(uri, existing, sources)
+    }
+
+    /// Claims `uri` like [`Self::resume`], but keeps what another task has left there: that is an
+    /// error. For data sets that take long to write.
+    ///
+    /// # Errors
+    /// Those of [`Self::claim`], and [`DestinationError::OtherTask`].
+    pub fn resume_or_refuse(
+        uri: &str,
+        existing: Existing,
+        sources: &[&str],
+        task: &str,
+    ) -> Result<Self, DestinationError> {
+        if let Some(path) = local_path(uri) {
+            let task = Task::OrRefuse(task);
+            return Claim::take(path, existing, sources, task).map(Place::Local).map(Self);
         }
         Self::remote(uri, existing, sources)
     }
@@ -171,6 +190,16 @@ impl Destination {
     pub fn resumed(&self) -> Option<&Path> {
         match &self.0 {
             Place::Local(Claim { holding, .. }) => holding.is_resumed().then(|| holding.folder()),
+            Place::Remote { .. } => None,
+        }
+    }
+
+    /// A path beside the data set for the writer's own record of its progress. The file never
+    /// becomes part of the data set, and goes when that is published or removed. `None` for an
+    /// address that is not a local path.
+    pub fn progress_file(&self) -> Option<PathBuf> {
+        match &self.0 {
+            Place::Local(claim) => Some(claim.holding.progress()),
             Place::Remote { .. } => None,
         }
     }
@@ -221,7 +250,7 @@ impl Claim {
         path: &Path,
         existing: Existing,
         sources: &[&str],
-        task: Option<&str>,
+        task: Task<'_>,
     ) -> Result<Self, DestinationError> {
         let target =
             std::path::absolute(path).map_err(file_error("make an absolute path of", path))?;

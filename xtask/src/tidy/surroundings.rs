@@ -27,6 +27,7 @@ const CLOCK: Surroundings = Surroundings {
         "crates/example-data/src/tenx.rs",
         "crates/experiment-copy/src/slice.rs",
         "crates/fields/src/generate.rs",
+        "crates/fields/src/relayout.rs",
         "crates/relayout/src/rewrite.rs",
         "crates/sequence-bench/src/bench/epochs.rs",
         "crates/sequence-bench/src/fill_command.rs",

@@ -68,7 +68,7 @@ impl Codec {
     const DEFAULT_BLOSC: u8 = 5;
 
     /// Fails if the codec does not know its level.
-    fn check(self) -> Result<(), Error> {
+    pub(crate) fn check(self) -> Result<(), Error> {
         let (level, least, most) = match self {
             Self::None => return Ok(()),
             Self::Zstd(level) => (level, 1, 22),

@@ -115,41 +115,63 @@ impl Variable {
     }
 
     fn codecs(&self) -> Value {
-        let bytes = json!({ "name": "bytes", "configuration": { "endian": "little" } });
-        let strings = json!({ "name": "vlen-utf8", "configuration": {} });
-        let mut codecs = vec![if self.element.is_string() { strings } else { bytes.clone() }];
-        codecs.extend(match self.codec {
-            Codec::None => None,
-            Codec::Zstd(level) => Some(json!({
-                "name": "zstd", "configuration": { "level": level, "checksum": false },
-            })),
-            Codec::Gzip(level) => Some(json!({
-                "name": "gzip", "configuration": { "level": level },
-            })),
-            Codec::Blosc(level) => Some(json!({
-                "name": "blosc",
-                "configuration": {
-                    "cname": "lz4",
-                    "clevel": level,
-                    "shuffle": "shuffle",
-                    "typesize": self.element.n_bytes,
-                    "blocksize": 0,
-                },
-            })),
-        });
-        if self.shard.is_none() {
-            return Value::Array(codecs);
-        }
-        json!([{
-            "name": "sharding_indexed",
-            "configuration": {
-                "chunk_shape": self.chunk,
-                "codecs": codecs,
-                "index_codecs": [bytes, { "name": "crc32c" }],
-                "index_location": "end",
-            },
-        }])
+        let to_bytes = if self.element.is_string() { strings() } else { little_endian() };
+        let codecs = chunk_codecs(to_bytes, self.codec, self.element.n_bytes);
+        if self.shard.is_none() { Value::Array(codecs) } else { in_shards(&self.chunk, &codecs) }
     }
+}
+
+/// The codec of numbers.
+pub(crate) fn little_endian() -> Value {
+    json!({ "name": "bytes", "configuration": { "endian": "little" } })
+}
+
+/// The codec of strings of any length.
+pub(crate) fn strings() -> Value {
+    json!({ "name": "vlen-utf8", "configuration": {} })
+}
+
+/// The codecs of a chunk in version 3: `to_bytes`, then the compression of elements of
+/// `element_bytes`.
+pub(crate) fn chunk_codecs(to_bytes: Value, codec: Codec, element_bytes: u64) -> Vec<Value> {
+    let compression = match codec {
+        Codec::None => None,
+        Codec::Zstd(level) => Some(json!({
+            "name": "zstd", "configuration": { "level": level, "checksum": false },
+        })),
+        Codec::Gzip(level) => Some(json!({
+            "name": "gzip", "configuration": { "level": level },
+        })),
+        Codec::Blosc(level) => Some(json!({
+            "name": "blosc",
+            "configuration": {
+                "cname": "lz4",
+                "clevel": level,
+                "shuffle": "shuffle",
+                "typesize": element_bytes,
+                "blocksize": 0,
+            },
+        })),
+    };
+    std::iter::once(to_bytes).chain(compression).collect()
+}
+
+/// The codecs of the index of a shard.
+pub(crate) fn index_codecs() -> [Value; 2] {
+    [little_endian(), json!({ "name": "crc32c" })]
+}
+
+/// The codecs of shards whose chunks have a shape and codecs.
+pub(crate) fn in_shards(chunk: &[u64], codecs: &[Value]) -> Value {
+    json!([{
+        "name": "sharding_indexed",
+        "configuration": {
+            "chunk_shape": chunk,
+            "codecs": codecs,
+            "index_codecs": index_codecs(),
+            "index_location": "end",
+        },
+    }])
 }
 
 /// The files of metadata of a group with these arrays: their names and contents.

@@ -5,6 +5,7 @@ mod layouts;
 mod measurements;
 mod peers;
 mod program;
+mod relayout;
 mod tune;
 mod whole;
 mod xarray;

@@ -23,7 +23,7 @@ use storage::LocalStorage;
 use crate::write;
 
 #[expect(clippy::print_stderr, reason = "a test prints what it cannot check")]
-fn python() -> Option<OsString> {
+pub(crate) fn python() -> Option<OsString> {
     let python = env::var_os("SOMAFEED_PYTHON").filter(|python| !python.is_empty());
     if python.is_none() {
         let absent = "SOMAFEED_PYTHON names no interpreter with xarray";

@@ -65,6 +65,17 @@ pub enum DestinationError {
         /// The folder.
         path: PathBuf,
     },
+    /// What another task has begun to write there is unfinished.
+    #[error(
+        "{} holds what a run with another source or other settings has begun to write to {}: run the same command again to go on with that, choose another place, or remove the folder to begin anew",
+        .folder.display(), .target.display()
+    )]
+    OtherTask {
+        /// The destination.
+        target: PathBuf,
+        /// The folder of the unfinished data set.
+        folder: PathBuf,
+    },
     /// Another process is writing to the same place.
     #[error(
         "{} is being written by another process, which holds the lock {}: wait for it, or choose another place",

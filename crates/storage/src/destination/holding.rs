@@ -24,6 +24,8 @@ replace, and may be the only copy. Move that back to its own name first.
 ";
 /// Describes the task that writes the data set, so that the same task can resume.
 const TASK: &str = "task";
+/// The writer's own record of its progress.
+const PROGRESS: &str = "progress";
 /// The folder of the new data set.
 const DATA: &str = "experiment";
 const REPLACED: &str = "replaced";
@@ -34,6 +36,17 @@ const PUBLISHED_TEXT: &str = "The new data has its name: `replaced` is not neede
 const MOST_TRIES: usize = 100;
 /// The pause between two of them.
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// The task that writes the data set.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Task<'a> {
+    /// It cannot be resumed.
+    None,
+    /// What another task has left is removed.
+    OrAnew(&'a str),
+    /// What another task has left stays, and is an error.
+    OrRefuse(&'a str),
+}
 
 /// A folder with our marker, locked by this process. Dropping it removes the folder, unless it is
 /// [kept](Self::keep).
@@ -55,7 +68,7 @@ impl Holding {
     pub(super) fn take(
         target: &Path,
         folder: PathBuf,
-        task: Option<&str>,
+        task: Task<'_>,
     ) -> Result<Self, DestinationError> {
         let (marker, had_leftover) = lock(target, &folder)?;
         if had_leftover && let Some(parent) = folder.parent() {
@@ -66,8 +79,12 @@ impl Holding {
         let target = target.to_owned();
         let mut holding =
             Self { target, folder, _marker: marker, had_leftover, is_resumed: false, keep: false };
-        holding.is_resumed = match task {
-            Some(task) => holding.holds_work_of(task)?,
+        let text = match task {
+            Task::None => None,
+            Task::OrAnew(text) | Task::OrRefuse(text) => Some(text),
+        };
+        holding.is_resumed = match text {
+            Some(text) => holding.holds_work_of(text)?,
             None => false,
         };
         if holding.is_resumed {
@@ -75,8 +92,13 @@ impl Holding {
             holding.keep = true;
             return Ok(holding);
         }
+        if matches!(task, Task::OrRefuse(_)) && is_there(&holding.data())? {
+            holding.keep = true;
+            let (target, folder) = (holding.target.clone(), holding.folder.clone());
+            return Err(DestinationError::OtherTask { target, folder });
+        }
         holding.clear()?;
-        if let Some(task) = task {
+        if let Some(task) = text {
             let path = holding.task();
             fs::write(&path, task).map_err(file_error("write", &path))?;
         }
@@ -111,6 +133,11 @@ impl Holding {
             sync_folder(&self.folder)?;
         }
         Ok(())
+    }
+
+    /// The path of the writer's own record.
+    pub(super) fn progress(&self) -> PathBuf {
+        self.folder.join(PROGRESS)
     }
 
     pub(super) fn folder(&self) -> &Path {
@@ -177,7 +204,7 @@ impl Holding {
             }
             fs::rename(&replaced, &self.target).map_err(file_error("put back", &self.target))?;
         }
-        for left in [replaced, self.task(), self.data()] {
+        for left in [replaced, self.task(), self.progress(), self.data()] {
             remove(&left).map_err(file_error("remove what an unfinished run left in", &left))?;
         }
         // The note is removed after the data set it is about, and is gone from disk before

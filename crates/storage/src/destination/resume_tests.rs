@@ -63,6 +63,34 @@ fn the_same_work_goes_on_and_other_work_begins_anew() {
 }
 
 #[test]
+fn work_that_takes_long_is_not_removed_by_other_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("data");
+    let uri = target.to_str().unwrap();
+    let resume = |task| Destination::resume_or_refuse(uri, Existing::Keep, &[], task);
+
+    let mut first = resume("relayout a").unwrap();
+    let written = PathBuf::from(first.uri());
+    let progress = first.progress_file().unwrap();
+    experiment(&written, "half");
+    fs::write(&progress, "1").unwrap();
+    let stays = first.keep_unfinished().unwrap().to_owned();
+    drop(first);
+    for _ in 0..2 {
+        let error = resume("relayout b").unwrap_err();
+        assert!(matches!(error, DestinationError::OtherTask { .. }), "{error}");
+        assert!(error.to_string().contains(stays.to_str().unwrap()), "{error}");
+    }
+    let again = resume("relayout a").unwrap();
+    assert_eq!((again.resumed(), content(&written).as_str()), (Some(stays.as_path()), "half"));
+    assert_eq!(fs::read(&progress).unwrap(), b"1");
+    again.publish().unwrap();
+    // The record of the progress is gone.
+    assert_eq!(names(folder.path()), ["data"]);
+    assert!(!target.join("progress").exists());
+}
+
+#[test]
 fn the_old_data_set_is_not_resumed_in_place_of_the_new_one() {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("data");
