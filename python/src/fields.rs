@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arrays::{
     ArrayBatch, ArraySamples, CoordinateValues, Coordinates, Dimension, ElementType, Indices,
-    Label, LeftOut, OwnedValues, Period, SampleSpec, Selection, TimeSpan, Variable,
+    Label, LeftOut, OwnedValues, Padding, PatchDimension, Patches, Period, RandomPatches,
+    SampleSpec, Selection, TimeSpan, Variable,
 };
 use pipeline::BatchPlace;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
@@ -43,10 +44,46 @@ enum LabelValue {
     Number(f64),
 }
 
-#[derive(Debug, FromPyObject)]
+#[derive(Debug, FromPyObject, IntoPyObject)]
 enum DimensionValue {
     Name(String),
     Position(usize),
+}
+
+impl From<DimensionValue> for Dimension {
+    fn from(dimension: DimensionValue) -> Self {
+        match dimension {
+            DimensionValue::Name(name) => Self::Name(name),
+            DimensionValue::Position(position) => Self::Position(position),
+        }
+    }
+}
+
+/// Patches, as Python describes them.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+struct DescribedPatches {
+    /// Dimension, size, stride and padding: mode, indices before, indices after.
+    dimensions: Vec<(DimensionValue, u64, u64, (String, u64, Option<u64>))>,
+    random: Option<u64>,
+    seed: u64,
+}
+
+impl From<DescribedPatches> for Patches {
+    fn from(described: DescribedPatches) -> Self {
+        let DescribedPatches { dimensions, random, seed } = described;
+        let dimensions = dimensions.into_iter().map(|(dimension, size, step, padding)| {
+            let (mode, before, after) = padding;
+            let padding = match mode.as_str() {
+                "reflect" => Padding::Reflect { before, after },
+                "periodic" => Padding::Periodic { before },
+                _ => Padding::None,
+            };
+            PatchDimension { dimension: dimension.into(), size, step, padding }
+        });
+        let random = random.map(|n| RandomPatches { n, seed });
+        Self { dimensions: dimensions.collect(), random }
+    }
 }
 
 impl From<Described> for Variable {
@@ -124,7 +161,7 @@ impl Fields {
     #[new]
     #[pyo3(signature = (
         uris, variables, *, config = None, dim = None, start = None, end = None, stride = 1,
-        periods = Vec::new(), frequency = None, threads = 1, coordinates = true
+        periods = Vec::new(), frequency = None, patches = None, threads = 1, coordinates = true
     ))]
     fn new(
         py: Python<'_>,
@@ -137,18 +174,17 @@ impl Fields {
         stride: u64,
         periods: Vec<(Option<String>, Option<String>)>,
         frequency: Option<i64>,
+        patches: Option<DescribedPatches>,
         threads: usize,
         coordinates: bool,
     ) -> PyResult<PyClassInitializer<Self>> {
         let variables = variables.into_iter().map(Variable::from);
-        let along = dim.map(|dim| match dim {
-            DimensionValue::Name(name) => Dimension::Name(name),
-            DimensionValue::Position(position) => Dimension::Position(position),
-        });
+        let along = dim.map(Dimension::from);
         let periods = periods.into_iter().map(|(start, end)| Period { start, end }).collect();
         let spec = SampleSpec {
             periods,
             frequency: frequency.map(|micros| TimeSpan { micros }),
+            patches: patches.map(Patches::from),
             along,
             start,
             end,
@@ -185,6 +221,30 @@ impl Fields {
     fn left_out(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, u64)>> {
         let LeftOut { ends, gaps, doubled, invalid } = self.0.here(py)?.source().left_out();
         Ok(vec![("ends", ends), ("gaps", gaps), ("doubled", doubled), ("invalid", invalid)])
+    }
+
+    /// Dimension, selected indices, those of a patch, patches and indices left out, of each dimension
+    /// that is cut.
+    fn patches(&self, py: Python<'_>) -> PyResult<Vec<(DimensionValue, u64, u64, u64, u64)>> {
+        let here = self.0.here(py)?;
+        let each = here.source().patches().iter().map(|cut| {
+            let dimension = match cut.dimension.clone() {
+                Dimension::Name(name) => DimensionValue::Name(name),
+                Dimension::Position(position) => DimensionValue::Position(position),
+            };
+            (dimension, cut.len, cut.size, cut.n, cut.left_out)
+        });
+        Ok(each.collect())
+    }
+
+    /// The first index of each sample's patch in each of these dimensions, as an array.
+    fn patch_starts<'py>(&self, py: Python<'py>, epoch: u64) -> PyResult<Bound<'py, PyAny>> {
+        let here = self.0.here(py)?;
+        let starts = computed(py, move || {
+            let rows = here.rows().iter();
+            rows.flat_map(|row| here.source().patch_starts(row, epoch)).collect::<Vec<i64>>()
+        })?;
+        array_of(py, starts)
     }
 
     /// Name, type, dimensions and shape of one sample of each variable, and whether it has steps.
@@ -262,6 +322,7 @@ impl NumberedBatch for ArrayBatch {
 #[derive(Debug)]
 pub(crate) struct FieldBatch {
     variables: Vec<FieldValues>,
+    patch_starts: Vec<i64>,
 }
 
 /// The samples of a variable.
@@ -273,11 +334,16 @@ struct FieldValues {
     /// Those of the array's first dimension: one for each sample and step.
     sample_coordinates: Option<Coordinates>,
     coordinates: Vec<Coordinates>,
+    /// The dimensions that are cut into patches.
+    cut: Vec<String>,
+    /// Those of these dimensions: one for each sample and index of a patch.
+    patch_coordinates: Vec<Coordinates>,
 }
 
 impl FieldBatch {
     fn new(py: Python<'_>, batch: ArrayBatch, kept: &Arc<KeptBatches>) -> PyResult<Self> {
         let mut n_bytes = 0;
+        let patch_starts = batch.patch_starts();
         let variables = batch.into_values().map(|owned| {
             let values = owned.values();
             n_bytes += values.bytes().len() as u64;
@@ -287,12 +353,24 @@ impl FieldBatch {
             let names = values.dimensions();
             let of_names = names.into_iter().filter_map(|name| values.coordinates(name));
             let coordinates = of_names.cloned().collect();
+            let cut = values.dimensions().into_iter().filter(|name| values.is_cut(name));
+            let cut: Vec<String> = cut.map(str::to_owned).collect();
+            let patch_coordinates =
+                cut.iter().filter_map(|name| values.patch_coordinates(name)).collect();
             let values = Py::new(py, memory_of(&name, owned, kept)?)?;
-            Ok(FieldValues { name, values, dimensions, sample_coordinates, coordinates })
+            Ok(FieldValues {
+                name,
+                values,
+                dimensions,
+                sample_coordinates,
+                coordinates,
+                cut,
+                patch_coordinates,
+            })
         });
         let variables = variables.collect::<PyResult<_>>()?;
         kept.lease(n_bytes);
-        Ok(Self { variables })
+        Ok(Self { variables, patch_starts })
     }
 
     fn variable(&self, name: &str) -> PyResult<&FieldValues> {
@@ -359,8 +437,27 @@ impl FieldBatch {
         found.map(|coordinates| described(py, coordinates)).transpose()
     }
 
-    /// The coordinates of the other dimensions that have some.
+    /// The coordinates of the other dimensions that have some, and are not cut.
     fn coordinates<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<CoordinatesOf<'py>>> {
         self.variable(name)?.coordinates.iter().map(|found| described(py, found)).collect()
+    }
+
+    /// The dimensions that are cut into patches.
+    fn cut_dimensions(&self, name: &str) -> PyResult<Vec<String>> {
+        Ok(self.variable(name)?.cut.clone())
+    }
+
+    /// The coordinates of these, in C order of `[samples, indices of a patch]`.
+    fn patch_coordinates<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+    ) -> PyResult<Vec<CoordinatesOf<'py>>> {
+        self.variable(name)?.patch_coordinates.iter().map(|found| described(py, found)).collect()
+    }
+
+    /// The first index of each sample's patch in each dimension that is cut, in C order.
+    fn patch_starts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        array_of(py, self.patch_starts.clone())
     }
 }

@@ -64,7 +64,7 @@ impl ArrayAssembler {
     /// Gives the batch a copy of what has no steps, in place of the nothing that blocks have of it.
     fn add_static(&self, values: &mut [(Arc<PooledSlot>, Range<usize>)]) -> Result<(), Error> {
         for (variable, place) in self.variables.iter().zip(values) {
-            let Some(values) = &variable.values else { continue };
+            let Some(values) = variable.shared_values() else { continue };
             let bytes = values.bytes();
             let mut slot = self.slot(variable, bytes.len() as u64)?;
             slot.bytes_mut().copy_from_slice(bytes);

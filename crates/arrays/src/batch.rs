@@ -9,6 +9,7 @@ use slots::{PooledSlot, SlotMemory as _};
 use crate::coordinates::Coordinates;
 use crate::element::{Element, ElementType};
 use crate::error::Error;
+use crate::patches::OpenPatches;
 use crate::variable::OpenVariable;
 use crate::window::Window;
 
@@ -48,13 +49,26 @@ impl ArrayBatch {
             variable,
             bytes: slot.bytes().get(bytes.clone()).unwrap_or_default(),
             samples: &self.samples,
+            epoch: self.place.epoch,
             window: &self.window,
         })
     }
 
+    /// The first index of each sample's patch in each dimension that is cut, counted from the first
+    /// selected one, in C order of `[samples, dimensions]`; negative where a patch begins in the
+    /// padding. Empty if samples are whole steps.
+    pub fn patch_starts(&self) -> Vec<i64> {
+        let epoch = self.place.epoch;
+        let patches = self.window.patches.iter();
+        let of = |patches: &Arc<OpenPatches>| -> Vec<i64> {
+            self.samples.iter().flat_map(|sample| patches.starts(*sample, epoch)).collect()
+        };
+        patches.flat_map(of).collect()
+    }
+
     /// Takes the batch apart: the values of each variable, in the order of the settings.
     pub fn into_values(self) -> impl Iterator<Item = OwnedValues> {
-        let Self { variables, values, samples, window, .. } = self;
+        let Self { variables, values, samples, window, place } = self;
         let samples: Arc<[u64]> = samples.into();
         values.into_iter().enumerate().map(move |(idx, (slot, bytes))| OwnedValues {
             variables: Arc::clone(&variables),
@@ -62,6 +76,7 @@ impl ArrayBatch {
             slot,
             bytes,
             samples: Arc::clone(&samples),
+            epoch: place.epoch,
             window: Arc::clone(&window),
         })
     }
@@ -78,6 +93,7 @@ pub struct VariableValues<'a> {
     variable: &'a OpenVariable,
     bytes: &'a [u8],
     samples: &'a [u64],
+    epoch: u64,
     window: &'a Window,
 }
 
@@ -92,13 +108,14 @@ impl<'a> VariableValues<'a> {
         self.variable.element
     }
 
-    /// Whether the array has no steps: the batch has its values once.
+    /// Whether the batch has the values once, since the array has no steps, and is not cut into
+    /// patches.
     pub fn is_static(&self) -> bool {
-        self.variable.is_static()
+        self.variable.shared_values().is_some()
     }
 
     /// The shape: samples, then steps if the variable has more than one, then the selected part of
-    /// the array's dimensions but that of the steps. Without samples if the array has no steps.
+    /// the array's dimensions but that of the steps. Without samples if the array is static.
     pub fn shape(&self) -> Vec<usize> {
         let samples = (!self.is_static()).then_some(self.samples.len());
         samples.into_iter().chain(self.variable.sample_shape()).collect()
@@ -117,9 +134,30 @@ impl<'a> VariableValues<'a> {
     }
 
     /// The coordinates of the selected indices of a dimension of the array, which is not the
-    /// first. `None` if the dimension does not exist or has no coordinates. All batches share them.
+    /// first. `None` if the dimension does not exist, has no coordinates, or is cut into patches.
+    /// All batches share them.
     pub fn coordinates(&self, dimension: &str) -> Option<&'a Coordinates> {
-        self.variable.coordinates_of(dimension)
+        let is_cut = self.variable.number_of_cut(dimension).is_some();
+        self.variable.coordinates_of(dimension).filter(|_| !is_cut)
+    }
+
+    /// Whether a dimension of the array is cut into patches.
+    pub fn is_cut(&self, dimension: &str) -> bool {
+        self.variable.number_of_cut(dimension).is_some()
+    }
+
+    /// The coordinates of a dimension that is cut, for each sample, in C order of
+    /// `[samples, indices of a patch]`; in the padding those of the indices that are there. `None`
+    /// if the dimension is not cut, or has no coordinates.
+    pub fn patch_coordinates(&self, dimension: &str) -> Option<Coordinates> {
+        let patches = self.window.patches.as_ref()?;
+        let of = self.variable.number_of_cut(dimension)?;
+        let all = self.variable.coordinates_of(dimension)?;
+        let of_sample = |sample: &u64| {
+            let start = patches.starts(*sample, self.epoch).get(of).copied();
+            start.into_iter().flat_map(|start| patches.places(of, start))
+        };
+        Some(all.pick(self.samples.iter().flat_map(of_sample)))
     }
 
     /// The coordinates of the array's first dimension, times for example: one for each sample and
@@ -163,6 +201,7 @@ pub struct OwnedValues {
     /// The values in the slot.
     bytes: Range<usize>,
     samples: Arc<[u64]>,
+    epoch: u64,
     window: Arc<Window>,
 }
 
@@ -173,6 +212,7 @@ impl OwnedValues {
             variable: &self.variables[self.idx],
             bytes: self.slot.bytes().get(self.bytes.clone()).unwrap_or_default(),
             samples: &self.samples,
+            epoch: self.epoch,
             window: &self.window,
         }
     }

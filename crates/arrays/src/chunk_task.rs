@@ -18,6 +18,7 @@ use crate::geometry::{Segment, SelectedChunk};
 use crate::joined::join;
 use crate::kept::KeptChunks;
 use crate::memory::{check_chunk, words};
+use crate::patch_row::PatchRow;
 use crate::read::Failure;
 use crate::read_files::ReadFiles;
 
@@ -40,6 +41,8 @@ pub(crate) struct Task<'a> {
     pub(crate) chunk_row: u64,
     pub(crate) segments: &'a [Segment],
     pub(crate) rows: Vec<Rows<'a>>,
+    /// Rows that want parts of their own of the only chunk, in place of `rows`.
+    pub(crate) patches: Vec<PatchRow<'a>>,
     /// Whether blocks of the chunks are read instead of whole chunks.
     pub(crate) is_in_parts: bool,
     /// Where the chunks are kept when they are decoded.
@@ -160,8 +163,8 @@ impl<'a> Task<'a> {
         (chunk_row, segments): (u64, &'a [Segment]),
         rows: Vec<Rows<'a>>,
     ) -> Self {
-        let (is_in_parts, keep_in, next_use) = (false, None, None);
-        Self { chunks, convert, chunk_row, segments, rows, is_in_parts, keep_in, next_use }
+        let (patches, is_in_parts, keep_in, next_use) = (Vec::new(), false, None, None);
+        Self { chunks, convert, chunk_row, segments, rows, patches, is_in_parts, keep_in, next_use }
     }
 
     /// Keeps the chunks in `kept` when they are decoded, if they are worth it and not needed later
@@ -186,7 +189,9 @@ impl<'a> Task<'a> {
 
     /// Bytes that the task delivers.
     pub(crate) fn n_bytes(&self) -> usize {
-        self.rows.iter().map(|rows| rows.into.len()).sum()
+        let n_to = self.convert.n_bytes(self.chunks.stored);
+        let of_patches: usize = self.patches.iter().map(|patch| patch.part.n_elements()).sum();
+        self.rows.iter().map(|rows| rows.into.len()).sum::<usize>() + of_patches * n_to
     }
 
     /// Bytes of its chunks, whole and decoded, or of twice the wanted part: about as many are
@@ -293,8 +298,11 @@ impl<'a> Task<'a> {
             keep(encoded);
             return Ok(n_bytes);
         }
+        let row_stride = chunks.geometry.row_stride;
         let last = self.rows.iter().map(|rows| rows.first + rows.len - 1).max().unwrap_or(0);
-        let end = last * chunks.geometry.row_stride + chunk.selected.part.span().end;
+        let end = last * row_stride + chunk.selected.part.span().end;
+        let of_patches = self.patches.iter().map(|patch| patch.end(row_stride)).max();
+        let end = end.max(of_patches.unwrap_or(0));
         let end = if is_kept { n_bytes } else { end * chunks.stored.n_bytes() };
         let to_decode = chunks.decoder.bytes_to_decode(end, n_bytes);
         check_chunk(to_decode)?;
@@ -310,6 +318,9 @@ impl<'a> Task<'a> {
     pub(crate) fn scatter(&mut self, chunk: TaskChunk<'_>, (decoded, start): (&[u8], usize)) {
         let (row_elements, part) = (self.row_elements(), &chunk.selected.part);
         let task_start = self.first_element();
+        for patch in &self.patches {
+            patch.scatter((self.chunks, self.convert), (decoded, start));
+        }
         let is_row = part.whole().is_some_and(|elements| elements.len() == row_elements);
         let Self { chunks, convert, rows, .. } = self;
         let n_from = chunks.stored.n_bytes();
@@ -343,25 +354,22 @@ impl<'a> Task<'a> {
     pub(crate) fn fill(&mut self, chunk: TaskChunk<'_>) {
         let row_elements = self.row_elements();
         let task_start = self.first_element();
-        let Self { chunks, convert, rows, .. } = self;
+        let Self { chunks, convert, rows, patches, .. } = self;
         let n_to = convert.n_bytes(chunks.stored);
         // Words are aligned for every type.
         let mut stored = [0_u64];
         let stored = &mut bytemuck::bytes_of_mut(&mut stored)[..chunks.fill.len()];
         stored.copy_from_slice(&chunks.fill);
         let elements = convert.of_each_plane(chunks.stored, stored);
+        let fill = (chunks.stored, &elements[..]);
+        let at = task_start + chunk.start;
         for row in rows.iter_mut().flat_map(|rows| rows.into.chunks_exact_mut(row_elements * n_to))
         {
-            chunk.selected.part.for_each_run(|run| {
-                let start = chunk.start + run.dst;
-                let mut to = &mut row[start * n_to..][..run.len * n_to];
-                for (plane, n) in convert.split(task_start + start, run.len) {
-                    let element = &bytemuck::bytes_of(&elements[plane])[..n_to];
-                    let (place, rest) = to.split_at_mut(n * n_to);
-                    place.chunks_exact_mut(n_to).for_each(|to| to.copy_from_slice(element));
-                    to = rest;
-                }
-            });
+            let into = &mut row[chunk.start * n_to..];
+            convert.fill(fill, &chunk.selected.part, (into, at));
+        }
+        for patch in patches {
+            patch.fill(convert, fill);
         }
     }
 }

@@ -41,7 +41,7 @@ impl Convert {
     }
 
     /// Elements of a plane, which are converted alike, and the number of planes of a row.
-    fn planes(&self) -> (usize, usize) {
+    pub(crate) fn planes(&self) -> (usize, usize) {
         match self {
             Self::Planes { plane_len, packings, .. } => (*plane_len, packings.len()),
             Self::Copy | Self::Floats { .. } | Self::Numbers { .. } => (usize::MAX, 1),
@@ -106,6 +106,34 @@ impl Convert {
                 self.run(element, from(&run), (into, at + run.dst));
             });
         }
+    }
+
+    /// Writes an element where a part of a chunk's row would go: that of each plane, as
+    /// [`of_each_plane`](Self::of_each_plane) has it. The first element of `into` has this place in
+    /// the row.
+    pub(crate) fn fill(
+        &self,
+        (element, of_plane): (ElementType, &[[u64; 1]]),
+        part: &Part,
+        (into, at): (&mut [u8], usize),
+    ) {
+        let n_to = self.n_bytes(element);
+        part.for_each_run(|run| {
+            let mut to = &mut into[run.dst * n_to..][..run.len * n_to];
+            for (plane, n) in self.split(at + run.dst, run.len) {
+                let element = &bytemuck::bytes_of(&of_plane[plane])[..n_to];
+                let (place, rest) = to.split_at_mut(n * n_to);
+                place.chunks_exact_mut(n_to).for_each(|to| to.copy_from_slice(element));
+                to = rest;
+            }
+        });
+    }
+
+    /// The same for rows of another length, each of whose planes has its share.
+    pub(crate) fn of_rows(self, row_len: usize) -> Self {
+        let Self::Planes { to, packings, .. } = self else { return self };
+        let plane_len = (row_len / packings.len().max(1)).max(1);
+        Self::Planes { to, plane_len, packings }
     }
 
     /// Writes the elements of `from` to `into`, the first of which has this place in its row. Both

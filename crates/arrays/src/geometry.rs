@@ -95,17 +95,42 @@ impl Geometry {
     /// The segments of a row.
     pub(crate) fn segments(&self) -> &[Segment] {
         self.segments.get_or_init(|| {
-            let lens = self.selected.iter().map(|(_, len)| *len).zip(self.row_shape.clone());
-            let mut lens: Vec<(usize, usize)> = lens.collect();
-            let mut by_dim: Vec<Vec<ChunkRuns>> =
-                self.selected.iter().map(|(indices, len)| by_chunk(indices, *len as u64)).collect();
-            if 0 < self.axis {
-                // The first row of a chunk; the others are strides away.
-                by_dim.insert(self.axis, vec![ChunkRuns { chunk: 0, runs: vec![ONE] }]);
-                lens.insert(self.axis, (self.chunk_rows as usize, 1));
-            }
+            let (by_dim, lens) = self.by_dim(&[]);
             segments(&by_dim, &lens)
         })
+    }
+
+    /// The chunks of a row that has other indices in some dimensions. Their places in the row count
+    /// from its first element.
+    pub(crate) fn chunks_with(&self, others: &[(usize, Indices)]) -> Vec<SelectedChunk> {
+        let (by_dim, lens) = self.by_dim(others);
+        let each = combinations(&by_dim).into_iter().map(|runs| SelectedChunk {
+            indices: runs.iter().map(|of_dim| of_dim.chunk).collect(),
+            part: Part::new(&runs, &lens, 0),
+        });
+        each.collect()
+    }
+
+    /// The indices of a dimension that are selected, and the length of a chunk in it.
+    pub(crate) fn selected(&self, dim: usize) -> Option<&(Indices, usize)> {
+        self.selected.get(dim)
+    }
+
+    /// The selected indices of each dimension by their chunks, with its lengths in a chunk and in a
+    /// row. Some dimensions have other indices than those selected.
+    fn by_dim(&self, others: &[(usize, Indices)]) -> (Vec<Vec<ChunkRuns>>, Vec<(usize, usize)>) {
+        let indices_of = |dim| others.iter().find(|(of, _)| *of == dim).map(|(_, other)| other);
+        let each = self.selected.iter().enumerate().map(|(dim, (selected, len))| {
+            let indices = indices_of(dim).unwrap_or(selected);
+            (by_chunk(indices, *len as u64), (*len, indices.len() as usize))
+        });
+        let (mut by_dim, mut lens): (Vec<_>, Vec<_>) = each.unzip();
+        if 0 < self.axis {
+            // The first row of a chunk; the others are strides away.
+            by_dim.insert(self.axis, vec![ChunkRuns { chunk: 0, runs: vec![ONE] }]);
+            lens.insert(self.axis, (self.chunk_rows as usize, 1));
+        }
+        (by_dim, lens)
     }
 
     /// The indices of a chunk among those that have its other indices.

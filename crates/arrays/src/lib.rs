@@ -18,6 +18,9 @@
 //! [`VariableValues::sample_coordinates`]), and a dimension may be selected by them:
 //! `Variable::new("fields").select("channel", ["t2m", "u10"])`.
 //!
+//! Samples may be patches of the steps ([`Patches`]), in a grid or at random places; each chunk is
+//! decoded once a block for all patches that lie in it.
+//!
 //! [`StoredArray`] reads ranges of single arrays as they are stored, without an engine, for readers
 //! of formats that are built of arrays.
 //!
@@ -49,6 +52,7 @@ mod chunks;
 mod convert;
 mod coordinate_arrays;
 mod coordinates;
+mod cut_variable;
 mod decoder;
 mod dimensions;
 mod element;
@@ -67,6 +71,9 @@ mod open_array;
 mod packing;
 mod part;
 mod parts;
+mod patch_read;
+mod patch_row;
+mod patches;
 mod read;
 mod read_files;
 mod samples;
@@ -92,10 +99,14 @@ pub use kept::{KeptChunks, KeptRead};
 pub use labels::{Label, Selection};
 pub use metadata::parse_metadata;
 pub use numbers::Number;
+pub use patches::CutDimension;
 pub use samples::{ArraySamples, ReadScratch};
 pub use scalar::Scalar;
 pub use selection::Indices;
-pub use spec::{Dimension, Period, ReadStrategy, SampleSpec, Variable};
+pub use spec::{
+    Dimension, Padding, PatchDimension, Patches, Period, RandomPatches, ReadStrategy, SampleSpec,
+    Variable,
+};
 pub use stored::StoredArray;
 pub use stored_read::{DecodeMemory, Request, read_requests};
 pub use times::TimeSpan;

@@ -71,6 +71,12 @@ impl Part {
         visit(&self.dims, (0, 0), &mut f);
     }
 
+    /// The number of selected elements.
+    pub(crate) fn n_elements(&self) -> usize {
+        let of_dim = |dim: &PartDim| dim.runs.iter().map(|run| run.len).sum::<usize>();
+        self.dims.iter().map(of_dim).product()
+    }
+
     /// Selected indices of the outermost dimension.
     pub(crate) fn n_outer(&self) -> usize {
         self.dims.first().map_or(0, |outer| outer.runs.iter().map(|run| run.len).sum())

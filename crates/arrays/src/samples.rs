@@ -13,11 +13,14 @@ use crate::block::ArrayBlock;
 use crate::chunk_task::{Task, WantedRow, Worker, tasks};
 use crate::coordinate_arrays::CoordinateArrays;
 use crate::coordinates::{Coordinates, SkippedCoordinates};
+use crate::cut_variable::cut_variables;
 use crate::element::ElementType;
 use crate::error::Error;
 use crate::kept::KeptChunks;
 use crate::metadata::Unopened;
 use crate::open_array::OpenArray;
+use crate::patch_read::{PatchReads, WantedPatch, put_static};
+use crate::patches::CutDimension;
 use crate::read;
 use crate::spec::{ReadStrategy, SampleSpec, Variable};
 use crate::times::Times;
@@ -71,7 +74,8 @@ impl ArraySamples {
     /// has no dimension; a selected dimension, index or label does not exist; the arrays differ in
     /// the number of steps; there is no sample; coordinates are damaged or have another length than
     /// their dimension; a variable differs between stores in the shape of its steps, in its
-    /// elements or in its coordinates; times are not understood, or do not ascend.
+    /// elements or in its coordinates; times are not understood, or do not ascend; patches are
+    /// larger than their dimension, or have no place in it.
     pub fn open_all(stores: &[Arc<dyn Storage>], spec: &SampleSpec) -> Result<Self, Error> {
         for (idx, variable) in spec.variables.iter().enumerate() {
             if spec.variables[..idx].iter().any(|other| other.name == variable.name) {
@@ -81,7 +85,11 @@ impl ArraySamples {
         }
         let threads = spec.threads.max(1);
         let (mut variables, skipped) = open_variables(stores, spec, threads)?;
-        let window = Arc::new(Window::new(&mut variables, spec)?);
+        let mut window = Window::new(&mut variables, spec)?;
+        if let Some(patches) = &spec.patches {
+            window = window.cut(cut_variables(&mut variables, patches)?)?;
+        }
+        let window = Arc::new(window);
         Ok(Self {
             stores: stores.into(),
             variables: variables.into(),
@@ -97,6 +105,21 @@ impl ArraySamples {
     /// The number of samples.
     pub fn n_samples(&self) -> u64 {
         self.window.n_samples
+    }
+
+    /// The dimensions that are cut into patches, with the number of these; none if samples are whole
+    /// steps. Sample numbers count the patches of a step, the last dimension fastest, and then the
+    /// steps.
+    pub fn patches(&self) -> &[CutDimension] {
+        self.window.patches.as_ref().map_or(&[], |patches| patches.dimensions())
+    }
+
+    /// The first index of a sample's patch in each of [`patches`](Self::patches), counted from the
+    /// first selected one; negative if it begins in the padding. Only random boxes depend on the
+    /// epoch.
+    pub fn patch_starts(&self, sample: u64, epoch: u64) -> Vec<i64> {
+        let patches = self.window.patches.as_ref();
+        patches.map_or_else(Vec::new, |patches| patches.starts(sample, epoch))
     }
 
     /// The step that a sample is about, in the first variable that has steps: the index in the
@@ -143,10 +166,11 @@ impl ArraySamples {
         self.variables.iter().map(|variable| (variable.name.as_str(), variable.element))
     }
 
-    /// Whether a variable has no steps, so that a batch has it once; `None` if there is no variable
-    /// of that name.
+    /// Whether a batch has a variable once, since it has no steps, and is not cut into patches;
+    /// `None` if there is no variable of that name.
     pub fn is_static(&self, variable: &str) -> Option<bool> {
-        self.variables.iter().find(|of| of.name == variable).map(OpenVariable::is_static)
+        let found = self.variables.iter().find(|of| of.name == variable);
+        found.map(|variable| variable.shared_values().is_some())
     }
 
     /// The shape of a variable in a batch of one sample, without the samples; `None` if there is no
@@ -191,7 +215,8 @@ impl ArraySamples {
 
     /// Decodes samples, in this order, straight into the caller's memory: one slice for each
     /// variable, in the order of the settings. Overwrites all of it with arrays of shape
-    /// `[samples, ...]` in C order, and with one array of each variable without steps.
+    /// `[samples, ...]` in C order, and with one array of each variable that is static. Random boxes
+    /// are those of epoch 0.
     ///
     /// Works on [`SampleSpec::threads`] threads, including the calling one. Returns early once
     /// `stop` is set; the memory then has arbitrary bytes.
@@ -209,11 +234,11 @@ impl ArraySamples {
     ) -> Result<ReadStats, Error> {
         self.check_destination(samples, into).map_err(|reason| Error::Destination { reason })?;
         for (variable, into) in self.variables.iter().zip(&mut *into) {
-            if let Some(values) = &variable.values {
+            if let Some(values) = variable.shared_values() {
                 into.copy_from_slice(values.bytes());
             }
         }
-        let read = self.read_samples((samples, None), into, scratch, stop);
+        let read = self.read_samples((samples, 0, None), into, scratch, stop);
         read.map_err(|read::Failure { path: array, source }| Error::ReadInto { array, source })
     }
 
@@ -260,11 +285,11 @@ impl ArraySamples {
         bytes.collect()
     }
 
-    /// Reads samples into one slice for each variable, which have the right length. `upcoming` says
-    /// when samples are read again.
+    /// Reads samples of an epoch into one slice for each variable, which have the right length.
+    /// `upcoming` says when samples are read again.
     fn read_samples(
         &self,
-        (samples, upcoming): (&[u64], Option<&Upcoming>),
+        (samples, epoch, upcoming): (&[u64], u64, Option<&Upcoming>),
         into: &mut [&mut [u8]],
         scratch: &mut ReadScratch,
         stop: &Stop,
@@ -285,32 +310,50 @@ impl ArraySamples {
         for (idx, these) in samples.chunks(one_read).enumerate() {
             // A chunk that several variables want alike is decoded once.
             let mut wanted: Vec<(&OpenArray, Vec<WantedRow<'_>>)> = Vec::new();
-            let with_steps =
-                self.variables.iter().zip(&mut *into).filter(|(of, _)| !of.is_static());
-            for (variable, into) in with_steps {
+            let mut in_patches: Vec<(&OpenArray, Vec<WantedPatch<'_>>)> = Vec::new();
+            let patches = self.window.patches.as_deref();
+            let starts: Vec<Vec<i64>> = patches.map_or_else(Vec::new, |patches| {
+                these.iter().map(|sample| patches.starts(*sample, epoch)).collect()
+            });
+            for (variable, into) in self.variables.iter().zip(&mut *into) {
                 let sample_bytes = variable.sample_bytes() as usize;
                 let start = idx * one_read * sample_bytes;
                 let places = &mut into[start..start + these.len() * sample_bytes];
-                let steps = these.iter().flat_map(|sample| self.window.steps_of(variable, *sample));
-                for (step, row) in steps.zip(places.chunks_exact_mut(variable.row_bytes())) {
+                if variable.is_static() {
+                    if let Some(patches) = patches {
+                        put_static(variable, (patches, &starts), places);
+                    }
+                    continue;
+                }
+                let steps = these.iter().enumerate().flat_map(|(at, sample)| {
+                    self.window.steps_of(variable, *sample).map(move |step| (at, step))
+                });
+                for ((at, step), row) in steps.zip(places.chunks_exact_mut(variable.row_bytes())) {
                     let mut rest = row;
                     for member in &variable.members {
                         let (array, step) = member.array_of(step);
                         let (place, after) = rest.split_at_mut(member.row_bytes());
                         rest = after;
-                        // The last one first: neighbours are mostly of one array.
-                        match wanted.iter_mut().rev().find(|(other, _)| other.has_rows_of(array)) {
-                            Some((_, all)) => all.push((step, place)),
-                            None => wanted.push((array, vec![(step, place)])),
+                        if variable.patch.is_some() {
+                            let wanted = WantedPatch { step, starts: at, into: place };
+                            push(&mut in_patches, array, wanted);
+                        } else {
+                            push(&mut wanted, array, (step, place));
                         }
                     }
                 }
             }
+            let reads: Vec<PatchReads<'_>> = in_patches
+                .into_iter()
+                .filter_map(|(of, all)| Some(PatchReads::new(of, (patches?, &starts), all)))
+                .collect();
             for (store, storage) in self.stores.iter().enumerate() {
                 let of_store = wanted.iter_mut().filter(|(array, _)| array.store == store);
                 let mut all: Vec<_> = of_store
                     .flat_map(|(of, rows)| tasks((&of.chunks, &of.convert), std::mem::take(rows)))
                     .collect();
+                let reads = reads.iter().filter(|read| read.array.store == store);
+                all.extend(reads.flat_map(PatchReads::tasks));
                 if let Some(upcoming) = upcoming {
                     self.set_next_uses(&mut all, begun.start(), upcoming);
                 }
@@ -423,7 +466,7 @@ impl Source for ArraySamples {
                 .ok_or(Error::Memory { bytes: n_bytes, n_samples: samples.len() })?;
         }
         let read = self.bytes_mut(&mut into.slots).and_then(|mut into| {
-            let wanted = (&samples[..], Some(rows.upcoming));
+            let wanted = (&samples[..], rows.place.epoch, Some(rows.upcoming));
             self.read_samples(wanted, &mut into, scratch, stop)
         });
         let stats = read.map_err(|failure| {
@@ -452,7 +495,11 @@ impl Source for ArraySamples {
     }
 
     fn row_name(&self, row: u64) -> String {
-        format!("step {}", self.step(row))
+        let step = format!("step {}", self.step(row));
+        match self.window.patches.as_deref() {
+            Some(patches) => format!("{step}, {}", patches.name(row)),
+            None => step,
+        }
     }
 
     fn is_damage(&self, error: &Error) -> bool {
@@ -463,6 +510,15 @@ impl Source for ArraySamples {
     fn assembler(&self, _batch_rows: u64) -> Result<ArrayAssembler, Error> {
         let (variables, window) = (Arc::clone(&self.variables), Arc::clone(&self.window));
         Ok(ArrayAssembler::new(variables, window, self.shares_blocks))
+    }
+}
+
+/// Adds what is wanted of an array to what is wanted of its rows already.
+fn push<'a, T>(all: &mut Vec<(&'a OpenArray, Vec<T>)>, array: &'a OpenArray, wanted: T) {
+    // The last one first: neighbours are mostly of one array.
+    match all.iter_mut().rev().find(|(other, _)| other.has_rows_of(array)) {
+        Some((_, of_array)) => of_array.push(wanted),
+        None => all.push((array, vec![wanted])),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::labels::Selection;
 use crate::metadata::{self, Unopened};
 use crate::open_array::{OpenArray, StaticValues, ValidDates, packing, valid_dates};
+use crate::patches::PatchShape;
 use crate::selection::Indices;
 use crate::spec::{Dimension, Variable};
 use crate::times::{TimeSpan, Times};
@@ -44,6 +45,10 @@ pub(crate) struct OpenVariable {
     pub(crate) members: Vec<Member>,
     /// The values of an array without steps.
     pub(crate) values: Option<StaticValues>,
+    /// The dimension of the channels, and those of arrays that became channels.
+    pub(crate) channel_dimensions: Vec<String>,
+    /// What a sample has of each step, if that is a patch.
+    pub(crate) patch: Option<PatchShape>,
     /// Memory of its batches.
     pub(crate) pool: Arc<Pool>,
 }
@@ -89,6 +94,11 @@ impl Member {
             Ok(first.max(start)..last.min(end))
         });
         valid.collect()
+    }
+
+    /// Its arrays, to be changed.
+    pub(crate) fn arrays_mut(&mut self) -> impl Iterator<Item = &mut OpenArray> {
+        std::iter::once(&mut self.first).chain(self.later.iter_mut().map(|(_, array)| array))
     }
 
     fn fingerprint(&self) -> String {
@@ -185,6 +195,8 @@ impl OpenVariable {
             row_shape: first.chunks.geometry.row_shape.clone(),
             members: vec![Member { first, later: Vec::new() }],
             values,
+            channel_dimensions: Vec::new(),
+            patch: None,
             pool: Arc::default(),
         }))
     }
@@ -254,6 +266,11 @@ impl OpenVariable {
         self.values.is_some()
     }
 
+    /// Its values, if all samples of a batch share them.
+    pub(crate) fn shared_values(&self) -> Option<&StaticValues> {
+        self.values.as_ref().filter(|_| self.patch.is_none())
+    }
+
     /// Its arrays, in all stores.
     pub(crate) fn arrays(&self) -> impl Iterator<Item = &OpenArray> {
         self.members.iter().flat_map(Member::arrays).map(|(_, array)| array)
@@ -291,7 +308,7 @@ impl OpenVariable {
         self.members.iter().map(|member| member.valid_steps(self.n_steps, times)).collect()
     }
 
-    /// Bytes of the selected part of a row.
+    /// Bytes of what a sample has of a row.
     pub(crate) fn row_bytes(&self) -> usize {
         self.members.iter().map(Member::row_bytes).sum()
     }
@@ -299,6 +316,9 @@ impl OpenVariable {
     /// Shape of a sample: its steps, if there are several, then the selected part of a step.
     /// An array without steps has the shape of its selected part.
     pub(crate) fn sample_shape(&self) -> Vec<usize> {
+        if let (true, Some(patch)) = (self.is_static(), &self.patch) {
+            return patch.shape.clone();
+        }
         let outer = match &self.values {
             Some(values) => Some(values.n_outer),
             None => (self.steps.len() != 1).then_some(self.steps.len()),
@@ -320,17 +340,18 @@ impl OpenVariable {
         coordinates.as_deref()
     }
 
-    /// Bytes of a sample: none of an array without steps, which a batch has once.
+    /// Bytes of a sample: none of an array that a batch has once.
     pub(crate) fn sample_bytes(&self) -> u64 {
         if self.is_static() {
-            return 0;
+            let patch = self.patch.as_ref().map_or(0, |of| of.shape.iter().product::<usize>());
+            return (patch * self.element.n_bytes()) as u64;
         }
         (self.row_bytes() as u64).saturating_mul(self.steps.len() as u64)
     }
 
     /// Bytes of `n_samples` samples in a batch.
     pub(crate) fn batch_bytes(&self, n_samples: u64) -> u64 {
-        match &self.values {
+        match self.shared_values() {
             Some(values) => values.n_bytes as u64,
             None => self.sample_bytes().saturating_mul(n_samples),
         }

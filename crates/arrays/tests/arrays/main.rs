@@ -15,6 +15,7 @@ mod into;
 mod kept;
 mod oracle;
 mod parts;
+mod patches;
 mod settings;
 mod sharing;
 mod stacked;
