@@ -101,6 +101,12 @@ def check(rng, path, whole):
     labelled = FieldDataset(path, variables, form="xarray", **options)
     if rng.random() < 0.3:
         plain = pickle.loads(pickle.dumps(plain))
+    opened = xr.open_zarr(path, consolidated=False)[["field"]].isel(select)
+    of_xarray = FieldDataset(
+        opened, {"field": Variable("field", steps=steps)}, patches=patches, batch_size=5, seed=1
+    )
+    for batch, same in zip(plain.in_order(batch_size=5), of_xarray.in_order(), strict=True):
+        assert np.array_equal(batch["field"], same["field"]), options
     every = list(itertools.product(*by_hand.values()))
     assert plain.n_samples == len(every) * (whole.sizes["time"] - len(steps) + 1), options
     starts_of_all = plain.patch_starts()

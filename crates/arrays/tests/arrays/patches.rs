@@ -10,6 +10,7 @@ use arrays::{
 };
 use pipeline::{Budget, Pipeline, PipelineSpec, Stop, WhenDamaged, World};
 use proptest::prelude::*;
+use shuffle::Remainder;
 use zarrs::array::{ArrayBuilder, BytesToBytesCodecTraits, codec, data_type};
 use zarrs::filesystem::FilesystemStore;
 
@@ -384,6 +385,7 @@ fn boxes_are_the_same_for_any_number_of_ranks_and_after_resuming() {
             seed: 3,
             world: World { rank, size },
             lanes: Some(6),
+            remainder: Remainder::Drop,
             ..PipelineSpec::default()
         };
         Pipeline::new(Arc::clone(&samples), spec, ArrayBatch::n_samples).unwrap()
@@ -422,7 +424,12 @@ fn a_chunk_that_many_patches_want_is_decoded_once_a_block() {
         };
         let of_step: u64 = samples.patches().iter().map(|cut| cut.n).product();
         assert_eq!(of_step, 9 * 6);
-        let engine = PipelineSpec { chunk_rows: of_step, chunks_per_block: 2, ..in_order() };
+        let engine = PipelineSpec {
+            chunk_rows: of_step,
+            chunks_per_block: 2,
+            batch_rows: 5,
+            ..PipelineSpec::default()
+        };
         let pipeline = Pipeline::new(Arc::new(samples), engine, ArrayBatch::n_samples).unwrap();
         let mut epoch = pipeline.epoch(0).unwrap();
         let n: usize = epoch.by_ref().map(|batch| batch.unwrap().n_samples()).sum();
