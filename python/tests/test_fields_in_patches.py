@@ -75,34 +75,34 @@ def test_a_rest_is_counted(store):
 
 
 def test_boxes_depend_on_seed_epoch_and_sample_alone(store):
-    patches = Patches({"lat": 8, "lon": 8}, random=5, seed=7)
+    patches = Patches({"lat": 8, "lon": 8}, random=6, seed=7)
     ds = opened(store, patches)
-    first = boxes_of(ds, 5)
-    assert len(first) == ds.n_samples == 30
-    assert [first[sample] for sample in range(30)] == [tuple(at) for at in ds.patch_starts(0).tolist()]
-    second = boxes_of(ds, 5)
-    assert second != first and ds.epoch == 1
+    first = boxes_of(ds, 6)
+    assert len(first) == ds.n_samples == 36
+    assert [first[sample] for sample in range(36)] == [tuple(at) for at in ds.patch_starts(0).tolist()]
+    second = boxes_of(ds, 6)
+    assert second != first
     ds.set_epoch(0)
-    assert boxes_of(ds, 5) == first
+    assert boxes_of(ds, 6) == first
     for size in (2, 3):
         found = {}
         for rank in range(size):
-            found |= boxes_of(opened(store, patches, batch_size=2, world=(rank, size)), 5)
+            found |= boxes_of(opened(store, patches, batch_size=2, world=(rank, size)), 6)
         assert found == first
-    assert boxes_of(pickle.loads(pickle.dumps(opened(store, patches))), 5) == first
-    other = boxes_of(opened(store, Patches({"lat": 8, "lon": 8}, random=5, seed=8)), 5)
+    assert boxes_of(pickle.loads(pickle.dumps(opened(store, patches))), 6) == first
+    other = boxes_of(opened(store, Patches({"lat": 8, "lon": 8}, random=6, seed=8)), 6)
     assert other != first
 
     # The state of two ranks, in the middle of an epoch, is gone on with by one.
-    options = {"batch_size": 3, "shuffle_chunk_size": 1, "io_batch_size": 6}
+    options = {"batch_size": 3, "io_batch_size": 6, "remainder": "drop"}
     found, state = {}, None
     for rank in range(2):
         iterator = iter(opened(store, patches, world=(rank, 2), **options))
-        found |= boxes_of([next(iterator), next(iterator)], 5)
+        found |= boxes_of([next(iterator), next(iterator)], 6)
         state = iterator.state_dict()
     rest = opened(store, patches, **{**options, "batch_size": 6})
     rest.load_state_dict(state)
-    found |= boxes_of(rest, 5)
+    found |= boxes_of(rest, 6)
     assert found == first
 
 

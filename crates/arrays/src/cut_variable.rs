@@ -3,11 +3,12 @@
 use std::cmp::Ordering;
 
 use crate::error::Error;
+use crate::open_array::OpenArray;
 use crate::part::Part;
 use crate::patches::{OpenPatches, PatchShape};
 use crate::selection::{ChunkRuns, Indices, by_chunk};
 use crate::spec::{Dimension, Patches};
-use crate::variable::OpenVariable;
+use crate::variable::{Member, OpenVariable};
 
 /// Cuts those of the variables that have a dimension of the patches.
 pub(crate) fn cut_variables(
@@ -100,7 +101,7 @@ impl OpenVariable {
         let n_bytes = shape.iter().try_fold(8_usize, |n, len| n.checked_mul(*len));
         n_bytes.filter(|n| isize::try_from(*n).is_ok()).ok_or_else(too_large)?;
         if !self.is_static() {
-            for array in self.members.iter_mut().flat_map(|member| member.arrays_mut()) {
+            for array in self.members.iter_mut().flat_map(Member::arrays_mut) {
                 // Dimensions of the grid are the last ones, also of an array that is channels.
                 let own = array.chunks.geometry.row_shape.clone();
                 let in_array = |at: usize| (at + own.len()).checked_sub(shape.len());
@@ -128,7 +129,7 @@ impl OpenVariable {
 
     /// Whether all patches of a step lie in the same chunks.
     pub(crate) fn has_patches_in_one_chunk(&self) -> bool {
-        self.arrays().all(|array| array.has_patches_in_one_chunk())
+        self.arrays().all(OpenArray::has_patches_in_one_chunk)
     }
 
     /// The chunks of a step in which the patch of a sample lies, of a grid of patches.

@@ -19,6 +19,9 @@ pub(crate) struct WantedPatch<'a> {
     pub(crate) into: &'a mut [u8],
 }
 
+/// The indices of a chunk, and the part of it that a patch wants.
+type ChunkPart = (Vec<u64>, Arc<Part>);
+
 /// A row of a chunk, the part of it that a patch wants, and the number of the patch.
 type WantedPart = (usize, Arc<Part>, usize);
 
@@ -39,7 +42,7 @@ impl<'a> PatchReads<'a> {
         wanted: Vec<WantedPatch<'a>>,
     ) -> Self {
         let chunk_rows = array.chunks.geometry.chunk_rows;
-        let mut in_row: HashMap<&[i64], Vec<(Vec<u64>, Arc<Part>)>> = HashMap::new();
+        let mut in_row: HashMap<&[i64], Vec<ChunkPart>> = HashMap::new();
         let mut by_chunk: BTreeMap<(u64, Vec<u64>), Vec<WantedPart>> = BTreeMap::new();
         let mut memory = Vec::with_capacity(wanted.len());
         for (number, WantedPatch { step, starts: at, into }) in wanted.into_iter().enumerate() {

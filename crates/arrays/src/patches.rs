@@ -92,20 +92,17 @@ impl OpenPatches {
     /// The first index of a sample's patch in each dimension, counted from the first selected one;
     /// negative if the patch begins in the padding.
     pub(crate) fn starts(&self, sample: u64, epoch: u64) -> Vec<i64> {
-        let steps: Vec<u64> = match self.random {
-            Some(RandomPatches { seed, .. }) => {
-                let key = RandomKey { domain: DOMAIN, seed, number: epoch };
-                key.draws_below(sample, self.dims.iter().map(|dim| dim.of.n)).collect()
+        let steps: Vec<u64> = if let Some(RandomPatches { seed, .. }) = self.random {
+            let key = RandomKey { domain: DOMAIN, seed, number: epoch };
+            key.draws_below(sample, self.dims.iter().map(|dim| dim.of.n)).collect()
+        } else {
+            let mut rest = sample % self.n;
+            let mut steps: Vec<u64> = self.dims.iter().map(|_| 0).collect();
+            for (step, dim) in steps.iter_mut().zip(&self.dims).rev() {
+                *step = rest % dim.of.n * dim.step;
+                rest /= dim.of.n;
             }
-            None => {
-                let mut rest = sample % self.n;
-                let mut steps: Vec<u64> = self.dims.iter().map(|_| 0).collect();
-                for (step, dim) in steps.iter_mut().zip(&self.dims).rev() {
-                    *step = rest % dim.of.n * dim.step;
-                    rest /= dim.of.n;
-                }
-                steps
-            }
+            steps
         };
         self.dims.iter().zip(steps).map(|(dim, by)| dim.first.saturating_add_unsigned(by)).collect()
     }

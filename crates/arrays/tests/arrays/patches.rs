@@ -255,7 +255,7 @@ proptest! {
             prop_assert!(opened.is_err(), "{sample:?}");
             return Ok(());
         };
-        let whole = SampleSpec { patches: None, ..sample.clone() };
+        let whole = SampleSpec { patches: None, ..sample };
         let Ok(whole) = open_with(folder.path(), &whole) else {
             // There is no step that has all others.
             prop_assert!(opened.is_err());
@@ -573,7 +573,7 @@ fn planes_that_are_normalised_and_channels_are_cut() {
     of(&[0, 3, 1, 2]).write(folder.path(), "levels", lens);
     of(&[0, 1, 2]).write(folder.path(), "surface", lens);
     let pairs: Vec<(f64, f64)> = (0..4).map(|at| (f64::from(at), 2.0)).collect();
-    let levels = Variable::new("levels").normalized(pairs.clone());
+    let levels = Variable::new("levels").normalized(pairs);
     let surface = Variable::new("surface").normalized([(5.0, 4.0)]);
     let stack = Variable::stacked("stack", [levels.clone(), surface.clone()]);
     let dims = [PatchDimension::new("y", 4), PatchDimension::new("x", 5)];
