@@ -223,8 +223,8 @@ impl Fields {
         Ok(vec![("ends", ends), ("gaps", gaps), ("doubled", doubled), ("invalid", invalid)])
     }
 
-    /// Dimension, selected indices, those of a patch, patches and indices left out, of each dimension
-    /// that is cut.
+    /// Each dimension that is cut, with its selected indices, those of a patch, the number of
+    /// patches and that of the indices left out.
     fn patches(&self, py: Python<'_>) -> PyResult<Vec<(DimensionValue, u64, u64, u64, u64)>> {
         let here = self.0.here(py)?;
         let each = here.source().patches().iter().map(|cut| {

@@ -16,7 +16,7 @@ pub(crate) fn cut_variables(
     spec: &Patches,
 ) -> Result<OpenPatches, Error> {
     let failed = |reason: String| Error::Spec { reason };
-    // Of each variable, the dimensions that it has.
+    // The dimensions that each variable has.
     let mut places: Vec<Vec<(usize, usize)>> = variables.iter().map(|_| Vec::new()).collect();
     let mut lens = Vec::with_capacity(spec.dimensions.len());
     for (of, dimension) in spec.dimensions.iter().enumerate() {
@@ -149,7 +149,7 @@ impl OpenVariable {
                 Some((of, start)) => patches.indices(of, start, &all),
                 None => all,
             };
-            // Of one chunk, which is the whole dimension.
+            // The whole dimension is one chunk.
             by_chunk(&indices, (*len).max(1) as u64).pop()
         });
         let runs = runs.collect::<Option<Vec<ChunkRuns>>>()?;

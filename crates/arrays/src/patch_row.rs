@@ -27,7 +27,8 @@ impl PatchRow<'_> {
         self.row * row_stride + self.part.span().end
     }
 
-    /// Copies the part to its place. The first byte of `decoded` has the place `start` in the chunk.
+    /// Copies the part to its place. The first byte of `decoded` has the place `start` in the
+    /// chunk.
     pub(crate) fn scatter(
         &self,
         (chunks, convert): (&Chunks, &Convert),

@@ -107,9 +107,9 @@ impl ArraySamples {
         self.window.n_samples
     }
 
-    /// The dimensions that are cut into patches, with the number of these; none if samples are whole
-    /// steps. Sample numbers count the patches of a step, the last dimension fastest, and then the
-    /// steps.
+    /// The dimensions that are cut into patches, with the number of these; none if samples are
+    /// whole steps. Sample numbers count the patches of a step, the last dimension fastest, and
+    /// then the steps.
     pub fn patches(&self) -> &[CutDimension] {
         self.window.patches.as_ref().map_or(&[], |patches| patches.dimensions())
     }
@@ -215,8 +215,8 @@ impl ArraySamples {
 
     /// Decodes samples, in this order, straight into the caller's memory: one slice for each
     /// variable, in the order of the settings. Overwrites all of it with arrays of shape
-    /// `[samples, ...]` in C order, and with one array of each variable that is static. Random boxes
-    /// are those of epoch 0.
+    /// `[samples, ...]` in C order, and with one array of each variable that is static. Random
+    /// boxes are those of epoch 0.
     ///
     /// Works on [`SampleSpec::threads`] threads, including the calling one. Returns early once
     /// `stop` is set; the memory then has arbitrary bytes.

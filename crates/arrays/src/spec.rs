@@ -84,8 +84,8 @@ pub struct Period {
     pub end: Option<String>,
 }
 
-/// Patches of the selected part of the grid. A sample is a step and a patch: all patches of the first
-/// step that samples are about come first, in C order, then those of the second.
+/// Patches of the selected part of the grid. A sample is a step and a patch: all patches of the
+/// first step that samples are about come first, in C order, then those of the second.
 ///
 /// ```
 /// use arrays::{Padding, PatchDimension, Patches};
@@ -118,8 +118,8 @@ impl Patches {
 
 /// Boxes at random places, all of which are equally likely.
 ///
-/// A place depends on the seed, the epoch and the number of the sample alone: it is the same for any
-/// number of ranks and threads, and after resuming.
+/// A place depends on the seed, the epoch and the number of the sample alone: it is the same for
+/// any number of ranks and threads, and after resuming.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RandomPatches {
     /// Boxes of each step.
