@@ -109,7 +109,7 @@ class Fields(OpenedSamples[native.Fields]):
             for key, one in arrays.items()
         ]
         selects_labels = any(one.sel for one in arrays.values())
-        plain = {"periods": [], "frequency": None, "patches": None}
+        plain: dict[str, Any] = {"periods": [], "frequency": None, "patches": None}
         options = {**self._options, **plain, "coordinates": selects_labels}
         whole = native.Fields(self._stores, whole_arrays, **options)
         shapes = {name: dict(zip(dims, shape)) for name, _, dims, shape, _ in whole.variables()}
@@ -466,9 +466,8 @@ def _data_arrays(variables: Mapping[str, AnyVariable]) -> ArrayMaker:
             coordinates[dimension] = (*whole, json.loads(attributes))
         for dimension, numbers, attributes in batch.patch_coordinates(name):
             at = np.asarray(numbers).reshape(len(values), -1)
-            of_patch = ((SAMPLE, cut[dimension]), at)
-            if dimension in drop:
-                of_patch = ((SAMPLE,), at[:, 0])
+            of_sample = ((SAMPLE,), at[:, 0]) if dimension in drop else None
+            of_patch = of_sample or ((SAMPLE, cut[dimension]), at)
             coordinates[dimension] = (*of_patch, json.loads(attributes))
         array = xarray.DataArray(values, coordinates, dimensions, name)
         return xarray.decode_cf(array.to_dataset(), mask_and_scale=False)[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -69,10 +69,11 @@ class Patches:
                 f"patches have sizes by dimensions, like {{'lat': 64}}, not {shown(self.sizes)}"
             )
         for name, given in (("stride", self.stride), ("padding", self.padding)):
-            unknown = [one for one in given if one not in self.sizes] if _is_by_name(given) else []
+            by_name: Mapping[Any, Any] = given if isinstance(given, Mapping) else {}
+            unknown = [one for one in by_name if one not in self.sizes]
             if unknown:
                 raise ValueError(f"{name} has {shown(unknown[0])}, which no patch has a size of")
-        if not _is_by_name(self.padding):
+        if not isinstance(self.padding, Mapping):
             raise TypeError(f"padding is given by dimensions, not {shown(self.padding)}")
         if self.random is not None:
             positive("random", self.random)
@@ -82,8 +83,9 @@ class Patches:
 
     def described(self) -> dict[str, Any]:
         """The patches as the native module takes them."""
-        strides: Any = self.stride if _is_by_name(self.stride) else {}
-        of_all = None if _is_by_name(self.stride) else self.stride
+        is_by_name = isinstance(self.stride, Mapping)
+        strides: Any = self.stride if is_by_name else {}
+        of_all: Any = None if is_by_name else self.stride
         dimensions = []
         for name, size in self.sizes.items():
             dimension = name if isinstance(name, str) else at_least_0("a dimension", name)
@@ -93,10 +95,6 @@ class Patches:
             padding = _padding_of(name, self.padding.get(name))
             dimensions.append((dimension, size, stride, padding))
         return {"dimensions": dimensions, "random": self.random, "seed": checked_seed(self.seed)}
-
-
-def _is_by_name(given: Any) -> bool:
-    return isinstance(given, Mapping)
 
 
 def _padding_of(dimension: Any, padding: Any) -> tuple[str, int, int | None]:
@@ -125,7 +123,7 @@ class PatchColumn:
         self.n_patches, self.n_samples = n_patches, n_samples
 
     @property
-    def labels(self) -> Sequence[int]:
+    def labels(self) -> list[Any]:
         """The numbers."""
         return list(range(self.n_patches))
 
