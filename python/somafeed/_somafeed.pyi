@@ -636,6 +636,8 @@ class Fields(Samples):
         stride: int = 1,
         periods: Sequence[tuple[str | None, str | None]] = (),
         frequency: int | None = None,
+        dims: Sequence[str] = (),
+        orient: Sequence[tuple[str, bool]] = (),
         threads: int = 1,
         coordinates: bool = True,
     ) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
+from somafeed.axes import Direction, directions_of, names_of
 from somafeed.batches import array_maker, required
 from somafeed.engine import EngineSettings
 from somafeed.labels import Labels
@@ -51,7 +52,11 @@ Stores: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] |
 
 FORMS: tuple[FieldForm, ...] = ("numpy", "torch", "xarray")
 
+PLAIN: dict[str, Any] = {"normalize": [], "steps": [0], "spans": [], "dims": []}
+"""What a variable has whose whole array is opened."""
 
+PLAIN_OPTIONS: dict[str, Any] = {"periods": [], "frequency": None, "dims": [], "orient": []}
+"""Options by which whole arrays are opened."""
 
 
 class Fields(OpenedSamples[native.Fields]):
@@ -91,11 +96,11 @@ class Fields(OpenedSamples[native.Fields]):
             return {}
         names = {key: "/".join(key) for key in arrays}
         whole_arrays = [
-            {**described(names[key], one, {}), "normalize": [], "steps": [0], "spans": []}
+            {**described(names[key], one, {}), **PLAIN}
             for key, one in arrays.items()
         ]
         selects_labels = any(one.sel for one in arrays.values())
-        options = {**self._options, "coordinates": selects_labels, "periods": [], "frequency": None}
+        options = {**self._options, **PLAIN_OPTIONS, "coordinates": selects_labels}
         whole = native.Fields(self._stores, whole_arrays, **options)
         shapes = {name: dict(zip(dims, shape)) for name, _, dims, shape, _ in whole.variables()}
         selections: Selections = {}
@@ -145,6 +150,8 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         stride: int = 1,
         periods: Sequence[tuple[Date | None, Date | None]] = (),
         frequency: TimeSpan | None = None,
+        dims: Sequence[str] = (),
+        orient: Mapping[str, Direction] | None = None,
         form: FieldForm = "numpy",
         number_samples: bool = False,
         coordinates: bool = True,
@@ -185,6 +192,12 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             periods: Samples are about times within one of these pairs of dates, the second one
                 included; None is the first or the last time.
             frequency: Samples are about the first time, and times a multiple of this after it.
+            dims: The order in which dimensions are delivered, for instance
+                `["latitude", "longitude"]`: of each variable that has no `dims` of its own, those of
+                them that it has, after its others.
+            orient: The direction of coordinates in which dimensions are delivered, `"ascending"` or
+                `"descending"`: of all variables that have the dimension, whichever way each is
+                stored. `{"latitude": "descending"}` has the north first.
             form: The form of arrays in a batch: see `FieldForm`.
             number_samples: Whether a batch has the entry `"sample"`, the numbers of its samples.
             coordinates: Whether coordinates are read, for `form="xarray"`.
@@ -221,6 +234,8 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             "stride": positive("stride", stride),
             **_between(start, end, periods),
             "frequency": None if frequency is None else microseconds("frequency", frequency),
+            "dims": list(names_of("dims", dims)),
+            "orient": directions_of(orient),
             "threads": positive("threads", threads),
             "coordinates": bool(coordinates) or form == "xarray",
         }
@@ -351,7 +366,7 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
             f"{shown(stacked[0])} stacks arrays of xarray: give the store's address instead"
         )
     whole = {name: one for name, one in named.items() if isinstance(one, Variable)}
-    stored = stored_arrays(data, whole, options["config"], options["dim"])
+    stored = stored_arrays(data, whole, options)
     is_timed = (
         options["periods"] or options["frequency"] or any(one.spans for one in named.values())
     )

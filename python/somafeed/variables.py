@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from somafeed.axes import names_of
 from somafeed.settings import integer, shown
 from somafeed.times import TimeSpan, microseconds
 
@@ -29,7 +30,7 @@ class Variable:
     """One array of a sample: which part of it, and which steps around the sample's own.
 
     >>> Variable("fields", steps=[-1, 0], isel={"lat": slice(8, 184)}, sel={"channel": ["t2m"]})
-    Variable(path='fields', steps=(-1, 0), isel={'lat': slice(8, 184, None)}, sel={'channel': ['t2m']}, dtype=None, mask_and_scale=True, normalize=None)
+    Variable(path='fields', steps=(-1, 0), isel={'lat': slice(8, 184, None)}, sel={'channel': ['t2m']}, dims=(), dtype=None, mask_and_scale=True, normalize=None)
     """
 
     path: str
@@ -45,6 +46,10 @@ class Variable:
     sel: Mapping[str, Label] = field(default_factory=dict)
     """The selected coordinates of other dimensions, as xarray's `sel` takes them: labels equal
     coordinates exactly; a slice has both of its ends."""
+    dims: Sequence[str] = ()
+    """The order in which its other dimensions are delivered, after those that are not named, which
+    come as they are stored: `["latitude", "longitude"]`. Empty is that of the data set
+    (`FieldDataset(dims=)`)."""
     dtype: Literal["float32"] | None = None
     """`"float32"` converts the elements; None leaves their type."""
     mask_and_scale: bool = True
@@ -53,7 +58,7 @@ class Variable:
     normalize: Sequence[Any] | None = None
     """A mean and a deviation, or an array of them with two rows: less the mean and divided by the
     deviation, numbers are delivered as floating point. One pair for all, or one for each selected
-    index of the outermost dimension but that of the samples, such as levels
+    index of the outermost dimension that is delivered, but that of the samples, such as levels
     (`FieldDataset.statistics` computes them)."""
     spans: tuple[int, ...] = field(default=(), init=False, repr=False, compare=False)
     """The steps as microseconds, if they are lengths of time."""
@@ -62,6 +67,7 @@ class Variable:
         if not isinstance(self.path, str):
             raise TypeError(f"the path of an array is a text, not {shown(self.path)}")
         _set_steps(self)
+        object.__setattr__(self, "dims", names_of("dims", self.dims))
         _pairs(self.normalize)
         if self.dtype not in (None, "float32"):
             raise ValueError(f"dtype is 'float32' or None, not {shown(self.dtype)}")
@@ -97,6 +103,9 @@ class Stack:
     """The variables by the names of their channels, or in a list, with their paths' last names."""
     steps: Steps = (0,)
     """Steps of all of them: see `Variable.steps`. Those of the variables are not looked at."""
+    dims: Sequence[str] = ()
+    """The order in which their other dimensions are delivered, of those that have none of their
+    own: see `Variable.dims`. Channels come first."""
     dtype: Literal["float32"] | None = "float32"
     """`"float32"` converts the elements; None leaves their type, which all must have."""
     normalize: Sequence[Any] | None = None
@@ -113,6 +122,7 @@ class Stack:
             raise ValueError(f"dtype is 'float32' or None, not {shown(self.dtype)}")
         _pairs(self.normalize)
         _set_steps(self)
+        object.__setattr__(self, "dims", names_of("dims", self.dims))
 
     @property
     def members(self) -> dict[str, Variable]:
@@ -233,6 +243,7 @@ def described(
         "spans": list(variable.spans),
         "isel": [],
         "sel": [],
+        "dims": list(variable.dims),
         "as_f32": variable.dtype == "float32",
         "mask_and_scale": True,
         "normalize": [],

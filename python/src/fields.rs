@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrays::{
-    ArrayBatch, ArraySamples, CoordinateValues, Coordinates, Dimension, ElementType, Indices,
-    Label, LeftOut, OwnedValues, Period, SampleSpec, Selection, TimeSpan, Variable,
+    ArrayBatch, ArraySamples, CoordinateValues, Coordinates, Dimension, Direction, ElementType,
+    Indices, Label, LeftOut, OwnedValues, Period, SampleSpec, Selection, TimeSpan, Variable,
 };
 use pipeline::BatchPlace;
 use pyo3::exceptions::{PyKeyError, PyTypeError};
@@ -30,6 +30,7 @@ struct Described {
     spans: Vec<i64>,
     isel: Vec<(String, Rows)>,
     sel: Vec<(String, Vec<LabelValue>)>,
+    dims: Vec<String>,
     as_f32: bool,
     mask_and_scale: bool,
     /// Means and deviations.
@@ -58,6 +59,7 @@ impl From<Described> for Variable {
             spans,
             isel,
             sel,
+            dims,
             as_f32,
             mask_and_scale,
             normalize,
@@ -66,6 +68,7 @@ impl From<Described> for Variable {
         let stack = stack.into_iter().map(Self::from).collect();
         let spans = spans.into_iter().map(|micros| TimeSpan { micros });
         let mut variable = Self::new(path).named(name).steps(steps).spans(spans);
+        variable = variable.ordered(dims.iter().map(String::as_str));
         for (dimension, indices) in isel {
             let indices = match indices {
                 Rows::Range(start, end) => Indices::Range(start..end),
@@ -124,7 +127,8 @@ impl Fields {
     #[new]
     #[pyo3(signature = (
         uris, variables, *, config = None, dim = None, start = None, end = None, stride = 1,
-        periods = Vec::new(), frequency = None, threads = 1, coordinates = true
+        periods = Vec::new(), frequency = None, dims = Vec::new(), orient = Vec::new(),
+        threads = 1, coordinates = true
     ))]
     fn new(
         py: Python<'_>,
@@ -137,6 +141,8 @@ impl Fields {
         stride: u64,
         periods: Vec<(Option<String>, Option<String>)>,
         frequency: Option<i64>,
+        dims: Vec<String>,
+        orient: Vec<(String, bool)>,
         threads: usize,
         coordinates: bool,
     ) -> PyResult<PyClassInitializer<Self>> {
@@ -144,6 +150,9 @@ impl Fields {
         let along = dim.map(|dim| match dim {
             DimensionValue::Name(name) => Dimension::Name(name),
             DimensionValue::Position(position) => Dimension::Position(position),
+        });
+        let directions = orient.into_iter().map(|(name, descends)| {
+            (name, if descends { Direction::Descending } else { Direction::Ascending })
         });
         let periods = periods.into_iter().map(|(start, end)| Period { start, end }).collect();
         let spec = SampleSpec {
@@ -153,6 +162,8 @@ impl Fields {
             start,
             end,
             stride,
+            order: dims,
+            directions: directions.collect(),
             threads,
             coordinates,
             shares_blocks: false,

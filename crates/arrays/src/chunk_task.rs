@@ -352,10 +352,10 @@ impl<'a> Task<'a> {
         let elements = convert.of_each_plane(chunks.stored, stored);
         for row in rows.iter_mut().flat_map(|rows| rows.into.chunks_exact_mut(row_elements * n_to))
         {
-            chunk.selected.part.for_each_run(|run| {
-                let start = chunk.start + run.dst;
-                let mut to = &mut row[start * n_to..][..run.len * n_to];
-                for (plane, n) in convert.split(task_start + start, run.len) {
+            chunk.selected.part.for_each_place(|run| {
+                let start = chunk.start + run.start;
+                let mut to = &mut row[start * n_to..][..run.len() * n_to];
+                for (plane, n) in convert.split(task_start + start, run.len()) {
                     let element = &bytemuck::bytes_of(&elements[plane])[..n_to];
                     let (place, rest) = to.split_at_mut(n * n_to);
                     place.chunks_exact_mut(n_to).for_each(|to| to.copy_from_slice(element));

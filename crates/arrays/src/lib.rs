@@ -14,6 +14,9 @@
 //! - [`SampleSpec::threads`] threads work on one block, `PipelineSpec::read_threads` blocks are
 //!   read at once, and batches arrive in the plan's order.
 //!
+//! A dimension may be delivered in another place than it is stored, and turned round by its
+//! coordinates: [`SampleSpec::order`], [`Variable::order`], [`SampleSpec::directions`].
+//!
 //! Batches carry the coordinates of their dimensions ([`VariableValues::coordinates`],
 //! [`VariableValues::sample_coordinates`]), and a dimension may be selected by them:
 //! `Variable::new("fields").select("channel", ["t2m", "u10"])`.
@@ -39,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+mod axes;
 mod batch;
 mod block;
 pub mod blosc;
@@ -79,6 +83,7 @@ mod stored;
 mod stored_read;
 mod texts;
 mod times;
+mod transposed;
 mod variable;
 mod window;
 
@@ -95,7 +100,7 @@ pub use numbers::Number;
 pub use samples::{ArraySamples, ReadScratch};
 pub use scalar::Scalar;
 pub use selection::Indices;
-pub use spec::{Dimension, Period, ReadStrategy, SampleSpec, Variable};
+pub use spec::{Dimension, Direction, Period, ReadStrategy, SampleSpec, Variable};
 pub use stored::StoredArray;
 pub use stored_read::{DecodeMemory, Request, read_requests};
 pub use times::TimeSpan;

@@ -141,6 +141,7 @@ impl OpenArray {
             || self.store == other.store
                 && self.chunks.path == other.chunks.path
                 && self.selected == other.selected
+                && self.chunks.geometry.order() == other.chunks.geometry.order()
                 && self.element == other.element
                 && self.convert.is_like(&other.convert)
     }
@@ -163,7 +164,8 @@ impl OpenArray {
             Convert::Planes { packings, .. } => format!(" by {packings:?}"),
             _ => String::new(),
         };
-        format!("{stored} {} {:?}{along}{by}", self.element, self.selected)
+        let order = geometry.order().map_or_else(String::new, |order| format!(" as {order:?}"));
+        format!("{stored} {} {:?}{along}{order}{by}", self.element, self.selected)
     }
 
     /// Decodes all rows that `outer` selects.

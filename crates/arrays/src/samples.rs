@@ -8,6 +8,7 @@ use slots::{PooledSlot, SlotMemory as _};
 use storage::Storage;
 
 use crate::assemble::ArrayAssembler;
+use crate::axes::{Axes, check_channels, order_in_stack};
 use crate::batch::ArrayBatch;
 use crate::block::ArrayBlock;
 use crate::chunk_task::{Task, WantedRow, Worker, tasks};
@@ -492,6 +493,9 @@ fn open_variables(
     threads: usize,
 ) -> Result<(Vec<OpenVariable>, Vec<SkippedCoordinates>), Error> {
     // Those that are stacked, each by itself first.
+    let axes = Axes::of(spec);
+    axes.check()?;
+    check_channels(spec)?;
     let arrays: Vec<Variable> = spec.variables.iter().flat_map(arrays_of).collect();
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
     found.resize_with(arrays.len(), || None);
@@ -504,6 +508,7 @@ fn open_variables(
                 storage,
                 store,
                 along: spec.along.as_ref(),
+                axes,
                 arrays: &mut coordinates,
                 valid: &mut valid,
                 with_coordinates: spec.coordinates || spec.is_timed(),
@@ -525,7 +530,9 @@ fn open_variables(
     };
     let opened = found.into_iter().zip(&arrays);
     let opened = opened.map(|(found, variable)| found.ok_or_else(|| missing(variable)));
-    let mut opened = opened.collect::<Result<Vec<OpenVariable>, Error>>()?.into_iter();
+    let opened = opened.collect::<Result<Vec<OpenVariable>, Error>>()?;
+    axes.check_known(&opened)?;
+    let mut opened = opened.into_iter();
     let variables = spec.variables.iter().map(|variable| {
         let n = variable.stack.len().max(1);
         let mut members: Vec<OpenVariable> = opened.by_ref().take(n).collect();
@@ -549,6 +556,7 @@ fn arrays_of(variable: &Variable) -> Vec<Variable> {
     let member = |member: &Variable| Variable {
         steps: variable.steps.clone(),
         spans: variable.spans.clone(),
+        order: order_in_stack(variable, member),
         as_f32: variable.as_f32 || member.as_f32,
         ..member.clone()
     };

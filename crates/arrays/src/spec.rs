@@ -25,6 +25,14 @@ pub struct SampleSpec {
     /// Samples are about the first time, and times that are a multiple of this after it. `None` is
     /// every step of the `stride`.
     pub frequency: Option<TimeSpan>,
+    /// The order in which dimensions are delivered, by their names: for each variable that has no
+    /// [order](Variable::order) of its own, of those of these dimensions that it has. Others come
+    /// before them, as they are stored.
+    pub order: Vec<String>,
+    /// Dimensions that are delivered in this direction of their coordinates, by their names, in all
+    /// variables that have them, whichever way each is stored. The selected coordinates must ascend
+    /// or descend.
+    pub directions: Vec<(String, Direction)>,
     /// What one read comprises.
     pub read: ReadStrategy,
     /// Threads that read and decode one block, including the calling one. More than the block has
@@ -50,6 +58,8 @@ impl SampleSpec {
             stride: 1,
             periods: Vec::new(),
             frequency: None,
+            order: Vec::new(),
+            directions: Vec::new(),
             read: ReadStrategy::Stacked,
             threads: 1,
             coordinates: true,
@@ -81,6 +91,15 @@ pub struct Period {
     pub end: Option<String>,
 }
 
+/// The direction in which coordinates go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the least to the greatest.
+    Ascending,
+    /// From the greatest to the least.
+    Descending,
+}
+
 /// What one read comprises.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ReadStrategy {
@@ -106,14 +125,18 @@ pub struct Variable {
     pub spans: Vec<TimeSpan>,
     /// Chosen parts of dimensions, by name or position; all of those that are not named.
     pub select: Vec<(Dimension, Selection)>,
+    /// The order in which its dimensions are delivered, by name or position in the array, without
+    /// that of the steps. Those that are not named come before them, as they are stored; so do
+    /// those of all where it is empty. Channels of a stack come first.
+    pub order: Vec<Dimension>,
     /// Whether elements are converted to `f32`.
     pub as_f32: bool,
     /// Whether the attributes are ignored by which stored numbers stand for others.
     pub as_stored: bool,
     /// Means and deviations by which elements are normalised: those are subtracted, and by these
     /// the rest is divided, in double precision. One pair for all, or one for each selected index
-    /// of the array's outermost dimension but that of the steps, a level for example, or for each
-    /// channel of a stack.
+    /// of the outermost dimension that is delivered, but that of the steps, a level for example, or
+    /// for each channel of a stack.
     pub normalize: Vec<(f64, f64)>,
     /// Variables that are stacked in this one, which then has no array of its own: each has as many
     /// channels as indices in all dimensions before the last two, one after another.
@@ -132,6 +155,7 @@ impl Variable {
             steps: vec![0],
             spans: Vec::new(),
             select: Vec::new(),
+            order: Vec::new(),
             as_f32: false,
             as_stored: false,
             normalize: Vec::new(),
@@ -174,6 +198,13 @@ impl Variable {
     ) -> Self {
         self.select.push((dimension.into(), selection.into()));
         self
+    }
+
+    /// Delivers dimensions in this order, after those that are not named:
+    /// `ordered(["latitude", "longitude"])`. See [`order`](Self::order).
+    #[must_use]
+    pub fn ordered<D: Into<Dimension>>(self, order: impl IntoIterator<Item = D>) -> Self {
+        Self { order: order.into_iter().map(Into::into).collect(), ..self }
     }
 
     /// The same normalised: see [`normalize`](Self::normalize).

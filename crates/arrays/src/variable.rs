@@ -7,6 +7,7 @@ use std::sync::Arc;
 use slots::Pool;
 use storage::Storage;
 
+use crate::axes::{Axes, reordered};
 use crate::coordinate_arrays::CoordinateArrays;
 use crate::coordinates::Coordinates;
 use crate::dimensions::{Dimensions, dimension_names};
@@ -30,7 +31,8 @@ pub(crate) struct OpenVariable {
     pub(crate) spans: Vec<TimeSpan>,
     /// Elements as delivered.
     pub(crate) element: ElementType,
-    /// Names of the dimensions but that of the steps; empty where the metadata has none.
+    /// Names of the dimensions but that of the steps, as delivered; empty where the metadata has
+    /// none.
     pub(crate) dimensions: Vec<String>,
     /// The coordinates of the selected indices, for all dimensions but that of the steps.
     pub(crate) coordinates: Vec<Option<Arc<Coordinates>>>,
@@ -106,6 +108,7 @@ pub(crate) struct Opening<'a, 's> {
     pub(crate) store: usize,
     /// The dimension of the steps.
     pub(crate) along: Option<&'a Dimension>,
+    pub(crate) axes: Axes<'a>,
     pub(crate) arrays: &'a mut CoordinateArrays<'s>,
     /// The valid dates that groups of the store name, as far as they were looked for.
     pub(crate) valid: &'a mut HashMap<String, Option<ValidDates>>,
@@ -130,9 +133,10 @@ impl OpenVariable {
         if array.shape().is_empty() {
             return Err(Error::NoRows { array: path });
         }
-        let mut dimensions = dimension_names(array);
+        let dimensions = dimension_names(array);
         let needs = |(_, selection): &(_, Selection)| matches!(selection, Selection::Labels(_));
-        let coordinates = if opening.with_coordinates || spec.select.iter().any(needs) {
+        let needs_them = spec.select.iter().any(needs) || opening.axes.turns(&dimensions);
+        let coordinates = if opening.with_coordinates || needs_them {
             arrays.of_array(&path, &dimensions, array.shape())?
         } else {
             vec![None; dimensions.len()]
@@ -140,11 +144,21 @@ impl OpenVariable {
         let known = Dimensions { array: &path, names: &dimensions, shape: array.shape() };
         let axis = known.axis(opening.along)?;
         let mut selected = known.selected((&spec.select, axis), &coordinates, arrays)?;
+        known.turn((&mut selected, axis), opening.axes.directions, &coordinates, arrays)?;
+        let order = known.order((&spec.order, opening.axes.order), axis)?;
         let mut coordinates = cut(&coordinates, &selected, array.shape());
-        let outer = selected.remove(axis.unwrap_or(0));
+        // The rows of an array without steps are the indices of what is outermost when delivered.
+        let rows_at = axis.or(order.first().copied()).unwrap_or(0);
+        let outer = selected.remove(rows_at);
+        let in_row: Vec<usize> = order
+            .iter()
+            .filter(|at| **at != rows_at)
+            .map(|at| at - usize::from(rows_at < *at))
+            .collect();
         let packing = (!spec.as_stored).then(|| packing(&opened, &path)).transpose()?;
-        let rows = (axis.unwrap_or(0), selected);
+        let rows = (rows_at, selected);
         let array = OpenArray::new(opened.array, &path, (&**storage, opening.store), rows)?;
+        let array = array.ordered(&in_row);
         let array = match packing {
             Some((element, packing)) => array.unpacked(element, packing),
             None => array,
@@ -158,8 +172,7 @@ impl OpenVariable {
         let mut values = None;
         let mut step_coordinates = None;
         if let Some(axis) = axis {
-            step_coordinates = coordinates.remove(axis);
-            dimensions.remove(axis);
+            step_coordinates = coordinates.get_mut(axis).and_then(Option::take);
             if opening.is_timed {
                 first.valid = valid_dates(&**storage, &path, valid)?;
             }
@@ -178,8 +191,8 @@ impl OpenVariable {
             steps: SampleSteps::Relative(counted),
             spans: spec.spans.clone(),
             element: first.element,
-            dimensions,
-            coordinates,
+            dimensions: reordered(&dimensions, &order),
+            coordinates: reordered(&coordinates, &order),
             step_coordinates,
             n_steps: if values.is_some() { 0 } else { outer.len() },
             row_shape: first.chunks.geometry.row_shape.clone(),

@@ -2,6 +2,7 @@
 //! oracle.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
+mod axes;
 mod changed;
 mod codecs;
 mod conversions;
