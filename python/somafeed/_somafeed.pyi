@@ -638,6 +638,8 @@ class Fields(Samples):
         frequency: int | None = None,
         dims: Sequence[str] = (),
         orient: Sequence[tuple[str, bool]] = (),
+        missing: Sequence[tuple[str, str]] = (),
+        counted: Any = None,
         threads: int = 1,
         coordinates: bool = True,
     ) -> None:
@@ -649,6 +651,10 @@ class Fields(Samples):
         """The step that each sample is about: its index in the dimension of the samples."""
     def stores(self) -> npt.NDArray[np.uint64]:
         """The number of the store of each sample."""
+    def missing(self) -> Any:
+        """What is missing of the samples: see `somafeed.missing.Missing`."""
+    def counted(self) -> Any:
+        """What was counted to open the samples, or None."""
     def left_out(self) -> list[tuple[str, int]]:
         """How many samples were left out, by the reason."""
     def variables(self) -> list[tuple[str, str, list[str], list[int], bool]]:

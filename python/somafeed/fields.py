@@ -16,6 +16,7 @@ from somafeed.axes import Direction, directions_of, names_of
 from somafeed.batches import array_maker, required
 from somafeed.engine import EngineSettings
 from somafeed.labels import Labels
+from somafeed.missing import Missing, MissingKind, WhenMissing, checked_missing
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.settings import at_least_0, positive, shown
 from somafeed.sources import parameters
@@ -55,7 +56,9 @@ FORMS: tuple[FieldForm, ...] = ("numpy", "torch", "xarray")
 PLAIN: dict[str, Any] = {"normalize": [], "steps": [0], "spans": [], "dims": []}
 """What a variable has whose whole array is opened."""
 
-PLAIN_OPTIONS: dict[str, Any] = {"periods": [], "frequency": None, "dims": [], "orient": []}
+PLAIN_OPTIONS: dict[str, Any] = {
+    "periods": [], "frequency": None, "dims": [], "orient": [], "missing": [], "counted": None
+}  # fmt: skip
 """Options by which whole arrays are opened."""
 
 
@@ -76,10 +79,12 @@ class Fields(OpenedSamples[native.Fields]):
         """
         names, listed = named_stores(stores, (str, os.PathLike))
         self._stores = [os.fspath(one) for one in listed]
-        self._options = options
+        self._options = dict(options)
         self.variables = dict(variables)
         selections = self._selections()
         self._described = [described(name, one, selections) for name, one in variables.items()]
+        # Other processes need not count again.
+        self._options["counted"] = self.opened.counted()
         sizes = np.bincount(self.opened.stores().astype(np.int64), minlength=len(listed))
         self.stores = OfStore.of(names, sizes.tolist())
         self.labels = Labels({} if self.stores is None else {STORE: self.stores})
@@ -152,6 +157,8 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         frequency: TimeSpan | None = None,
         dims: Sequence[str] = (),
         orient: Mapping[str, Direction] | None = None,
+        missing: Mapping[MissingKind, WhenMissing] | None = None,
+        counted: Missing | None = None,
         form: FieldForm = "numpy",
         number_samples: bool = False,
         coordinates: bool = True,
@@ -198,6 +205,12 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             orient: The direction of coordinates in which dimensions are delivered, `"ascending"` or
                 `"descending"`: of all variables that have the dimension, whichever way each is
                 stored. `{"latitude": "descending"}` has the north first.
+            missing: What is done with samples that have missing numbers, by what these are:
+                `{"chunk": "error", "fill": "leave out", "nan": "keep"}`. None keeps all. Otherwise
+                they are counted when the data set is opened; of `"fill"` and `"nan"` that decodes
+                every chunk once.
+            counted: What `missing()` counted before, of the same variables, in place of counting
+                again. Whether the store is still the same is not known.
             form: The form of arrays in a batch: see `FieldForm`.
             number_samples: Whether a batch has the entry `"sample"`, the numbers of its samples.
             coordinates: Whether coordinates are read, for `form="xarray"`.
@@ -236,6 +249,8 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             "frequency": None if frequency is None else microseconds("frequency", frequency),
             "dims": list(names_of("dims", dims)),
             "orient": directions_of(orient),
+            "missing": checked_missing(missing),
+            "counted": None if counted is None else counted.described(),
             "threads": positive("threads", threads),
             "coordinates": bool(coordinates) or form == "xarray",
         }
@@ -265,10 +280,20 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
     def left_out(self) -> dict[str, int]:
         """How many samples were left out since their steps are not all there, by the reason:
         `ends` (before the first or after the last time), `gaps`, `doubled` (several steps have the
-        time), `invalid` (outside the dates that the store names as valid). Counted for the whole
-        store. None are left out unless times matter: by dates, `frequency` or steps that are
-        lengths of time."""
+        time), `invalid` (outside the dates that the store names as valid), `chunk`, `fill` and
+        `nan` (missing numbers, as `missing=` says). Counted for the whole store. None are left out
+        unless times matter, by dates, `frequency` or steps that are lengths of time, or numbers are
+        missing."""
         return dict(self._samples.opened.left_out())
+
+    def missing(self) -> Missing:
+        """How many numbers are missing of each variable, at each step of the samples of the data
+        set: in chunks that are not stored, fill values and NaN, counted apart in one pass. Static
+        variables have no steps, and no counts.
+
+        >>> train.missing().variables["t2m"].nan.sum()  # doctest: +SKIP
+        """
+        return Missing.of(self._samples.opened.missing())
 
     def statistics(self) -> dict[str, Statistics]:
         """Mean, deviation and number of the values of each variable, over all samples of the data

@@ -1,12 +1,13 @@
 //! Fields: samples of Zarr arrays, with their loader and batches.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrays::{
     ArrayBatch, ArraySamples, CoordinateValues, Coordinates, Dimension, Direction, ElementType,
-    Indices, Label, LeftOut, OwnedValues, Period, SampleSpec, Selection, TimeSpan, Variable,
+    Indices, Label, LeftOut, Missing, OwnedValues, Period, SampleSpec, Selection, TimeSpan,
+    Variable,
 };
-use pipeline::BatchPlace;
+use pipeline::{BatchPlace, Stop};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use storage::Config;
@@ -14,10 +15,11 @@ use storage::Config;
 use crate::border::{Element, Memory};
 use crate::engine::{NumberedBatch, PlacedBatch};
 use crate::errors::SomafeedError;
+use crate::field_missing::{self, Counted};
 use crate::memory_limit::KeptBatches;
 use crate::numpy::{self, Rows, array_of};
 use crate::samples::{Chosen, Kind, Samples, StoreAddress};
-use crate::waiting::computed;
+use crate::waiting::{computed, stoppable};
 
 /// One array of a sample, as Python describes it.
 #[derive(Debug, FromPyObject)]
@@ -95,6 +97,15 @@ type SampleShape = (String, &'static str, Vec<String>, Vec<usize>, bool);
 struct Stores {
     addresses: Vec<StoreAddress>,
     spec: SampleSpec,
+    /// What was counted when they were opened first: a forked process does not count again.
+    counted: OnceLock<Missing>,
+}
+
+impl Stores {
+    /// The result, or the exception without what must not be in a message.
+    fn hiding<T>(&self, result: Result<T, arrays::Error>) -> PyResult<T> {
+        StoreAddress::hiding_all(&self.addresses, result)
+    }
 }
 
 impl Kind for Stores {
@@ -104,8 +115,17 @@ impl Kind for Stores {
     fn open(&self) -> PyResult<ArraySamples> {
         let storages = self.addresses.iter().map(StoreAddress::storage);
         let storages = storages.collect::<PyResult<Vec<_>>>()?;
-        let samples = ArraySamples::open_all(&storages, &self.spec);
-        let samples = StoreAddress::hiding_all(&self.addresses, samples)?;
+        let samples = match self.counted.get() {
+            None => ArraySamples::open_all(&storages, &self.spec),
+            counted => {
+                let spec = SampleSpec { counted: counted.cloned(), ..self.spec.clone() };
+                ArraySamples::open_all(&storages, &spec)
+            }
+        };
+        let samples = self.hiding(samples)?;
+        if let Some(counted) = samples.counted() {
+            self.counted.get_or_init(|| counted.clone());
+        }
         for (name, element) in samples.elements() {
             element_of(name, element)?;
         }
@@ -128,7 +148,7 @@ impl Fields {
     #[pyo3(signature = (
         uris, variables, *, config = None, dim = None, start = None, end = None, stride = 1,
         periods = Vec::new(), frequency = None, dims = Vec::new(), orient = Vec::new(),
-        threads = 1, coordinates = true
+        missing = Vec::new(), counted = None, threads = 1, coordinates = true
     ))]
     fn new(
         py: Python<'_>,
@@ -143,6 +163,8 @@ impl Fields {
         frequency: Option<i64>,
         dims: Vec<String>,
         orient: Vec<(String, bool)>,
+        missing: Vec<(String, String)>,
+        counted: Option<Counted>,
         threads: usize,
         coordinates: bool,
     ) -> PyResult<PyClassInitializer<Self>> {
@@ -164,6 +186,8 @@ impl Fields {
             stride,
             order: dims,
             directions: directions.collect(),
+            missing: field_missing::policy(missing)?,
+            counted: counted.map(field_missing::missing),
             threads,
             coordinates,
             shares_blocks: false,
@@ -171,7 +195,7 @@ impl Fields {
         };
         let address = |uri| StoreAddress::new(uri, config.clone());
         let addresses = uris.into_iter().map(address).collect();
-        Chosen::open(py, Stores { addresses, spec })
+        Chosen::open(py, Stores { addresses, spec, counted: OnceLock::new() })
     }
 
     /// The step of each sample, as an array.
@@ -194,8 +218,32 @@ impl Fields {
 
     /// How many samples were left out, by the reason.
     fn left_out(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, u64)>> {
-        let LeftOut { ends, gaps, doubled, invalid } = self.0.here(py)?.source().left_out();
-        Ok(vec![("ends", ends), ("gaps", gaps), ("doubled", doubled), ("invalid", invalid)])
+        let found = self.0.here(py)?.source().left_out();
+        let LeftOut { ends, gaps, doubled, invalid, chunks, fills, nans } = found;
+        let of_times = [("ends", ends), ("gaps", gaps), ("doubled", doubled), ("invalid", invalid)];
+        let of_missing = [("chunk", chunks), ("fill", fills), ("nan", nans)];
+        Ok(of_times.into_iter().chain(of_missing).collect())
+    }
+
+    /// What is missing of the samples: all chunks are read.
+    fn missing(&self, py: Python<'_>) -> PyResult<Counted> {
+        let here = self.0.here(py)?;
+        let stop = Stop::default();
+        let of_work = stop.clone();
+        let counted = stoppable(
+            py,
+            move || {
+                let missing = here.source().missing(here.rows().iter(), &of_work);
+                missing.map(|missing| field_missing::counted(&missing))
+            },
+            move || stop.set(),
+        )?;
+        self.0.kind().hiding(counted)
+    }
+
+    /// What was counted when the samples were opened, if anything was.
+    fn counted(&self, py: Python<'_>) -> PyResult<Option<Counted>> {
+        Ok(self.0.here(py)?.source().counted().map(field_missing::counted))
     }
 
     /// Name, type, dimensions and shape of one sample of each variable, and whether it has steps.

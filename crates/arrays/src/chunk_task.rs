@@ -11,6 +11,7 @@ use crate::blosc::DecodeScratch;
 use crate::chunk_files::{ChunkFile, PlaceInShard};
 use crate::chunks::Chunks;
 use crate::convert::Convert;
+use crate::counting::Counting;
 use crate::decoder::Contexts;
 use crate::error::Cause;
 use crate::fetch_far::fetch_all;
@@ -46,6 +47,8 @@ pub(crate) struct Task<'a> {
     pub(crate) keep_in: Option<&'a KeptChunks>,
     /// When the chunks are needed again, if that is known ([`storage::NextUseCache`]).
     pub(crate) next_use: Option<u64>,
+    /// What is counted; the rows have no memory then.
+    pub(crate) counting: Option<&'a Counting<'a>>,
 }
 
 /// A chunk of a task.
@@ -160,8 +163,18 @@ impl<'a> Task<'a> {
         (chunk_row, segments): (u64, &'a [Segment]),
         rows: Vec<Rows<'a>>,
     ) -> Self {
-        let (is_in_parts, keep_in, next_use) = (false, None, None);
-        Self { chunks, convert, chunk_row, segments, rows, is_in_parts, keep_in, next_use }
+        let (is_in_parts, keep_in, next_use, counting) = (false, None, None, None);
+        Self {
+            chunks,
+            convert,
+            chunk_row,
+            segments,
+            rows,
+            is_in_parts,
+            keep_in,
+            next_use,
+            counting,
+        }
     }
 
     /// Keeps the chunks in `kept` when they are decoded, if they are worth it and not needed later
@@ -184,9 +197,10 @@ impl<'a> Task<'a> {
         (Arc::clone(&self.chunks.kept_as), self.indices(chunk))
     }
 
-    /// Bytes that the task delivers.
+    /// Bytes that the task delivers, or would deliver if it did not count.
     pub(crate) fn n_bytes(&self) -> usize {
-        self.rows.iter().map(|rows| rows.into.len()).sum()
+        let row_bytes = self.row_elements() * self.convert.n_bytes(self.chunks.stored);
+        self.rows.iter().map(|rows| rows.len * row_bytes).sum()
     }
 
     /// Bytes of its chunks, whole and decoded, or of twice the wanted part: about as many are
@@ -308,6 +322,9 @@ impl<'a> Task<'a> {
     /// Copies the selected part of a chunk to its rows. `decoded` has it all; its first byte has
     /// the place `start` in the chunk, which is that of an element.
     pub(crate) fn scatter(&mut self, chunk: TaskChunk<'_>, (decoded, start): (&[u8], usize)) {
+        if let Some(counting) = self.counting {
+            return self.count(counting, chunk, (decoded, start));
+        }
         let (row_elements, part) = (self.row_elements(), &chunk.selected.part);
         let task_start = self.first_element();
         let is_row = part.whole().is_some_and(|elements| elements.len() == row_elements);
@@ -341,6 +358,9 @@ impl<'a> Task<'a> {
     /// Writes the fill value where a chunk that is not stored would go. The chunk itself takes no
     /// memory: no byte says that it is as large as the metadata has it.
     pub(crate) fn fill(&mut self, chunk: TaskChunk<'_>) {
+        if let Some(counting) = self.counting {
+            return self.count_absent(counting, chunk);
+        }
         let row_elements = self.row_elements();
         let task_start = self.first_element();
         let Self { chunks, convert, rows, .. } = self;

@@ -80,6 +80,9 @@ impl Convert {
                 these == others
             }
             (Self::Planes { .. }, _) | (_, Self::Planes { .. }) => false,
+            (Self::Floats { packing: this, .. }, Self::Floats { packing: other, .. }) => {
+                this == other
+            }
             _ => self.is_copy() == other.is_copy(),
         }
     }
@@ -175,7 +178,7 @@ pub(crate) fn number_of(element: ElementType, bytes: &[u8]) -> f64 {
 }
 
 /// A type of floating point numbers, made of a number in double precision.
-trait Float: Pod {
+pub(crate) trait Float: Pod {
     fn nearest(number: f64) -> Self;
 }
 
@@ -203,7 +206,7 @@ impl Float for bf16 {
     }
 }
 
-fn floats<F: Float>(element: ElementType, packing: Option<&Packing>, from: &[u8], into: &mut [F]) {
+pub(crate) fn floats<F: Float>(element: ElementType, packing: Option<&Packing>, from: &[u8], into: &mut [F]) {
     match element {
         ElementType::Bool | ElementType::U8 => each(packing, from, into, <f64 as From<u8>>::from),
         ElementType::I8 => each(packing, from, into, <f64 as From<i8>>::from),

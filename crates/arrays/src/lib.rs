@@ -33,6 +33,9 @@
 //! `missing_value`, `_Unsigned`) are unpacked as xarray does, unless a [`Variable`] is to be
 //! delivered [as stored](Variable::as_stored).
 //!
+//! A chunk that is not stored, a fill value and a NaN are told apart, and samples with any of them
+//! may be left out: [`ArraySamples::missing`], [`SampleSpec::missing`].
+//!
 //! Files may change while arrays are open. A shard that changed since its index was read is an
 //! error, and so is a chunk file that changes while it is read: all that is delivered of a file is
 //! of one version. Open the arrays again to read the new one. In a folder, a change within the same
@@ -51,6 +54,7 @@ mod chunk_files;
 mod chunk_task;
 mod chunks;
 mod convert;
+mod counting;
 mod coordinate_arrays;
 mod coordinates;
 mod decoder;
@@ -65,6 +69,7 @@ mod kept;
 mod labels;
 mod memory;
 mod metadata;
+mod missing;
 mod numbers;
 mod numcodecs;
 mod open_array;
@@ -96,6 +101,7 @@ pub use error::Error;
 pub use kept::{KeptChunks, KeptRead};
 pub use labels::{Label, Selection};
 pub use metadata::parse_metadata;
+pub use missing::{Missing, MissingCounts, MissingNumbers, MissingPolicy, WhenMissing};
 pub use numbers::Number;
 pub use samples::{ArraySamples, ReadScratch};
 pub use scalar::Scalar;

@@ -18,6 +18,7 @@ use crate::element::ElementType;
 use crate::error::Error;
 use crate::kept::KeptChunks;
 use crate::metadata::Unopened;
+use crate::missing::{Missing, kept_samples};
 use crate::open_array::OpenArray;
 use crate::read;
 use crate::spec::{ReadStrategy, SampleSpec, Variable};
@@ -36,6 +37,7 @@ pub struct ArraySamples {
     threads: usize,
     shares_blocks: bool,
     kept: Arc<KeptChunks>,
+    counted: Option<Arc<Missing>>,
 }
 
 impl std::fmt::Debug for ArraySamples {
@@ -72,7 +74,8 @@ impl ArraySamples {
     /// has no dimension; a selected dimension, index or label does not exist; the arrays differ in
     /// the number of steps; there is no sample; coordinates are damaged or have another length than
     /// their dimension; a variable differs between stores in the shape of its steps, in its
-    /// elements or in its coordinates; times are not understood, or do not ascend.
+    /// elements or in its coordinates; times are not understood, or do not ascend; numbers are
+    /// missing that must not ([`SampleSpec::missing`]), or cannot be counted.
     pub fn open_all(stores: &[Arc<dyn Storage>], spec: &SampleSpec) -> Result<Self, Error> {
         for (idx, variable) in spec.variables.iter().enumerate() {
             if spec.variables[..idx].iter().any(|other| other.name == variable.name) {
@@ -82,12 +85,14 @@ impl ArraySamples {
         }
         let threads = spec.threads.max(1);
         let (mut variables, skipped) = open_variables(stores, spec, threads)?;
-        let window = Arc::new(Window::new(&mut variables, spec)?);
+        let window = Window::new(&mut variables, spec)?;
+        let (window, counted) = kept_samples((stores, &mut variables[..]), window, (spec, threads))?;
         Ok(Self {
             stores: stores.into(),
             variables: variables.into(),
             skipped: skipped.into(),
-            window,
+            window: Arc::new(window),
+            counted: counted.map(Arc::new),
             read: spec.read,
             threads,
             shares_blocks: spec.shares_blocks,
@@ -134,9 +139,24 @@ impl ArraySamples {
     }
 
     /// How many samples were left out, of those that were asked for, since their steps are not all
-    /// there. None unless steps are found by their times ([`SampleSpec::is_timed`]).
+    /// there or lack numbers. None unless steps are found by their times
+    /// ([`SampleSpec::is_timed`]) or [`SampleSpec::missing`] leaves some out.
     pub fn left_out(&self) -> LeftOut {
         self.window.left_out
+    }
+
+    /// What was counted to find the samples that [`SampleSpec::missing`] keeps; `None` if it keeps
+    /// all. Handed in again ([`SampleSpec::counted`]), it saves another process from counting.
+    pub fn counted(&self) -> Option<&Missing> {
+        self.counted.as_deref()
+    }
+
+    pub(crate) fn opened(&self) -> (&[Arc<dyn Storage>], &[OpenVariable], &Window) {
+        (&self.stores, &self.variables, &self.window)
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
     }
 
     /// The name of each variable, with the type of its elements in batches.

@@ -1,6 +1,7 @@
 //! What a sample consists of, and how it is read: plain data.
 
 use crate::labels::Selection;
+use crate::missing::{Missing, MissingPolicy};
 use crate::times::TimeSpan;
 
 /// How the samples of one or several arrays are made and read.
@@ -33,6 +34,12 @@ pub struct SampleSpec {
     /// variables that have them, whichever way each is stored. The selected coordinates must ascend
     /// or descend.
     pub directions: Vec<(String, Direction)>,
+    /// What is done with samples that have missing numbers. They are counted when samples are
+    /// opened, unless all are kept.
+    pub missing: MissingPolicy,
+    /// What was counted before, by [`ArraySamples::missing`](crate::ArraySamples::missing) or
+    /// [`counted`](crate::ArraySamples::counted), in place of counting again.
+    pub counted: Option<Missing>,
     /// What one read comprises.
     pub read: ReadStrategy,
     /// Threads that read and decode one block, including the calling one. More than the block has
@@ -60,6 +67,8 @@ impl SampleSpec {
             frequency: None,
             order: Vec::new(),
             directions: Vec::new(),
+            missing: MissingPolicy::default(),
+            counted: None,
             read: ReadStrategy::Stacked,
             threads: 1,
             coordinates: true,

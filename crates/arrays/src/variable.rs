@@ -93,6 +93,14 @@ impl Member {
         valid.collect()
     }
 
+    /// Whether rows of `other` are rows of this one, in all stores.
+    pub(crate) fn has_rows_of(&self, other: &Self) -> bool {
+        self.later.len() == other.later.len()
+            && self.arrays().zip(other.arrays()).all(|((first, one), (start, other))| {
+                first == start && one.has_rows_of(other)
+            })
+    }
+
     fn fingerprint(&self) -> String {
         let later = self.later.iter();
         let later = later.map(|(start, array)| format!("from {start} {}", array.fingerprint()));
@@ -353,6 +361,13 @@ impl OpenVariable {
     pub(crate) fn sample_elements(&self) -> usize {
         let of_step: usize = self.row_shape.iter().product();
         if self.is_static() { 0 } else { of_step * self.steps.len() }
+    }
+
+    /// What distinguishes its steps from those of other variables.
+    pub(crate) fn description(&self) -> String {
+        let paths: Vec<&str> = self.arrays().map(|array| &*array.chunks.path).collect();
+        let members: Vec<String> = self.members.iter().map(Member::fingerprint).collect();
+        format!("{} {} {}", paths.join(" and "), self.n_steps, members.join(" and "))
     }
 
     /// What distinguishes its samples from those of other variables.

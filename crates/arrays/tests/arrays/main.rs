@@ -14,6 +14,7 @@ mod far;
 mod faults;
 mod into;
 mod kept;
+mod missing;
 mod oracle;
 mod parts;
 mod settings;
