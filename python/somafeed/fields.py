@@ -53,7 +53,7 @@ Stores: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] |
 
 FORMS: tuple[FieldForm, ...] = ("numpy", "torch", "xarray")
 
-PLAIN: dict[str, Any] = {"normalize": [], "steps": [0], "spans": [], "dims": []}
+PLAIN: dict[str, Any] = {"normalize": [], "steps": [0], "spans": [], "rollout": [], "dims": []}
 """What a variable has whose whole array is opened."""
 
 PLAIN_OPTIONS: dict[str, Any] = {
@@ -268,7 +268,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of one sample of each variable."""
+        """The shape of one sample of each variable, with the most steps that a rollout has."""
         return {
             name: tuple(
                 n for one, n in zip(dims, shape) if one not in self._samples.variables[name].dropped
@@ -441,7 +441,7 @@ def _data_arrays(variables: Mapping[str, AnyVariable]) -> ArrayMaker:
         if SAMPLE in dimensions:
             coordinates[SAMPLE] = (SAMPLE, batch.samples.astype(np.int64))
         if "step" in dimensions:
-            steps = np.array(variable.offsets)
+            steps = np.array(variable.offsets)[: values.shape[dimensions.index("step")]]
             coordinates["step"] = ("step", steps.astype("m8[us]") if variable.spans else steps)
         of_samples = batch.sample_coordinates(name) if SAMPLE in dimensions else None
         if of_samples is not None:

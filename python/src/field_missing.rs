@@ -9,8 +9,7 @@ pub(crate) type Counted = (bool, Vec<CountedVariable>);
 
 /// Name and description, numbers of a step, the steps, and for each of them the numbers in chunks
 /// that are not stored, of fill values and of NaN.
-pub(crate) type CountedVariable =
-    (String, String, u64, Vec<u64>, Vec<u64>, Vec<u64>, Vec<u64>);
+pub(crate) type CountedVariable = (String, String, u64, Vec<u64>, Vec<u64>, Vec<u64>, Vec<u64>);
 
 /// What is done with samples, by what they lack: pairs of names.
 pub(crate) fn policy(given: Vec<(String, String)>) -> PyResult<MissingPolicy> {

@@ -30,6 +30,7 @@ struct Described {
     steps: Vec<i64>,
     /// Microseconds.
     spans: Vec<i64>,
+    rollout: Vec<(u64, usize)>,
     isel: Vec<(String, Rows)>,
     sel: Vec<(String, Vec<LabelValue>)>,
     dims: Vec<String>,
@@ -59,6 +60,7 @@ impl From<Described> for Variable {
             path,
             steps,
             spans,
+            rollout,
             isel,
             sel,
             dims,
@@ -85,7 +87,7 @@ impl From<Described> for Variable {
             });
             variable = variable.select(dimension.as_str(), Selection::labels(labels));
         }
-        Self { as_f32, as_stored: !mask_and_scale, normalize, stack, ..variable }
+        Self { rollout, as_f32, as_stored: !mask_and_scale, normalize, stack, ..variable }
     }
 }
 

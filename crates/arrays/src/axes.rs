@@ -175,9 +175,11 @@ pub(crate) fn reordered<T: Clone>(all: &[T], order: &[usize]) -> Vec<T> {
 /// The order of the dimensions of a member of a stack: its own, or that of the stack, in which the
 /// channels may be named first.
 pub(crate) fn order_in_stack(stack: &Variable, member: &Variable) -> Vec<Dimension> {
-    let own = &member.order;
-    let of_stack = stack.order.strip_prefix(&[CHANNEL.into()][..]).unwrap_or(&stack.order);
-    if own.is_empty() { of_stack.to_vec() } else { own.clone() }
+    if !member.order.is_empty() {
+        return member.order.clone();
+    }
+    let channel = Dimension::from(CHANNEL);
+    stack.order.iter().filter(|dimension| **dimension != channel).cloned().collect()
 }
 
 /// Fails if the channels of a stack are not to come first.
@@ -186,7 +188,7 @@ pub(crate) fn check_channels(spec: &SampleSpec) -> Result<(), Error> {
     for stack in spec.variables.iter().filter(|variable| !variable.stack.is_empty()) {
         let order: Vec<Dimension> =
             if stack.order.is_empty() { of_all() } else { stack.order.clone() };
-        if order.iter().skip(1).any(|name| *name == CHANNEL.into()) {
+        if order.iter().skip(1).any(|name| *name == Dimension::from(CHANNEL)) {
             let reason = format!(
                 "{} is a stack: its channels come first, before all other dimensions",
                 stack.name

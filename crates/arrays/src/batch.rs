@@ -49,12 +49,13 @@ impl ArrayBatch {
             bytes: slot.bytes().get(bytes.clone()).unwrap_or_default(),
             samples: &self.samples,
             window: &self.window,
+            epoch: self.place.epoch,
         })
     }
 
     /// Takes the batch apart: the values of each variable, in the order of the settings.
     pub fn into_values(self) -> impl Iterator<Item = OwnedValues> {
-        let Self { variables, values, samples, window, .. } = self;
+        let Self { variables, values, samples, window, place } = self;
         let samples: Arc<[u64]> = samples.into();
         values.into_iter().enumerate().map(move |(idx, (slot, bytes))| OwnedValues {
             variables: Arc::clone(&variables),
@@ -63,6 +64,7 @@ impl ArrayBatch {
             bytes,
             samples: Arc::clone(&samples),
             window: Arc::clone(&window),
+            epoch: place.epoch,
         })
     }
 
@@ -75,10 +77,11 @@ impl ArrayBatch {
 /// The values of one variable in a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct VariableValues<'a> {
-    variable: &'a OpenVariable,
+    pub(crate) variable: &'a OpenVariable,
     bytes: &'a [u8],
     samples: &'a [u64],
     window: &'a Window,
+    pub(crate) epoch: u64,
 }
 
 impl<'a> VariableValues<'a> {
@@ -97,11 +100,13 @@ impl<'a> VariableValues<'a> {
         self.variable.is_static()
     }
 
-    /// The shape: samples, then steps if the variable has more than one, then the selected part of
-    /// the array's dimensions but that of the steps. Without samples if the array has no steps.
+    /// The shape: samples, then steps if the variable has more than one or a rollout, then the
+    /// selected part of the array's dimensions but that of the steps. Without samples if the array
+    /// has no steps.
     pub fn shape(&self) -> Vec<usize> {
         let samples = (!self.is_static()).then_some(self.samples.len());
-        samples.into_iter().chain(self.variable.sample_shape()).collect()
+        let of_sample = self.variable.sample_shape_in(Some(self.epoch));
+        samples.into_iter().chain(of_sample).collect()
     }
 
     /// The names of the dimensions of [`shape`](Self::shape): `sample`, `step` if there is more
@@ -109,11 +114,6 @@ impl<'a> VariableValues<'a> {
     pub fn dimensions(&self) -> Vec<&'a str> {
         let samples = (!self.is_static()).then_some("sample");
         samples.into_iter().chain(self.variable.sample_dimensions()).collect()
-    }
-
-    /// The number of steps of a sample.
-    pub fn n_steps(&self) -> usize {
-        self.variable.steps.len()
     }
 
     /// The coordinates of the selected indices of a dimension of the array, which is not the
@@ -126,7 +126,8 @@ impl<'a> VariableValues<'a> {
     /// step, in C order of `[samples, steps]`. `None` if the dimension has no coordinates.
     pub fn sample_coordinates(&self) -> Option<Coordinates> {
         let of_steps = self.variable.step_coordinates.as_deref()?;
-        let of_sample = |sample: &u64| self.window.steps_of(self.variable, *sample);
+        let n_steps = self.n_steps();
+        let of_sample = |sample: &u64| self.window.steps_of(self.variable, *sample).take(n_steps);
         Some(of_steps.pick(self.samples.iter().flat_map(of_sample)))
     }
 
@@ -164,6 +165,7 @@ pub struct OwnedValues {
     bytes: Range<usize>,
     samples: Arc<[u64]>,
     window: Arc<Window>,
+    epoch: u64,
 }
 
 impl OwnedValues {
@@ -174,6 +176,7 @@ impl OwnedValues {
             bytes: self.slot.bytes().get(self.bytes.clone()).unwrap_or_default(),
             samples: &self.samples,
             window: &self.window,
+            epoch: self.epoch,
         }
     }
 

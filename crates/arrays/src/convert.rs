@@ -206,7 +206,12 @@ impl Float for bf16 {
     }
 }
 
-pub(crate) fn floats<F: Float>(element: ElementType, packing: Option<&Packing>, from: &[u8], into: &mut [F]) {
+pub(crate) fn floats<F: Float>(
+    element: ElementType,
+    packing: Option<&Packing>,
+    from: &[u8],
+    into: &mut [F],
+) {
     match element {
         ElementType::Bool | ElementType::U8 => each(packing, from, into, <f64 as From<u8>>::from),
         ElementType::I8 => each(packing, from, into, <f64 as From<i8>>::from),

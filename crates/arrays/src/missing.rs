@@ -159,8 +159,10 @@ fn count(
             let how = (decodes.then_some(threads), stop);
             let storage = &*stores[array.store];
             count_array(storage, (part.member, array), &part.steps, &counting, how).map_err(
-                |Failure { path: array, source }| {
-                    Error::ReadElements { array, place: storage.place(), source }
+                |Failure { path: array, source }| Error::ReadElements {
+                    array,
+                    place: storage.place(),
+                    source,
                 },
             )?;
         }
@@ -353,7 +355,10 @@ impl<'a> Known<'a> {
             let Some(known) = known else { continue };
             for step in window.steps_of(variable, sample) {
                 let at = known.steps.binary_search(&step).map_err(|_| Error::Spec {
-                    reason: format!("no missing numbers of {} were counted at step {step}", known.name),
+                    reason: format!(
+                        "no missing numbers of {} were counted at step {step}",
+                        known.name
+                    ),
                 })?;
                 for (at_reason, reason) in Reason::ALL.into_iter().enumerate() {
                     let n = reason.count(known.counts[at]);

@@ -53,9 +53,8 @@ impl Part {
     fn join_whole_dims(&mut self) {
         while let [.., outer, inner] = &mut self.dims[..] {
             let DimPlace { chunk_len: len, row_len, row_stride } = inner.place;
-            let follow = len == 1
-                || outer.place.row_len == 1
-                || outer.place.row_stride == len * row_stride;
+            let follow =
+                len == 1 || outer.place.row_len == 1 || outer.place.row_stride == len * row_stride;
             if !follow || len != row_len || inner.runs != [Run { src: 0, dst: 0, len }] {
                 return;
             }

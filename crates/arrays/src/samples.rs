@@ -86,7 +86,8 @@ impl ArraySamples {
         let threads = spec.threads.max(1);
         let (mut variables, skipped) = open_variables(stores, spec, threads)?;
         let window = Window::new(&mut variables, spec)?;
-        let (window, counted) = kept_samples((stores, &mut variables[..]), window, (spec, threads))?;
+        let (window, counted) =
+            kept_samples((stores, &mut variables[..]), window, (spec, threads))?;
         Ok(Self {
             stores: stores.into(),
             variables: variables.into(),
@@ -170,7 +171,8 @@ impl ArraySamples {
         self.variables.iter().find(|of| of.name == variable).map(OpenVariable::is_static)
     }
 
-    /// The shape of a variable in a batch of one sample, without the samples; `None` if there is no
+    /// The shape of a variable in a batch of one sample, without the samples and with the most steps
+    /// that its rollout has; `None` if there is no
     /// variable of that name.
     pub fn sample_shape(&self, variable: &str) -> Option<Vec<usize>> {
         self.variables.iter().find(|of| of.name == variable).map(OpenVariable::sample_shape)
@@ -234,7 +236,7 @@ impl ArraySamples {
                 into.copy_from_slice(values.bytes());
             }
         }
-        let read = self.read_samples((samples, None), into, scratch, stop);
+        let read = self.read_samples((samples, None, None), into, scratch, stop);
         read.map_err(|read::Failure { path: array, source }| Error::ReadInto { array, source })
     }
 
@@ -281,11 +283,11 @@ impl ArraySamples {
         bytes.collect()
     }
 
-    /// Reads samples into one slice for each variable, which have the right length. `upcoming` says
-    /// when samples are read again.
+    /// Reads samples into one slice for each variable, which have the right length in this epoch.
+    /// `upcoming` says when samples are read again.
     fn read_samples(
         &self,
-        (samples, upcoming): (&[u64], Option<&Upcoming>),
+        (samples, epoch, upcoming): (&[u64], Option<u64>, Option<&Upcoming>),
         into: &mut [&mut [u8]],
         scratch: &mut ReadScratch,
         stop: &Stop,
@@ -309,10 +311,13 @@ impl ArraySamples {
             let with_steps =
                 self.variables.iter().zip(&mut *into).filter(|(of, _)| !of.is_static());
             for (variable, into) in with_steps {
-                let sample_bytes = variable.sample_bytes() as usize;
+                let sample_bytes = variable.sample_bytes_in(epoch) as usize;
+                let n_steps = variable.n_steps_in(epoch);
                 let start = idx * one_read * sample_bytes;
                 let places = &mut into[start..start + these.len() * sample_bytes];
-                let steps = these.iter().flat_map(|sample| self.window.steps_of(variable, *sample));
+                let steps = these
+                    .iter()
+                    .flat_map(|sample| self.window.steps_of(variable, *sample).take(n_steps));
                 for (step, row) in steps.zip(places.chunks_exact_mut(variable.row_bytes())) {
                     let mut rest = row;
                     for member in &variable.members {
@@ -342,11 +347,12 @@ impl ArraySamples {
             }
         }
         let requests = requests_sent().zip(requests_before);
-        let values: usize = self.variables.iter().map(OpenVariable::sample_elements).sum();
+        let values: usize = self.variables.iter().map(|of| of.sample_elements_in(epoch)).sum();
+        let sample_bytes: u64 = self.variables.iter().map(|of| of.sample_bytes_in(epoch)).sum();
         Ok(ReadStats {
             values: (values * samples.len()) as u64,
             values_decoded: None,
-            bytes_needed: Some(self.bytes_of(samples.len() as u64)),
+            bytes_needed: Some(sample_bytes * samples.len() as u64),
             requests: requests.map(|(now, before)| now - before),
             ..stats
         })
@@ -437,14 +443,15 @@ impl Source for ArraySamples {
         stop: &Stop,
     ) -> Result<ReadStats, Error> {
         let samples = rows.delivered();
+        let epoch = Some(rows.place.epoch);
         for (at, variable) in self.variables.iter().enumerate() {
-            let n_bytes = variable.sample_bytes().saturating_mul(samples.len() as u64);
+            let n_bytes = variable.sample_bytes_in(epoch).saturating_mul(samples.len() as u64);
             let made = usize::try_from(n_bytes).ok();
             made.and_then(|n_bytes| into.slot(at, n_bytes, &variable.pool))
                 .ok_or(Error::Memory { bytes: n_bytes, n_samples: samples.len() })?;
         }
         let read = self.bytes_mut(&mut into.slots).and_then(|mut into| {
-            let wanted = (&samples[..], Some(rows.upcoming));
+            let wanted = (&samples[..], epoch, Some(rows.upcoming));
             self.read_samples(wanted, &mut into, scratch, stop)
         });
         let stats = read.map_err(|failure| {
@@ -453,6 +460,7 @@ impl Source for ArraySamples {
             Error::Read { array, epoch, block_idx, source }
         })?;
         into.samples = samples;
+        into.epoch = rows.place.epoch;
         Ok(stats)
     }
 
@@ -576,6 +584,7 @@ fn arrays_of(variable: &Variable) -> Vec<Variable> {
     let member = |member: &Variable| Variable {
         steps: variable.steps.clone(),
         spans: variable.spans.clone(),
+        rollout: variable.rollout.clone(),
         order: order_in_stack(variable, member),
         as_f32: variable.as_f32 || member.as_f32,
         ..member.clone()

@@ -132,6 +132,10 @@ pub struct Variable {
     /// Steps by the time from the sample's own to theirs, in place of `steps`, if there are any.
     /// The samples' own times are those of the first variable that has steps.
     pub spans: Vec<TimeSpan>,
+    /// How many of the steps a sample has, the first ones, from which epoch on: `[(0, 1), (5, 2)]`
+    /// for one step in epochs 0 to 4 and two in later ones. Empty is all of them. Samples are those
+    /// that have all steps, so each epoch has as many, and memory is counted for all steps.
+    pub rollout: Vec<(u64, usize)>,
     /// Chosen parts of dimensions, by name or position; all of those that are not named.
     pub select: Vec<(Dimension, Selection)>,
     /// The order in which its dimensions are delivered, by name or position in the array, without
@@ -163,6 +167,7 @@ impl Variable {
             path,
             steps: vec![0],
             spans: Vec::new(),
+            rollout: Vec::new(),
             select: Vec::new(),
             order: Vec::new(),
             as_f32: false,
@@ -195,6 +200,13 @@ impl Variable {
     #[must_use]
     pub fn spans(self, spans: impl IntoIterator<Item = TimeSpan>) -> Self {
         Self { spans: spans.into_iter().collect(), ..self }
+    }
+
+    /// The same with as many of its steps, the first ones, from each of these epochs on:
+    /// `steps([1, 2, 3, 4]).rollout([(0, 1), (5, 2), (10, 4)])`.
+    #[must_use]
+    pub fn rollout(self, by_epoch: impl IntoIterator<Item = (u64, usize)>) -> Self {
+        Self { rollout: by_epoch.into_iter().collect(), ..self }
     }
 
     /// Chooses indices of a dimension, or coordinates: `select("lat", Indices::Range(8..184))`,

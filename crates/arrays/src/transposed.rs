@@ -28,7 +28,8 @@ impl Convert {
         let Some((in_chunk, in_row)) = part.innermost().filter(|(one, other)| one != other) else {
             return;
         };
-        let (stored, placed) = (std::mem::take(&mut dims[in_chunk]), std::mem::take(&mut dims[in_row]));
+        let (stored, placed) =
+            (std::mem::take(&mut dims[in_chunk]), std::mem::take(&mut dims[in_row]));
         for at in [in_chunk.max(in_row), in_chunk.min(in_row)] {
             dims.remove(at);
         }

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::labels::Selection;
 use crate::metadata::{self, Unopened};
 use crate::open_array::{OpenArray, StaticValues, ValidDates, packing, valid_dates};
+use crate::rollout;
 use crate::selection::Indices;
 use crate::spec::{Dimension, Variable};
 use crate::times::{TimeSpan, Times};
@@ -29,6 +30,8 @@ pub(crate) struct OpenVariable {
     pub(crate) steps: SampleSteps,
     /// The times between a sample's own and those of its steps, if they are found by these.
     pub(crate) spans: Vec<TimeSpan>,
+    /// How many of them a sample has, from which epoch on; all of them if there is no entry.
+    pub(crate) rollout: Vec<(u64, usize)>,
     /// Elements as delivered.
     pub(crate) element: ElementType,
     /// Names of the dimensions but that of the steps, as delivered; empty where the metadata has
@@ -96,9 +99,10 @@ impl Member {
     /// Whether rows of `other` are rows of this one, in all stores.
     pub(crate) fn has_rows_of(&self, other: &Self) -> bool {
         self.later.len() == other.later.len()
-            && self.arrays().zip(other.arrays()).all(|((first, one), (start, other))| {
-                first == start && one.has_rows_of(other)
-            })
+            && self
+                .arrays()
+                .zip(other.arrays())
+                .all(|((first, one), (start, other))| first == start && one.has_rows_of(other))
     }
 
     fn fingerprint(&self) -> String {
@@ -132,6 +136,7 @@ impl OpenVariable {
     /// Opens the array of a variable, and reads it if it has no steps. `None` if there is none.
     pub(crate) fn open(spec: &Variable, opening: Opening<'_, '_>) -> Result<Option<Self>, Error> {
         let Opening { storage, arrays, valid, .. } = opening;
+        rollout::check(spec)?;
         let path = spec.path.trim_matches('/').to_owned();
         let opened = match metadata::open(storage, &path) {
             Err(Unopened::Missing) => return Ok(None),
@@ -198,6 +203,7 @@ impl OpenVariable {
             name: spec.name.clone(),
             steps: SampleSteps::Relative(counted),
             spans: spec.spans.clone(),
+            rollout: spec.rollout.clone(),
             element: first.element,
             dimensions: reordered(&dimensions, &order),
             coordinates: reordered(&coordinates, &order),
@@ -317,19 +323,14 @@ impl OpenVariable {
         self.members.iter().map(Member::row_bytes).sum()
     }
 
-    /// Shape of a sample: its steps, if there are several, then the selected part of a step.
-    /// An array without steps has the shape of its selected part.
+    /// Shape of a sample with all its steps.
     pub(crate) fn sample_shape(&self) -> Vec<usize> {
-        let outer = match &self.values {
-            Some(values) => Some(values.n_outer),
-            None => (self.steps.len() != 1).then_some(self.steps.len()),
-        };
-        outer.into_iter().chain(self.row_shape.iter().copied()).collect()
+        self.sample_shape_in(None)
     }
 
     /// The names of the dimensions of [`sample_shape`](Self::sample_shape).
     pub(crate) fn sample_dimensions(&self) -> Vec<&str> {
-        let steps = (!self.is_static() && self.steps.len() != 1).then_some("step");
+        let steps = self.has_step_dimension().then_some("step");
         let row = self.dimensions.iter().map(String::as_str);
         steps.into_iter().chain(row).collect()
     }
@@ -341,12 +342,9 @@ impl OpenVariable {
         coordinates.as_deref()
     }
 
-    /// Bytes of a sample: none of an array without steps, which a batch has once.
+    /// Bytes of a sample with all its steps.
     pub(crate) fn sample_bytes(&self) -> u64 {
-        if self.is_static() {
-            return 0;
-        }
-        (self.row_bytes() as u64).saturating_mul(self.steps.len() as u64)
+        self.sample_bytes_in(None)
     }
 
     /// Bytes of `n_samples` samples in a batch.
@@ -355,12 +353,6 @@ impl OpenVariable {
             Some(values) => values.n_bytes as u64,
             None => self.sample_bytes().saturating_mul(n_samples),
         }
-    }
-
-    /// Elements of a sample that are read for it.
-    pub(crate) fn sample_elements(&self) -> usize {
-        let of_step: usize = self.row_shape.iter().product();
-        if self.is_static() { 0 } else { of_step * self.steps.len() }
     }
 
     /// What distinguishes its steps from those of other variables.
@@ -377,8 +369,12 @@ impl OpenVariable {
             SampleSteps::Relative(steps) => format!("{steps:?}"),
             SampleSteps::Listed { steps, n } => format!("{n} of {:016x}", hash(steps)),
         };
+        let rollout = match &self.rollout[..] {
+            [] => String::new(),
+            rollout => format!(" by epoch {rollout:?}"),
+        };
         let members: Vec<String> = self.members.iter().map(Member::fingerprint).collect();
-        format!("{path} {n_steps} {steps} {}", members.join(" and "))
+        format!("{path} {n_steps} {steps}{rollout} {}", members.join(" and "))
     }
 }
 
@@ -402,7 +398,7 @@ fn cut(
 
 /// Refuses steps of an array that has none.
 fn check_static(spec: &Variable, along: Option<&Dimension>) -> Result<(), Error> {
-    if spec.steps == [0] && spec.spans.is_empty() {
+    if spec.steps == [0] && spec.spans.is_empty() && spec.rollout.is_empty() {
         return Ok(());
     }
     let dimension = along.map(ToString::to_string).unwrap_or_default();

@@ -137,9 +137,8 @@ fn store() -> tempfile::TempDir {
     let (lats, lons): (Vec<i16>, Vec<i16>) = (vec![10, 20, 30], vec![0, 1]);
     let number = |lat: i16, lon: i16| 100 * lat + lon;
     let of_lat = |lat: &i16| lons.iter().map(|lon| number(*lat, *lon)).collect::<Vec<_>>();
-    let of_lon = |lats: &[i16], lon: i16| -> Vec<i16> {
-        lats.iter().map(|lat| number(*lat, lon)).collect()
-    };
+    let of_lon =
+        |lats: &[i16], lon: i16| -> Vec<i16> { lats.iter().map(|lat| number(*lat, lon)).collect() };
     let step: Vec<i16> = lats.iter().flat_map(of_lat).collect();
     let field = (0..4).flat_map(|_| step.clone());
     write_grid(folder.path(), "t", &grid_of(field, &[4, 3, 2], &["time", "lat", "lon"]));
@@ -205,7 +204,8 @@ fn a_mask_and_a_field_come_alike_however_they_are_stored() {
     assert_eq!(values("x")[..18], [&DELIVERED[..], &levels].concat());
 
     let ascending = vec![("lat".to_owned(), Direction::Ascending)];
-    let spec = SampleSpec { directions: ascending, order: names(&["lon", "lat"]), ..spec(variables()) };
+    let spec =
+        SampleSpec { directions: ascending, order: names(&["lon", "lat"]), ..spec(variables()) };
     let found = batches(open_with(folder.path(), &spec).unwrap());
     let ascending = [1000, 2000, 3000, 1001, 2001, 3001];
     for name in ["mask", "t", "z"] {
@@ -219,7 +219,9 @@ fn a_mask_and_a_field_come_alike_however_they_are_stored() {
 fn parts_are_turned_and_ordered_as_they_are_selected() {
     let folder = store();
     let part = |indices: &[u64]| Variable::new("t").select("lat", Indices::List(indices.to_vec()));
-    for (indices, delivered) in [(&[0, 2][..], &[3000, 1000][..]), (&[2, 1], &[3000, 2000]), (&[1], &[2000])] {
+    for (indices, delivered) in
+        [(&[0, 2][..], &[3000, 1000][..]), (&[2, 1], &[3000, 2000]), (&[1], &[2000])]
+    {
         let one = part(indices).select("lon", Selection::labels([0.0]));
         let samples = open_with(folder.path(), &spec([one])).unwrap();
         assert_eq!(values::<i16>(samples).unwrap().0[..delivered.len()], *delivered);
@@ -251,9 +253,9 @@ fn stores_that_are_stored_otherwise_follow_each_other() {
     let dims = ["time", "lon", "lat"];
     write_grid(folders[1].path(), "t", &grid_of(other, &[1, 2, 3], &dims));
     write_grid(folders[1].path(), "lat", &grid_of([30, 20, 10], &[3], &["lat"]));
-    let stores = folders.each_ref().map(|folder| -> Arc<dyn Storage> {
-        Arc::new(LocalStorage::new(folder.path()))
-    });
+    let stores = folders
+        .each_ref()
+        .map(|folder| -> Arc<dyn Storage> { Arc::new(LocalStorage::new(folder.path())) });
     let samples = ArraySamples::open_all(&stores, &spec([Variable::new("t")])).unwrap();
     assert_eq!(values::<i16>(samples).unwrap().0, [DELIVERED; 5].concat());
 }

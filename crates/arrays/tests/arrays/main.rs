@@ -17,6 +17,7 @@ mod kept;
 mod missing;
 mod oracle;
 mod parts;
+mod rollout;
 mod settings;
 mod sharing;
 mod stacked;

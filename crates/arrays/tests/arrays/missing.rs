@@ -214,7 +214,8 @@ fn chunks_are_looked_for_and_not_read() {
     assert_eq!(samples.left_out().chunks, 12 - there.len() as u64);
     assert!(!samples.counted().unwrap().has_values);
     let nans = MissingPolicy { nans: WhenMissing::LeaveOut, ..leave_out };
-    let error = open_with(folder.path(), &SampleSpec { missing: nans, ..spec.clone() }).unwrap_err();
+    let error =
+        open_with(folder.path(), &SampleSpec { missing: nans, ..spec.clone() }).unwrap_err();
     let text = chain(&error);
     assert!(text.contains(&format!("chunk [{}, 0, 0]", there[0])), "{text}");
     // What was counted of chunks alone says nothing of numbers in others.
