@@ -97,8 +97,8 @@ impl Convert {
         (into, at): (&mut [u8], usize),
     ) {
         let (n_from, n_to) = (element.n_bytes(), self.n_bytes(element));
-        if part.is_transposed() {
-            return self.scatter_transposed(element, part, (from, first), (into, at));
+        if part.is_tiled() {
+            return self.scatter_tiles(element, part, (from, first), (into, at));
         }
         let from = |run: &Run| &from[(run.src - first) * n_from..][..run.len * n_from];
         // Runs may be short: what is asked for each of them counts.

@@ -88,8 +88,8 @@ mod store;
 mod stored;
 mod stored_read;
 mod texts;
+mod tiles;
 mod times;
-mod transposed;
 mod variable;
 mod window;
 

@@ -4,6 +4,9 @@ use std::ops::Range;
 
 use crate::selection::{ChunkRuns, Run};
 
+/// Elements of a run that is copied for itself, and runs that are not.
+const SHORT_RUN: usize = 4;
+
 /// A dimension of a part.
 #[derive(Debug, Clone)]
 struct PartDim {
@@ -118,6 +121,16 @@ impl Part {
     pub(crate) fn is_transposed(&self) -> bool {
         let innermost = self.dims.iter().rfind(|dim| 1 < dim.place.row_len);
         innermost.is_some_and(|dim| dim.place.row_stride != 1)
+    }
+
+    /// Whether its elements are put into their places in tiles: it is transposed, or an index of its
+    /// innermost dimension hardly ever follows the one before.
+    pub(crate) fn is_tiled(&self) -> bool {
+        let innermost = self.dims.iter().rfind(|dim| 1 < dim.place.row_len);
+        innermost.is_some_and(|PartDim { runs, place }| {
+            let n: usize = runs.iter().map(|run| run.len).sum();
+            place.row_stride != 1 || SHORT_RUN < runs.len() && n < SHORT_RUN * runs.len()
+        })
     }
 
     /// The dimensions by the places of their selected indices, in the chunk and in the row, counted

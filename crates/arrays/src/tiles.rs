@@ -1,4 +1,5 @@
-//! Copies the part of a chunk whose innermost dimension is not that of the row.
+//! Copies parts of chunks that have no long runs in common with the row: their innermost dimension
+//! is another one, or turned round.
 
 use crate::convert::Convert;
 use crate::element::ElementType;
@@ -17,7 +18,7 @@ type Tile = [u64; TILE_STORED * TILE_PLACED];
 impl Convert {
     /// Does what [`scatter`](Self::scatter) does, tile by tile: each line of the caches, of the
     /// chunk and of the row, is used as a whole.
-    pub(crate) fn scatter_transposed(
+    pub(crate) fn scatter_tiles(
         &self,
         element: ElementType,
         part: &Part,
@@ -25,14 +26,13 @@ impl Convert {
         (into, at): (&mut [u8], usize),
     ) {
         let mut dims = part.offsets();
-        let Some((in_chunk, in_row)) = part.innermost().filter(|(one, other)| one != other) else {
-            return;
+        let Some((in_chunk, in_row)) = part.innermost() else { return };
+        let placed = std::mem::take(&mut dims[in_row]);
+        let stored = match in_chunk {
+            _ if in_chunk == in_row => vec![[0, 0]],
+            _ => std::mem::take(&mut dims[in_chunk]),
         };
-        let (stored, placed) =
-            (std::mem::take(&mut dims[in_chunk]), std::mem::take(&mut dims[in_row]));
-        for at in [in_chunk.max(in_row), in_chunk.min(in_row)] {
-            dims.remove(at);
-        }
+        dims.retain(|dim| !dim.is_empty());
         let (n_from, n_to) = (element.n_bytes(), self.n_bytes(element));
         let mut tile: Tile = [0; TILE_STORED * TILE_PLACED];
         for_each_place(&dims, [0, 0], &mut |[src, dst]| {
