@@ -124,7 +124,7 @@ impl<'a> Task<'a> {
 /// The numbers of fill values and of NaN.
 fn counted(element: ElementType, missing: &[f64], bytes: &[u8]) -> [u64; 2] {
     let n_bytes = element.n_bytes();
-    let mut numbers = [0.0; AT_ONCE];
+    let mut numbers = [0.0_f64; AT_ONCE];
     let (mut fills, mut nans) = (0, 0);
     for bytes in bytes.chunks(AT_ONCE * n_bytes) {
         let numbers = &mut numbers[..bytes.len() / n_bytes];

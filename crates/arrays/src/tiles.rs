@@ -75,10 +75,24 @@ fn gather<const N: usize>(
 ) {
     let (from, _) = from.as_chunks::<N>();
     let (tile, _) = bytemuck::cast_slice_mut::<u64, u8>(tile).as_chunks_mut::<N>();
+    if let [[of_stored, _]] = stored {
+        for (to, [of_placed, _]) in tile.iter_mut().zip(placed) {
+            *to = from[src + of_placed + of_stored - first];
+        }
+        return;
+    }
+    let is_run = stored.windows(2).all(|two| two[0][0] + 1 == two[1][0]);
     for (column, [of_placed, _]) in placed.iter().enumerate() {
         let start = src + of_placed;
-        for (row, [of_stored, _]) in tile.chunks_exact_mut(TILE_PLACED).zip(stored) {
-            row[column] = from[start + of_stored - first];
+        let rows = tile.chunks_exact_mut(TILE_PLACED);
+        match stored {
+            [[of_first, _], ..] if is_run => {
+                let run = &from[start + of_first - first..][..stored.len()];
+                rows.zip(run).for_each(|(row, element)| row[column] = *element);
+            }
+            _ => rows.zip(stored).for_each(|(row, [of_stored, _])| {
+                row[column] = from[start + of_stored - first];
+            }),
         }
     }
 }

@@ -11,7 +11,7 @@ use arrays::{
 use pipeline::Stop;
 use proptest::prelude::*;
 use serde_json::json;
-use zarrs::array::{ArrayBuilder, data_type};
+use zarrs::array::{ArrayBuilder, codec, data_type};
 use zarrs::filesystem::FilesystemStore;
 
 use crate::timed::{Grid, write_grid, write_times};
@@ -23,6 +23,7 @@ struct Stored {
     shape: [u64; 3],
     chunk: [u64; 3],
     is_sharded: bool,
+    is_compressed: bool,
     seed: u64,
 }
 
@@ -59,11 +60,14 @@ impl Stored {
 /// Writes an array whose chunks are not stored if all elements are its fill value, 0.
 fn write(folder: &Path, name: &str, stored: &Stored) {
     let store = Arc::new(FilesystemStore::new(folder).unwrap());
-    let Stored { shape, chunk, is_sharded, .. } = stored;
+    let Stored { shape, chunk, is_sharded, is_compressed, .. } = stored;
     let outer = if *is_sharded { chunk.map(|len| 2 * len) } else { *chunk };
     let mut builder =
         ArrayBuilder::new(shape.to_vec(), outer.to_vec(), data_type::float32(), 0.0_f32);
     builder.attributes(json!({"missing_value": -9.0}).as_object().unwrap().clone());
+    if *is_compressed {
+        builder.bytes_to_bytes_codecs(vec![Arc::new(codec::GzipCodec::new(1).unwrap())]);
+    }
     if *is_sharded {
         builder.subchunk_shape(chunk.to_vec());
     }
@@ -86,8 +90,14 @@ fn write(folder: &Path, name: &str, stored: &Stored) {
 fn stored() -> impl Strategy<Value = Stored> {
     let shape = [2..9_u64, 1..6, 1..6];
     let chunk = [1..4_u64, 1..4, 1..4];
-    (shape, chunk, any::<bool>(), any::<u64>())
-        .prop_map(|(shape, chunk, is_sharded, seed)| Stored { shape, chunk, is_sharded, seed })
+    let stored = (any::<[bool; 2]>(), any::<u64>());
+    (shape, chunk, stored).prop_map(|(shape, chunk, ([is_sharded, is_compressed], seed))| Stored {
+        shape,
+        chunk,
+        is_sharded,
+        is_compressed,
+        seed,
+    })
 }
 
 /// The counts of a step, of the selected indices.
@@ -193,7 +203,13 @@ proptest! {
 
 fn one() -> (tempfile::TempDir, Stored) {
     let folder = tempfile::tempdir().unwrap();
-    let stored = Stored { shape: [12, 4, 4], chunk: [1, 4, 4], is_sharded: false, seed: 3 };
+    let stored = Stored {
+        shape: [12, 4, 4],
+        chunk: [1, 4, 4],
+        is_sharded: false,
+        is_compressed: true,
+        seed: 3,
+    };
     write(folder.path(), "x", &stored);
     (folder, stored)
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrays::{ArrayBatch, ArraySamples, ReadStrategy, SampleSpec, TimeSpan, Variable};
 use pipeline::{Pipeline, PipelineSpec, Source as _, World};
 use proptest::prelude::*;
+use shuffle::Remainder;
 
 use crate::oracle::{Stored, expected, write};
 use crate::timed::{Grid, write_grid, write_times};
@@ -120,8 +121,12 @@ fn resumed_epochs_and_ranks_have_the_steps_of_their_epoch() {
         let n_steps = [1, 2, 4][epoch as usize];
         assert!(whole.iter().all(|(of, shape, _)| *of == epoch && shape[1] == n_steps));
         let of_ranks = (0..2).flat_map(|rank| {
-            let spec =
-                PipelineSpec { batch_rows: 4, world: World { rank, size: 2 }, ..spec.clone() };
+            let spec = PipelineSpec {
+                batch_rows: 4,
+                world: World { rank, size: 2 },
+                remainder: Remainder::Drop,
+                ..spec.clone()
+            };
             let pipeline =
                 Pipeline::new(Arc::clone(&samples), spec, ArrayBatch::n_samples).unwrap();
             values(pipeline.epoch(epoch).unwrap().map(Result::unwrap))
