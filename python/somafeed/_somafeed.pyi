@@ -637,6 +637,10 @@ class Fields(Samples):
         periods: Sequence[tuple[str | None, str | None]] = (),
         frequency: int | None = None,
         patches: Mapping[str, Any] | None = None,
+        dims: Sequence[str] = (),
+        orient: Sequence[tuple[str, bool]] = (),
+        missing: Sequence[tuple[str, str]] = (),
+        counted: Any = None,
         threads: int = 1,
         coordinates: bool = True,
     ) -> None:
@@ -648,6 +652,10 @@ class Fields(Samples):
         """The step that each sample is about: its index in the dimension of the samples."""
     def stores(self) -> npt.NDArray[np.uint64]:
         """The number of the store of each sample."""
+    def missing(self) -> Any:
+        """What is missing of the samples: see `somafeed.missing.Missing`."""
+    def counted(self) -> Any:
+        """What was counted to open the samples, or None."""
     def left_out(self) -> list[tuple[str, int]]:
         """How many samples were left out, by the reason."""
     def patches(self) -> list[tuple[str | int, int, int, int, int]]:

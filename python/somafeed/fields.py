@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
+from somafeed.axes import Direction, directions_of, names_of
 from somafeed.batches import array_maker, required
 from somafeed.engine import EngineSettings
 from somafeed.labels import LabelColumn, Labels
+from somafeed.missing import Missing, MissingKind, WhenMissing, checked_missing
 from somafeed.patches import PATCH, CutDimension, PatchColumn, Patches
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.settings import at_least_0, positive, shown
@@ -54,7 +56,14 @@ Stores: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] |
 
 FORMS: tuple[FieldForm, ...] = ("numpy", "torch", "xarray")
 
+PLAIN: dict[str, Any] = {"normalize": [], "steps": [0], "spans": [], "rollout": [], "dims": []}
+"""What a variable has whose whole array is opened."""
 
+PLAIN_OPTIONS: dict[str, Any] = {
+    "periods": [], "frequency": None, "patches": None, "dims": [], "orient": [], "missing": [],
+    "counted": None,
+}  # fmt: skip
+"""Options by which whole arrays are opened."""
 
 
 class Fields(OpenedSamples[native.Fields]):
@@ -74,10 +83,12 @@ class Fields(OpenedSamples[native.Fields]):
         """
         names, listed = named_stores(stores, (str, os.PathLike))
         self._stores = [os.fspath(one) for one in listed]
-        self._options = options
+        self._options = dict(options)
         self.variables = dict(variables)
         selections = self._selections()
         self._described = [described(name, one, selections) for name, one in variables.items()]
+        # Other processes need not count again.
+        self._options["counted"] = self.opened.counted()
         sizes = np.bincount(self.opened.stores().astype(np.int64), minlength=len(listed))
         self.stores = OfStore.of(names, sizes.tolist())
         columns: dict[str, LabelColumn] = {} if self.stores is None else {STORE: self.stores}
@@ -105,12 +116,11 @@ class Fields(OpenedSamples[native.Fields]):
             return {}
         names = {key: "/".join(key) for key in arrays}
         whole_arrays = [
-            {**described(names[key], one, {}), "normalize": [], "steps": [0], "spans": []}
+            {**described(names[key], one, {}), **PLAIN}
             for key, one in arrays.items()
         ]
         selects_labels = any(one.sel for one in arrays.values())
-        plain: dict[str, Any] = {"periods": [], "frequency": None, "patches": None}
-        options = {**self._options, **plain, "coordinates": selects_labels}
+        options = {**self._options, **PLAIN_OPTIONS, "coordinates": selects_labels}
         whole = native.Fields(self._stores, whole_arrays, **options)
         shapes = {name: dict(zip(dims, shape)) for name, _, dims, shape, _ in whole.variables()}
         selections: Selections = {}
@@ -161,6 +171,10 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         periods: Sequence[tuple[Date | None, Date | None]] = (),
         frequency: TimeSpan | None = None,
         patches: Patches | None = None,
+        dims: Sequence[str] = (),
+        orient: Mapping[str, Direction] | None = None,
+        missing: Mapping[MissingKind, WhenMissing] | None = None,
+        counted: Missing | None = None,
         form: FieldForm = "numpy",
         number_samples: bool = False,
         coordinates: bool = True,
@@ -206,6 +220,18 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
                 patch in each dimension that is cut, counted from the first selected one. Those of a
                 grid have the column `patch`, the number of the patch within its step, for splits
                 and `sampling`.
+            dims: The order in which dimensions are delivered, for instance
+                `["latitude", "longitude"]`: of each variable that has no `dims` of its own, those of
+                them that it has, after its others.
+            orient: The direction of coordinates in which dimensions are delivered, `"ascending"` or
+                `"descending"`: of all variables that have the dimension, whichever way each is
+                stored. `{"latitude": "descending"}` has the north first.
+            missing: What is done with samples that have missing numbers, by what these are:
+                `{"chunk": "error", "fill": "leave out", "nan": "keep"}`. None keeps all. Otherwise
+                they are counted when the data set is opened; of `"fill"` and `"nan"` that decodes
+                every chunk once.
+            counted: What `missing()` counted before, of the same variables, in place of counting
+                again. Whether the store is still the same is not known.
             form: The form of arrays in a batch: see `FieldForm`.
             number_samples: Whether a batch has the entry `"sample"`, the numbers of its samples.
             coordinates: Whether coordinates are read, for `form="xarray"`.
@@ -243,6 +269,10 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             **_between(start, end, periods),
             "frequency": None if frequency is None else microseconds("frequency", frequency),
             "patches": None if patches is None else checked_patches(patches).described(),
+            "dims": list(names_of("dims", dims)),
+            "orient": directions_of(orient),
+            "missing": checked_missing(missing),
+            "counted": None if counted is None else counted.described(),
             "threads": positive("threads", threads),
             "coordinates": bool(coordinates) or form == "xarray",
         }
@@ -260,7 +290,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of one sample of each variable."""
+        """The shape of one sample of each variable, with the most steps that a rollout has."""
         return {
             name: tuple(
                 n for one, n in zip(dims, shape) if one not in self._samples.variables[name].dropped
@@ -272,10 +302,20 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
     def left_out(self) -> dict[str, int]:
         """How many samples were left out since their steps are not all there, by the reason:
         `ends` (before the first or after the last time), `gaps`, `doubled` (several steps have the
-        time), `invalid` (outside the dates that the store names as valid). Counted for the whole
-        store. None are left out unless times matter: by dates, `frequency` or steps that are
-        lengths of time."""
+        time), `invalid` (outside the dates that the store names as valid), `chunk`, `fill` and
+        `nan` (missing numbers, as `missing=` says). Counted for the whole store. None are left out
+        unless times matter, by dates, `frequency` or steps that are lengths of time, or numbers are
+        missing."""
         return dict(self._samples.opened.left_out())
+
+    def missing(self) -> Missing:
+        """How many numbers are missing of each variable, at each step of the samples of the data
+        set: in chunks that are not stored, fill values and NaN, counted apart in one pass. Static
+        variables have no steps, and no counts.
+
+        >>> train.missing().variables["t2m"].nan.sum()  # doctest: +SKIP
+        """
+        return Missing.of(self._samples.opened.missing())
 
     def statistics(self) -> dict[str, Statistics]:
         """Mean, deviation and number of the values of each variable, over all samples of the data
@@ -400,7 +440,7 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
             f"{shown(stacked[0])} stacks arrays of xarray: give the store's address instead"
         )
     whole = {name: one for name, one in named.items() if isinstance(one, Variable)}
-    stored = stored_arrays(data, whole, options["config"], options["dim"])
+    stored = stored_arrays(data, whole, options)
     is_timed = (
         options["periods"] or options["frequency"] or any(one.spans for one in named.values())
     )
@@ -451,7 +491,7 @@ def _data_arrays(variables: Mapping[str, AnyVariable]) -> ArrayMaker:
         if SAMPLE in dimensions:
             coordinates[SAMPLE] = (SAMPLE, batch.samples.astype(np.int64))
         if "step" in dimensions:
-            steps = np.array(variable.offsets)
+            steps = np.array(variable.offsets)[: values.shape[dimensions.index("step")]]
             coordinates["step"] = ("step", steps.astype("m8[us]") if variable.spans else steps)
         of_samples = batch.sample_coordinates(name) if SAMPLE in dimensions else None
         if of_samples is not None:

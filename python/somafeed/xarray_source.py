@@ -103,13 +103,13 @@ def _of_graph(graph: Any, name: str) -> tuple[Any, str | None]:
     """What a graph of dask reads, and the layer that reads if another selects a part.
 
     Raises:
-        ValueError: It does more than reading and selecting.
+        ValueError: It does more than reading, selecting and transposing.
     """
     layers = [str(layer) for layer in getattr(graph, "layers", ())]
     sources = [layer for layer in layers if layer.startswith("original-")]
     source = sources[0] if len(sources) == 1 else ""
     others = [one for one in layers if one not in (source, source.removeprefix("original-"))]
-    computed = [one for one in others if not one.startswith(("getitem-", "rechunk-"))]
+    computed = [one for one in others if not one.startswith(("getitem-", "rechunk-", "transpose-"))]
     if not source or computed:
         what = f" ({computed[0].rpartition('-')[0]})" if computed else ""
         raise ValueError(
@@ -274,7 +274,7 @@ def check_packing(given: Any, stored: Any, name: str) -> None:
 
 
 def _check_dimensions(given: Any, whole: Any, name: str) -> None:
-    """Fails if an array has other dimensions than that of the store, or another order.
+    """Fails if an array has other dimensions than that of the store.
 
     Raises:
         ValueError: It has.
@@ -286,10 +286,4 @@ def _check_dimensions(given: Any, whole: Any, name: str) -> None:
             f"variable {shown(name)} has the dimension {shown(str(other[0]))}, and the store "
             f"{', '.join(map(str, stored))}: it was renamed or made in xarray. Rename later, "
             f"{WAY_OUT}"
-        )
-    kept = [one for one in stored if one in given.dims]
-    if list(given.dims) != kept:
-        raise ValueError(
-            f"variable {shown(name)} was transposed: the store's order is {', '.join(kept)}. "
-            f"Transpose batches, {WAY_OUT}"
         )

@@ -1,13 +1,13 @@
 //! Fields: samples of Zarr arrays, with their loader and batches.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrays::{
-    ArrayBatch, ArraySamples, CoordinateValues, Coordinates, Dimension, ElementType, Indices,
-    Label, LeftOut, OwnedValues, Padding, PatchDimension, Patches, Period, RandomPatches,
-    SampleSpec, Selection, TimeSpan, Variable,
+    ArrayBatch, ArraySamples, CoordinateValues, Coordinates, Dimension, Direction, ElementType,
+    Indices, Label, LeftOut, Missing, OwnedValues, Padding, PatchDimension, Patches, Period,
+    RandomPatches, SampleSpec, Selection, TimeSpan, Variable,
 };
-use pipeline::BatchPlace;
+use pipeline::{BatchPlace, Stop};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use storage::Config;
@@ -15,10 +15,11 @@ use storage::Config;
 use crate::border::{Element, Memory};
 use crate::engine::{NumberedBatch, PlacedBatch};
 use crate::errors::SomafeedError;
+use crate::field_missing::{self, Counted};
 use crate::memory_limit::KeptBatches;
 use crate::numpy::{self, Rows, array_of};
 use crate::samples::{Chosen, Kind, Samples, StoreAddress};
-use crate::waiting::computed;
+use crate::waiting::{computed, stoppable};
 
 /// One array of a sample, as Python describes it.
 #[derive(Debug, FromPyObject)]
@@ -29,8 +30,10 @@ struct Described {
     steps: Vec<i64>,
     /// Microseconds.
     spans: Vec<i64>,
+    rollout: Vec<(u64, usize)>,
     isel: Vec<(String, Rows)>,
     sel: Vec<(String, Vec<LabelValue>)>,
+    dims: Vec<String>,
     as_f32: bool,
     mask_and_scale: bool,
     /// Means and deviations.
@@ -93,8 +96,10 @@ impl From<Described> for Variable {
             path,
             steps,
             spans,
+            rollout,
             isel,
             sel,
+            dims,
             as_f32,
             mask_and_scale,
             normalize,
@@ -103,6 +108,7 @@ impl From<Described> for Variable {
         let stack = stack.into_iter().map(Self::from).collect();
         let spans = spans.into_iter().map(|micros| TimeSpan { micros });
         let mut variable = Self::new(path).named(name).steps(steps).spans(spans);
+        variable = variable.ordered(dims.iter().map(String::as_str));
         for (dimension, indices) in isel {
             let indices = match indices {
                 Rows::Range(start, end) => Indices::Range(start..end),
@@ -117,7 +123,7 @@ impl From<Described> for Variable {
             });
             variable = variable.select(dimension.as_str(), Selection::labels(labels));
         }
-        Self { as_f32, as_stored: !mask_and_scale, normalize, stack, ..variable }
+        Self { rollout, as_f32, as_stored: !mask_and_scale, normalize, stack, ..variable }
     }
 }
 
@@ -129,6 +135,15 @@ type SampleShape = (String, &'static str, Vec<String>, Vec<usize>, bool);
 struct Stores {
     addresses: Vec<StoreAddress>,
     spec: SampleSpec,
+    /// What was counted when they were opened first: a forked process does not count again.
+    counted: OnceLock<Missing>,
+}
+
+impl Stores {
+    /// The result, or the exception without what must not be in a message.
+    fn hiding<T>(&self, result: Result<T, arrays::Error>) -> PyResult<T> {
+        StoreAddress::hiding_all(&self.addresses, result)
+    }
 }
 
 impl Kind for Stores {
@@ -138,8 +153,17 @@ impl Kind for Stores {
     fn open(&self) -> PyResult<ArraySamples> {
         let storages = self.addresses.iter().map(StoreAddress::storage);
         let storages = storages.collect::<PyResult<Vec<_>>>()?;
-        let samples = ArraySamples::open_all(&storages, &self.spec);
-        let samples = StoreAddress::hiding_all(&self.addresses, samples)?;
+        let samples = match self.counted.get() {
+            None => ArraySamples::open_all(&storages, &self.spec),
+            counted => {
+                let spec = SampleSpec { counted: counted.cloned(), ..self.spec.clone() };
+                ArraySamples::open_all(&storages, &spec)
+            }
+        };
+        let samples = self.hiding(samples)?;
+        if let Some(counted) = samples.counted() {
+            self.counted.get_or_init(|| counted.clone());
+        }
         for (name, element) in samples.elements() {
             element_of(name, element)?;
         }
@@ -161,7 +185,8 @@ impl Fields {
     #[new]
     #[pyo3(signature = (
         uris, variables, *, config = None, dim = None, start = None, end = None, stride = 1,
-        periods = Vec::new(), frequency = None, patches = None, threads = 1, coordinates = true
+        periods = Vec::new(), frequency = None, patches = None, dims = Vec::new(),
+        orient = Vec::new(), missing = Vec::new(), counted = None, threads = 1, coordinates = true
     ))]
     fn new(
         py: Python<'_>,
@@ -175,11 +200,18 @@ impl Fields {
         periods: Vec<(Option<String>, Option<String>)>,
         frequency: Option<i64>,
         patches: Option<DescribedPatches>,
+        dims: Vec<String>,
+        orient: Vec<(String, bool)>,
+        missing: Vec<(String, String)>,
+        counted: Option<Counted>,
         threads: usize,
         coordinates: bool,
     ) -> PyResult<PyClassInitializer<Self>> {
         let variables = variables.into_iter().map(Variable::from);
         let along = dim.map(Dimension::from);
+        let directions = orient.into_iter().map(|(name, descends)| {
+            (name, if descends { Direction::Descending } else { Direction::Ascending })
+        });
         let periods = periods.into_iter().map(|(start, end)| Period { start, end }).collect();
         let spec = SampleSpec {
             periods,
@@ -189,6 +221,10 @@ impl Fields {
             start,
             end,
             stride,
+            order: dims,
+            directions: directions.collect(),
+            missing: field_missing::policy(missing)?,
+            counted: counted.map(field_missing::missing),
             threads,
             coordinates,
             shares_blocks: false,
@@ -196,7 +232,7 @@ impl Fields {
         };
         let address = |uri| StoreAddress::new(uri, config.clone());
         let addresses = uris.into_iter().map(address).collect();
-        Chosen::open(py, Stores { addresses, spec })
+        Chosen::open(py, Stores { addresses, spec, counted: OnceLock::new() })
     }
 
     /// The step of each sample, as an array.
@@ -219,8 +255,32 @@ impl Fields {
 
     /// How many samples were left out, by the reason.
     fn left_out(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, u64)>> {
-        let LeftOut { ends, gaps, doubled, invalid } = self.0.here(py)?.source().left_out();
-        Ok(vec![("ends", ends), ("gaps", gaps), ("doubled", doubled), ("invalid", invalid)])
+        let found = self.0.here(py)?.source().left_out();
+        let LeftOut { ends, gaps, doubled, invalid, chunks, fills, nans } = found;
+        let of_times = [("ends", ends), ("gaps", gaps), ("doubled", doubled), ("invalid", invalid)];
+        let of_missing = [("chunk", chunks), ("fill", fills), ("nan", nans)];
+        Ok(of_times.into_iter().chain(of_missing).collect())
+    }
+
+    /// What is missing of the samples: all chunks are read.
+    fn missing(&self, py: Python<'_>) -> PyResult<Counted> {
+        let here = self.0.here(py)?;
+        let stop = Stop::default();
+        let of_work = stop.clone();
+        let counted = stoppable(
+            py,
+            move || {
+                let missing = here.source().missing(here.rows().iter(), &of_work);
+                missing.map(|missing| field_missing::counted(&missing))
+            },
+            move || stop.set(),
+        )?;
+        self.0.kind().hiding(counted)
+    }
+
+    /// What was counted when the samples were opened, if anything was.
+    fn counted(&self, py: Python<'_>) -> PyResult<Option<Counted>> {
+        Ok(self.0.here(py)?.source().counted().map(field_missing::counted))
     }
 
     /// Each dimension that is cut, with its selected indices, those of a patch, the number of

@@ -49,8 +49,8 @@ impl ArrayBatch {
             variable,
             bytes: slot.bytes().get(bytes.clone()).unwrap_or_default(),
             samples: &self.samples,
-            epoch: self.place.epoch,
             window: &self.window,
+            epoch: self.place.epoch,
         })
     }
 
@@ -76,8 +76,8 @@ impl ArrayBatch {
             slot,
             bytes,
             samples: Arc::clone(&samples),
-            epoch: place.epoch,
             window: Arc::clone(&window),
+            epoch: place.epoch,
         })
     }
 
@@ -90,11 +90,11 @@ impl ArrayBatch {
 /// The values of one variable in a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct VariableValues<'a> {
-    variable: &'a OpenVariable,
+    pub(crate) variable: &'a OpenVariable,
     bytes: &'a [u8],
     samples: &'a [u64],
-    epoch: u64,
     window: &'a Window,
+    pub(crate) epoch: u64,
 }
 
 impl<'a> VariableValues<'a> {
@@ -114,11 +114,13 @@ impl<'a> VariableValues<'a> {
         self.variable.shared_values().is_some()
     }
 
-    /// The shape: samples, then steps if the variable has more than one, then the selected part of
-    /// the array's dimensions but that of the steps. Without samples if the array is static.
+    /// The shape: samples, then steps if the variable has more than one or a rollout, then the
+    /// selected part of the array's dimensions but that of the steps. Without samples if the array
+    /// is static.
     pub fn shape(&self) -> Vec<usize> {
         let samples = (!self.is_static()).then_some(self.samples.len());
-        samples.into_iter().chain(self.variable.sample_shape()).collect()
+        let of_sample = self.variable.sample_shape_in(Some(self.epoch));
+        samples.into_iter().chain(of_sample).collect()
     }
 
     /// The names of the dimensions of [`shape`](Self::shape): `sample`, `step` if there is more
@@ -126,11 +128,6 @@ impl<'a> VariableValues<'a> {
     pub fn dimensions(&self) -> Vec<&'a str> {
         let samples = (!self.is_static()).then_some("sample");
         samples.into_iter().chain(self.variable.sample_dimensions()).collect()
-    }
-
-    /// The number of steps of a sample.
-    pub fn n_steps(&self) -> usize {
-        self.variable.steps.len()
     }
 
     /// The coordinates of the selected indices of a dimension of the array, which is not the
@@ -164,7 +161,8 @@ impl<'a> VariableValues<'a> {
     /// step, in C order of `[samples, steps]`. `None` if the dimension has no coordinates.
     pub fn sample_coordinates(&self) -> Option<Coordinates> {
         let of_steps = self.variable.step_coordinates.as_deref()?;
-        let of_sample = |sample: &u64| self.window.steps_of(self.variable, *sample);
+        let n_steps = self.n_steps();
+        let of_sample = |sample: &u64| self.window.steps_of(self.variable, *sample).take(n_steps);
         Some(of_steps.pick(self.samples.iter().flat_map(of_sample)))
     }
 
@@ -201,8 +199,8 @@ pub struct OwnedValues {
     /// The values in the slot.
     bytes: Range<usize>,
     samples: Arc<[u64]>,
-    epoch: u64,
     window: Arc<Window>,
+    epoch: u64,
 }
 
 impl OwnedValues {
@@ -212,8 +210,8 @@ impl OwnedValues {
             variable: &self.variables[self.idx],
             bytes: self.slot.bytes().get(self.bytes.clone()).unwrap_or_default(),
             samples: &self.samples,
-            epoch: self.epoch,
             window: &self.window,
+            epoch: self.epoch,
         }
     }
 

@@ -11,6 +11,7 @@ use crate::blosc::DecodeScratch;
 use crate::chunk_files::{ChunkFile, PlaceInShard};
 use crate::chunks::Chunks;
 use crate::convert::Convert;
+use crate::counting::Counting;
 use crate::decoder::Contexts;
 use crate::error::Cause;
 use crate::fetch_far::fetch_all;
@@ -49,6 +50,8 @@ pub(crate) struct Task<'a> {
     pub(crate) keep_in: Option<&'a KeptChunks>,
     /// When the chunks are needed again, if that is known ([`storage::NextUseCache`]).
     pub(crate) next_use: Option<u64>,
+    /// What is counted; the rows have no memory then.
+    pub(crate) counting: Option<&'a Counting<'a>>,
 }
 
 /// A chunk of a task.
@@ -163,8 +166,19 @@ impl<'a> Task<'a> {
         (chunk_row, segments): (u64, &'a [Segment]),
         rows: Vec<Rows<'a>>,
     ) -> Self {
-        let (patches, is_in_parts, keep_in, next_use) = (Vec::new(), false, None, None);
-        Self { chunks, convert, chunk_row, segments, rows, patches, is_in_parts, keep_in, next_use }
+        let (is_in_parts, keep_in, next_use, counting) = (false, None, None, None);
+        Self {
+            chunks,
+            convert,
+            chunk_row,
+            segments,
+            rows,
+            patches: Vec::new(),
+            is_in_parts,
+            keep_in,
+            next_use,
+            counting,
+        }
     }
 
     /// Keeps the chunks in `kept` when they are decoded, if they are worth it and not needed later
@@ -187,11 +201,12 @@ impl<'a> Task<'a> {
         (Arc::clone(&self.chunks.kept_as), self.indices(chunk))
     }
 
-    /// Bytes that the task delivers.
+    /// Bytes that the task delivers, or would deliver if it did not count.
     pub(crate) fn n_bytes(&self) -> usize {
         let n_to = self.convert.n_bytes(self.chunks.stored);
+        let row_bytes = self.row_elements() * n_to;
         let of_patches: usize = self.patches.iter().map(|patch| patch.part.n_elements()).sum();
-        self.rows.iter().map(|rows| rows.into.len()).sum::<usize>() + of_patches * n_to
+        self.rows.iter().map(|rows| rows.len * row_bytes).sum::<usize>() + of_patches * n_to
     }
 
     /// Bytes of its chunks, whole and decoded, or of twice the wanted part: about as many are
@@ -316,6 +331,9 @@ impl<'a> Task<'a> {
     /// Copies the selected part of a chunk to its rows. `decoded` has it all; its first byte has
     /// the place `start` in the chunk, which is that of an element.
     pub(crate) fn scatter(&mut self, chunk: TaskChunk<'_>, (decoded, start): (&[u8], usize)) {
+        if let Some(counting) = self.counting {
+            return self.count(counting, chunk, (decoded, start));
+        }
         let (row_elements, part) = (self.row_elements(), &chunk.selected.part);
         let task_start = self.first_element();
         for patch in &self.patches {
@@ -352,6 +370,9 @@ impl<'a> Task<'a> {
     /// Writes the fill value where a chunk that is not stored would go. The chunk itself takes no
     /// memory: no byte says that it is as large as the metadata has it.
     pub(crate) fn fill(&mut self, chunk: TaskChunk<'_>) {
+        if let Some(counting) = self.counting {
+            return self.count_absent(counting, chunk);
+        }
         let row_elements = self.row_elements();
         let task_start = self.first_element();
         let Self { chunks, convert, rows, patches, .. } = self;

@@ -80,6 +80,9 @@ impl Convert {
                 these == others
             }
             (Self::Planes { .. }, _) | (_, Self::Planes { .. }) => false,
+            (Self::Floats { packing: this, .. }, Self::Floats { packing: other, .. }) => {
+                this == other
+            }
             _ => self.is_copy() == other.is_copy(),
         }
     }
@@ -94,6 +97,9 @@ impl Convert {
         (into, at): (&mut [u8], usize),
     ) {
         let (n_from, n_to) = (element.n_bytes(), self.n_bytes(element));
+        if part.is_tiled() {
+            return self.scatter_tiles(element, part, (from, first), (into, at));
+        }
         let from = |run: &Run| &from[(run.src - first) * n_from..][..run.len * n_from];
         // Runs may be short: what is asked for each of them counts.
         if self.is_copy() {
@@ -118,9 +124,9 @@ impl Convert {
         (into, at): (&mut [u8], usize),
     ) {
         let n_to = self.n_bytes(element);
-        part.for_each_run(|run| {
-            let mut to = &mut into[run.dst * n_to..][..run.len * n_to];
-            for (plane, n) in self.split(at + run.dst, run.len) {
+        part.for_each_place(|run| {
+            let mut to = &mut into[run.start * n_to..][..run.len() * n_to];
+            for (plane, n) in self.split(at + run.start, run.len()) {
                 let element = &bytemuck::bytes_of(&of_plane[plane])[..n_to];
                 let (place, rest) = to.split_at_mut(n * n_to);
                 place.chunks_exact_mut(n_to).for_each(|to| to.copy_from_slice(element));
@@ -200,7 +206,7 @@ pub(crate) fn number_of(element: ElementType, bytes: &[u8]) -> f64 {
 }
 
 /// A type of floating point numbers, made of a number in double precision.
-trait Float: Pod {
+pub(crate) trait Float: Pod {
     fn nearest(number: f64) -> Self;
 }
 
@@ -228,7 +234,12 @@ impl Float for bf16 {
     }
 }
 
-fn floats<F: Float>(element: ElementType, packing: Option<&Packing>, from: &[u8], into: &mut [F]) {
+pub(crate) fn floats<F: Float>(
+    element: ElementType,
+    packing: Option<&Packing>,
+    from: &[u8],
+    into: &mut [F],
+) {
     match element {
         ElementType::Bool | ElementType::U8 => each(packing, from, into, <f64 as From<u8>>::from),
         ElementType::I8 => each(packing, from, into, <f64 as From<i8>>::from),

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::error::Error;
 use crate::open_array::OpenArray;
-use crate::part::Part;
+use crate::part::{DimPlace, Part};
 use crate::patches::{OpenPatches, PatchShape};
 use crate::selection::{ChunkRuns, Indices, by_chunk};
 use crate::spec::{Dimension, Patches};
@@ -73,11 +73,14 @@ impl OpenVariable {
                 Err(format!("{} has no steps, or is stacked: name the dimension", self.name))
             }
             Dimension::Position(at) => {
-                let axis = self.arrays().next().map_or(0, |array| array.chunks.geometry.axis);
-                match at.cmp(&axis) {
+                let Some(geometry) = self.arrays().next().map(|array| &array.chunks.geometry)
+                else {
+                    return Ok(None);
+                };
+                match at.cmp(&geometry.axis) {
                     Ordering::Equal => Err("samples are made of it".to_owned()),
-                    Ordering::Less => Ok(Some(*at)),
-                    Ordering::Greater => Ok(Some(at - 1).filter(|at| *at < self.row_shape.len())),
+                    Ordering::Less => Ok(geometry.delivered_dim(*at)),
+                    Ordering::Greater => Ok(geometry.delivered_dim(at - 1)),
                 }
             }
         }
@@ -87,6 +90,12 @@ impl OpenVariable {
     fn whole_shape(&self) -> Vec<usize> {
         let outer = self.values.as_ref().map(|values| values.n_outer);
         outer.into_iter().chain(self.row_shape.iter().copied()).collect()
+    }
+
+    /// The selected elements of a step, before it is cut.
+    pub(crate) fn step_elements(&self) -> usize {
+        let shape = self.patch.as_ref().map_or(&self.row_shape, |patch| &patch.whole);
+        shape.iter().product()
     }
 
     /// Cuts samples along some dimensions, each of which has a number among those of the patches.
@@ -153,7 +162,12 @@ impl OpenVariable {
             by_chunk(&indices, (*len).max(1) as u64).pop()
         });
         let runs = runs.collect::<Option<Vec<ChunkRuns>>>()?;
-        let lens: Vec<(usize, usize)> = whole.iter().copied().zip(shape.iter().copied()).collect();
-        Some(Part::new(&runs.iter().collect::<Vec<_>>(), &lens, 0))
+        let mut row_stride: usize = shape.iter().product();
+        let places = whole.iter().zip(shape).map(|(chunk_len, row_len)| {
+            row_stride /= row_len.max(&1);
+            DimPlace { chunk_len: *chunk_len, row_len: *row_len, row_stride }
+        });
+        let places: Vec<DimPlace> = places.collect();
+        Some(Part::new(&runs.iter().collect::<Vec<_>>(), &places, (0, 0)))
     }
 }

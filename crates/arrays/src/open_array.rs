@@ -43,7 +43,8 @@ pub(crate) struct OpenArray {
 /// A patch of the selected part of a row.
 #[derive(Debug)]
 pub(crate) struct PatchOfRow {
-    /// The dimensions of the row that are cut, each with its number among those of the patches.
+    /// The dimensions that are cut, by their numbers among those that are stored, each with its
+    /// number among those of the patches.
     pub(crate) dims: Vec<(usize, usize)>,
     /// Elements of a patch.
     len: usize,
@@ -160,6 +161,8 @@ impl OpenArray {
                 row_shape[*at]
             ));
         }
+        let stored = |(at, of)| Some((self.chunks.geometry.stored_dim(at)?, of));
+        let dims = dims.into_iter().filter_map(stored).collect();
         let len = patch_shape.iter().product();
         self.convert = std::mem::replace(&mut self.convert, Convert::Copy).of_rows(len);
         self.patch = Some(PatchOfRow { dims, len });
@@ -199,6 +202,7 @@ impl OpenArray {
             || self.store == other.store
                 && self.chunks.path == other.chunks.path
                 && self.selected == other.selected
+                && self.chunks.geometry.order() == other.chunks.geometry.order()
                 && self.element == other.element
                 && self.convert.is_like(&other.convert)
     }
@@ -224,7 +228,8 @@ impl OpenArray {
             Convert::Planes { packings, .. } => format!(" by {packings:?}"),
             _ => String::new(),
         };
-        format!("{stored} {} {:?}{along}{by}", self.element, self.selected)
+        let order = geometry.order().map_or_else(String::new, |order| format!(" as {order:?}"));
+        format!("{stored} {} {:?}{along}{order}{by}", self.element, self.selected)
     }
 
     /// Decodes all rows that `outer` selects.

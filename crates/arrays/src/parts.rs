@@ -156,9 +156,9 @@ impl Task<'_> {
         let row_bytes = self.chunks.geometry.row_stride * n_bytes;
         let mut is_wanted = vec![false; self.chunks.chunk_bytes().div_ceil(block_bytes)];
         let mut want = |row: usize, part: &Part| {
-            part.for_each_run(|run| {
-                let start = row * row_bytes + run.src * n_bytes;
-                let last = start + run.len * n_bytes - 1;
+            part.for_each_stored(|run| {
+                let start = row * row_bytes + run.start * n_bytes;
+                let last = start + run.len() * n_bytes - 1;
                 is_wanted[start / block_bytes..=last / block_bytes].fill(true);
             });
         };

@@ -8,6 +8,7 @@ use slots::{PooledSlot, SlotMemory as _};
 use storage::Storage;
 
 use crate::assemble::ArrayAssembler;
+use crate::axes::{Axes, check_channels, order_in_stack};
 use crate::batch::ArrayBatch;
 use crate::block::ArrayBlock;
 use crate::chunk_task::{Task, WantedRow, Worker, tasks};
@@ -18,6 +19,7 @@ use crate::element::ElementType;
 use crate::error::Error;
 use crate::kept::KeptChunks;
 use crate::metadata::Unopened;
+use crate::missing::{Missing, kept_samples};
 use crate::open_array::OpenArray;
 use crate::patch_read::{PatchReads, WantedPatch, put_static};
 use crate::patches::CutDimension;
@@ -38,6 +40,7 @@ pub struct ArraySamples {
     threads: usize,
     shares_blocks: bool,
     kept: Arc<KeptChunks>,
+    counted: Option<Arc<Missing>>,
 }
 
 impl std::fmt::Debug for ArraySamples {
@@ -74,8 +77,9 @@ impl ArraySamples {
     /// has no dimension; a selected dimension, index or label does not exist; the arrays differ in
     /// the number of steps; there is no sample; coordinates are damaged or have another length than
     /// their dimension; a variable differs between stores in the shape of its steps, in its
-    /// elements or in its coordinates; times are not understood, or do not ascend; patches are
-    /// larger than their dimension, or have no place in it.
+    /// elements or in its coordinates; times are not understood, or do not ascend; numbers are
+    /// missing that must not ([`SampleSpec::missing`]), or cannot be counted; patches are larger
+    /// than their dimension, or have no place in it.
     pub fn open_all(stores: &[Arc<dyn Storage>], spec: &SampleSpec) -> Result<Self, Error> {
         for (idx, variable) in spec.variables.iter().enumerate() {
             if spec.variables[..idx].iter().any(|other| other.name == variable.name) {
@@ -85,16 +89,18 @@ impl ArraySamples {
         }
         let threads = spec.threads.max(1);
         let (mut variables, skipped) = open_variables(stores, spec, threads)?;
-        let mut window = Window::new(&mut variables, spec)?;
+        let window = Window::new(&mut variables, spec)?;
+        let (mut window, counted) =
+            kept_samples((stores, &mut variables[..]), window, (spec, threads))?;
         if let Some(patches) = &spec.patches {
             window = window.cut(cut_variables(&mut variables, patches)?)?;
         }
-        let window = Arc::new(window);
         Ok(Self {
             stores: stores.into(),
             variables: variables.into(),
             skipped: skipped.into(),
-            window,
+            window: Arc::new(window),
+            counted: counted.map(Arc::new),
             read: spec.read,
             threads,
             shares_blocks: spec.shares_blocks,
@@ -156,9 +162,24 @@ impl ArraySamples {
     }
 
     /// How many samples were left out, of those that were asked for, since their steps are not all
-    /// there. None unless steps are found by their times ([`SampleSpec::is_timed`]).
+    /// there or lack numbers. None unless steps are found by their times
+    /// ([`SampleSpec::is_timed`]) or [`SampleSpec::missing`] leaves some out.
     pub fn left_out(&self) -> LeftOut {
         self.window.left_out
+    }
+
+    /// What was counted to find the samples that [`SampleSpec::missing`] keeps; `None` if it keeps
+    /// all. Handed in again ([`SampleSpec::counted`]), it saves another process from counting.
+    pub fn counted(&self) -> Option<&Missing> {
+        self.counted.as_deref()
+    }
+
+    pub(crate) fn opened(&self) -> (&[Arc<dyn Storage>], &[OpenVariable], &Window) {
+        (&self.stores, &self.variables, &self.window)
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
     }
 
     /// The name of each variable, with the type of its elements in batches.
@@ -173,7 +194,8 @@ impl ArraySamples {
         found.map(|variable| variable.shared_values().is_some())
     }
 
-    /// The shape of a variable in a batch of one sample, without the samples; `None` if there is no
+    /// The shape of a variable in a batch of one sample, without the samples and with the most steps
+    /// that its rollout has; `None` if there is no
     /// variable of that name.
     pub fn sample_shape(&self, variable: &str) -> Option<Vec<usize>> {
         self.variables.iter().find(|of| of.name == variable).map(OpenVariable::sample_shape)
@@ -238,7 +260,7 @@ impl ArraySamples {
                 into.copy_from_slice(values.bytes());
             }
         }
-        let read = self.read_samples((samples, 0, None), into, scratch, stop);
+        let read = self.read_samples((samples, None, None), into, scratch, stop);
         read.map_err(|read::Failure { path: array, source }| Error::ReadInto { array, source })
     }
 
@@ -285,11 +307,11 @@ impl ArraySamples {
         bytes.collect()
     }
 
-    /// Reads samples of an epoch into one slice for each variable, which have the right length.
+    /// Reads samples into one slice for each variable, which have the right length in this epoch.
     /// `upcoming` says when samples are read again.
     fn read_samples(
         &self,
-        (samples, epoch, upcoming): (&[u64], u64, Option<&Upcoming>),
+        (samples, epoch, upcoming): (&[u64], Option<u64>, Option<&Upcoming>),
         into: &mut [&mut [u8]],
         scratch: &mut ReadScratch,
         stop: &Stop,
@@ -313,10 +335,12 @@ impl ArraySamples {
             let mut in_patches: Vec<(&OpenArray, Vec<WantedPatch<'_>>)> = Vec::new();
             let patches = self.window.patches.as_deref();
             let starts: Vec<Vec<i64>> = patches.map_or_else(Vec::new, |patches| {
+                let epoch = epoch.unwrap_or(0);
                 these.iter().map(|sample| patches.starts(*sample, epoch)).collect()
             });
             for (variable, into) in self.variables.iter().zip(&mut *into) {
-                let sample_bytes = variable.sample_bytes() as usize;
+                let sample_bytes = variable.sample_bytes_in(epoch) as usize;
+                let n_steps = variable.n_steps_in(epoch);
                 let start = idx * one_read * sample_bytes;
                 let places = &mut into[start..start + these.len() * sample_bytes];
                 if variable.is_static() {
@@ -326,7 +350,8 @@ impl ArraySamples {
                     continue;
                 }
                 let steps = these.iter().enumerate().flat_map(|(at, sample)| {
-                    self.window.steps_of(variable, *sample).map(move |step| (at, step))
+                    let steps = self.window.steps_of(variable, *sample).take(n_steps);
+                    steps.map(move |step| (at, step))
                 });
                 for ((at, step), row) in steps.zip(places.chunks_exact_mut(variable.row_bytes())) {
                     let mut rest = row;
@@ -364,11 +389,12 @@ impl ArraySamples {
             }
         }
         let requests = requests_sent().zip(requests_before);
-        let values: usize = self.variables.iter().map(OpenVariable::sample_elements).sum();
+        let values: usize = self.variables.iter().map(|of| of.sample_elements_in(epoch)).sum();
+        let sample_bytes: u64 = self.variables.iter().map(|of| of.sample_bytes_in(epoch)).sum();
         Ok(ReadStats {
             values: (values * samples.len()) as u64,
             values_decoded: None,
-            bytes_needed: Some(self.bytes_of(samples.len() as u64)),
+            bytes_needed: Some(sample_bytes * samples.len() as u64),
             requests: requests.map(|(now, before)| now - before),
             ..stats
         })
@@ -459,14 +485,15 @@ impl Source for ArraySamples {
         stop: &Stop,
     ) -> Result<ReadStats, Error> {
         let samples = rows.delivered();
+        let epoch = Some(rows.place.epoch);
         for (at, variable) in self.variables.iter().enumerate() {
-            let n_bytes = variable.sample_bytes().saturating_mul(samples.len() as u64);
+            let n_bytes = variable.sample_bytes_in(epoch).saturating_mul(samples.len() as u64);
             let made = usize::try_from(n_bytes).ok();
             made.and_then(|n_bytes| into.slot(at, n_bytes, &variable.pool))
                 .ok_or(Error::Memory { bytes: n_bytes, n_samples: samples.len() })?;
         }
         let read = self.bytes_mut(&mut into.slots).and_then(|mut into| {
-            let wanted = (&samples[..], rows.place.epoch, Some(rows.upcoming));
+            let wanted = (&samples[..], epoch, Some(rows.upcoming));
             self.read_samples(wanted, &mut into, scratch, stop)
         });
         let stats = read.map_err(|failure| {
@@ -475,6 +502,7 @@ impl Source for ArraySamples {
             Error::Read { array, epoch, block_idx, source }
         })?;
         into.samples = samples;
+        into.epoch = rows.place.epoch;
         Ok(stats)
     }
 
@@ -548,6 +576,9 @@ fn open_variables(
     threads: usize,
 ) -> Result<(Vec<OpenVariable>, Vec<SkippedCoordinates>), Error> {
     // Those that are stacked, each by itself first.
+    let axes = Axes::of(spec);
+    axes.check()?;
+    check_channels(spec)?;
     let arrays: Vec<Variable> = spec.variables.iter().flat_map(arrays_of).collect();
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
     found.resize_with(arrays.len(), || None);
@@ -560,6 +591,7 @@ fn open_variables(
                 storage,
                 store,
                 along: spec.along.as_ref(),
+                axes,
                 arrays: &mut coordinates,
                 valid: &mut valid,
                 with_coordinates: spec.coordinates || spec.is_timed(),
@@ -581,7 +613,9 @@ fn open_variables(
     };
     let opened = found.into_iter().zip(&arrays);
     let opened = opened.map(|(found, variable)| found.ok_or_else(|| missing(variable)));
-    let mut opened = opened.collect::<Result<Vec<OpenVariable>, Error>>()?.into_iter();
+    let opened = opened.collect::<Result<Vec<OpenVariable>, Error>>()?;
+    axes.check_known(&opened)?;
+    let mut opened = opened.into_iter();
     let variables = spec.variables.iter().map(|variable| {
         let n = variable.stack.len().max(1);
         let mut members: Vec<OpenVariable> = opened.by_ref().take(n).collect();
@@ -605,6 +639,8 @@ fn arrays_of(variable: &Variable) -> Vec<Variable> {
     let member = |member: &Variable| Variable {
         steps: variable.steps.clone(),
         spans: variable.spans.clone(),
+        rollout: variable.rollout.clone(),
+        order: order_in_stack(variable, member),
         as_f32: variable.as_f32 || member.as_f32,
         ..member.clone()
     };

@@ -8,7 +8,7 @@ use crate::variable::OpenVariable;
 /// Dimensions that all members of a stack have: those of the grid.
 const GRID_DIMENSIONS: usize = 2;
 /// The name of the dimension along which they are stacked.
-const CHANNEL: &str = "channel";
+pub(crate) const CHANNEL: &str = "channel";
 
 impl OpenVariable {
     /// The members as the channels of one variable of this name. Each channel is normalised by its

@@ -22,7 +22,7 @@ pub(crate) struct Window {
 
 /// The steps that samples are about, in the variable whose steps they are.
 #[derive(Debug, Clone)]
-enum Anchors {
+pub(crate) enum Anchors {
     /// As many steps from each to the next.
     Regular {
         start: u64,
@@ -31,8 +31,8 @@ enum Anchors {
     Listed(Arc<[u64]>),
 }
 
-/// Samples that were left out since a step that belongs to them is not there, by the reason. Those
-/// that several steps concern count once, for the first.
+/// Samples that were left out since a step that belongs to them is not there or has missing
+/// numbers, by the reason. Those that several steps concern count once, for the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// A step is before the first time or after the last.
@@ -44,6 +44,13 @@ pub struct LeftOut {
     /// A step is not within the dates that the store names as valid (`valid_time_start` and
     /// `valid_time_stop` among the attributes of the group).
     pub invalid: u64,
+    /// A step has numbers in chunks that are not stored, and such samples are
+    /// [left out](crate::MissingPolicy::chunks).
+    pub chunks: u64,
+    /// A step has numbers that mean "missing", and such samples are left out.
+    pub fills: u64,
+    /// A step has NaN, and such samples are left out.
+    pub nans: u64,
 }
 
 impl LeftOut {
@@ -172,6 +179,21 @@ impl Window {
                 found.copied().unwrap_or(u64::MAX)
             }
         }
+    }
+
+    /// Keeps only some samples, which are whole steps still.
+    pub(crate) fn retain(&mut self, variables: &mut [OpenVariable], is_kept: &[bool]) {
+        let kept = (0..self.n_samples).zip(is_kept).filter(|(_, kept)| **kept);
+        let anchors: Vec<u64> = kept.map(|(sample, _)| self.step(sample)).collect();
+        for variable in variables {
+            if let SampleSteps::Listed { steps, n } = &mut variable.steps {
+                let each = steps.chunks(*n).zip(is_kept).filter(|(_, kept)| **kept);
+                *steps = each.flat_map(|(steps, _)| steps).copied().collect();
+            }
+        }
+        self.n_anchors = anchors.len() as u64;
+        self.n_samples = self.n_anchors;
+        self.anchors = Anchors::of(anchors);
     }
 
     /// The first sample after this one that reads another chunk of a variable.

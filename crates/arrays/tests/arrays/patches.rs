@@ -148,16 +148,28 @@ fn picked(chosen: Option<&Indices>, len: u64) -> Vec<u64> {
     }
 }
 
-/// The elements of an array at some steps and at some indices of its other dimensions.
-fn expected(stored: &Stored, lens: [u64; 4], steps: &[u64], indices: &[Vec<u64>; 4]) -> Vec<f64> {
+/// The elements of an array at some steps and at some indices of its other dimensions, which are
+/// delivered with `last` at the end.
+fn expected(
+    (stored, last): (&Stored, &[usize]),
+    lens: [u64; 4],
+    steps: &[u64],
+    indices: &[Vec<u64>; 4],
+) -> Vec<f64> {
+    let stride = |dim: &usize| -> u64 {
+        stored.dims.iter().skip_while(|other| *other != dim).skip(1).map(|dim| lens[*dim]).product()
+    };
+    let others = stored.dims.iter().filter(|dim| !last.contains(dim));
+    let last = last.iter().filter(|dim| stored.dims.contains(dim));
+    let delivered: Vec<usize> = others.chain(last).copied().filter(|dim| *dim != 0).collect();
     let mut all = Vec::new();
     for step in if stored.has_steps() { steps } else { &[0][..] } {
-        let mut at = vec![0_u64];
-        for dim in &stored.dims {
-            let of_dim = if *dim == 0 { vec![*step] } else { indices[*dim].clone() };
+        let mut at = vec![if stored.has_steps() { step * stride(&0) } else { 0 }];
+        for dim in &delivered {
+            let of_dim = &indices[*dim];
             at = at
                 .iter()
-                .flat_map(|outer| of_dim.iter().map(move |index| outer * lens[*dim] + index))
+                .flat_map(|outer| of_dim.iter().map(move |index| outer + index * stride(dim)))
                 .collect();
         }
         all.extend(at.into_iter().map(|n| n as f64));
@@ -197,6 +209,7 @@ proptest! {
         parts in prop::collection::vec(any::<prop::sample::Index>(), 2),
         cuts in (cut(1), cut(2), cut(3), 0..6_usize),
         n_random in prop::option::of(1..4_u64),
+        last in prop::sample::select(vec![vec![], vec![2_usize, 1], vec![1, 2], vec![3]]),
         (steps_of_a, steps_of_b) in (prop::sample::select(vec![vec![0_i64], vec![-1, 0], vec![1]]), prop::sample::select(vec![vec![0_i64], vec![0, 1]])),
         (spec, read, threads) in engine(),
     ) {
@@ -221,7 +234,8 @@ proptest! {
             3 => vec![of_y, of_c],
             _ => vec![of_y, of_x],
         };
-        prop_assume!(cuts.iter().all(|cut| a.dims.contains(&cut.dim) || b.dims.contains(&cut.dim)));
+        let has = |dim: &usize| a.dims.contains(dim) || b.dims.contains(dim);
+        prop_assume!(cuts.iter().map(|cut| &cut.dim).chain(&last).all(has));
         let variables = [(&a, "a", &steps_of_a), (&b, "b", &steps_of_b)].map(|(stored, name, steps)| {
             let steps = if stored.has_steps() { steps.clone() } else { vec![0] };
             let variable = Variable::new(name).steps(steps);
@@ -241,6 +255,7 @@ proptest! {
         };
         let sample = SampleSpec {
             patches: Some(patches),
+            order: last.iter().map(|dim| NAMES[*dim].to_owned()).collect(),
             along: Some("t".into()),
             read,
             threads,
@@ -280,7 +295,7 @@ proptest! {
             let each = [&a, &b].into_iter().zip(&variables).map(|(stored, variable)| {
                 let steps: Vec<u64> =
                     variable.steps.iter().map(|by| step.checked_add_signed(*by).unwrap()).collect();
-                expected(stored, lens, &steps, &indices)
+                expected((stored, &last), lens, &steps, &indices)
             });
             each.collect()
         };
