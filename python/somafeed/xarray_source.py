@@ -52,7 +52,11 @@ class ReadArray:
             is_decoded |= kind == "_ElementwiseFunctionArray"
             if kind == "LazilyIndexedArray":
                 keys.append(data.key.tuple)
-            is_known &= kind != "LazilyVectorizedIndexedArray"
+            if kind == "LazilyVectorizedIndexedArray":
+                # So are arrays that were transposed.
+                along = _along_dimensions(data.key.tuple)
+                keys.append(along)
+                is_known &= along is not None
             get = getattr(data, "get_array", None)
             data = getattr(data, "array", None) if get is None else get()
         if isinstance(data, np.ndarray) and graph is None:
@@ -71,6 +75,8 @@ class ReadArray:
         if self.known is None:
             return None
         known = self.known[list(whole.dims).index(dimension)]
+        if not isinstance(known, int) and len(known) == 1 and dimension not in given.dims:
+            known = int(known[0])
         if self.layer is None or isinstance(known, int):
             return known
         has_labels = dimension in given.coords and dimension in whole.coords
@@ -117,6 +123,16 @@ def _of_graph(graph: Any, name: str) -> tuple[Any, str | None]:
             f"the result and give its address, {WAY_OUT}"
         )
     return graph[source], source if any(one.startswith("getitem-") for one in others) else None
+
+
+def _along_dimensions(key: Sequence[Any]) -> list[npt.NDArray[Any]] | None:
+    """The indices of each dimension, if each has a dimension of its own in the result."""
+    axes: list[int] = []
+    for at in key:
+        axes += [axis for axis, n in enumerate(np.shape(at)) if n > 1]
+        if np.size(at) != max([1, *np.shape(at)]):
+            return None
+    return None if len(set(axes)) < len(axes) else [np.ravel(at) for at in key]
 
 
 def _positions(

@@ -101,11 +101,12 @@ def check(rng, path, whole, dim):
             dims = rng.sample(others, rng.randint(0, len(others)))
             variables[key] = Variable(name, steps=steps, isel=isel, sel=sel, dims=dims, dtype=dtype)
             part = whole[name].isel(isel).sel(sel)
-            for one, direction in orient.items():
+            for one in orient:
                 # What is selected in another order has no direction.
                 if one in part.dims and not is_monotone(part[one].values):
                     isel.pop(one, None), sel.pop(one, None)
-                    part = whole[name].isel(isel).sel(sel)
+            part = whole[name].isel(isel).sel(sel)
+            for one, direction in orient.items():
                 if one in part.dims:
                     part = part.sortby(one, ascending=direction == "ascending")
             order = [one for one in dims or of_all if one in part.dims]
