@@ -7,7 +7,7 @@ use crate::chunk_task::Task;
 use crate::geometry::{Segment, SelectedChunk};
 use crate::open_array::OpenArray;
 use crate::part::Part;
-use crate::patch_row::{PatchMemory, PatchRow};
+use crate::patch_row::PatchRow;
 use crate::patches::OpenPatches;
 use crate::variable::OpenVariable;
 
@@ -31,7 +31,7 @@ pub(crate) struct PatchReads<'a> {
     pub(crate) array: &'a OpenArray,
     /// Each chunk, with its index in the dimension of the rows.
     chunks: Vec<(u64, Segment, Vec<WantedPart>)>,
-    memory: Vec<PatchMemory<'a>>,
+    memory: Vec<Mutex<&'a mut [u8]>>,
 }
 
 impl<'a> PatchReads<'a> {
@@ -67,7 +67,7 @@ impl<'a> PatchReads<'a> {
     }
 
     /// A task for each chunk.
-    pub(crate) fn tasks(&'a self) -> impl Iterator<Item = Task<'a>> {
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = Task<'_>> {
         let OpenArray { chunks, convert, .. } = self.array;
         self.chunks.iter().map(move |(chunk_row, segment, parts)| {
             let patches = parts.iter().filter_map(|(row, part, number)| {

@@ -8,7 +8,16 @@ use crate::element::ElementType;
 use crate::part::Part;
 
 /// The memory of a patch in one row. Several chunks lie in it, which several threads may decode.
-pub(crate) type PatchMemory<'a> = Mutex<&'a mut [u8]>;
+pub(crate) trait PatchMemory: std::fmt::Debug + Sync {
+    /// Writes into it, while no other thread does.
+    fn put(&self, write: &mut dyn FnMut(&mut [u8]));
+}
+
+impl PatchMemory for Mutex<&mut [u8]> {
+    fn put(&self, write: &mut dyn FnMut(&mut [u8])) {
+        write(&mut self.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
 
 /// A row of a sample that wants a part of a chunk.
 #[derive(Debug)]
@@ -18,7 +27,7 @@ pub(crate) struct PatchRow<'a> {
     /// The part, whose places count from the beginning of the patch.
     pub(crate) part: Arc<Part>,
     /// The patch.
-    pub(crate) into: &'a PatchMemory<'a>,
+    pub(crate) into: &'a dyn PatchMemory,
 }
 
 impl PatchRow<'_> {
@@ -39,17 +48,13 @@ impl PatchRow<'_> {
         // `decoded` may begin within the row.
         let from = &decoded[at.saturating_sub(start)..];
         let first = start.saturating_sub(at) / n_from;
-        self.with_memory(|into| {
+        self.into.put(&mut |into| {
             convert.scatter(chunks.stored, &self.part, (from, first), (into, 0));
         });
     }
 
     /// Writes an element of each plane where the part would go.
     pub(crate) fn fill(&self, convert: &Convert, fill: (ElementType, &[[u64; 1]])) {
-        self.with_memory(|into| convert.fill(fill, &self.part, (into, 0)));
-    }
-
-    fn with_memory(&self, put: impl FnOnce(&mut [u8])) {
-        put(&mut self.into.lock().unwrap_or_else(PoisonError::into_inner));
+        self.into.put(&mut |into| convert.fill(fill, &self.part, (into, 0)));
     }
 }
