@@ -25,7 +25,7 @@ CHAPTERS = {
         "ExperimentDataset", "Modality", "RankTokens", "BinTokens", "LabelEncoder", "BatchKeyEncoder",
         "QueryIDs", "XLocator", "generate_example", "Form", "ObsForm", "DType",
     )),
-    "fields": Chapter("Fields", "Samples of Zarr arrays.", ("FieldDataset", "Variable", "Stack")),
+    "fields": Chapter("Fields", "Samples of Zarr arrays.", ("FieldDataset", "Variable", "Stack", "Patches")),
     "images": Chapter("Image cubes", "Image cubes with their masks.", (
         "ImageDataset", "Key", "Augmentation", "Affine",
     )),

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from somafeed.images import ImageDataset, Key
     from somafeed.iteration import ExperimentIterator
     from somafeed.own_source import Source, SourceDataset
+    from somafeed.patches import Patches
     from somafeed.kmers import Kmers, OneHot, Vocabulary, Windows
     from somafeed.sequence_stores import SequenceServers, import_sequences
     from somafeed.sequences import SequenceDataset
@@ -110,6 +111,7 @@ __all__ = [
     "ObsForm",
     "OneHot",
     "OwnSamples",
+    "Patches",
     "QueryIDs",
     "RankTokens",
     "SampleBatch",
@@ -157,6 +159,7 @@ _LATER = {
     "Kmers": "somafeed.kmers",
     "ObsForm": "somafeed.batches",
     "OneHot": "somafeed.kmers",
+    "Patches": "somafeed.patches",
     "SequenceDataset": "somafeed.sequences",
     "SequenceServers": "somafeed.sequence_stores",
     "Source": "somafeed.own_source",

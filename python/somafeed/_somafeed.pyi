@@ -636,6 +636,11 @@ class Fields(Samples):
         stride: int = 1,
         periods: Sequence[tuple[str | None, str | None]] = (),
         frequency: int | None = None,
+        patches: Mapping[str, Any] | None = None,
+        dims: Sequence[str] = (),
+        orient: Sequence[tuple[str, bool]] = (),
+        missing: Sequence[tuple[str, str]] = (),
+        counted: Any = None,
         threads: int = 1,
         coordinates: bool = True,
     ) -> None:
@@ -647,8 +652,17 @@ class Fields(Samples):
         """The step that each sample is about: its index in the dimension of the samples."""
     def stores(self) -> npt.NDArray[np.uint64]:
         """The number of the store of each sample."""
+    def missing(self) -> Any:
+        """What is missing of the samples: see `somafeed.missing.Missing`."""
+    def counted(self) -> Any:
+        """What was counted to open the samples, or None."""
     def left_out(self) -> list[tuple[str, int]]:
         """How many samples were left out, by the reason."""
+    def patches(self) -> list[tuple[str | int, int, int, int, int]]:
+        """The dimensions that are cut into patches: name or position, selected indices, indices of a
+        patch, number of patches, indices that are left out."""
+    def patch_starts(self, epoch: int) -> npt.NDArray[np.int64]:
+        """The first index of each sample's patch in each of these, in C order."""
     def variables(self) -> list[tuple[str, str, list[str], list[int], bool]]:
         """Name, type, dimensions and shape of one sample of each variable, and whether it has
         steps."""
@@ -672,7 +686,14 @@ class FieldBatch(PlacedBatch):
         """Name, values and attributes (as JSON) of the coordinates of the array's first dimension,
         in C order of samples and steps."""
     def coordinates(self, name: str) -> list[tuple[str, npt.NDArray[Any] | list[str], str]]:
-        """Those of the other dimensions that have some."""
+        """Those of the other dimensions that have some, and are not cut."""
+    def cut_dimensions(self, name: str) -> list[str]:
+        """The dimensions of a variable that are cut into patches."""
+    def patch_coordinates(self, name: str) -> list[tuple[str, npt.NDArray[Any] | list[str], str]]:
+        """Those of these dimensions that have some, in C order of samples and indices of a
+        patch."""
+    def patch_starts(self) -> npt.NDArray[np.int64]:
+        """The first index of each sample's patch in each dimension that is cut, in C order."""
 
 def draw_maps(
     augmentation: Mapping[str, Any],

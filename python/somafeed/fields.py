@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
+from somafeed.axes import Direction, directions_of, names_of
 from somafeed.batches import array_maker, required
 from somafeed.engine import EngineSettings
-from somafeed.labels import Labels
+from somafeed.labels import LabelColumn, Labels
+from somafeed.missing import Missing, MissingKind, WhenMissing, checked_missing
+from somafeed.patches import PATCH, CutDimension, PatchColumn, Patches
 from somafeed.samples import OpenedDataset, OpenedSamples
 from somafeed.settings import at_least_0, positive, shown
 from somafeed.sources import parameters
@@ -40,7 +44,8 @@ if TYPE_CHECKING:
 
 FieldForm: TypeAlias = Literal["numpy", "torch", "xarray"]
 """The form of each variable in a batch: `numpy.ndarray`, `torch.Tensor` over the same memory, or
-`xarray.DataArray` with the coordinates of its dimensions and samples."""
+`xarray.DataArray` with the coordinates of its dimensions and samples; a dimension that is cut into
+patches is called `patch_` and its name there, and its coordinates are those of each sample."""
 
 FieldBatch: TypeAlias = dict[str, Any]
 """An array of each variable by its name, in the form `FieldForm`: samples, then steps if there are
@@ -51,7 +56,14 @@ Stores: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] |
 
 FORMS: tuple[FieldForm, ...] = ("numpy", "torch", "xarray")
 
+PLAIN: dict[str, Any] = {"normalize": [], "steps": [0], "spans": [], "rollout": [], "dims": []}
+"""What a variable has whose whole array is opened."""
 
+PLAIN_OPTIONS: dict[str, Any] = {
+    "periods": [], "frequency": None, "patches": None, "dims": [], "orient": [], "missing": [],
+    "counted": None,
+}  # fmt: skip
+"""Options by which whole arrays are opened."""
 
 
 class Fields(OpenedSamples[native.Fields]):
@@ -71,18 +83,31 @@ class Fields(OpenedSamples[native.Fields]):
         """
         names, listed = named_stores(stores, (str, os.PathLike))
         self._stores = [os.fspath(one) for one in listed]
-        self._options = options
+        self._options = dict(options)
         self.variables = dict(variables)
         selections = self._selections()
         self._described = [described(name, one, selections) for name, one in variables.items()]
+        # Other processes need not count again.
+        self._options["counted"] = self.opened.counted()
         sizes = np.bincount(self.opened.stores().astype(np.int64), minlength=len(listed))
         self.stores = OfStore.of(names, sizes.tolist())
-        self.labels = Labels({} if self.stores is None else {STORE: self.stores})
+        columns: dict[str, LabelColumn] = {} if self.stores is None else {STORE: self.stores}
+        patches = options["patches"]
+        if patches is not None and PATCH in variables:
+            raise ValueError(f"{PATCH!r} is the name of the patches' places: take another")
+        if patches is not None and patches["random"] is None:
+            n_patches = math.prod(of.n for of in self.patches().values())
+            columns[PATCH] = PatchColumn(n_patches, self.opened.n_samples)
+        self.labels = Labels(columns)
         if self.stores is not None and STORE in variables:
             raise ValueError(f"{STORE!r} is the name of the stores' numbers: take another")
 
     def _open_all(self) -> native.Fields:
         return native.Fields(self._stores, self._described, **self._options)
+
+    def patches(self) -> dict[str | int, CutDimension]:
+        """The dimensions that are cut into patches."""
+        return {name: CutDimension(*of) for name, *of in self.opened.patches()}
 
     def _selections(self) -> Selections:
         """The indices and labels that are selected of each array."""
@@ -91,11 +116,11 @@ class Fields(OpenedSamples[native.Fields]):
             return {}
         names = {key: "/".join(key) for key in arrays}
         whole_arrays = [
-            {**described(names[key], one, {}), "normalize": [], "steps": [0], "spans": []}
+            {**described(names[key], one, {}), **PLAIN}
             for key, one in arrays.items()
         ]
         selects_labels = any(one.sel for one in arrays.values())
-        options = {**self._options, "coordinates": selects_labels, "periods": [], "frequency": None}
+        options = {**self._options, **PLAIN_OPTIONS, "coordinates": selects_labels}
         whole = native.Fields(self._stores, whole_arrays, **options)
         shapes = {name: dict(zip(dims, shape)) for name, _, dims, shape, _ in whole.variables()}
         selections: Selections = {}
@@ -145,6 +170,11 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         stride: int = 1,
         periods: Sequence[tuple[Date | None, Date | None]] = (),
         frequency: TimeSpan | None = None,
+        patches: Patches | None = None,
+        dims: Sequence[str] = (),
+        orient: Mapping[str, Direction] | None = None,
+        missing: Mapping[MissingKind, WhenMissing] | None = None,
+        counted: Missing | None = None,
         form: FieldForm = "numpy",
         number_samples: bool = False,
         coordinates: bool = True,
@@ -185,6 +215,23 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             periods: Samples are about times within one of these pairs of dates, the second one
                 included; None is the first or the last time.
             frequency: Samples are about the first time, and times a multiple of this after it.
+            patches: Patches of the grid, each of which is a sample with its step; None is the whole
+                grid. A batch then has the entry `"patch"`: of each sample, the first index of its
+                patch in each dimension that is cut, counted from the first selected one. Those of a
+                grid have the column `patch`, the number of the patch within its step, for splits
+                and `sampling`.
+            dims: The order in which dimensions are delivered, for instance
+                `["latitude", "longitude"]`: of each variable that has no `dims` of its own, those of
+                them that it has, after its others.
+            orient: The direction of coordinates in which dimensions are delivered, `"ascending"` or
+                `"descending"`: of all variables that have the dimension, whichever way each is
+                stored. `{"latitude": "descending"}` has the north first.
+            missing: What is done with samples that have missing numbers, by what these are:
+                `{"chunk": "error", "fill": "leave out", "nan": "keep"}`. None keeps all. Otherwise
+                they are counted when the data set is opened; of `"fill"` and `"nan"` that decodes
+                every chunk once.
+            counted: What `missing()` counted before, of the same variables, in place of counting
+                again. Whether the store is still the same is not known.
             form: The form of arrays in a batch: see `FieldForm`.
             number_samples: Whether a batch has the entry `"sample"`, the numbers of its samples.
             coordinates: Whether coordinates are read, for `form="xarray"`.
@@ -221,6 +268,11 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             "stride": positive("stride", stride),
             **_between(start, end, periods),
             "frequency": None if frequency is None else microseconds("frequency", frequency),
+            "patches": None if patches is None else checked_patches(patches).described(),
+            "dims": list(names_of("dims", dims)),
+            "orient": directions_of(orient),
+            "missing": checked_missing(missing),
+            "counted": None if counted is None else counted.described(),
             "threads": positive("threads", threads),
             "coordinates": bool(coordinates) or form == "xarray",
         }
@@ -238,7 +290,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The shape of one sample of each variable."""
+        """The shape of one sample of each variable, with the most steps that a rollout has."""
         return {
             name: tuple(
                 n for one, n in zip(dims, shape) if one not in self._samples.variables[name].dropped
@@ -250,10 +302,20 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
     def left_out(self) -> dict[str, int]:
         """How many samples were left out since their steps are not all there, by the reason:
         `ends` (before the first or after the last time), `gaps`, `doubled` (several steps have the
-        time), `invalid` (outside the dates that the store names as valid). Counted for the whole
-        store. None are left out unless times matter: by dates, `frequency` or steps that are
-        lengths of time."""
+        time), `invalid` (outside the dates that the store names as valid), `chunk`, `fill` and
+        `nan` (missing numbers, as `missing=` says). Counted for the whole store. None are left out
+        unless times matter, by dates, `frequency` or steps that are lengths of time, or numbers are
+        missing."""
         return dict(self._samples.opened.left_out())
+
+    def missing(self) -> Missing:
+        """How many numbers are missing of each variable, at each step of the samples of the data
+        set: in chunks that are not stored, fill values and NaN, counted apart in one pass. Static
+        variables have no steps, and no counts.
+
+        >>> train.missing().variables["t2m"].nan.sum()  # doctest: +SKIP
+        """
+        return Missing.of(self._samples.opened.missing())
 
     def statistics(self) -> dict[str, Statistics]:
         """Mean, deviation and number of the values of each variable, over all samples of the data
@@ -269,6 +331,20 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             name: 1 + ("step" in dims) for name, _, dims, _, has_steps in described if has_steps
         }
         return statistics_of(self.in_order(world=(0, 1)), leading)
+
+    @property
+    def patches(self) -> dict[str | int, CutDimension]:
+        """The dimensions that are cut into patches, with the number of patches along each, and of
+        the indices that are left out after the last one. Empty if samples are whole steps."""
+        return self._samples.patches()
+
+    def patch_starts(self, epoch: int | None = None) -> npt.NDArray[np.int64]:
+        """The first index of each sample's patch in each of `patches`, of shape samples, dimensions:
+        counted from the first selected index, negative in the padding before it. Those of random
+        boxes are of one epoch; None is the present one."""
+        number = self.epoch if epoch is None else at_least_0("epoch", epoch)
+        starts = self._samples.opened.patch_starts(number)
+        return starts.reshape(-1, len(self._samples.patches())).astype(np.int64)
 
     @property
     def steps(self) -> npt.NDArray[np.int64]:
@@ -287,7 +363,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         dropped = {name: one.dropped for name, one in self.variables.items()}
         make_array = makers[self.form](self.variables)
         number_samples, number = self.number_samples, array_maker(self.form)
-        stores = self._samples.stores
+        stores, n_cut = self._samples.stores, len(self._samples.patches())
 
         def make(batch: native.FieldBatch) -> FieldBatch:
             made = {
@@ -296,11 +372,24 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             }
             if number_samples:
                 made[SAMPLE] = number(batch.samples.astype(np.int64))
+            if n_cut:
+                made[PATCH] = number(batch.patch_starts().reshape(-1, n_cut))
             if stores is not None:
                 made[STORE] = number(stores.codes_of(batch.samples.astype(np.int64)))
             return made
 
         return make
+
+
+def checked_patches(patches: Any) -> Patches:
+    """The patches.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if not isinstance(patches, Patches):
+        raise TypeError(f"patches are a somafeed.Patches, not {shown(patches)}")
+    return patches
 
 
 def _between(start: Any, end: Any, periods: Any) -> dict[str, Any]:
@@ -351,7 +440,7 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
             f"{shown(stacked[0])} stacks arrays of xarray: give the store's address instead"
         )
     whole = {name: one for name, one in named.items() if isinstance(one, Variable)}
-    stored = stored_arrays(data, whole, options["config"], options["dim"])
+    stored = stored_arrays(data, whole, options)
     is_timed = (
         options["periods"] or options["frequency"] or any(one.spans for one in named.values())
     )
@@ -396,12 +485,13 @@ def _data_arrays(variables: Mapping[str, AnyVariable]) -> ArrayMaker:
     def made(batch: native.FieldBatch, name: str, values: npt.NDArray[Any]) -> Any:
         variable = variables[name]
         drop = variable.dropped
-        dimensions = [one for one in batch.dimensions(name) if one not in drop]
+        cut = {one: f"{PATCH}_{one}" for one in batch.cut_dimensions(name)}
+        dimensions = [cut.get(one, one) for one in batch.dimensions(name) if one not in drop]
         coordinates: dict[str, Any] = {}
         if SAMPLE in dimensions:
             coordinates[SAMPLE] = (SAMPLE, batch.samples.astype(np.int64))
         if "step" in dimensions:
-            steps = np.array(variable.offsets)
+            steps = np.array(variable.offsets)[: values.shape[dimensions.index("step")]]
             coordinates["step"] = ("step", steps.astype("m8[us]") if variable.spans else steps)
         of_samples = batch.sample_coordinates(name) if SAMPLE in dimensions else None
         if of_samples is not None:
@@ -414,10 +504,15 @@ def _data_arrays(variables: Mapping[str, AnyVariable]) -> ArrayMaker:
             at = np.asarray(numbers)
             whole = ((), at[0]) if dimension in drop else (dimension, at)
             coordinates[dimension] = (*whole, json.loads(attributes))
+        for dimension, numbers, attributes in batch.patch_coordinates(name):
+            at = np.asarray(numbers).reshape(len(values), -1)
+            of_sample = ((SAMPLE,), at[:, 0]) if dimension in drop else None
+            of_patch = of_sample or ((SAMPLE, cut[dimension]), at)
+            coordinates[dimension] = (*of_patch, json.loads(attributes))
         array = xarray.DataArray(values, coordinates, dimensions, name)
         return xarray.decode_cf(array.to_dataset(), mask_and_scale=False)[name]
 
     return made
 
 
-__all__ = ["FieldBatch", "FieldDataset", "FieldForm", "Stack", "Variable"]
+__all__ = ["FieldBatch", "FieldDataset", "FieldForm", "Patches", "Stack", "Variable"]

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from somafeed.axes import in_order
 from somafeed.fields import FieldDataset
 from somafeed.settings import shown
 from somafeed.splits import Places
@@ -117,14 +118,15 @@ def names_in(data: Any) -> list[str]:
 def stored_arrays(
     data: Any,
     variables: Mapping[str, Variable],
-    config: Mapping[str, str],
-    dim: str | int | None,
+    options: Mapping[str, Any],
 ) -> StoredArrays:
-    """The store's arrays that the variables name, with what was selected of them in xarray.
+    """The store's arrays that the variables name, with what was selected of them in xarray, by the
+    options of the data set.
 
     Raises:
         ValueError: An array does not come from Zarr as it is, or its selection cannot be found.
     """
+    config, dim = options["config"], options["dim"]
     opened: dict[Any, Any] = {}
     names = dict.fromkeys(one.path for one in variables.values())
     arrays = {name: _Array.found(data, name, opened, dim) for name in names}
@@ -150,7 +152,10 @@ def stored_arrays(
     [address] = places
     return StoredArrays(
         address,
-        {name: arrays[one.path].variable(one, window) for name, one in variables.items()},
+        {
+            name: arrays[one.path].variable(one, window, options["dims"])
+            for name, one in variables.items()
+        },
         window,
     )
 
@@ -199,6 +204,7 @@ class _Array:
             str(one): _selected(given, whole, one, source.positions(given, whole, one), name)
             for one in whole.dims
         }
+        _check_samples_dimension(given, whole, dim, name)
         if dim is not None:
             # Samples come first in what is read.
             first = _dimension(whole, dim, name)
@@ -216,10 +222,21 @@ class _Array:
                 f"variable {shown(self.name)} has lost the dimension of the samples, "
                 f"{shown(dimension)}: select it by a list, isel({dimension}=[{steps}])"
             )
+        if (np.diff(steps) <= 0).any():
+            raise ValueError(
+                f"the indices of {shown(dimension)} of variable {shown(self.name)} must ascend: "
+                f"samples come by their steps. Sort batches, {WAY_OUT}"
+            )
         return steps
 
-    def variable(self, wanted: Variable, window: Window) -> Variable:
-        """The part of the store's array that a variable of the given one is."""
+    @property
+    def dims(self) -> list[str]:
+        """The dimensions but that of the samples, in xarray's order."""
+        return [str(one) for one in self.given.dims if one != self.whole.dims[0]]
+
+    def variable(self, wanted: Variable, window: Window, of_all: Sequence[str]) -> Variable:
+        """The part of the store's array that a variable of the given one is. Its dimensions are
+        in its own order, in that `of_all`, or in xarray's."""
         kept = {
             one: at
             for one, at in self.selected.items()
@@ -236,9 +253,13 @@ class _Array:
             inner[one] = _part(kept[one], at, one)
         for one, label in wanted.sel.items():
             inner[one] = _part(kept[one], self._at_labels(one, label), one)
+        named = wanted.dims or [one for one in of_all if one in self.dims]
+        dims = in_order(self.dims, named)
+        stored = [str(one) for one in self.whole.dims if one in dims]
         return replace(
             wanted,
             path=self.path,
+            dims=wanted.dims if dims == stored else dims,
             steps=[step * window.spacing for step in wanted.offsets],
             isel=_isel(inner, self.whole.sizes),
             sel={},
@@ -260,7 +281,7 @@ class _Array:
                     f"{len(at)} coordinates of {shown(dimension)} are {shown(str(one))}"
                 )
             found.append(int(at[0]))
-        return found[0] if np.ndim(label) == 0 else sorted(found)
+        return found[0] if np.ndim(label) == 0 else found
 
     def check_values(self, config: Mapping[str, str]) -> None:
         """Compares elements that xarray has with those of the store: all that are in memory, of
@@ -282,7 +303,7 @@ class _Array:
         # Whether numbers that are in memory were unpacked is not known.
         for is_decoded in (True, False) if self.is_decoded is None else (self.is_decoded,):
             isel = _isel(inner, self.whole.sizes)
-            wanted = Variable(self.path, isel=isel, mask_and_scale=is_decoded)
+            wanted = Variable(self.path, isel=isel, dims=self.dims, mask_and_scale=is_decoded)
             read = _read(self.address, (wanted, self.dim), steps, config)
             if self._equals(compared, read):
                 self.is_decoded = is_decoded
@@ -336,8 +357,7 @@ def _selected(
     """The indices of a dimension of the whole array that the given one has.
 
     Raises:
-        ValueError: They are not known, or not in the array's order; coordinates are others than the
-            store's.
+        ValueError: They are not known; coordinates are others than the store's.
     """
     places = known
     has_labels = dimension in given.coords and dimension in whole.coords
@@ -351,11 +371,6 @@ def _selected(
                 f"isel={{{dimension!r}: ...}}), and samples by start=, end= and stride="
             )
         places = np.arange(whole.sizes[dimension])
-    if not isinstance(places, int) and (np.diff(places) <= 0).any():
-        raise ValueError(
-            f"the indices of {shown(dimension)} of variable {shown(name)} must ascend: the store's "
-            f"order is kept. Sort batches, {WAY_OUT}"
-        )
     return places
 
 
@@ -405,11 +420,29 @@ def _isel(selected: Selected, sizes: Mapping[Any, int]) -> dict[str, Any]:
     """Indices as `isel` of a variable: slices if they have no gaps, none of a whole dimension."""
     isel: dict[str, Any] = {}
     for one, at in selected.items():
-        if isinstance(at, int) or not len(at) or at[-1] - at[0] + 1 != len(at):
+        if isinstance(at, int) or not len(at) or (np.diff(at) != 1).any():
             isel[one] = at
         elif len(at) < sizes[one]:
             isel[one] = slice(int(at[0]), int(at[-1]) + 1)
     return isel
+
+
+def _check_samples_dimension(given: Any, whole: Any, dim: str | int | None, name: str) -> None:
+    """Fails if the dimension of samples has another place than in the store and is not named.
+
+    Raises:
+        ValueError: It has.
+    """
+    kept = [one for one in whole.dims if one in given.dims]
+    at = dim or 0
+    if isinstance(at, str) or list(given.dims) == kept or len(whole.dims) <= at:
+        return
+    first = whole.dims[at]
+    if dim is not None or given.dims[0] != first:
+        raise ValueError(
+            f"variable {shown(name)} was transposed, from {', '.join(map(str, kept))} to "
+            f"{', '.join(map(str, given.dims))}: name the dimension of samples, dim={first!r}"
+        )
 
 
 def _dimension(whole: Any, dim: str | int, name: str) -> str:

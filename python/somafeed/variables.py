@@ -10,7 +10,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from somafeed.settings import integer, shown
+from somafeed.axes import names_of
+from somafeed.settings import at_least_0, integer, positive, shown
 from somafeed.times import TimeSpan, microseconds
 
 Index: TypeAlias = "int | slice | Sequence[int] | npt.NDArray[Any]"
@@ -29,7 +30,7 @@ class Variable:
     """One array of a sample: which part of it, and which steps around the sample's own.
 
     >>> Variable("fields", steps=[-1, 0], isel={"lat": slice(8, 184)}, sel={"channel": ["t2m"]})
-    Variable(path='fields', steps=(-1, 0), isel={'lat': slice(8, 184, None)}, sel={'channel': ['t2m']}, dtype=None, mask_and_scale=True, normalize=None)
+    Variable(path='fields', steps=(-1, 0), rollout={}, isel={'lat': slice(8, 184, None)}, sel={'channel': ['t2m']}, dims=(), dtype=None, mask_and_scale=True, normalize=None)
     """
 
     path: str
@@ -40,11 +41,19 @@ class Variable:
     """Steps relative to the sample's own, in the order of the batch: numbers of steps, or lengths
     of time (`["-6h", "0h"]`). The latter are found by the array's times, and samples of which one
     is not there are left out (`FieldDataset.left_out`)."""
+    rollout: Mapping[int, int] = field(default_factory=dict)
+    """How many of the steps a sample has, the first ones, from which epoch on: `{0: 1, 5: 2, 10: 4}`
+    with `steps=[1, 2, 3, 4]`. Empty is all of them. Batches then have the dimension of steps in every
+    epoch, and samples are those that have all steps, so that each epoch has as many."""
     isel: Mapping[str, Index] = field(default_factory=dict)
     """The selected indices of other dimensions, as xarray's `isel` takes them."""
     sel: Mapping[str, Label] = field(default_factory=dict)
     """The selected coordinates of other dimensions, as xarray's `sel` takes them: labels equal
     coordinates exactly; a slice has both of its ends."""
+    dims: Sequence[str] = ()
+    """The order in which its other dimensions are delivered, after those that are not named, which
+    come as they are stored: `["latitude", "longitude"]`. Empty is that of the data set
+    (`FieldDataset(dims=)`)."""
     dtype: Literal["float32"] | None = None
     """`"float32"` converts the elements; None leaves their type."""
     mask_and_scale: bool = True
@@ -53,7 +62,7 @@ class Variable:
     normalize: Sequence[Any] | None = None
     """A mean and a deviation, or an array of them with two rows: less the mean and divided by the
     deviation, numbers are delivered as floating point. One pair for all, or one for each selected
-    index of the outermost dimension but that of the samples, such as levels
+    index of the outermost dimension that is delivered, but that of the samples, such as levels
     (`FieldDataset.statistics` computes them)."""
     spans: tuple[int, ...] = field(default=(), init=False, repr=False, compare=False)
     """The steps as microseconds, if they are lengths of time."""
@@ -62,6 +71,8 @@ class Variable:
         if not isinstance(self.path, str):
             raise TypeError(f"the path of an array is a text, not {shown(self.path)}")
         _set_steps(self)
+        _checked_rollout(self.rollout)
+        object.__setattr__(self, "dims", names_of("dims", self.dims))
         _pairs(self.normalize)
         if self.dtype not in (None, "float32"):
             raise ValueError(f"dtype is 'float32' or None, not {shown(self.dtype)}")
@@ -97,6 +108,11 @@ class Stack:
     """The variables by the names of their channels, or in a list, with their paths' last names."""
     steps: Steps = (0,)
     """Steps of all of them: see `Variable.steps`. Those of the variables are not looked at."""
+    rollout: Mapping[int, int] = field(default_factory=dict)
+    """How many of these steps there are, from which epoch on: see `Variable.rollout`."""
+    dims: Sequence[str] = ()
+    """The order in which their other dimensions are delivered, of those that have none of their
+    own: see `Variable.dims`. Channels come first."""
     dtype: Literal["float32"] | None = "float32"
     """`"float32"` converts the elements; None leaves their type, which all must have."""
     normalize: Sequence[Any] | None = None
@@ -113,6 +129,8 @@ class Stack:
             raise ValueError(f"dtype is 'float32' or None, not {shown(self.dtype)}")
         _pairs(self.normalize)
         _set_steps(self)
+        _checked_rollout(self.rollout)
+        object.__setattr__(self, "dims", names_of("dims", self.dims))
 
     @property
     def members(self) -> dict[str, Variable]:
@@ -162,6 +180,21 @@ def _set_steps(variable: AnyVariable) -> None:
     spans = ("0h" if _is_counted(step) and step == 0 else step for step in listed)
     object.__setattr__(variable, "spans", tuple(microseconds("a step", span) for span in spans))
     object.__setattr__(variable, "steps", tuple(listed))
+
+
+def _checked_rollout(rollout: Any) -> list[tuple[int, int]]:
+    """The numbers of steps by epoch, which ascend.
+
+    Raises:
+        TypeError: They are no dictionary of numbers.
+        ValueError: A number is negative.
+    """
+    if not isinstance(rollout, Mapping):
+        raise TypeError(f"rollout is a dictionary of numbers by epoch, not {shown(rollout)}")
+    return sorted(
+        (at_least_0("an epoch of rollout", epoch), positive("a number of rollout", n))
+        for epoch, n in rollout.items()
+    )
 
 
 def _is_counted(step: object) -> bool:
@@ -231,8 +264,10 @@ def described(
         "path": "",
         "steps": [0] if variable.spans else list(variable.offsets),
         "spans": list(variable.spans),
+        "rollout": _checked_rollout(variable.rollout),
         "isel": [],
         "sel": [],
+        "dims": list(variable.dims),
         "as_f32": variable.dtype == "float32",
         "mask_and_scale": True,
         "normalize": [],

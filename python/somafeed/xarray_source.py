@@ -52,7 +52,11 @@ class ReadArray:
             is_decoded |= kind == "_ElementwiseFunctionArray"
             if kind == "LazilyIndexedArray":
                 keys.append(data.key.tuple)
-            is_known &= kind != "LazilyVectorizedIndexedArray"
+            if kind == "LazilyVectorizedIndexedArray":
+                # So are arrays that were transposed.
+                along = _along_dimensions(data.key.tuple)
+                keys.append(along)
+                is_known &= along is not None
             get = getattr(data, "get_array", None)
             data = getattr(data, "array", None) if get is None else get()
         if isinstance(data, np.ndarray) and graph is None:
@@ -71,6 +75,8 @@ class ReadArray:
         if self.known is None:
             return None
         known = self.known[list(whole.dims).index(dimension)]
+        if not isinstance(known, int) and len(known) == 1 and dimension not in given.dims:
+            known = int(known[0])
         if self.layer is None or isinstance(known, int):
             return known
         has_labels = dimension in given.coords and dimension in whole.coords
@@ -103,13 +109,13 @@ def _of_graph(graph: Any, name: str) -> tuple[Any, str | None]:
     """What a graph of dask reads, and the layer that reads if another selects a part.
 
     Raises:
-        ValueError: It does more than reading and selecting.
+        ValueError: It does more than reading, selecting and transposing.
     """
     layers = [str(layer) for layer in getattr(graph, "layers", ())]
     sources = [layer for layer in layers if layer.startswith("original-")]
     source = sources[0] if len(sources) == 1 else ""
     others = [one for one in layers if one not in (source, source.removeprefix("original-"))]
-    computed = [one for one in others if not one.startswith(("getitem-", "rechunk-"))]
+    computed = [one for one in others if not one.startswith(("getitem-", "rechunk-", "transpose-"))]
     if not source or computed:
         what = f" ({computed[0].rpartition('-')[0]})" if computed else ""
         raise ValueError(
@@ -117,6 +123,16 @@ def _of_graph(graph: Any, name: str) -> tuple[Any, str | None]:
             f"the result and give its address, {WAY_OUT}"
         )
     return graph[source], source if any(one.startswith("getitem-") for one in others) else None
+
+
+def _along_dimensions(key: Sequence[Any]) -> list[npt.NDArray[Any]] | None:
+    """The indices of each dimension, if each has a dimension of its own in the result."""
+    axes: list[int] = []
+    for at in key:
+        axes += [axis for axis, n in enumerate(np.shape(at)) if n > 1]
+        if np.size(at) != max([1, *np.shape(at)]):
+            return None
+    return None if len(set(axes)) < len(axes) else [np.ravel(at) for at in key]
 
 
 def _positions(
@@ -274,7 +290,7 @@ def check_packing(given: Any, stored: Any, name: str) -> None:
 
 
 def _check_dimensions(given: Any, whole: Any, name: str) -> None:
-    """Fails if an array has other dimensions than that of the store, or another order.
+    """Fails if an array has other dimensions than that of the store.
 
     Raises:
         ValueError: It has.
@@ -286,10 +302,4 @@ def _check_dimensions(given: Any, whole: Any, name: str) -> None:
             f"variable {shown(name)} has the dimension {shown(str(other[0]))}, and the store "
             f"{', '.join(map(str, stored))}: it was renamed or made in xarray. Rename later, "
             f"{WAY_OUT}"
-        )
-    kept = [one for one in stored if one in given.dims]
-    if list(given.dims) != kept:
-        raise ValueError(
-            f"variable {shown(name)} was transposed: the store's order is {', '.join(kept)}. "
-            f"Transpose batches, {WAY_OUT}"
         )

@@ -364,6 +364,7 @@ fn of_arrays(error: &arrays::Error) -> Kind {
         | E::Element { .. }
         | E::Attribute { .. }
         | E::WrongElement { .. }
+        | E::Missing { .. }
         | E::Select { .. }
         | E::Spec { .. } => Kind::Value,
         other => of_system(other).unwrap_or(Kind::Other),

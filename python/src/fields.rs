@@ -1,12 +1,13 @@
 //! Fields: samples of Zarr arrays, with their loader and batches.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrays::{
-    ArrayBatch, ArraySamples, CoordinateValues, Coordinates, Dimension, ElementType, Indices,
-    Label, LeftOut, OwnedValues, Period, SampleSpec, Selection, TimeSpan, Variable,
+    ArrayBatch, ArraySamples, CoordinateValues, Coordinates, Dimension, Direction, ElementType,
+    Indices, Label, LeftOut, Missing, OwnedValues, Padding, PatchDimension, Patches, Period,
+    RandomPatches, SampleSpec, Selection, TimeSpan, Variable,
 };
-use pipeline::BatchPlace;
+use pipeline::{BatchPlace, Stop};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use storage::Config;
@@ -14,10 +15,11 @@ use storage::Config;
 use crate::border::{Element, Memory};
 use crate::engine::{NumberedBatch, PlacedBatch};
 use crate::errors::SomafeedError;
+use crate::field_missing::{self, Counted};
 use crate::memory_limit::KeptBatches;
 use crate::numpy::{self, Rows, array_of};
 use crate::samples::{Chosen, Kind, Samples, StoreAddress};
-use crate::waiting::computed;
+use crate::waiting::{computed, stoppable};
 
 /// One array of a sample, as Python describes it.
 #[derive(Debug, FromPyObject)]
@@ -28,8 +30,10 @@ struct Described {
     steps: Vec<i64>,
     /// Microseconds.
     spans: Vec<i64>,
+    rollout: Vec<(u64, usize)>,
     isel: Vec<(String, Rows)>,
     sel: Vec<(String, Vec<LabelValue>)>,
+    dims: Vec<String>,
     as_f32: bool,
     mask_and_scale: bool,
     /// Means and deviations.
@@ -43,10 +47,46 @@ enum LabelValue {
     Number(f64),
 }
 
-#[derive(Debug, FromPyObject)]
+#[derive(Debug, FromPyObject, IntoPyObject)]
 enum DimensionValue {
     Name(String),
     Position(usize),
+}
+
+impl From<DimensionValue> for Dimension {
+    fn from(dimension: DimensionValue) -> Self {
+        match dimension {
+            DimensionValue::Name(name) => Self::Name(name),
+            DimensionValue::Position(position) => Self::Position(position),
+        }
+    }
+}
+
+/// Patches, as Python describes them.
+#[derive(Debug, FromPyObject)]
+#[pyo3(from_item_all)]
+struct DescribedPatches {
+    /// Dimension, size, stride and padding: mode, indices before, indices after.
+    dimensions: Vec<(DimensionValue, u64, u64, (String, u64, Option<u64>))>,
+    random: Option<u64>,
+    seed: u64,
+}
+
+impl From<DescribedPatches> for Patches {
+    fn from(described: DescribedPatches) -> Self {
+        let DescribedPatches { dimensions, random, seed } = described;
+        let dimensions = dimensions.into_iter().map(|(dimension, size, step, padding)| {
+            let (mode, before, after) = padding;
+            let padding = match mode.as_str() {
+                "reflect" => Padding::Reflect { before, after },
+                "periodic" => Padding::Periodic { before },
+                _ => Padding::None,
+            };
+            PatchDimension { dimension: dimension.into(), size, step, padding }
+        });
+        let random = random.map(|n| RandomPatches { n, seed });
+        Self { dimensions: dimensions.collect(), random }
+    }
 }
 
 impl From<Described> for Variable {
@@ -56,8 +96,10 @@ impl From<Described> for Variable {
             path,
             steps,
             spans,
+            rollout,
             isel,
             sel,
+            dims,
             as_f32,
             mask_and_scale,
             normalize,
@@ -66,6 +108,7 @@ impl From<Described> for Variable {
         let stack = stack.into_iter().map(Self::from).collect();
         let spans = spans.into_iter().map(|micros| TimeSpan { micros });
         let mut variable = Self::new(path).named(name).steps(steps).spans(spans);
+        variable = variable.ordered(dims.iter().map(String::as_str));
         for (dimension, indices) in isel {
             let indices = match indices {
                 Rows::Range(start, end) => Indices::Range(start..end),
@@ -80,7 +123,7 @@ impl From<Described> for Variable {
             });
             variable = variable.select(dimension.as_str(), Selection::labels(labels));
         }
-        Self { as_f32, as_stored: !mask_and_scale, normalize, stack, ..variable }
+        Self { rollout, as_f32, as_stored: !mask_and_scale, normalize, stack, ..variable }
     }
 }
 
@@ -92,6 +135,15 @@ type SampleShape = (String, &'static str, Vec<String>, Vec<usize>, bool);
 struct Stores {
     addresses: Vec<StoreAddress>,
     spec: SampleSpec,
+    /// What was counted when they were opened first: a forked process does not count again.
+    counted: OnceLock<Missing>,
+}
+
+impl Stores {
+    /// The result, or the exception without what must not be in a message.
+    fn hiding<T>(&self, result: Result<T, arrays::Error>) -> PyResult<T> {
+        StoreAddress::hiding_all(&self.addresses, result)
+    }
 }
 
 impl Kind for Stores {
@@ -101,8 +153,17 @@ impl Kind for Stores {
     fn open(&self) -> PyResult<ArraySamples> {
         let storages = self.addresses.iter().map(StoreAddress::storage);
         let storages = storages.collect::<PyResult<Vec<_>>>()?;
-        let samples = ArraySamples::open_all(&storages, &self.spec);
-        let samples = StoreAddress::hiding_all(&self.addresses, samples)?;
+        let samples = match self.counted.get() {
+            None => ArraySamples::open_all(&storages, &self.spec),
+            counted => {
+                let spec = SampleSpec { counted: counted.cloned(), ..self.spec.clone() };
+                ArraySamples::open_all(&storages, &spec)
+            }
+        };
+        let samples = self.hiding(samples)?;
+        if let Some(counted) = samples.counted() {
+            self.counted.get_or_init(|| counted.clone());
+        }
         for (name, element) in samples.elements() {
             element_of(name, element)?;
         }
@@ -124,7 +185,8 @@ impl Fields {
     #[new]
     #[pyo3(signature = (
         uris, variables, *, config = None, dim = None, start = None, end = None, stride = 1,
-        periods = Vec::new(), frequency = None, threads = 1, coordinates = true
+        periods = Vec::new(), frequency = None, patches = None, dims = Vec::new(),
+        orient = Vec::new(), missing = Vec::new(), counted = None, threads = 1, coordinates = true
     ))]
     fn new(
         py: Python<'_>,
@@ -137,22 +199,32 @@ impl Fields {
         stride: u64,
         periods: Vec<(Option<String>, Option<String>)>,
         frequency: Option<i64>,
+        patches: Option<DescribedPatches>,
+        dims: Vec<String>,
+        orient: Vec<(String, bool)>,
+        missing: Vec<(String, String)>,
+        counted: Option<Counted>,
         threads: usize,
         coordinates: bool,
     ) -> PyResult<PyClassInitializer<Self>> {
         let variables = variables.into_iter().map(Variable::from);
-        let along = dim.map(|dim| match dim {
-            DimensionValue::Name(name) => Dimension::Name(name),
-            DimensionValue::Position(position) => Dimension::Position(position),
+        let along = dim.map(Dimension::from);
+        let directions = orient.into_iter().map(|(name, descends)| {
+            (name, if descends { Direction::Descending } else { Direction::Ascending })
         });
         let periods = periods.into_iter().map(|(start, end)| Period { start, end }).collect();
         let spec = SampleSpec {
             periods,
             frequency: frequency.map(|micros| TimeSpan { micros }),
+            patches: patches.map(Patches::from),
             along,
             start,
             end,
             stride,
+            order: dims,
+            directions: directions.collect(),
+            missing: field_missing::policy(missing)?,
+            counted: counted.map(field_missing::missing),
             threads,
             coordinates,
             shares_blocks: false,
@@ -160,7 +232,7 @@ impl Fields {
         };
         let address = |uri| StoreAddress::new(uri, config.clone());
         let addresses = uris.into_iter().map(address).collect();
-        Chosen::open(py, Stores { addresses, spec })
+        Chosen::open(py, Stores { addresses, spec, counted: OnceLock::new() })
     }
 
     /// The step of each sample, as an array.
@@ -183,8 +255,56 @@ impl Fields {
 
     /// How many samples were left out, by the reason.
     fn left_out(&self, py: Python<'_>) -> PyResult<Vec<(&'static str, u64)>> {
-        let LeftOut { ends, gaps, doubled, invalid } = self.0.here(py)?.source().left_out();
-        Ok(vec![("ends", ends), ("gaps", gaps), ("doubled", doubled), ("invalid", invalid)])
+        let found = self.0.here(py)?.source().left_out();
+        let LeftOut { ends, gaps, doubled, invalid, chunks, fills, nans } = found;
+        let of_times = [("ends", ends), ("gaps", gaps), ("doubled", doubled), ("invalid", invalid)];
+        let of_missing = [("chunk", chunks), ("fill", fills), ("nan", nans)];
+        Ok(of_times.into_iter().chain(of_missing).collect())
+    }
+
+    /// What is missing of the samples: all chunks are read.
+    fn missing(&self, py: Python<'_>) -> PyResult<Counted> {
+        let here = self.0.here(py)?;
+        let stop = Stop::default();
+        let of_work = stop.clone();
+        let counted = stoppable(
+            py,
+            move || {
+                let missing = here.source().missing(here.rows().iter(), &of_work);
+                missing.map(|missing| field_missing::counted(&missing))
+            },
+            move || stop.set(),
+        )?;
+        self.0.kind().hiding(counted)
+    }
+
+    /// What was counted when the samples were opened, if anything was.
+    fn counted(&self, py: Python<'_>) -> PyResult<Option<Counted>> {
+        Ok(self.0.here(py)?.source().counted().map(field_missing::counted))
+    }
+
+    /// Each dimension that is cut, with its selected indices, those of a patch, the number of
+    /// patches and that of the indices left out.
+    fn patches(&self, py: Python<'_>) -> PyResult<Vec<(DimensionValue, u64, u64, u64, u64)>> {
+        let here = self.0.here(py)?;
+        let each = here.source().patches().iter().map(|cut| {
+            let dimension = match cut.dimension.clone() {
+                Dimension::Name(name) => DimensionValue::Name(name),
+                Dimension::Position(position) => DimensionValue::Position(position),
+            };
+            (dimension, cut.len, cut.size, cut.n, cut.left_out)
+        });
+        Ok(each.collect())
+    }
+
+    /// The first index of each sample's patch in each of these dimensions, as an array.
+    fn patch_starts<'py>(&self, py: Python<'py>, epoch: u64) -> PyResult<Bound<'py, PyAny>> {
+        let here = self.0.here(py)?;
+        let starts = computed(py, move || {
+            let rows = here.rows().iter();
+            rows.flat_map(|row| here.source().patch_starts(row, epoch)).collect::<Vec<i64>>()
+        })?;
+        array_of(py, starts)
     }
 
     /// Name, type, dimensions and shape of one sample of each variable, and whether it has steps.
@@ -262,6 +382,7 @@ impl NumberedBatch for ArrayBatch {
 #[derive(Debug)]
 pub(crate) struct FieldBatch {
     variables: Vec<FieldValues>,
+    patch_starts: Vec<i64>,
 }
 
 /// The samples of a variable.
@@ -273,11 +394,16 @@ struct FieldValues {
     /// Those of the array's first dimension: one for each sample and step.
     sample_coordinates: Option<Coordinates>,
     coordinates: Vec<Coordinates>,
+    /// The dimensions that are cut into patches.
+    cut: Vec<String>,
+    /// Those of these dimensions: one for each sample and index of a patch.
+    patch_coordinates: Vec<Coordinates>,
 }
 
 impl FieldBatch {
     fn new(py: Python<'_>, batch: ArrayBatch, kept: &Arc<KeptBatches>) -> PyResult<Self> {
         let mut n_bytes = 0;
+        let patch_starts = batch.patch_starts();
         let variables = batch.into_values().map(|owned| {
             let values = owned.values();
             n_bytes += values.bytes().len() as u64;
@@ -287,12 +413,24 @@ impl FieldBatch {
             let names = values.dimensions();
             let of_names = names.into_iter().filter_map(|name| values.coordinates(name));
             let coordinates = of_names.cloned().collect();
+            let cut = values.dimensions().into_iter().filter(|name| values.is_cut(name));
+            let cut: Vec<String> = cut.map(str::to_owned).collect();
+            let patch_coordinates =
+                cut.iter().filter_map(|name| values.patch_coordinates(name)).collect();
             let values = Py::new(py, memory_of(&name, owned, kept)?)?;
-            Ok(FieldValues { name, values, dimensions, sample_coordinates, coordinates })
+            Ok(FieldValues {
+                name,
+                values,
+                dimensions,
+                sample_coordinates,
+                coordinates,
+                cut,
+                patch_coordinates,
+            })
         });
         let variables = variables.collect::<PyResult<_>>()?;
         kept.lease(n_bytes);
-        Ok(Self { variables })
+        Ok(Self { variables, patch_starts })
     }
 
     fn variable(&self, name: &str) -> PyResult<&FieldValues> {
@@ -359,8 +497,27 @@ impl FieldBatch {
         found.map(|coordinates| described(py, coordinates)).transpose()
     }
 
-    /// The coordinates of the other dimensions that have some.
+    /// The coordinates of the other dimensions that have some, and are not cut.
     fn coordinates<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Vec<CoordinatesOf<'py>>> {
         self.variable(name)?.coordinates.iter().map(|found| described(py, found)).collect()
+    }
+
+    /// The dimensions that are cut into patches.
+    fn cut_dimensions(&self, name: &str) -> PyResult<Vec<String>> {
+        Ok(self.variable(name)?.cut.clone())
+    }
+
+    /// The coordinates of these, in C order of `[samples, indices of a patch]`.
+    fn patch_coordinates<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+    ) -> PyResult<Vec<CoordinatesOf<'py>>> {
+        self.variable(name)?.patch_coordinates.iter().map(|found| described(py, found)).collect()
+    }
+
+    /// The first index of each sample's patch in each dimension that is cut, in C order.
+    fn patch_starts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        array_of(py, self.patch_starts.clone())
     }
 }

@@ -22,6 +22,7 @@ mod epoch;
 mod errors;
 mod example;
 mod experiment;
+mod field_missing;
 mod fields;
 mod images;
 mod kmers;

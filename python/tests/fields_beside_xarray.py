@@ -77,22 +77,47 @@ def chosen(rng, array):
     return isel, sel
 
 
+def is_monotone(values):
+    steps = np.diff(values)
+    return (steps > 0).all() or (steps < 0).all()
+
+
 def check(rng, path, whole, dim):
     variables, expected, dtypes = {}, {}, {}
+    there = sorted({one for name in whole.data_vars for one in whole[name].dims} - {"time"})
+    of_all = rng.sample(there, rng.randint(0, len(there)))
+    turned = [one for one in ("level", "lat") if one in there]
+    orient = {
+        one: rng.choice(["ascending", "descending"])
+        for one in rng.sample(turned, rng.randint(0, len(turned)))
+    }
     for name in whole.data_vars:
         for copy in range(rng.randint(1, 2)):
             isel, sel = chosen(rng, whole[name])
             steps = rng.choice([(0,), (-1, 0), (1,), (0, 2), (-2,)])
             dtype = rng.choice([None, None, "float32"])
             key = f"{name}{copy}"
-            variables[key] = Variable(name, steps=steps, isel=isel, sel=sel, dtype=dtype)
-            expected[key] = whole[name].isel(isel).sel(sel).transpose("time", ...).load()
+            others = [one for one in whole[name].dims if one != "time"]
+            dims = rng.sample(others, rng.randint(0, len(others)))
+            variables[key] = Variable(name, steps=steps, isel=isel, sel=sel, dims=dims, dtype=dtype)
+            part = whole[name].isel(isel).sel(sel)
+            for one in orient:
+                # What is selected in another order has no direction.
+                if one in part.dims and not is_monotone(part[one].values):
+                    isel.pop(one, None), sel.pop(one, None)
+            part = whole[name].isel(isel).sel(sel)
+            for one, direction in orient.items():
+                if one in part.dims:
+                    part = part.sortby(one, ascending=direction == "ascending")
+            order = [one for one in dims or of_all if one in part.dims]
+            unnamed = [one for one in part.dims if one not in ("time", *order)]
+            expected[key] = part.transpose("time", *unnamed, *order).load()
             dtypes[key] = dtype
     batch_size = rng.randint(1, 4)
     options = {
         "batch_size": batch_size, "io_batch_size": batch_size * rng.choice([1, 2]),
         "dim": dim, "seed": rng.randrange(9), "stride": rng.randint(1, 3), "threads": rng.randint(1, 3),
-        "shuffle": rng.random() < 0.7,
+        "shuffle": rng.random() < 0.7, "dims": of_all, "orient": orient,
     }
     plain = FieldDataset(path, variables, number_samples=True, **options)
     labelled = FieldDataset(path, variables, form="xarray", **options)

@@ -111,6 +111,8 @@ def selected(rng, data, is_in_memory):
                     data = data.sel({dim: values})
                 case 2 if dim == "lat" and dim in data.coords:
                     data = data.sel(lat=slice(data.lat.values[0], data.lat.values[-1]))
+                case 3 if dim != "time":
+                    data = data.isel({dim: slice(None, None, -1)})
     return data
 
 
@@ -139,6 +141,9 @@ def check(rng, opened, may_load, dim):
     if is_in_memory:
         given = given.load()
     given = selected(rng, given, is_in_memory)
+    if rng.random() < 0.3:
+        others = [one for one in given.dims if one != "time"]
+        given, dim = given.transpose("time", *rng.sample(others, len(others))), "time"
     variables, expected = wanted(rng, given)
     n_steps, options = given.sizes["time"], {"stride": rng.randint(1, 2), "dim": dim}
     offsets = [step for one in variables.values() for step in one.steps]
@@ -220,7 +225,10 @@ REFUSED = {
     "assigned": (lambda ds: ds.assign(t2m=ds.t2m * 2), COMPUTED),
     "a new variable": (lambda ds: ds[["t2m"]].assign(z=ds.t2m * 2), COMPUTED + "|root"),
     "concat": (lambda ds: xr.concat([ds.t2m, ds.t2m], "time"), COMPUTED),
-    "transposed": (lambda ds: ds[["t2m"]].transpose("lat", "time", "x"), "transposed|computed"),
+    "samples transposed": (
+        lambda ds: ds[["t2m"]].transpose("lat", "time", "x"), "transposed.*dim='time'|computed"
+    ),
+    "backwards in time": (lambda ds: ds.isel(time=slice(None, None, -1)), "of 'time'.*must ascend"),
     "a dimension renamed": (lambda ds: ds.rename(lat="y"), "has the dimension 'y'"),
     "another dimension": (lambda ds: ds.t2m.expand_dims("z"), "dimension 'z'|in memory"),
     "coordinates assigned": (lambda ds: ds.assign_coords(lat=ds.lat + 10), "of 'lat'.*assigned"),
@@ -230,12 +238,10 @@ REFUSED = {
     "coordinates for a dimension without": (
         lambda ds: ds.assign_coords(x=[1, 2, 3, 4]), "coordinates 'x'.*drop_vars"
     ),
-    "backwards": (lambda ds: ds.isel(lat=slice(None, None, -1)), "of 'lat'.*must ascend"),
     "points": (
         lambda ds: ds.t2m.isel(time=xr.DataArray([0, 1], dims="p"), lat=xr.DataArray([0, 1], dims="p")),
         "dimension 'p'|computed",
     ),
-    "no coordinates, backwards": (lambda ds: ds.t2m.isel(x=slice(None, None, -1)), "'x'.*ascend"),
     "no coordinates, other steps": (
         lambda ds: ds.drop_vars("time").isel(time=[0, 1, 3, 2, *range(4, 12)]), "'time'.*ascend"
     ),
@@ -256,6 +262,15 @@ REFUSED = {
 
 
 TAKEN = {
+    "transposed": lambda ds: ds[["t2m", "u10"]].transpose("time", "x", "lat"),
+    "transposed, a part": lambda ds: ds.t2m.transpose("time", "x", "lat")[1:, :, 1:],
+    "transposed, one index": lambda ds: ds.t2m.isel(lat=1).transpose("time", "x"),
+    "backwards": lambda ds: ds[["t2m"]].isel(lat=slice(None, None, -1)),
+    "no coordinates, backwards": lambda ds: ds.t2m.isel(x=slice(None, None, -1)),
+    "in another order": lambda ds: ds.t2m.isel(lat=[1, 2, 0], x=[0, 2, 1, 3]),
+    "indices twice": lambda ds: ds.t2m.isel(lat=[1, 1]),
+    "backwards and transposed": lambda ds: ds.t2m[:, ::-1].transpose("time", "x", "lat"),
+    "sorted": lambda ds: ds[["t2m"]].sortby("lat", ascending=False),
     "a variable renamed": lambda ds: ds[["t2m", "u10"]].rename(t2m="u10", u10="t2m"),
     "an array": lambda ds: ds.t2m,
     "Booleans": lambda ds: ds.mask,

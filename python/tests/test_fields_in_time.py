@@ -61,7 +61,8 @@ def test_windows_cross_years_and_no_gap(years):
     ds = windows(years)
     n = 2 * 1460 - 4
     # The ends, and one step on each side of the missing day.
-    assert ds.left_out == {"ends": 2, "gaps": 2, "doubled": 0, "invalid": 0}
+    of_times = {"ends": 2, "gaps": 2, "doubled": 0, "invalid": 0}
+    assert ds.left_out == {**of_times, "chunk": 0, "fill": 0, "nan": 0}
     assert ds.n_samples == n - 4
     found = np.concatenate([batch["t"][:, :, 0, 0] for batch in ds])
     assert (np.diff(found, axis=1) == 1).all()

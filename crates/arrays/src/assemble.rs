@@ -48,10 +48,11 @@ impl ArrayAssembler {
         Self { variables, window, shares_blocks, samples, n_wanted: 0, values }
     }
 
-    /// New memory for the batch.
-    fn slots(&self) -> Result<Vec<PooledSlot>, Error> {
+    /// New memory for the batch, in an epoch.
+    fn slots(&self, epoch: u64) -> Result<Vec<PooledSlot>, Error> {
         let slot = |variable: &OpenVariable| {
-            self.slot(variable, variable.sample_bytes().saturating_mul(self.n_wanted as u64))
+            let sample_bytes = variable.sample_bytes_in(Some(epoch));
+            self.slot(variable, sample_bytes.saturating_mul(self.n_wanted as u64))
         };
         self.variables.iter().map(slot).collect()
     }
@@ -64,7 +65,7 @@ impl ArrayAssembler {
     /// Gives the batch a copy of what has no steps, in place of the nothing that blocks have of it.
     fn add_static(&self, values: &mut [(Arc<PooledSlot>, Range<usize>)]) -> Result<(), Error> {
         for (variable, place) in self.variables.iter().zip(values) {
-            let Some(values) = &variable.values else { continue };
+            let Some(values) = variable.shared_values() else { continue };
             let bytes = values.bytes();
             let mut slot = self.slot(variable, bytes.len() as u64)?;
             slot.bytes_mut().copy_from_slice(bytes);
@@ -80,7 +81,7 @@ impl ArrayAssembler {
         samples: Range<usize>,
     ) -> impl Iterator<Item = (&'a Arc<PooledSlot>, Range<usize>)> {
         self.variables.iter().zip(&block.slots).map(move |(variable, slot)| {
-            let n_bytes = variable.sample_bytes() as usize;
+            let n_bytes = variable.sample_bytes_in(Some(block.epoch)) as usize;
             (slot, samples.start * n_bytes..samples.end * n_bytes)
         })
     }
@@ -108,7 +109,7 @@ impl Assemble for ArrayAssembler {
         } else {
             let mut slots = match std::mem::take(&mut self.values) {
                 Values::Copied(slots) => slots,
-                Values::None | Values::Shared(_) => self.slots()?,
+                Values::None | Values::Shared(_) => self.slots(block.epoch)?,
             };
             let n_before = self.samples.len();
             let places = self.parts(block, n_before..n_before + taken.len());
@@ -134,12 +135,12 @@ impl Assemble for ArrayAssembler {
         let slots = match std::mem::take(&mut self.values) {
             Values::Shared(values) => Ok(values),
             Values::Copied(slots) => Err(slots),
-            Values::None => Err(self.slots()?),
+            Values::None => Err(self.slots(place.epoch)?),
         };
         // Samples that were skipped are missing at the end.
         let n_samples = self.samples.len();
         let filled = |(mut slot, variable): (PooledSlot, &OpenVariable)| {
-            let n_bytes = n_samples * variable.sample_bytes() as usize;
+            let n_bytes = n_samples * variable.sample_bytes_in(Some(place.epoch)) as usize;
             let _is_shorter = slot.resize(n_bytes);
             (Arc::new(slot), 0..n_bytes)
         };

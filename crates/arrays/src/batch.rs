@@ -9,6 +9,7 @@ use slots::{PooledSlot, SlotMemory as _};
 use crate::coordinates::Coordinates;
 use crate::element::{Element, ElementType};
 use crate::error::Error;
+use crate::patches::OpenPatches;
 use crate::variable::OpenVariable;
 use crate::window::Window;
 
@@ -49,12 +50,25 @@ impl ArrayBatch {
             bytes: slot.bytes().get(bytes.clone()).unwrap_or_default(),
             samples: &self.samples,
             window: &self.window,
+            epoch: self.place.epoch,
         })
+    }
+
+    /// The first index of each sample's patch in each dimension that is cut, counted from the first
+    /// selected one, in C order of `[samples, dimensions]`; negative where a patch begins in the
+    /// padding. Empty if samples are whole steps.
+    pub fn patch_starts(&self) -> Vec<i64> {
+        let epoch = self.place.epoch;
+        let patches = self.window.patches.iter();
+        let of = |patches: &Arc<OpenPatches>| -> Vec<i64> {
+            self.samples.iter().flat_map(|sample| patches.starts(*sample, epoch)).collect()
+        };
+        patches.flat_map(of).collect()
     }
 
     /// Takes the batch apart: the values of each variable, in the order of the settings.
     pub fn into_values(self) -> impl Iterator<Item = OwnedValues> {
-        let Self { variables, values, samples, window, .. } = self;
+        let Self { variables, values, samples, window, place } = self;
         let samples: Arc<[u64]> = samples.into();
         values.into_iter().enumerate().map(move |(idx, (slot, bytes))| OwnedValues {
             variables: Arc::clone(&variables),
@@ -63,6 +77,7 @@ impl ArrayBatch {
             bytes,
             samples: Arc::clone(&samples),
             window: Arc::clone(&window),
+            epoch: place.epoch,
         })
     }
 
@@ -75,10 +90,11 @@ impl ArrayBatch {
 /// The values of one variable in a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct VariableValues<'a> {
-    variable: &'a OpenVariable,
+    pub(crate) variable: &'a OpenVariable,
     bytes: &'a [u8],
     samples: &'a [u64],
     window: &'a Window,
+    pub(crate) epoch: u64,
 }
 
 impl<'a> VariableValues<'a> {
@@ -92,16 +108,19 @@ impl<'a> VariableValues<'a> {
         self.variable.element
     }
 
-    /// Whether the array has no steps: the batch has its values once.
+    /// Whether the batch has the values once, since the array has no steps, and is not cut into
+    /// patches.
     pub fn is_static(&self) -> bool {
-        self.variable.is_static()
+        self.variable.shared_values().is_some()
     }
 
-    /// The shape: samples, then steps if the variable has more than one, then the selected part of
-    /// the array's dimensions but that of the steps. Without samples if the array has no steps.
+    /// The shape: samples, then steps if the variable has more than one or a rollout, then the
+    /// selected part of the array's dimensions but that of the steps. Without samples if the array
+    /// is static.
     pub fn shape(&self) -> Vec<usize> {
         let samples = (!self.is_static()).then_some(self.samples.len());
-        samples.into_iter().chain(self.variable.sample_shape()).collect()
+        let of_sample = self.variable.sample_shape_in(Some(self.epoch));
+        samples.into_iter().chain(of_sample).collect()
     }
 
     /// The names of the dimensions of [`shape`](Self::shape): `sample`, `step` if there is more
@@ -111,22 +130,39 @@ impl<'a> VariableValues<'a> {
         samples.into_iter().chain(self.variable.sample_dimensions()).collect()
     }
 
-    /// The number of steps of a sample.
-    pub fn n_steps(&self) -> usize {
-        self.variable.steps.len()
+    /// The coordinates of the selected indices of a dimension of the array, which is not the
+    /// first. `None` if the dimension does not exist, has no coordinates, or is cut into patches.
+    /// All batches share them.
+    pub fn coordinates(&self, dimension: &str) -> Option<&'a Coordinates> {
+        let is_cut = self.variable.number_of_cut(dimension).is_some();
+        self.variable.coordinates_of(dimension).filter(|_| !is_cut)
     }
 
-    /// The coordinates of the selected indices of a dimension of the array, which is not the
-    /// first. `None` if the dimension does not exist or has no coordinates. All batches share them.
-    pub fn coordinates(&self, dimension: &str) -> Option<&'a Coordinates> {
-        self.variable.coordinates_of(dimension)
+    /// Whether a dimension of the array is cut into patches.
+    pub fn is_cut(&self, dimension: &str) -> bool {
+        self.variable.number_of_cut(dimension).is_some()
+    }
+
+    /// The coordinates of a dimension that is cut, for each sample, in C order of
+    /// `[samples, indices of a patch]`; in the padding those of the indices that are there. `None`
+    /// if the dimension is not cut, or has no coordinates.
+    pub fn patch_coordinates(&self, dimension: &str) -> Option<Coordinates> {
+        let patches = self.window.patches.as_ref()?;
+        let of = self.variable.number_of_cut(dimension)?;
+        let all = self.variable.coordinates_of(dimension)?;
+        let of_sample = |sample: &u64| {
+            let start = patches.starts(*sample, self.epoch).get(of).copied();
+            start.into_iter().flat_map(|start| patches.places(of, start))
+        };
+        Some(all.pick(self.samples.iter().flat_map(of_sample)))
     }
 
     /// The coordinates of the array's first dimension, times for example: one for each sample and
     /// step, in C order of `[samples, steps]`. `None` if the dimension has no coordinates.
     pub fn sample_coordinates(&self) -> Option<Coordinates> {
         let of_steps = self.variable.step_coordinates.as_deref()?;
-        let of_sample = |sample: &u64| self.window.steps_of(self.variable, *sample);
+        let n_steps = self.n_steps();
+        let of_sample = |sample: &u64| self.window.steps_of(self.variable, *sample).take(n_steps);
         Some(of_steps.pick(self.samples.iter().flat_map(of_sample)))
     }
 
@@ -164,6 +200,7 @@ pub struct OwnedValues {
     bytes: Range<usize>,
     samples: Arc<[u64]>,
     window: Arc<Window>,
+    epoch: u64,
 }
 
 impl OwnedValues {
@@ -174,6 +211,7 @@ impl OwnedValues {
             bytes: self.slot.bytes().get(self.bytes.clone()).unwrap_or_default(),
             samples: &self.samples,
             window: &self.window,
+            epoch: self.epoch,
         }
     }
 

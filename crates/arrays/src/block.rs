@@ -14,6 +14,8 @@ pub struct ArrayBlock {
     pub(crate) slots: Vec<Arc<PooledSlot>>,
     /// The sample numbers.
     pub(crate) samples: Vec<u64>,
+    /// The epoch that it is read for, which says how many steps samples have.
+    pub(crate) epoch: u64,
 }
 
 impl ArrayBlock {

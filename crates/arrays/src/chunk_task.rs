@@ -11,6 +11,7 @@ use crate::blosc::DecodeScratch;
 use crate::chunk_files::{ChunkFile, PlaceInShard};
 use crate::chunks::Chunks;
 use crate::convert::Convert;
+use crate::counting::Counting;
 use crate::decoder::Contexts;
 use crate::error::Cause;
 use crate::fetch_far::fetch_all;
@@ -18,6 +19,7 @@ use crate::geometry::{Segment, SelectedChunk};
 use crate::joined::join;
 use crate::kept::KeptChunks;
 use crate::memory::{check_chunk, words};
+use crate::patch_row::PatchRow;
 use crate::read::Failure;
 use crate::read_files::ReadFiles;
 
@@ -40,12 +42,16 @@ pub(crate) struct Task<'a> {
     pub(crate) chunk_row: u64,
     pub(crate) segments: &'a [Segment],
     pub(crate) rows: Vec<Rows<'a>>,
+    /// Rows that want parts of their own of the only chunk, in place of `rows`.
+    pub(crate) patches: Vec<PatchRow<'a>>,
     /// Whether blocks of the chunks are read instead of whole chunks.
     pub(crate) is_in_parts: bool,
     /// Where the chunks are kept when they are decoded.
     pub(crate) keep_in: Option<&'a KeptChunks>,
     /// When the chunks are needed again, if that is known ([`storage::NextUseCache`]).
     pub(crate) next_use: Option<u64>,
+    /// What is counted; the rows have no memory then.
+    pub(crate) counting: Option<&'a Counting<'a>>,
 }
 
 /// A chunk of a task.
@@ -160,8 +166,19 @@ impl<'a> Task<'a> {
         (chunk_row, segments): (u64, &'a [Segment]),
         rows: Vec<Rows<'a>>,
     ) -> Self {
-        let (is_in_parts, keep_in, next_use) = (false, None, None);
-        Self { chunks, convert, chunk_row, segments, rows, is_in_parts, keep_in, next_use }
+        let (is_in_parts, keep_in, next_use, counting) = (false, None, None, None);
+        Self {
+            chunks,
+            convert,
+            chunk_row,
+            segments,
+            rows,
+            patches: Vec::new(),
+            is_in_parts,
+            keep_in,
+            next_use,
+            counting,
+        }
     }
 
     /// Keeps the chunks in `kept` when they are decoded, if they are worth it and not needed later
@@ -184,9 +201,12 @@ impl<'a> Task<'a> {
         (Arc::clone(&self.chunks.kept_as), self.indices(chunk))
     }
 
-    /// Bytes that the task delivers.
+    /// Bytes that the task delivers, or would deliver if it did not count.
     pub(crate) fn n_bytes(&self) -> usize {
-        self.rows.iter().map(|rows| rows.into.len()).sum()
+        let n_to = self.convert.n_bytes(self.chunks.stored);
+        let row_bytes = self.row_elements() * n_to;
+        let of_patches: usize = self.patches.iter().map(|patch| patch.part.n_elements()).sum();
+        self.rows.iter().map(|rows| rows.len * row_bytes).sum::<usize>() + of_patches * n_to
     }
 
     /// Bytes of its chunks, whole and decoded, or of twice the wanted part: about as many are
@@ -293,8 +313,11 @@ impl<'a> Task<'a> {
             keep(encoded);
             return Ok(n_bytes);
         }
+        let row_stride = chunks.geometry.row_stride;
         let last = self.rows.iter().map(|rows| rows.first + rows.len - 1).max().unwrap_or(0);
-        let end = last * chunks.geometry.row_stride + chunk.selected.part.span().end;
+        let end = last * row_stride + chunk.selected.part.span().end;
+        let of_patches = self.patches.iter().map(|patch| patch.end(row_stride)).max();
+        let end = end.max(of_patches.unwrap_or(0));
         let end = if is_kept { n_bytes } else { end * chunks.stored.n_bytes() };
         let to_decode = chunks.decoder.bytes_to_decode(end, n_bytes);
         check_chunk(to_decode)?;
@@ -308,8 +331,14 @@ impl<'a> Task<'a> {
     /// Copies the selected part of a chunk to its rows. `decoded` has it all; its first byte has
     /// the place `start` in the chunk, which is that of an element.
     pub(crate) fn scatter(&mut self, chunk: TaskChunk<'_>, (decoded, start): (&[u8], usize)) {
+        if let Some(counting) = self.counting {
+            return self.count(counting, chunk, (decoded, start));
+        }
         let (row_elements, part) = (self.row_elements(), &chunk.selected.part);
         let task_start = self.first_element();
+        for patch in &self.patches {
+            patch.scatter((self.chunks, self.convert), (decoded, start));
+        }
         let is_row = part.whole().is_some_and(|elements| elements.len() == row_elements);
         let Self { chunks, convert, rows, .. } = self;
         let n_from = chunks.stored.n_bytes();
@@ -341,27 +370,27 @@ impl<'a> Task<'a> {
     /// Writes the fill value where a chunk that is not stored would go. The chunk itself takes no
     /// memory: no byte says that it is as large as the metadata has it.
     pub(crate) fn fill(&mut self, chunk: TaskChunk<'_>) {
+        if let Some(counting) = self.counting {
+            return self.count_absent(counting, chunk);
+        }
         let row_elements = self.row_elements();
         let task_start = self.first_element();
-        let Self { chunks, convert, rows, .. } = self;
+        let Self { chunks, convert, rows, patches, .. } = self;
         let n_to = convert.n_bytes(chunks.stored);
         // Words are aligned for every type.
         let mut stored = [0_u64];
         let stored = &mut bytemuck::bytes_of_mut(&mut stored)[..chunks.fill.len()];
         stored.copy_from_slice(&chunks.fill);
         let elements = convert.of_each_plane(chunks.stored, stored);
+        let fill = (chunks.stored, &elements[..]);
+        let at = task_start + chunk.start;
         for row in rows.iter_mut().flat_map(|rows| rows.into.chunks_exact_mut(row_elements * n_to))
         {
-            chunk.selected.part.for_each_run(|run| {
-                let start = chunk.start + run.dst;
-                let mut to = &mut row[start * n_to..][..run.len * n_to];
-                for (plane, n) in convert.split(task_start + start, run.len) {
-                    let element = &bytemuck::bytes_of(&elements[plane])[..n_to];
-                    let (place, rest) = to.split_at_mut(n * n_to);
-                    place.chunks_exact_mut(n_to).for_each(|to| to.copy_from_slice(element));
-                    to = rest;
-                }
-            });
+            let into = &mut row[chunk.start * n_to..];
+            convert.fill(fill, &chunk.selected.part, (into, at));
+        }
+        for patch in patches {
+            patch.fill(convert, fill);
         }
     }
 }

@@ -41,7 +41,7 @@ impl Convert {
     }
 
     /// Elements of a plane, which are converted alike, and the number of planes of a row.
-    fn planes(&self) -> (usize, usize) {
+    pub(crate) fn planes(&self) -> (usize, usize) {
         match self {
             Self::Planes { plane_len, packings, .. } => (*plane_len, packings.len()),
             Self::Copy | Self::Floats { .. } | Self::Numbers { .. } => (usize::MAX, 1),
@@ -80,6 +80,9 @@ impl Convert {
                 these == others
             }
             (Self::Planes { .. }, _) | (_, Self::Planes { .. }) => false,
+            (Self::Floats { packing: this, .. }, Self::Floats { packing: other, .. }) => {
+                this == other
+            }
             _ => self.is_copy() == other.is_copy(),
         }
     }
@@ -94,6 +97,9 @@ impl Convert {
         (into, at): (&mut [u8], usize),
     ) {
         let (n_from, n_to) = (element.n_bytes(), self.n_bytes(element));
+        if part.is_tiled() {
+            return self.scatter_tiles(element, part, (from, first), (into, at));
+        }
         let from = |run: &Run| &from[(run.src - first) * n_from..][..run.len * n_from];
         // Runs may be short: what is asked for each of them counts.
         if self.is_copy() {
@@ -106,6 +112,34 @@ impl Convert {
                 self.run(element, from(&run), (into, at + run.dst));
             });
         }
+    }
+
+    /// Writes an element where a part of a chunk's row would go: that of each plane, as
+    /// [`of_each_plane`](Self::of_each_plane) has it. The first element of `into` has this place in
+    /// the row.
+    pub(crate) fn fill(
+        &self,
+        (element, of_plane): (ElementType, &[[u64; 1]]),
+        part: &Part,
+        (into, at): (&mut [u8], usize),
+    ) {
+        let n_to = self.n_bytes(element);
+        part.for_each_place(|run| {
+            let mut to = &mut into[run.start * n_to..][..run.len() * n_to];
+            for (plane, n) in self.split(at + run.start, run.len()) {
+                let element = &bytemuck::bytes_of(&of_plane[plane])[..n_to];
+                let (place, rest) = to.split_at_mut(n * n_to);
+                place.chunks_exact_mut(n_to).for_each(|to| to.copy_from_slice(element));
+                to = rest;
+            }
+        });
+    }
+
+    /// The same for rows of another length, each of whose planes has its share.
+    pub(crate) fn of_rows(self, row_len: usize) -> Self {
+        let Self::Planes { to, packings, .. } = self else { return self };
+        let plane_len = (row_len / packings.len().max(1)).max(1);
+        Self::Planes { to, plane_len, packings }
     }
 
     /// Writes the elements of `from` to `into`, the first of which has this place in its row. Both
@@ -172,7 +206,7 @@ pub(crate) fn number_of(element: ElementType, bytes: &[u8]) -> f64 {
 }
 
 /// A type of floating point numbers, made of a number in double precision.
-trait Float: Pod {
+pub(crate) trait Float: Pod {
     fn nearest(number: f64) -> Self;
 }
 
@@ -200,7 +234,12 @@ impl Float for bf16 {
     }
 }
 
-fn floats<F: Float>(element: ElementType, packing: Option<&Packing>, from: &[u8], into: &mut [F]) {
+pub(crate) fn floats<F: Float>(
+    element: ElementType,
+    packing: Option<&Packing>,
+    from: &[u8],
+    into: &mut [F],
+) {
     match element {
         ElementType::Bool | ElementType::U8 => each(packing, from, into, <f64 as From<u8>>::from),
         ElementType::I8 => each(packing, from, into, <f64 as From<i8>>::from),

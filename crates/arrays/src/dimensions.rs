@@ -34,7 +34,7 @@ pub(crate) struct Dimensions<'a> {
 
 impl Dimensions<'_> {
     /// The dimensions, for a message.
-    fn listed(&self) -> String {
+    pub(crate) fn listed(&self) -> String {
         if self.names.iter().all(String::is_empty) {
             return format!("the array has {} dimensions without names", self.shape.len());
         }
@@ -59,7 +59,7 @@ impl Dimensions<'_> {
         coordinates: &[Option<Arc<Coordinates>>],
         arrays: &CoordinateArrays<'_>,
     ) -> Result<Vec<Indices>, Error> {
-        let Self { array, names, shape } = *self;
+        let Self { names, shape, .. } = *self;
         let mut all: Vec<Indices> = shape.iter().map(|len| Indices::Range(0..*len)).collect();
         for (dimension, selection) in select {
             let Some(at) = self.position(dimension) else {
@@ -75,11 +75,8 @@ impl Dimensions<'_> {
                     of.indices_of(labels).map_err(|reason| self.refused(dimension, reason))?
                 }
                 (Selection::Labels(_), _) => {
-                    let reason = names.get(at).and_then(|name| arrays.problem(array, name));
-                    let reason = match reason {
-                        Some(reason) => format!("the array of its coordinates {reason}"),
-                        None => "it has no coordinates: select by index".to_owned(),
-                    };
+                    let name = names.get(at).map_or("", String::as_str);
+                    let reason = self.without_coordinates(name, arrays);
                     return Err(self.refused(dimension, reason));
                 }
             };
@@ -97,7 +94,7 @@ impl Dimensions<'_> {
         Ok(all)
     }
 
-    fn position(&self, dimension: &Dimension) -> Option<usize> {
+    pub(crate) fn position(&self, dimension: &Dimension) -> Option<usize> {
         match dimension {
             Dimension::Position(at) => Some(*at).filter(|at| *at < self.shape.len()),
             // A dimension without a name has the empty one.
@@ -106,7 +103,7 @@ impl Dimensions<'_> {
         }
     }
 
-    fn refused(&self, dimension: &Dimension, reason: String) -> Error {
+    pub(crate) fn refused(&self, dimension: &Dimension, reason: String) -> Error {
         let (array, dimension) = (self.array.to_owned(), dimension.to_string());
         Error::Select { array, dimension, reason }
     }

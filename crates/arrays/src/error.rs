@@ -98,6 +98,17 @@ pub enum Error {
         reason: String,
     },
 
+    /// A sample has missing numbers, and the settings want none.
+    #[error("the variable {variable} has {what} at step {step}")]
+    Missing {
+        /// The variable.
+        variable: String,
+        /// The step, counted over all stores.
+        step: u64,
+        /// How many numbers, and of which kind.
+        what: String,
+    },
+
     /// An object has more bytes than memory has addresses.
     #[error("{what} of the Zarr array {array} takes more bytes than this machine can address")]
     TooLarge {

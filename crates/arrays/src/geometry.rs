@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use crate::part::Part;
+use crate::part::{DimPlace, Part};
 use crate::selection::{ChunkRuns, Indices, Run, by_chunk};
 
 /// The first element.
@@ -19,7 +19,7 @@ pub(crate) struct SelectedChunk {
 }
 
 /// Consecutive elements of a row, and the chunks that they come from. Segments are split at the
-/// borders of chunks in the outermost other dimension, so that no chunk belongs to two. Where
+/// borders of chunks in the row's outermost dimension, so that no chunk belongs to two. Where
 /// selected indices go to and fro between chunks, all are one.
 #[derive(Debug)]
 pub(crate) struct Segment {
@@ -39,8 +39,10 @@ pub(crate) struct Geometry {
     pub(crate) chunk_row_len: usize,
     /// Elements of a chunk from a place in one row to the same place in the next.
     pub(crate) row_stride: usize,
-    /// Shape of the selected part of a row.
+    /// Shape of the selected part of a row, as it is delivered.
     pub(crate) row_shape: Vec<usize>,
+    /// The number of each of these dimensions among `selected`.
+    order: Vec<usize>,
     /// Elements of the selected part of a row.
     pub(crate) row_len: usize,
     /// What is selected in all dimensions but that of the rows, and the length of a chunk in each.
@@ -79,33 +81,93 @@ impl Geometry {
         addressable(&[usize::try_from(chunk_rows).ok()?, chunk_row_len], n_bytes)?;
         let row_stride = chunk_lens[axis..].iter().product();
         let selected = selected.iter().cloned().zip(chunk_lens).collect();
-        let segments = OnceLock::new();
         Some(Self {
             axis,
             chunk_rows,
             chunk_row_len,
             row_stride,
+            order: (0..row_shape.len()).collect(),
             row_shape,
             row_len,
             selected,
-            segments,
+            segments: OnceLock::new(),
         })
+    }
+
+    /// The same with the dimensions of a row in another order: the numbers of those that are
+    /// stored, each once.
+    pub(crate) fn ordered(self, order: &[usize]) -> Self {
+        let row_shape = order.iter().filter_map(|at| self.row_shape.get(*at).copied()).collect();
+        Self { row_shape, order: order.to_vec(), segments: OnceLock::new(), ..self }
+    }
+
+    /// The order in which the dimensions of a row are delivered, if it is not that in which they
+    /// are stored.
+    pub(crate) fn order(&self) -> Option<&[usize]> {
+        (!self.order.is_sorted()).then_some(&self.order)
     }
 
     /// The segments of a row.
     pub(crate) fn segments(&self) -> &[Segment] {
         self.segments.get_or_init(|| {
-            let lens = self.selected.iter().map(|(_, len)| *len).zip(self.row_shape.clone());
-            let mut lens: Vec<(usize, usize)> = lens.collect();
-            let mut by_dim: Vec<Vec<ChunkRuns>> =
-                self.selected.iter().map(|(indices, len)| by_chunk(indices, *len as u64)).collect();
-            if 0 < self.axis {
-                // The first row of a chunk; the others are strides away.
-                by_dim.insert(self.axis, vec![ChunkRuns { chunk: 0, runs: vec![ONE] }]);
-                lens.insert(self.axis, (self.chunk_rows as usize, 1));
-            }
-            segments(&by_dim, &lens)
+            let (by_dim, places, outer) = self.by_dim(&[]);
+            segments(&by_dim, &places, outer)
         })
+    }
+
+    /// The chunks of a row that has other indices in some dimensions, by their numbers among those
+    /// that are stored. Their places in the row count from its first element.
+    pub(crate) fn chunks_with(&self, others: &[(usize, Indices)]) -> Vec<SelectedChunk> {
+        let (by_dim, places, outer) = self.by_dim(others);
+        let each = combinations(by_dim.iter().map(Vec::as_slice)).into_iter();
+        let each = each.map(|runs| SelectedChunk {
+            indices: runs.iter().map(|of_dim| of_dim.chunk).collect(),
+            part: Part::new(&runs, &places, (outer, 0)),
+        });
+        each.collect()
+    }
+
+    /// The indices of a stored dimension that are selected, and the length of a chunk in it.
+    pub(crate) fn selected(&self, dim: usize) -> Option<&(Indices, usize)> {
+        self.selected.get(dim)
+    }
+
+    /// The number among those that are stored of a dimension that is delivered.
+    pub(crate) fn stored_dim(&self, delivered: usize) -> Option<usize> {
+        self.order.get(delivered).copied()
+    }
+
+    /// The number among those that are delivered of a dimension that is stored.
+    pub(crate) fn delivered_dim(&self, stored: usize) -> Option<usize> {
+        self.order.iter().position(|at| *at == stored)
+    }
+
+    /// The selected indices of each stored dimension by their chunks, with its place in a row, and
+    /// the number of that which is outermost in it. Some dimensions have other indices than those
+    /// selected.
+    fn by_dim(&self, others: &[(usize, Indices)]) -> (Vec<Vec<ChunkRuns>>, Vec<DimPlace>, usize) {
+        let indices_of = |dim| others.iter().find(|(of, _)| *of == dim).map(|(_, other)| other);
+        let each = self.selected.iter().enumerate().map(|(dim, (selected, len))| {
+            let indices = indices_of(dim).unwrap_or(selected);
+            let (chunk_len, row_len) = (*len, indices.len() as usize);
+            let place = DimPlace { chunk_len, row_len, row_stride: 1 };
+            (by_chunk(indices, *len as u64), place)
+        });
+        let (mut by_dim, mut places): (Vec<_>, Vec<DimPlace>) = each.unzip();
+        let mut row_stride = 1;
+        for at in self.order.iter().rev() {
+            places[*at].row_stride = row_stride;
+            row_stride *= places[*at].row_len;
+        }
+        let mut outer = self.order.first().copied().unwrap_or(0);
+        if 0 < self.axis {
+            // The first row of a chunk; the others are strides away.
+            by_dim.insert(self.axis, vec![ChunkRuns { chunk: 0, runs: vec![ONE] }]);
+            let chunk_len = self.chunk_rows as usize;
+            places.insert(self.axis, DimPlace { chunk_len, row_len: 1, row_stride: 1 });
+            outer += usize::from(self.axis <= outer);
+        }
+        (by_dim, places, outer)
     }
 
     /// The indices of a chunk among those that have its other indices.
@@ -125,29 +187,36 @@ fn addressable(shape: &[usize], n_bytes: usize) -> Option<usize> {
     isize::try_from(n.checked_mul(n_bytes)?).ok().map(|_| n)
 }
 
-fn segments(by_dim: &[Vec<ChunkRuns>], lens: &[(usize, usize)]) -> Vec<Segment> {
-    let Some((outer, inner)) = by_dim.split_first() else {
+/// The segments of a row whose outermost dimension has this number among those that are stored.
+fn segments(by_dim: &[Vec<ChunkRuns>], places: &[DimPlace], outer: usize) -> Vec<Segment> {
+    let Some((all_outer, place)) = by_dim.get(outer).zip(places.get(outer)) else {
         // Rows of a single element.
         let one = ChunkRuns { chunk: 0, runs: vec![ONE] };
-        let part = Part::new(&[&one], &[(1, 1)], 0);
+        let place = DimPlace { chunk_len: 1, row_len: 1, row_stride: 1 };
+        let part = Part::new(&[&one], &[place], (0, 0));
         let chunks = vec![SelectedChunk { indices: Vec::new(), part }];
         return vec![Segment { elements: 0..1, chunks }];
     };
-    let inner_len: usize = lens[1..].iter().map(|(_, in_row)| in_row).product();
+    let row_len: usize = places.iter().map(|place| place.row_len).product();
+    let inner_len = row_len / place.row_len.max(1);
     let chunks = |of_outer: &ChunkRuns, start: usize| -> Vec<SelectedChunk> {
-        let each = combinations(inner).into_iter().map(|of_inner| {
-            let runs: Vec<&ChunkRuns> = std::iter::once(of_outer).chain(of_inner).collect();
+        let each = by_dim.iter().enumerate();
+        let each = each.map(|(at, of_dim)| match at {
+            _ if at == outer => std::slice::from_ref(of_outer),
+            _ => of_dim,
+        });
+        let each = combinations(each).into_iter().map(|runs| {
             let indices = runs.iter().map(|of_dim| of_dim.chunk).collect();
-            SelectedChunk { indices, part: Part::new(&runs, lens, start) }
+            SelectedChunk { indices, part: Part::new(&runs, places, (outer, start)) }
         });
         each.collect()
     };
-    let positions: Option<Vec<Range<usize>>> = outer.iter().map(ChunkRuns::positions).collect();
+    let positions: Option<Vec<Range<usize>>> = all_outer.iter().map(ChunkRuns::positions).collect();
     let Some(positions) = positions else {
-        let all = outer.iter().flat_map(|of_outer| chunks(of_outer, 0)).collect();
-        return vec![Segment { elements: 0..lens[0].1 * inner_len, chunks: all }];
+        let all = all_outer.iter().flat_map(|of_outer| chunks(of_outer, 0)).collect();
+        return vec![Segment { elements: 0..row_len, chunks: all }];
     };
-    let each = outer.iter().zip(positions).map(|(of_outer, Range { start, end })| Segment {
+    let each = all_outer.iter().zip(positions).map(|(of_outer, Range { start, end })| Segment {
         elements: start * inner_len..end * inner_len,
         chunks: chunks(of_outer, start),
     });
@@ -155,8 +224,8 @@ fn segments(by_dim: &[Vec<ChunkRuns>], lens: &[(usize, usize)]) -> Vec<Segment> 
 }
 
 /// Every way to take one entry of each dimension, the last varying fastest.
-fn combinations(by_dim: &[Vec<ChunkRuns>]) -> Vec<Vec<&ChunkRuns>> {
-    by_dim.iter().fold(vec![Vec::new()], |all, dim| {
+fn combinations<'a>(by_dim: impl Iterator<Item = &'a [ChunkRuns]>) -> Vec<Vec<&'a ChunkRuns>> {
+    by_dim.fold(vec![Vec::new()], |all, dim| {
         all.iter()
             .flat_map(|so_far| {
                 dim.iter().map(|next| so_far.iter().copied().chain([next]).collect())

@@ -20,7 +20,10 @@ impl Task<'_> {
     /// Whether its chunks can be read in bands: several, stored as in memory, for a single row.
     pub(crate) fn is_interleaved(&self) -> bool {
         let has_one_row = self.chunks.geometry.chunk_rows == 1 && self.rows.len() == 1;
-        has_one_row && 1 < self.n_chunks() && self.chunks.decoder.is_raw()
+        has_one_row
+            && self.counting.is_none()
+            && 1 < self.n_chunks()
+            && self.chunks.decoder.is_raw()
     }
 }
 

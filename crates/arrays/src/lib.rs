@@ -14,9 +14,15 @@
 //! - [`SampleSpec::threads`] threads work on one block, `PipelineSpec::read_threads` blocks are
 //!   read at once, and batches arrive in the plan's order.
 //!
+//! A dimension may be delivered in another place than it is stored, and turned round by its
+//! coordinates: [`SampleSpec::order`], [`Variable::order`], [`SampleSpec::directions`].
+//!
 //! Batches carry the coordinates of their dimensions ([`VariableValues::coordinates`],
 //! [`VariableValues::sample_coordinates`]), and a dimension may be selected by them:
 //! `Variable::new("fields").select("channel", ["t2m", "u10"])`.
+//!
+//! Samples may be patches of the steps ([`Patches`]), in a grid or at random places; each chunk is
+//! decoded once a block for all patches that lie in it.
 //!
 //! [`StoredArray`] reads ranges of single arrays as they are stored, without an engine, for readers
 //! of formats that are built of arrays. [`Group`] opens all arrays of a store as [`ChunkedArray`]s,
@@ -31,6 +37,9 @@
 //! `missing_value`, `_Unsigned`) are unpacked as xarray does, unless a [`Variable`] is to be
 //! delivered [as stored](Variable::as_stored).
 //!
+//! A chunk that is not stored, a fill value and a NaN are told apart, and samples with any of them
+//! may be left out: [`ArraySamples::missing`], [`SampleSpec::missing`].
+//!
 //! Files may change while arrays are open. A shard that changed since its index was read is an
 //! error, and so is a chunk file that changes while it is read: all that is delivered of a file is
 //! of one version. Open the arrays again to read the new one. In a folder, a change within the same
@@ -40,6 +49,7 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+mod axes;
 mod batch;
 mod block;
 pub mod blosc;
@@ -51,6 +61,8 @@ mod chunks;
 mod convert;
 mod coordinate_arrays;
 mod coordinates;
+mod counting;
+mod cut_variable;
 mod decoder;
 mod dimensions;
 mod element;
@@ -64,14 +76,19 @@ mod kept;
 mod labels;
 mod memory;
 mod metadata;
+mod missing;
 mod numbers;
 mod numcodecs;
 mod open_array;
 mod packing;
 mod part;
 mod parts;
+mod patch_read;
+mod patch_row;
+mod patches;
 mod read;
 mod read_files;
+mod rollout;
 mod samples;
 mod scalar;
 mod selection;
@@ -81,6 +98,7 @@ mod store;
 mod stored;
 mod stored_read;
 mod texts;
+mod tiles;
 mod times;
 mod variable;
 mod window;
@@ -96,11 +114,16 @@ pub use group::Group;
 pub use kept::{KeptChunks, KeptRead};
 pub use labels::{Label, Selection};
 pub use metadata::parse_metadata;
+pub use missing::{Missing, MissingCounts, MissingNumbers, MissingPolicy, WhenMissing};
 pub use numbers::Number;
+pub use patches::CutDimension;
 pub use samples::{ArraySamples, ReadScratch};
 pub use scalar::Scalar;
 pub use selection::Indices;
-pub use spec::{Dimension, Period, ReadStrategy, SampleSpec, Variable};
+pub use spec::{
+    Dimension, Direction, Padding, PatchDimension, Patches, Period, RandomPatches, ReadStrategy,
+    SampleSpec, Variable,
+};
 pub use stored::StoredArray;
 pub use stored_read::{DecodeMemory, Request, read_requests};
 pub use times::TimeSpan;

@@ -13,10 +13,12 @@ use crate::chunks::Chunks;
 use crate::convert::Convert;
 use crate::element::ElementType;
 use crate::error::{Cause, Error};
+use crate::geometry::SelectedChunk;
 use crate::kept::KeptChunks;
 use crate::memory::{check_chunk, words};
 use crate::metadata::{self, Opened};
 use crate::packing::{Attributes, Packing};
+use crate::patches::OpenPatches;
 use crate::read;
 use crate::selection::Indices;
 use crate::store::Store;
@@ -34,6 +36,18 @@ pub(crate) struct OpenArray {
     pub(crate) selected: Vec<Indices>,
     /// The first and the last valid date, if the store names them.
     pub(crate) valid: Option<ValidDates>,
+    /// What samples have of a row, if that is a patch.
+    pub(crate) patch: Option<PatchOfRow>,
+}
+
+/// A patch of the selected part of a row.
+#[derive(Debug)]
+pub(crate) struct PatchOfRow {
+    /// The dimensions that are cut, by their numbers among those that are stored, each with its
+    /// number among those of the patches.
+    pub(crate) dims: Vec<(usize, usize)>,
+    /// Elements of a patch.
+    len: usize,
 }
 
 /// The first and the last date that are valid, each if it is named.
@@ -70,7 +84,7 @@ impl OpenArray {
             chunks.kept_as = format!("{store} {path}").into();
         }
         let (convert, element) = (Convert::Copy, chunks.stored);
-        Ok(Self { store, convert, element, chunks, selected, valid: None })
+        Ok(Self { store, convert, element, chunks, selected, valid: None, patch: None })
     }
 
     /// The same with stored bytes taken for elements of type `stored`, and unpacked.
@@ -128,9 +142,56 @@ impl OpenArray {
         Ok(Self { convert: Convert::Planes { to, plane_len, packings }, element: to, ..self })
     }
 
-    /// Bytes of the selected part of a row.
+    /// Cuts rows into patches of this shape along some dimensions, each of which has a number among
+    /// those of the patches.
+    pub(crate) fn cut(
+        &mut self,
+        dims: Vec<(usize, usize)>,
+        patch_shape: &[usize],
+    ) -> Result<(), String> {
+        let (_, n_planes) = self.convert.planes();
+        let row_shape = &self.chunks.geometry.row_shape;
+        let has_planes =
+            |n_outer: &usize| row_shape[..*n_outer].iter().product::<usize>() == n_planes;
+        let n_outer = (0..=row_shape.len()).find(has_planes).unwrap_or(0);
+        if let Some((at, _)) = dims.iter().find(|(at, _)| *at < n_outer) {
+            return Err(format!(
+                "it is normalised by {n_planes} pairs, one for each index of a dimension that is cut \
+                 into patches, of {} indices",
+                row_shape[*at]
+            ));
+        }
+        let stored = |(at, of)| Some((self.chunks.geometry.stored_dim(at)?, of));
+        let dims = dims.into_iter().filter_map(stored).collect();
+        let len = patch_shape.iter().product();
+        self.convert = std::mem::replace(&mut self.convert, Convert::Copy).of_rows(len);
+        self.patch = Some(PatchOfRow { dims, len });
+        Ok(())
+    }
+
+    /// The chunks of a row in which a patch lies that begins at these places in the dimensions of
+    /// the patches. Their places in it count from its first element.
+    pub(crate) fn chunks_of(&self, patches: &OpenPatches, starts: &[i64]) -> Vec<SelectedChunk> {
+        let dims = self.patch.iter().flat_map(|patch| &patch.dims);
+        let others = dims.filter_map(|(at, of)| {
+            Some((*at, patches.indices(*of, *starts.get(*of)?, self.selected.get(*at)?)))
+        });
+        self.chunks.geometry.chunks_with(&others.collect::<Vec<_>>())
+    }
+
+    /// Whether all patches of a row lie in the same chunks.
+    pub(crate) fn has_patches_in_one_chunk(&self) -> bool {
+        let mut dims = self.patch.iter().flat_map(|patch| &patch.dims);
+        dims.all(|(at, _)| {
+            let selected = self.chunks.geometry.selected(*at);
+            selected.is_none_or(|(indices, chunk)| indices.n_chunks(*chunk as u64) <= 1)
+        })
+    }
+
+    /// Bytes of what a sample has of a row.
     pub(crate) fn row_bytes(&self) -> usize {
-        self.chunks.geometry.row_len * self.element.n_bytes()
+        let row_len = self.patch.as_ref().map_or(self.chunks.geometry.row_len, |patch| patch.len);
+        row_len * self.element.n_bytes()
     }
 
     /// Whether rows of `other` are rows of this one: the same part of the same array, delivered
@@ -141,12 +202,16 @@ impl OpenArray {
             || self.store == other.store
                 && self.chunks.path == other.chunks.path
                 && self.selected == other.selected
+                && self.chunks.geometry.order() == other.chunks.geometry.order()
                 && self.element == other.element
                 && self.convert.is_like(&other.convert)
     }
 
     /// Bytes of the decoded chunks of the largest task.
     pub(crate) fn task_bytes(&self) -> u64 {
+        if self.patch.is_some() {
+            return self.chunks.chunk_bytes() as u64;
+        }
         let segments = self.chunks.geometry.segments();
         let n_chunks = segments.iter().map(|segment| segment.chunks.len()).max();
         (n_chunks.unwrap_or(0) * self.chunks.chunk_bytes()) as u64
@@ -163,7 +228,8 @@ impl OpenArray {
             Convert::Planes { packings, .. } => format!(" by {packings:?}"),
             _ => String::new(),
         };
-        format!("{stored} {} {:?}{along}{by}", self.element, self.selected)
+        let order = geometry.order().map_or_else(String::new, |order| format!(" as {order:?}"));
+        format!("{stored} {} {:?}{along}{order}{by}", self.element, self.selected)
     }
 
     /// Decodes all rows that `outer` selects.

@@ -16,6 +16,7 @@ use crate::error::Cause;
 use crate::fetch_far::read_pieces;
 use crate::joined::{Joined, join};
 use crate::memory::{check_chunk, words};
+use crate::part::Part;
 use crate::read::Failure;
 use crate::read_files::ReadFiles;
 
@@ -154,15 +155,17 @@ impl Task<'_> {
         let n_bytes = self.chunks.stored.n_bytes();
         let row_bytes = self.chunks.geometry.row_stride * n_bytes;
         let mut is_wanted = vec![false; self.chunks.chunk_bytes().div_ceil(block_bytes)];
+        let mut want = |row: usize, part: &Part| {
+            part.for_each_stored(|run| {
+                let start = row * row_bytes + run.start * n_bytes;
+                let last = start + run.len() * n_bytes - 1;
+                is_wanted[start / block_bytes..=last / block_bytes].fill(true);
+            });
+        };
         for Rows { first, len, .. } in &self.rows {
-            for row in *first..first + len {
-                chunk.selected.part.for_each_run(|run| {
-                    let start = row * row_bytes + run.src * n_bytes;
-                    let last = start + run.len * n_bytes - 1;
-                    is_wanted[start / block_bytes..=last / block_bytes].fill(true);
-                });
-            }
+            (*first..first + len).for_each(|row| want(row, &chunk.selected.part));
         }
+        self.patches.iter().for_each(|patch| want(patch.row, &patch.part));
         is_wanted.iter().enumerate().filter_map(|(block, wanted)| wanted.then_some(block)).collect()
     }
 }

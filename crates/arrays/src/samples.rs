@@ -8,16 +8,21 @@ use slots::{PooledSlot, SlotMemory as _};
 use storage::Storage;
 
 use crate::assemble::ArrayAssembler;
+use crate::axes::{Axes, check_channels, order_in_stack};
 use crate::batch::ArrayBatch;
 use crate::block::ArrayBlock;
 use crate::chunk_task::{Task, WantedRow, Worker, tasks};
 use crate::coordinate_arrays::CoordinateArrays;
 use crate::coordinates::{Coordinates, SkippedCoordinates};
+use crate::cut_variable::cut_variables;
 use crate::element::ElementType;
 use crate::error::Error;
 use crate::kept::KeptChunks;
 use crate::metadata::Unopened;
+use crate::missing::{Missing, kept_samples};
 use crate::open_array::OpenArray;
+use crate::patch_read::{PatchReads, WantedPatch, put_static};
+use crate::patches::CutDimension;
 use crate::read;
 use crate::spec::{ReadStrategy, SampleSpec, Variable};
 use crate::times::Times;
@@ -35,6 +40,7 @@ pub struct ArraySamples {
     threads: usize,
     shares_blocks: bool,
     kept: Arc<KeptChunks>,
+    counted: Option<Arc<Missing>>,
 }
 
 impl std::fmt::Debug for ArraySamples {
@@ -71,7 +77,9 @@ impl ArraySamples {
     /// has no dimension; a selected dimension, index or label does not exist; the arrays differ in
     /// the number of steps; there is no sample; coordinates are damaged or have another length than
     /// their dimension; a variable differs between stores in the shape of its steps, in its
-    /// elements or in its coordinates; times are not understood, or do not ascend.
+    /// elements or in its coordinates; times are not understood, or do not ascend; numbers are
+    /// missing that must not ([`SampleSpec::missing`]), or cannot be counted; patches are larger
+    /// than their dimension, or have no place in it.
     pub fn open_all(stores: &[Arc<dyn Storage>], spec: &SampleSpec) -> Result<Self, Error> {
         for (idx, variable) in spec.variables.iter().enumerate() {
             if spec.variables[..idx].iter().any(|other| other.name == variable.name) {
@@ -81,12 +89,18 @@ impl ArraySamples {
         }
         let threads = spec.threads.max(1);
         let (mut variables, skipped) = open_variables(stores, spec, threads)?;
-        let window = Arc::new(Window::new(&mut variables, spec)?);
+        let window = Window::new(&mut variables, spec)?;
+        let (mut window, counted) =
+            kept_samples((stores, &mut variables[..]), window, (spec, threads))?;
+        if let Some(patches) = &spec.patches {
+            window = window.cut(cut_variables(&mut variables, patches)?)?;
+        }
         Ok(Self {
             stores: stores.into(),
             variables: variables.into(),
             skipped: skipped.into(),
-            window,
+            window: Arc::new(window),
+            counted: counted.map(Arc::new),
             read: spec.read,
             threads,
             shares_blocks: spec.shares_blocks,
@@ -97,6 +111,21 @@ impl ArraySamples {
     /// The number of samples.
     pub fn n_samples(&self) -> u64 {
         self.window.n_samples
+    }
+
+    /// The dimensions that are cut into patches, with the number of these; none if samples are
+    /// whole steps. Sample numbers count the patches of a step, the last dimension fastest, and
+    /// then the steps.
+    pub fn patches(&self) -> &[CutDimension] {
+        self.window.patches.as_ref().map_or(&[], |patches| patches.dimensions())
+    }
+
+    /// The first index of a sample's patch in each of [`patches`](Self::patches), counted from the
+    /// first selected one; negative if it begins in the padding. Only random boxes depend on the
+    /// epoch.
+    pub fn patch_starts(&self, sample: u64, epoch: u64) -> Vec<i64> {
+        let patches = self.window.patches.as_ref();
+        patches.map_or_else(Vec::new, |patches| patches.starts(sample, epoch))
     }
 
     /// The step that a sample is about, in the first variable that has steps: the index in the
@@ -133,9 +162,24 @@ impl ArraySamples {
     }
 
     /// How many samples were left out, of those that were asked for, since their steps are not all
-    /// there. None unless steps are found by their times ([`SampleSpec::is_timed`]).
+    /// there or lack numbers. None unless steps are found by their times
+    /// ([`SampleSpec::is_timed`]) or [`SampleSpec::missing`] leaves some out.
     pub fn left_out(&self) -> LeftOut {
         self.window.left_out
+    }
+
+    /// What was counted to find the samples that [`SampleSpec::missing`] keeps; `None` if it keeps
+    /// all. Handed in again ([`SampleSpec::counted`]), it saves another process from counting.
+    pub fn counted(&self) -> Option<&Missing> {
+        self.counted.as_deref()
+    }
+
+    pub(crate) fn opened(&self) -> (&[Arc<dyn Storage>], &[OpenVariable], &Window) {
+        (&self.stores, &self.variables, &self.window)
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
     }
 
     /// The name of each variable, with the type of its elements in batches.
@@ -143,13 +187,15 @@ impl ArraySamples {
         self.variables.iter().map(|variable| (variable.name.as_str(), variable.element))
     }
 
-    /// Whether a variable has no steps, so that a batch has it once; `None` if there is no variable
-    /// of that name.
+    /// Whether a batch has a variable once, since it has no steps, and is not cut into patches;
+    /// `None` if there is no variable of that name.
     pub fn is_static(&self, variable: &str) -> Option<bool> {
-        self.variables.iter().find(|of| of.name == variable).map(OpenVariable::is_static)
+        let found = self.variables.iter().find(|of| of.name == variable);
+        found.map(|variable| variable.shared_values().is_some())
     }
 
-    /// The shape of a variable in a batch of one sample, without the samples; `None` if there is no
+    /// The shape of a variable in a batch of one sample, without the samples and with the most steps
+    /// that its rollout has; `None` if there is no
     /// variable of that name.
     pub fn sample_shape(&self, variable: &str) -> Option<Vec<usize>> {
         self.variables.iter().find(|of| of.name == variable).map(OpenVariable::sample_shape)
@@ -191,7 +237,8 @@ impl ArraySamples {
 
     /// Decodes samples, in this order, straight into the caller's memory: one slice for each
     /// variable, in the order of the settings. Overwrites all of it with arrays of shape
-    /// `[samples, ...]` in C order, and with one array of each variable without steps.
+    /// `[samples, ...]` in C order, and with one array of each variable that is static. Random
+    /// boxes are those of epoch 0.
     ///
     /// Works on [`SampleSpec::threads`] threads, including the calling one. Returns early once
     /// `stop` is set; the memory then has arbitrary bytes.
@@ -209,11 +256,11 @@ impl ArraySamples {
     ) -> Result<ReadStats, Error> {
         self.check_destination(samples, into).map_err(|reason| Error::Destination { reason })?;
         for (variable, into) in self.variables.iter().zip(&mut *into) {
-            if let Some(values) = &variable.values {
+            if let Some(values) = variable.shared_values() {
                 into.copy_from_slice(values.bytes());
             }
         }
-        let read = self.read_samples((samples, None), into, scratch, stop);
+        let read = self.read_samples((samples, None, None), into, scratch, stop);
         read.map_err(|read::Failure { path: array, source }| Error::ReadInto { array, source })
     }
 
@@ -260,11 +307,11 @@ impl ArraySamples {
         bytes.collect()
     }
 
-    /// Reads samples into one slice for each variable, which have the right length. `upcoming` says
-    /// when samples are read again.
+    /// Reads samples into one slice for each variable, which have the right length in this epoch.
+    /// `upcoming` says when samples are read again.
     fn read_samples(
         &self,
-        (samples, upcoming): (&[u64], Option<&Upcoming>),
+        (samples, epoch, upcoming): (&[u64], Option<u64>, Option<&Upcoming>),
         into: &mut [&mut [u8]],
         scratch: &mut ReadScratch,
         stop: &Stop,
@@ -285,32 +332,53 @@ impl ArraySamples {
         for (idx, these) in samples.chunks(one_read).enumerate() {
             // A chunk that several variables want alike is decoded once.
             let mut wanted: Vec<(&OpenArray, Vec<WantedRow<'_>>)> = Vec::new();
-            let with_steps =
-                self.variables.iter().zip(&mut *into).filter(|(of, _)| !of.is_static());
-            for (variable, into) in with_steps {
-                let sample_bytes = variable.sample_bytes() as usize;
+            let mut in_patches: Vec<(&OpenArray, Vec<WantedPatch<'_>>)> = Vec::new();
+            let patches = self.window.patches.as_deref();
+            let starts: Vec<Vec<i64>> = patches.map_or_else(Vec::new, |patches| {
+                let epoch = epoch.unwrap_or(0);
+                these.iter().map(|sample| patches.starts(*sample, epoch)).collect()
+            });
+            for (variable, into) in self.variables.iter().zip(&mut *into) {
+                let sample_bytes = variable.sample_bytes_in(epoch) as usize;
+                let n_steps = variable.n_steps_in(epoch);
                 let start = idx * one_read * sample_bytes;
                 let places = &mut into[start..start + these.len() * sample_bytes];
-                let steps = these.iter().flat_map(|sample| self.window.steps_of(variable, *sample));
-                for (step, row) in steps.zip(places.chunks_exact_mut(variable.row_bytes())) {
+                if variable.is_static() {
+                    if let Some(patches) = patches {
+                        put_static(variable, (patches, &starts), places);
+                    }
+                    continue;
+                }
+                let steps = these.iter().enumerate().flat_map(|(at, sample)| {
+                    let steps = self.window.steps_of(variable, *sample).take(n_steps);
+                    steps.map(move |step| (at, step))
+                });
+                for ((at, step), row) in steps.zip(places.chunks_exact_mut(variable.row_bytes())) {
                     let mut rest = row;
                     for member in &variable.members {
                         let (array, step) = member.array_of(step);
                         let (place, after) = rest.split_at_mut(member.row_bytes());
                         rest = after;
-                        // The last one first: neighbours are mostly of one array.
-                        match wanted.iter_mut().rev().find(|(other, _)| other.has_rows_of(array)) {
-                            Some((_, all)) => all.push((step, place)),
-                            None => wanted.push((array, vec![(step, place)])),
+                        if variable.patch.is_some() {
+                            let wanted = WantedPatch { step, starts: at, into: place };
+                            push(&mut in_patches, array, wanted);
+                        } else {
+                            push(&mut wanted, array, (step, place));
                         }
                     }
                 }
             }
+            let reads: Vec<PatchReads<'_>> = in_patches
+                .into_iter()
+                .filter_map(|(of, all)| Some(PatchReads::new(of, (patches?, &starts), all)))
+                .collect();
             for (store, storage) in self.stores.iter().enumerate() {
                 let of_store = wanted.iter_mut().filter(|(array, _)| array.store == store);
                 let mut all: Vec<_> = of_store
                     .flat_map(|(of, rows)| tasks((&of.chunks, &of.convert), std::mem::take(rows)))
                     .collect();
+                let reads = reads.iter().filter(|read| read.array.store == store);
+                all.extend(reads.flat_map(PatchReads::tasks));
                 if let Some(upcoming) = upcoming {
                     self.set_next_uses(&mut all, begun.start(), upcoming);
                 }
@@ -321,11 +389,12 @@ impl ArraySamples {
             }
         }
         let requests = requests_sent().zip(requests_before);
-        let values: usize = self.variables.iter().map(OpenVariable::sample_elements).sum();
+        let values: usize = self.variables.iter().map(|of| of.sample_elements_in(epoch)).sum();
+        let sample_bytes: u64 = self.variables.iter().map(|of| of.sample_bytes_in(epoch)).sum();
         Ok(ReadStats {
             values: (values * samples.len()) as u64,
             values_decoded: None,
-            bytes_needed: Some(self.bytes_of(samples.len() as u64)),
+            bytes_needed: Some(sample_bytes * samples.len() as u64),
             requests: requests.map(|(now, before)| now - before),
             ..stats
         })
@@ -416,14 +485,15 @@ impl Source for ArraySamples {
         stop: &Stop,
     ) -> Result<ReadStats, Error> {
         let samples = rows.delivered();
+        let epoch = Some(rows.place.epoch);
         for (at, variable) in self.variables.iter().enumerate() {
-            let n_bytes = variable.sample_bytes().saturating_mul(samples.len() as u64);
+            let n_bytes = variable.sample_bytes_in(epoch).saturating_mul(samples.len() as u64);
             let made = usize::try_from(n_bytes).ok();
             made.and_then(|n_bytes| into.slot(at, n_bytes, &variable.pool))
                 .ok_or(Error::Memory { bytes: n_bytes, n_samples: samples.len() })?;
         }
         let read = self.bytes_mut(&mut into.slots).and_then(|mut into| {
-            let wanted = (&samples[..], Some(rows.upcoming));
+            let wanted = (&samples[..], epoch, Some(rows.upcoming));
             self.read_samples(wanted, &mut into, scratch, stop)
         });
         let stats = read.map_err(|failure| {
@@ -432,6 +502,7 @@ impl Source for ArraySamples {
             Error::Read { array, epoch, block_idx, source }
         })?;
         into.samples = samples;
+        into.epoch = rows.place.epoch;
         Ok(stats)
     }
 
@@ -452,7 +523,11 @@ impl Source for ArraySamples {
     }
 
     fn row_name(&self, row: u64) -> String {
-        format!("step {}", self.step(row))
+        let step = format!("step {}", self.step(row));
+        match self.window.patches.as_deref() {
+            Some(patches) => format!("{step}, {}", patches.name(row)),
+            None => step,
+        }
     }
 
     fn is_damage(&self, error: &Error) -> bool {
@@ -463,6 +538,15 @@ impl Source for ArraySamples {
     fn assembler(&self, _batch_rows: u64) -> Result<ArrayAssembler, Error> {
         let (variables, window) = (Arc::clone(&self.variables), Arc::clone(&self.window));
         Ok(ArrayAssembler::new(variables, window, self.shares_blocks))
+    }
+}
+
+/// Adds what is wanted of an array to what is wanted of its rows already.
+fn push<'a, T>(all: &mut Vec<(&'a OpenArray, Vec<T>)>, array: &'a OpenArray, wanted: T) {
+    // The last one first: neighbours are mostly of one array.
+    match all.iter_mut().rev().find(|(other, _)| other.has_rows_of(array)) {
+        Some((_, of_array)) => of_array.push(wanted),
+        None => all.push((array, vec![wanted])),
     }
 }
 
@@ -492,6 +576,9 @@ fn open_variables(
     threads: usize,
 ) -> Result<(Vec<OpenVariable>, Vec<SkippedCoordinates>), Error> {
     // Those that are stacked, each by itself first.
+    let axes = Axes::of(spec);
+    axes.check()?;
+    check_channels(spec)?;
     let arrays: Vec<Variable> = spec.variables.iter().flat_map(arrays_of).collect();
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
     found.resize_with(arrays.len(), || None);
@@ -504,6 +591,7 @@ fn open_variables(
                 storage,
                 store,
                 along: spec.along.as_ref(),
+                axes,
                 arrays: &mut coordinates,
                 valid: &mut valid,
                 with_coordinates: spec.coordinates || spec.is_timed(),
@@ -525,7 +613,9 @@ fn open_variables(
     };
     let opened = found.into_iter().zip(&arrays);
     let opened = opened.map(|(found, variable)| found.ok_or_else(|| missing(variable)));
-    let mut opened = opened.collect::<Result<Vec<OpenVariable>, Error>>()?.into_iter();
+    let opened = opened.collect::<Result<Vec<OpenVariable>, Error>>()?;
+    axes.check_known(&opened)?;
+    let mut opened = opened.into_iter();
     let variables = spec.variables.iter().map(|variable| {
         let n = variable.stack.len().max(1);
         let mut members: Vec<OpenVariable> = opened.by_ref().take(n).collect();
@@ -549,6 +639,8 @@ fn arrays_of(variable: &Variable) -> Vec<Variable> {
     let member = |member: &Variable| Variable {
         steps: variable.steps.clone(),
         spans: variable.spans.clone(),
+        rollout: variable.rollout.clone(),
+        order: order_in_stack(variable, member),
         as_f32: variable.as_f32 || member.as_f32,
         ..member.clone()
     };

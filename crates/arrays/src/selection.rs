@@ -36,6 +36,14 @@ impl Indices {
         range.chain(list.iter().copied())
     }
 
+    /// The index at a place among them.
+    pub(crate) fn get(&self, at: u64) -> Option<u64> {
+        match self {
+            Self::Range(range) => range.start.checked_add(at).filter(|index| *index < range.end),
+            Self::List(list) => list.get(usize::try_from(at).ok()?).copied(),
+        }
+    }
+
     /// The reason why they cannot be indices of a dimension of `len`.
     pub(crate) fn problem(&self, len: u64) -> Option<String> {
         let last = match self {

@@ -1,6 +1,7 @@
 //! What a sample consists of, and how it is read: plain data.
 
 use crate::labels::Selection;
+use crate::missing::{Missing, MissingPolicy};
 use crate::times::TimeSpan;
 
 /// How the samples of one or several arrays are made and read.
@@ -25,6 +26,22 @@ pub struct SampleSpec {
     /// Samples are about the first time, and times that are a multiple of this after it. `None` is
     /// every step of the `stride`.
     pub frequency: Option<TimeSpan>,
+    /// Patches of the grid, each of which is a sample with its step; `None` is the whole grid.
+    pub patches: Option<Patches>,
+    /// The order in which dimensions are delivered, by their names: for each variable that has no
+    /// [order](Variable::order) of its own, of those of these dimensions that it has. Others come
+    /// before them, as they are stored.
+    pub order: Vec<String>,
+    /// Dimensions that are delivered in this direction of their coordinates, by their names, in all
+    /// variables that have them, whichever way each is stored. The selected coordinates must ascend
+    /// or descend.
+    pub directions: Vec<(String, Direction)>,
+    /// What is done with samples that have missing numbers. They are counted when samples are
+    /// opened, unless all are kept.
+    pub missing: MissingPolicy,
+    /// What was counted before, by [`ArraySamples::missing`](crate::ArraySamples::missing) or
+    /// [`counted`](crate::ArraySamples::counted), in place of counting again.
+    pub counted: Option<Missing>,
     /// What one read comprises.
     pub read: ReadStrategy,
     /// Threads that read and decode one block, including the calling one. More than the block has
@@ -50,6 +67,11 @@ impl SampleSpec {
             stride: 1,
             periods: Vec::new(),
             frequency: None,
+            patches: None,
+            order: Vec::new(),
+            directions: Vec::new(),
+            missing: MissingPolicy::default(),
+            counted: None,
             read: ReadStrategy::Stacked,
             threads: 1,
             coordinates: true,
@@ -81,6 +103,116 @@ pub struct Period {
     pub end: Option<String>,
 }
 
+/// Patches of the selected part of the grid. A sample is a step and a patch: all patches of the
+/// first step that samples are about come first, in C order, then those of the second.
+///
+/// ```
+/// use arrays::{Padding, PatchDimension, Patches};
+///
+/// let lat = PatchDimension::new("lat", 64).overlapping(16);
+/// let lon = PatchDimension::new("lon", 64).padded(Padding::Periodic { before: 0 });
+/// let tiles = Patches::grid([lat.clone(), lon.clone()]);
+/// let boxes = Patches::random([lat, lon], 4, 42); // 4 of each step, others in each epoch
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patches {
+    /// The dimensions that are cut. All variables that have one are cut alike, also those without
+    /// steps, and have equally many selected indices of it; those that have none are not cut.
+    pub dimensions: Vec<PatchDimension>,
+    /// Boxes at random places; `None` is a grid of patches.
+    pub random: Option<RandomPatches>,
+}
+
+impl Patches {
+    /// A grid of patches.
+    pub fn grid(dimensions: impl IntoIterator<Item = PatchDimension>) -> Self {
+        Self { dimensions: dimensions.into_iter().collect(), random: None }
+    }
+
+    /// `n` boxes of each step, at places drawn from `seed`.
+    pub fn random(dimensions: impl IntoIterator<Item = PatchDimension>, n: u64, seed: u64) -> Self {
+        Self { random: Some(RandomPatches { n, seed }), ..Self::grid(dimensions) }
+    }
+}
+
+/// Boxes at random places, all of which are equally likely.
+///
+/// A place depends on the seed, the epoch and the number of the sample alone: it is the same for
+/// any number of ranks and threads, and after resuming.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RandomPatches {
+    /// Boxes of each step.
+    pub n: u64,
+    /// The seed of the places.
+    pub seed: u64,
+}
+
+/// A dimension that is cut into patches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PatchDimension {
+    /// The dimension. By position only if no variable is stacked or without steps.
+    pub dimension: Dimension,
+    /// Indices of a patch.
+    pub size: u64,
+    /// Indices from a patch of the grid to the next; less than `size` if patches overlap.
+    pub step: u64,
+    /// What lies beyond the ends of the selected indices.
+    pub padding: Padding,
+}
+
+impl PatchDimension {
+    /// Patches of `size` indices side by side, within the selected ones.
+    pub fn new(dimension: impl Into<Dimension>, size: u64) -> Self {
+        Self { dimension: dimension.into(), size, step: size, padding: Padding::None }
+    }
+
+    /// The same with neighbours that share `n` indices.
+    #[must_use]
+    pub fn overlapping(self, n: u64) -> Self {
+        Self { step: self.size.saturating_sub(n), ..self }
+    }
+
+    /// The same with indices beyond the ends.
+    #[must_use]
+    pub fn padded(self, padding: Padding) -> Self {
+        Self { padding, ..self }
+    }
+}
+
+/// What patches have beyond the ends of a dimension's selected indices.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Padding {
+    /// Nothing: patches lie within. Indices after the last patch that are too few for another are
+    /// left out, and counted ([`ArraySamples::patches`](crate::ArraySamples::patches)).
+    #[default]
+    None,
+    /// The indices again, in the other direction from the end on, which does not come twice: like
+    /// `numpy.pad` with `mode="reflect"`.
+    Reflect {
+        /// Indices before the first one; fewer than are selected.
+        before: u64,
+        /// Indices after the last one; fewer than are selected. `None` is as many as the last patch
+        /// of the grid lacks.
+        after: Option<u64>,
+    },
+    /// The dimension is a circle, like longitudes: after the last index comes the first. As many
+    /// patches begin on it as steps fit, and a random box begins anywhere.
+    Periodic {
+        /// The first patch of the grid begins this many indices before the first one; fewer than
+        /// are selected.
+        before: u64,
+    },
+}
+
+/// The direction in which coordinates go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the least to the greatest.
+    Ascending,
+    /// From the greatest to the least.
+    Descending,
+}
+
 /// What one read comprises.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ReadStrategy {
@@ -104,16 +236,24 @@ pub struct Variable {
     /// Steps by the time from the sample's own to theirs, in place of `steps`, if there are any.
     /// The samples' own times are those of the first variable that has steps.
     pub spans: Vec<TimeSpan>,
+    /// How many of the steps a sample has, the first ones, from which epoch on: `[(0, 1), (5, 2)]`
+    /// for one step in epochs 0 to 4 and two in later ones. Empty is all of them. Samples are those
+    /// that have all steps, so each epoch has as many, and memory is counted for all steps.
+    pub rollout: Vec<(u64, usize)>,
     /// Chosen parts of dimensions, by name or position; all of those that are not named.
     pub select: Vec<(Dimension, Selection)>,
+    /// The order in which its dimensions are delivered, by name or position in the array, without
+    /// that of the steps. Those that are not named come before them, as they are stored; so do
+    /// those of all where it is empty. Channels of a stack come first.
+    pub order: Vec<Dimension>,
     /// Whether elements are converted to `f32`.
     pub as_f32: bool,
     /// Whether the attributes are ignored by which stored numbers stand for others.
     pub as_stored: bool,
     /// Means and deviations by which elements are normalised: those are subtracted, and by these
     /// the rest is divided, in double precision. One pair for all, or one for each selected index
-    /// of the array's outermost dimension but that of the steps, a level for example, or for each
-    /// channel of a stack.
+    /// of the outermost dimension that is delivered, but that of the steps, a level for example, or
+    /// for each channel of a stack.
     pub normalize: Vec<(f64, f64)>,
     /// Variables that are stacked in this one, which then has no array of its own: each has as many
     /// channels as indices in all dimensions before the last two, one after another.
@@ -131,7 +271,9 @@ impl Variable {
             path,
             steps: vec![0],
             spans: Vec::new(),
+            rollout: Vec::new(),
             select: Vec::new(),
+            order: Vec::new(),
             as_f32: false,
             as_stored: false,
             normalize: Vec::new(),
@@ -164,6 +306,13 @@ impl Variable {
         Self { spans: spans.into_iter().collect(), ..self }
     }
 
+    /// The same with as many of its steps, the first ones, from each of these epochs on:
+    /// `steps([1, 2, 3, 4]).rollout([(0, 1), (5, 2), (10, 4)])`.
+    #[must_use]
+    pub fn rollout(self, by_epoch: impl IntoIterator<Item = (u64, usize)>) -> Self {
+        Self { rollout: by_epoch.into_iter().collect(), ..self }
+    }
+
     /// Chooses indices of a dimension, or coordinates: `select("lat", Indices::Range(8..184))`,
     /// `select("channel", ["t2m", "u10"])`, `select("level", Selection::labels([500, 850]))`.
     #[must_use]
@@ -174,6 +323,13 @@ impl Variable {
     ) -> Self {
         self.select.push((dimension.into(), selection.into()));
         self
+    }
+
+    /// Delivers dimensions in this order, after those that are not named:
+    /// `ordered(["latitude", "longitude"])`. See [`order`](Self::order).
+    #[must_use]
+    pub fn ordered<D: Into<Dimension>>(self, order: impl IntoIterator<Item = D>) -> Self {
+        Self { order: order.into_iter().map(Into::into).collect(), ..self }
     }
 
     /// The same normalised: see [`normalize`](Self::normalize).

@@ -8,7 +8,7 @@ use crate::variable::OpenVariable;
 /// Dimensions that all members of a stack have: those of the grid.
 const GRID_DIMENSIONS: usize = 2;
 /// The name of the dimension along which they are stacked.
-const CHANNEL: &str = "channel";
+pub(crate) const CHANNEL: &str = "channel";
 
 impl OpenVariable {
     /// The members as the channels of one variable of this name. Each channel is normalised by its
@@ -23,8 +23,11 @@ impl OpenVariable {
         let n_grid = rank.min(GRID_DIMENSIONS);
         let (mut n_channels, mut names) = (0, Vec::new());
         let mut stacked: Option<Self> = None;
+        let mut channel_dimensions = vec![CHANNEL.to_owned()];
         for member in members {
             let (n, of_member) = member.channels(n_grid)?;
+            let n_outer = member.row_shape.len().saturating_sub(n_grid);
+            channel_dimensions.extend(member.dimensions.iter().take(n_outer).cloned());
             let member = match normalize.get(n_channels..n_channels + n) {
                 Some(by) => member.normalized(by)?,
                 None if normalize.is_empty() => member,
@@ -46,6 +49,7 @@ impl OpenVariable {
             return Err(format!("it has {n_channels} channels and is normalised by {n} pairs"));
         }
         let grid = stack.row_shape.len() - n_grid;
+        stack.channel_dimensions = channel_dimensions;
         stack.row_shape.splice(..grid, [n_channels]);
         stack.dimensions.splice(..grid, [CHANNEL.to_owned()]);
         let values = CoordinateValues::Strings(names);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use slots::Pool;
 use storage::Storage;
 
+use crate::axes::{Axes, reordered};
 use crate::coordinate_arrays::CoordinateArrays;
 use crate::coordinates::Coordinates;
 use crate::dimensions::{Dimensions, dimension_names};
@@ -15,6 +16,8 @@ use crate::error::Error;
 use crate::labels::Selection;
 use crate::metadata::{self, Unopened};
 use crate::open_array::{OpenArray, StaticValues, ValidDates, packing, valid_dates};
+use crate::patches::PatchShape;
+use crate::rollout;
 use crate::selection::Indices;
 use crate::spec::{Dimension, Variable};
 use crate::times::{TimeSpan, Times};
@@ -28,9 +31,12 @@ pub(crate) struct OpenVariable {
     pub(crate) steps: SampleSteps,
     /// The times between a sample's own and those of its steps, if they are found by these.
     pub(crate) spans: Vec<TimeSpan>,
+    /// How many of them a sample has, from which epoch on; all of them if there is no entry.
+    pub(crate) rollout: Vec<(u64, usize)>,
     /// Elements as delivered.
     pub(crate) element: ElementType,
-    /// Names of the dimensions but that of the steps; empty where the metadata has none.
+    /// Names of the dimensions but that of the steps, as delivered; empty where the metadata has
+    /// none.
     pub(crate) dimensions: Vec<String>,
     /// The coordinates of the selected indices, for all dimensions but that of the steps.
     pub(crate) coordinates: Vec<Option<Arc<Coordinates>>>,
@@ -44,6 +50,10 @@ pub(crate) struct OpenVariable {
     pub(crate) members: Vec<Member>,
     /// The values of an array without steps.
     pub(crate) values: Option<StaticValues>,
+    /// The dimension of the channels, and those of arrays that became channels.
+    pub(crate) channel_dimensions: Vec<String>,
+    /// What a sample has of each step, if that is a patch.
+    pub(crate) patch: Option<PatchShape>,
     /// Memory of its batches.
     pub(crate) pool: Arc<Pool>,
 }
@@ -91,6 +101,20 @@ impl Member {
         valid.collect()
     }
 
+    /// Its arrays, to be changed.
+    pub(crate) fn arrays_mut(&mut self) -> impl Iterator<Item = &mut OpenArray> {
+        std::iter::once(&mut self.first).chain(self.later.iter_mut().map(|(_, array)| array))
+    }
+
+    /// Whether rows of `other` are rows of this one, in all stores.
+    pub(crate) fn has_rows_of(&self, other: &Self) -> bool {
+        self.later.len() == other.later.len()
+            && self
+                .arrays()
+                .zip(other.arrays())
+                .all(|((first, one), (start, other))| first == start && one.has_rows_of(other))
+    }
+
     fn fingerprint(&self) -> String {
         let later = self.later.iter();
         let later = later.map(|(start, array)| format!("from {start} {}", array.fingerprint()));
@@ -106,6 +130,7 @@ pub(crate) struct Opening<'a, 's> {
     pub(crate) store: usize,
     /// The dimension of the steps.
     pub(crate) along: Option<&'a Dimension>,
+    pub(crate) axes: Axes<'a>,
     pub(crate) arrays: &'a mut CoordinateArrays<'s>,
     /// The valid dates that groups of the store name, as far as they were looked for.
     pub(crate) valid: &'a mut HashMap<String, Option<ValidDates>>,
@@ -121,6 +146,7 @@ impl OpenVariable {
     /// Opens the array of a variable, and reads it if it has no steps. `None` if there is none.
     pub(crate) fn open(spec: &Variable, opening: Opening<'_, '_>) -> Result<Option<Self>, Error> {
         let Opening { storage, arrays, valid, .. } = opening;
+        rollout::check(spec)?;
         let path = spec.path.trim_matches('/').to_owned();
         let opened = match metadata::open(storage, &path) {
             Err(Unopened::Missing) => return Ok(None),
@@ -130,9 +156,10 @@ impl OpenVariable {
         if array.shape().is_empty() {
             return Err(Error::NoRows { array: path });
         }
-        let mut dimensions = dimension_names(array);
+        let dimensions = dimension_names(array);
         let needs = |(_, selection): &(_, Selection)| matches!(selection, Selection::Labels(_));
-        let coordinates = if opening.with_coordinates || spec.select.iter().any(needs) {
+        let needs_them = spec.select.iter().any(needs) || opening.axes.turns(&dimensions);
+        let coordinates = if opening.with_coordinates || needs_them {
             arrays.of_array(&path, &dimensions, array.shape())?
         } else {
             vec![None; dimensions.len()]
@@ -140,11 +167,21 @@ impl OpenVariable {
         let known = Dimensions { array: &path, names: &dimensions, shape: array.shape() };
         let axis = known.axis(opening.along)?;
         let mut selected = known.selected((&spec.select, axis), &coordinates, arrays)?;
+        known.turn((&mut selected, axis), opening.axes.directions, &coordinates, arrays)?;
+        let order = known.order((&spec.order, opening.axes.order), axis)?;
         let mut coordinates = cut(&coordinates, &selected, array.shape());
-        let outer = selected.remove(axis.unwrap_or(0));
+        // The rows of an array without steps are the indices of what is outermost when delivered.
+        let rows_at = axis.or(order.first().copied()).unwrap_or(0);
+        let outer = selected.remove(rows_at);
+        let in_row: Vec<usize> = order
+            .iter()
+            .filter(|at| **at != rows_at)
+            .map(|at| at - usize::from(rows_at < *at))
+            .collect();
         let packing = (!spec.as_stored).then(|| packing(&opened, &path)).transpose()?;
-        let rows = (axis.unwrap_or(0), selected);
+        let rows = (rows_at, selected);
         let array = OpenArray::new(opened.array, &path, (&**storage, opening.store), rows)?;
+        let array = array.ordered(&in_row);
         let array = match packing {
             Some((element, packing)) => array.unpacked(element, packing),
             None => array,
@@ -158,8 +195,7 @@ impl OpenVariable {
         let mut values = None;
         let mut step_coordinates = None;
         if let Some(axis) = axis {
-            step_coordinates = coordinates.remove(axis);
-            dimensions.remove(axis);
+            step_coordinates = coordinates.get_mut(axis).and_then(Option::take);
             if opening.is_timed {
                 first.valid = valid_dates(&**storage, &path, valid)?;
             }
@@ -177,14 +213,17 @@ impl OpenVariable {
             name: spec.name.clone(),
             steps: SampleSteps::Relative(counted),
             spans: spec.spans.clone(),
+            rollout: spec.rollout.clone(),
             element: first.element,
-            dimensions,
-            coordinates,
+            dimensions: reordered(&dimensions, &order),
+            coordinates: reordered(&coordinates, &order),
             step_coordinates,
             n_steps: if values.is_some() { 0 } else { outer.len() },
             row_shape: first.chunks.geometry.row_shape.clone(),
             members: vec![Member { first, later: Vec::new() }],
             values,
+            channel_dimensions: Vec::new(),
+            patch: None,
             pool: Arc::default(),
         }))
     }
@@ -254,6 +293,11 @@ impl OpenVariable {
         self.values.is_some()
     }
 
+    /// Its values, if all samples of a batch share them.
+    pub(crate) fn shared_values(&self) -> Option<&StaticValues> {
+        self.values.as_ref().filter(|_| self.patch.is_none())
+    }
+
     /// Its arrays, in all stores.
     pub(crate) fn arrays(&self) -> impl Iterator<Item = &OpenArray> {
         self.members.iter().flat_map(Member::arrays).map(|(_, array)| array)
@@ -291,24 +335,19 @@ impl OpenVariable {
         self.members.iter().map(|member| member.valid_steps(self.n_steps, times)).collect()
     }
 
-    /// Bytes of the selected part of a row.
+    /// Bytes of what a sample has of a row.
     pub(crate) fn row_bytes(&self) -> usize {
         self.members.iter().map(Member::row_bytes).sum()
     }
 
-    /// Shape of a sample: its steps, if there are several, then the selected part of a step.
-    /// An array without steps has the shape of its selected part.
+    /// Shape of a sample with all its steps.
     pub(crate) fn sample_shape(&self) -> Vec<usize> {
-        let outer = match &self.values {
-            Some(values) => Some(values.n_outer),
-            None => (self.steps.len() != 1).then_some(self.steps.len()),
-        };
-        outer.into_iter().chain(self.row_shape.iter().copied()).collect()
+        self.sample_shape_in(None)
     }
 
     /// The names of the dimensions of [`sample_shape`](Self::sample_shape).
     pub(crate) fn sample_dimensions(&self) -> Vec<&str> {
-        let steps = (!self.is_static() && self.steps.len() != 1).then_some("step");
+        let steps = self.has_step_dimension().then_some("step");
         let row = self.dimensions.iter().map(String::as_str);
         steps.into_iter().chain(row).collect()
     }
@@ -320,26 +359,24 @@ impl OpenVariable {
         coordinates.as_deref()
     }
 
-    /// Bytes of a sample: none of an array without steps, which a batch has once.
+    /// Bytes of a sample with all its steps.
     pub(crate) fn sample_bytes(&self) -> u64 {
-        if self.is_static() {
-            return 0;
-        }
-        (self.row_bytes() as u64).saturating_mul(self.steps.len() as u64)
+        self.sample_bytes_in(None)
     }
 
     /// Bytes of `n_samples` samples in a batch.
     pub(crate) fn batch_bytes(&self, n_samples: u64) -> u64 {
-        match &self.values {
+        match self.shared_values() {
             Some(values) => values.n_bytes as u64,
             None => self.sample_bytes().saturating_mul(n_samples),
         }
     }
 
-    /// Elements of a sample that are read for it.
-    pub(crate) fn sample_elements(&self) -> usize {
-        let of_step: usize = self.row_shape.iter().product();
-        if self.is_static() { 0 } else { of_step * self.steps.len() }
+    /// What distinguishes its steps from those of other variables.
+    pub(crate) fn description(&self) -> String {
+        let paths: Vec<&str> = self.arrays().map(|array| &*array.chunks.path).collect();
+        let members: Vec<String> = self.members.iter().map(Member::fingerprint).collect();
+        format!("{} {} {}", paths.join(" and "), self.n_steps, members.join(" and "))
     }
 
     /// What distinguishes its samples from those of other variables.
@@ -349,8 +386,12 @@ impl OpenVariable {
             SampleSteps::Relative(steps) => format!("{steps:?}"),
             SampleSteps::Listed { steps, n } => format!("{n} of {:016x}", hash(steps)),
         };
+        let rollout = match &self.rollout[..] {
+            [] => String::new(),
+            rollout => format!(" by epoch {rollout:?}"),
+        };
         let members: Vec<String> = self.members.iter().map(Member::fingerprint).collect();
-        format!("{path} {n_steps} {steps} {}", members.join(" and "))
+        format!("{path} {n_steps} {steps}{rollout} {}", members.join(" and "))
     }
 }
 
@@ -374,7 +415,7 @@ fn cut(
 
 /// Refuses steps of an array that has none.
 fn check_static(spec: &Variable, along: Option<&Dimension>) -> Result<(), Error> {
-    if spec.steps == [0] && spec.spans.is_empty() {
+    if spec.steps == [0] && spec.spans.is_empty() && spec.rollout.is_empty() {
         return Ok(());
     }
     let dimension = along.map(ToString::to_string).unwrap_or_default();

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::patches::OpenPatches;
 use crate::spec::{Period, SampleSpec};
 use crate::times::{NotFound, TimeSpan, Times};
 use crate::variable::OpenVariable;
@@ -12,13 +13,16 @@ use crate::variable::OpenVariable;
 #[derive(Debug, Clone)]
 pub(crate) struct Window {
     anchors: Anchors,
+    n_anchors: u64,
+    /// The patches of each step, if samples are patches.
+    pub(crate) patches: Option<Arc<OpenPatches>>,
     pub(crate) n_samples: u64,
     pub(crate) left_out: LeftOut,
 }
 
 /// The steps that samples are about, in the variable whose steps they are.
 #[derive(Debug, Clone)]
-enum Anchors {
+pub(crate) enum Anchors {
     /// As many steps from each to the next.
     Regular {
         start: u64,
@@ -27,8 +31,8 @@ enum Anchors {
     Listed(Arc<[u64]>),
 }
 
-/// Samples that were left out since a step that belongs to them is not there, by the reason. Those
-/// that several steps concern count once, for the first.
+/// Samples that were left out since a step that belongs to them is not there or has missing
+/// numbers, by the reason. Those that several steps concern count once, for the first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// A step is before the first time or after the last.
@@ -40,6 +44,13 @@ pub struct LeftOut {
     /// A step is not within the dates that the store names as valid (`valid_time_start` and
     /// `valid_time_stop` among the attributes of the group).
     pub invalid: u64,
+    /// A step has numbers in chunks that are not stored, and such samples are
+    /// [left out](crate::MissingPolicy::chunks).
+    pub chunks: u64,
+    /// A step has numbers that mean "missing", and such samples are left out.
+    pub fills: u64,
+    /// A step has NaN, and such samples are left out.
+    pub nans: u64,
 }
 
 impl LeftOut {
@@ -131,11 +142,34 @@ impl Window {
             )));
         }
         let anchors = Anchors::Regular { start, stride: spec.stride };
-        Ok(Self { anchors, n_samples, left_out: LeftOut::default() })
+        Ok(Self::of(anchors, n_samples, LeftOut::default()))
+    }
+
+    /// A sample for each of so many steps.
+    fn of(anchors: Anchors, n_samples: u64, left_out: LeftOut) -> Self {
+        Self { anchors, n_anchors: n_samples, patches: None, n_samples, left_out }
+    }
+
+    /// A sample for each patch of each of these steps.
+    pub(crate) fn cut(self, patches: OpenPatches) -> Result<Self, Error> {
+        let n_samples = self.n_anchors.checked_mul(patches.n).ok_or_else(|| Error::Spec {
+            reason: format!("{} patches of {} steps are too many", patches.n, self.n_anchors),
+        })?;
+        Ok(Self { patches: Some(Arc::new(patches)), n_samples, ..self })
+    }
+
+    /// The number of samples of each step.
+    fn n_patches(&self) -> u64 {
+        self.patches.as_ref().map_or(1, |patches| patches.n)
     }
 
     /// The step that a sample is about.
     pub(crate) fn step(&self, sample: u64) -> u64 {
+        self.anchor(sample / self.n_patches())
+    }
+
+    /// A step that samples are about.
+    fn anchor(&self, sample: u64) -> u64 {
         match &self.anchors {
             Anchors::Regular { start, stride } => {
                 start.saturating_add(sample.saturating_mul(*stride))
@@ -147,14 +181,36 @@ impl Window {
         }
     }
 
+    /// Keeps only some samples, which are whole steps still.
+    pub(crate) fn retain(&mut self, variables: &mut [OpenVariable], is_kept: &[bool]) {
+        let kept = (0..self.n_samples).zip(is_kept).filter(|(_, kept)| **kept);
+        let anchors: Vec<u64> = kept.map(|(sample, _)| self.step(sample)).collect();
+        for variable in variables {
+            if let SampleSteps::Listed { steps, n } = &mut variable.steps {
+                let each = steps.chunks(*n).zip(is_kept).filter(|(_, kept)| **kept);
+                *steps = each.flat_map(|(steps, _)| steps).copied().collect();
+            }
+        }
+        self.n_anchors = anchors.len() as u64;
+        self.n_samples = self.n_anchors;
+        self.anchors = Anchors::of(anchors);
+    }
+
     /// The first sample after this one that reads another chunk of a variable.
     pub(crate) fn unit_end(&self, variable: &OpenVariable, sample: u64) -> u64 {
-        let chunks_of =
-            |sample| self.steps_of(variable, sample).flat_map(|step| variable.chunks_of(step));
-        let these: Vec<_> = chunks_of(sample).collect();
-        let after = sample.saturating_add(1)..self.n_samples;
-        let mut other = after.skip_while(|sample| chunks_of(*sample).eq(these.iter().copied()));
-        other.next().unwrap_or_else(|| self.n_samples.max(sample.saturating_add(1)))
+        let next = sample.saturating_add(1);
+        let patches = self.patches.as_deref().filter(|_| !variable.has_patches_in_one_chunk());
+        if patches.is_some_and(OpenPatches::is_random) {
+            return next;
+        }
+        let chunks_of = |sample: u64| {
+            let in_row = patches.map(|patches| variable.chunks_in_row(patches, sample));
+            let steps = self.steps_of(variable, sample);
+            (steps.flat_map(|step| variable.chunks_of(step)).collect::<Vec<_>>(), in_row)
+        };
+        let these = chunks_of(sample);
+        let mut other = (next..self.n_samples).skip_while(|sample| chunks_of(*sample) == these);
+        other.next().unwrap_or_else(|| self.n_samples.max(next))
     }
 
     /// The steps of a sample in a variable.
@@ -167,7 +223,8 @@ impl Window {
         let (relative, listed) = match &variable.steps {
             SampleSteps::Relative(steps) => (&steps[..], &[][..]),
             SampleSteps::Listed { steps, n } => {
-                let start = usize::try_from(sample).unwrap_or(usize::MAX).saturating_mul(*n);
+                let at = usize::try_from(sample / self.n_patches()).unwrap_or(usize::MAX);
+                let start = at.saturating_mul(*n);
                 (&[][..], steps.get(start..start.saturating_add(*n)).unwrap_or_default())
             }
         };
@@ -182,25 +239,30 @@ impl Window {
         variable: &OpenVariable,
         steps: Range<u64>,
     ) -> impl Iterator<Item = Range<u64>> {
-        let n_steps = variable.steps.len();
+        let (n_steps, n_patches) = (variable.steps.len(), self.n_patches());
         (0..n_steps).map(move |at| {
-            let step_of = |sample: u64| match &variable.steps {
-                SampleSteps::Relative(by) => self.step(sample).saturating_add_signed(by[at]),
-                SampleSteps::Listed { steps, n } => steps[sample as usize * n + at],
+            let step_of = |anchor: u64| match &variable.steps {
+                SampleSteps::Relative(by) => self.anchor(anchor).saturating_add_signed(by[at]),
+                SampleSteps::Listed { steps, n } => steps[anchor as usize * n + at],
             };
-            first_sample(self.n_samples, |sample| steps.start <= step_of(sample))
-                ..first_sample(self.n_samples, |sample| steps.end <= step_of(sample))
+            let start = first_sample(self.n_anchors, |anchor| steps.start <= step_of(anchor));
+            let end = first_sample(self.n_anchors, |anchor| steps.end <= step_of(anchor));
+            start * n_patches..end * n_patches
         })
     }
 
     /// What distinguishes the samples from others of the same arrays.
     pub(crate) fn fingerprint(&self) -> String {
-        let n_samples = self.n_samples;
-        match &self.anchors {
+        let n_samples = self.n_anchors;
+        let of_steps = match &self.anchors {
             Anchors::Regular { start, stride } => {
                 format!("Window {{ start: {start}, stride: {stride}, n_samples: {n_samples} }}")
             }
             Anchors::Listed(all) => format!("{n_samples} steps {:016x}", hash(all)),
+        };
+        match &self.patches {
+            Some(patches) => format!("{of_steps} {}", patches.fingerprint()),
+            None => of_steps,
         }
     }
 }
@@ -370,7 +432,7 @@ impl<'a> Timed<'a> {
             variables[at].steps = packed(&anchors, steps, n);
         }
         let n_samples = anchors.len() as u64;
-        Ok(Window { anchors: Anchors::of(anchors), n_samples, left_out })
+        Ok(Window::of(Anchors::of(anchors), n_samples, left_out))
     }
 
     /// The steps that samples are wanted of, each with its time.

@@ -117,6 +117,19 @@ pub(crate) fn below(generator: &mut ChaCha8Rng, bound: u64) -> u64 {
     }
 }
 
+impl RandomKey {
+    /// Uniform random numbers of one of the key's streams, the first of which is below the first
+    /// bound, and so on. Below a bound of 0 is 0.
+    pub fn draws_below(
+        self,
+        stream: u64,
+        bounds: impl IntoIterator<Item = u64>,
+    ) -> impl Iterator<Item = u64> {
+        let mut generator = self.stream(stream);
+        bounds.into_iter().map(move |bound| below(&mut generator, bound.max(1)))
+    }
+}
+
 /// Permutes `items` uniformly: Fisher-Yates, from the last item to the first.
 pub(crate) fn permute(generator: &mut ChaCha8Rng, items: &mut [u32]) {
     for last in (1..items.len()).rev() {
@@ -158,6 +171,17 @@ mod tests {
         let chi_squared: f64 =
             counts.values().map(|count| (f64::from(*count) - 1000.0).powi(2) / 1000.0).sum();
         assert!(chi_squared < 49.7, "{chi_squared}");
+    }
+
+    #[test]
+    fn draws_of_a_key_are_below_their_bounds() {
+        let key = RandomKey { domain: DOMAIN, seed: 1, number: 2 };
+        let draws: Vec<u64> = key.draws_below(3, [10, 0, 1, 1 << 40]).collect();
+        assert_eq!(draws, key.draws_below(3, [10, 0, 1, 1 << 40]).collect::<Vec<_>>());
+        assert!(draws[0] < 10 && draws[1..3] == [0, 0] && draws[3] < 1 << 40, "{draws:?}");
+        let all: std::collections::HashSet<u64> =
+            (0..200).flat_map(|stream| key.draws_below(stream, [7])).collect();
+        assert_eq!(all, (0..7).collect());
     }
 
     #[test]

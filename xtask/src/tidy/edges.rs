@@ -61,7 +61,7 @@ const LIMITED: [(&str, &[&str], &[&str]); 24] = [
     ("tokens", &["csr", "shuffle", "worktime"], &[]),
     ("pipeline", &["shuffle", "worktime"], &[]),
     ("slots", &[], &[]),
-    ("arrays", &["slots", "storage", "pipeline", "worktime"], &["shuffle"]),
+    ("arrays", &["slots", "storage", "pipeline", "shuffle", "worktime"], &[]),
     ("anndata", &["arrays", "csr", "storage", "worktime"], &["hdf5"]),
     ("hdf5", &["storage"], &["anndata", "arrays", "csr"]),
     ("images", &["arrays", "pipeline", "shuffle", "slots", "storage", "worktime"], &[]),

@@ -2,6 +2,7 @@
 //! oracle.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should end")]
 
+mod axes;
 mod changed;
 mod codecs;
 mod conversions;
@@ -13,8 +14,11 @@ mod far;
 mod faults;
 mod into;
 mod kept;
+mod missing;
 mod oracle;
 mod parts;
+mod patches;
+mod rollout;
 mod settings;
 mod sharing;
 mod stacked;

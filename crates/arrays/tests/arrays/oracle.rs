@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrays::{Indices, Selection, Variable};
+use arrays::{Dimension, Indices, Selection, Variable};
 use proptest::prelude::*;
 use zarrs::array::{ArrayBuilder, BytesToBytesCodecTraits, codec, data_type};
 use zarrs::filesystem::FilesystemStore;
@@ -92,15 +92,19 @@ pub(crate) fn write_steps(
     array.store_array_subset(&array.subset_all(), &values).unwrap();
 }
 
-/// A random part of an array whose steps are dimension `axis`: steps around a sample's own, and
-/// indices of other dimensions.
+/// A random part of an array whose steps are dimension `axis`: steps around a sample's own, indices
+/// of other dimensions, and an order of some of these.
 pub(crate) fn variable(
     name: &'static str,
     (shape, axis): (&[u64], usize),
 ) -> impl Strategy<Value = Variable> + use<> {
     let each: Vec<_> = shape.iter().map(|len| indices(*len)).collect();
-    (prop::collection::vec(-2..=2_i64, 1..4), each).prop_map(move |(steps, each)| {
-        let mut variable = Variable::new(name).steps(steps);
+    let others: Vec<usize> = (0..shape.len()).filter(|at| *at != axis).collect();
+    let n_others = others.len();
+    let order = prop::sample::subsequence(others, 0..=n_others).prop_shuffle();
+    let steps = prop::collection::vec(-2..=2_i64, 1..4);
+    (steps, each, order).prop_map(move |(steps, each, order)| {
+        let mut variable = Variable::new(name).steps(steps).ordered(order);
         for (at, indices) in each.into_iter().enumerate().filter(|(at, _)| *at != axis) {
             if let Some(indices) = indices {
                 variable = variable.select(at, indices);
@@ -124,21 +128,28 @@ fn indices(len: u64) -> impl Strategy<Value = Option<Indices>> {
 
 /// The values of a variable, whose steps are dimension `axis`, in the sample about `step`.
 pub(crate) fn expected((shape, axis): (&[u64], usize), variable: &Variable, step: u64) -> Vec<f64> {
+    let is_named = |dim: &usize| variable.order.contains(&(*dim).into());
+    let others = (0..shape.len()).filter(|dim| *dim != axis && !is_named(dim));
+    let named = variable.order.iter().map(|dimension| match dimension {
+        Dimension::Position(at) => *at,
+        Dimension::Name(_) => unreachable!("no name is generated"),
+    });
+    let order: Vec<usize> = others.chain(named).collect();
+    let stride = |dim: usize| shape[dim + 1..].iter().product::<u64>();
     let mut numbers: Vec<u64> = Vec::new();
     for by in &variable.steps {
-        let mut at = vec![0];
-        for (dim, len) in shape.iter().enumerate() {
-            let chosen = variable.select.iter().find(|(of, _)| *of == dim.into());
+        let mut at = vec![step.checked_add_signed(*by).unwrap() * stride(axis)];
+        for dim in &order {
+            let chosen = variable.select.iter().find(|(of, _)| *of == (*dim).into());
             let indices: Vec<u64> = match chosen {
-                None if dim == axis => vec![step.checked_add_signed(*by).unwrap()],
-                None => (0..*len).collect(),
+                None => (0..shape[*dim]).collect(),
                 Some((_, Selection::Indices(Indices::Range(range)))) => range.clone().collect(),
                 Some((_, Selection::Indices(Indices::List(list)))) => list.clone(),
                 Some(_) => unreachable!("no other kind is generated"),
             };
             at = at
                 .iter()
-                .flat_map(|outer| indices.iter().map(move |index| outer * len + index))
+                .flat_map(|outer| indices.iter().map(move |index| outer + index * stride(*dim)))
                 .collect();
         }
         numbers.extend(at);

@@ -50,6 +50,17 @@ fn write(folder: &Path, form: &Form) {
     array.store_array_subset(&array.subset_all(), &values).unwrap();
 }
 
+/// The values in the order of latitudes, longitudes and levels.
+fn transposed(levels: &[u64], lats: &[u64], lons: &[u64]) -> Vec<f32> {
+    let all = expected(levels, lats, lons);
+    let (n_levels, n_grid) = (levels.len(), lats.len() * lons.len());
+    let of_step = |step: &[f32]| -> Vec<f32> {
+        let places = (0..n_grid).flat_map(|at| (0..n_levels).map(move |level| level * n_grid + at));
+        places.map(|at| step[at]).collect()
+    };
+    all.chunks(n_levels * n_grid).flat_map(of_step).collect()
+}
+
 fn expected(levels: &[u64], lats: &[u64], lons: &[u64]) -> Vec<f32> {
     let mut all = Vec::new();
     for step in 0..SHAPE[0] {
@@ -107,11 +118,17 @@ proptest! {
         lats in indices(SHAPE[2]),
         lons in indices(SHAPE[3]),
         as_f32 in any::<bool>(),
+        is_transposed in any::<bool>(),
     ) {
         let folder = tempfile::tempdir().unwrap();
         write(folder.path(), &form);
-        let samples = open_with(folder.path(), &spec(&levels, &lats, &lons, as_f32)).unwrap();
+        let mut spec = spec(&levels, &lats, &lons, as_f32);
+        if is_transposed {
+            spec.variables = spec.variables.into_iter().map(|of| of.ordered([1])).collect();
+        }
+        let samples = open_with(folder.path(), &spec).unwrap();
         let (read, _) = values::<f32>(samples).unwrap();
+        let expected = if is_transposed { transposed } else { expected };
         prop_assert_eq!(read, expected(&levels, &lats, &lons));
     }
 }
