@@ -245,13 +245,12 @@ pub(crate) fn kept_samples(
     if policy.keeps_all() {
         return Ok((window, None));
     }
-    let counted = match &spec.counted {
-        Some(counted) => counted.clone(),
-        None => {
-            let all: Vec<u64> = (0..window.n_samples).collect();
-            let how = (threads, policy.needs_values());
-            count((stores, &*variables), (&window, &all), how, &Stop::default())?
-        }
+    let counted = if let Some(counted) = &spec.counted {
+        counted.clone()
+    } else {
+        let all: Vec<u64> = (0..window.n_samples).collect();
+        let how = (threads, policy.needs_values());
+        count((stores, &*variables), (&window, &all), how, &Stop::default())?
     };
     let known = Known::of(&counted, variables, policy)?;
     let mut is_kept = Vec::new();

@@ -103,7 +103,9 @@ impl Part {
         let mut dims = &self.dims;
         if self.is_transposed() {
             of_chunk = self.dims.clone();
-            of_chunk.iter_mut().for_each(|dim| dim.place.row_stride = 1);
+            for dim in &mut of_chunk {
+                dim.place.row_stride = 1;
+            }
             dims = &of_chunk;
         }
         visit(dims, (0, 0), &mut |Run { src, len, .. }| f(src..src + len));
@@ -129,8 +131,8 @@ impl Part {
         innermost.is_some_and(|dim| dim.place.row_stride != 1)
     }
 
-    /// Whether its elements are put into their places in tiles: it is transposed, or an index of its
-    /// innermost dimension hardly ever follows the one before.
+    /// Whether its elements are put into their places in tiles: it is transposed, or an index of
+    /// its innermost dimension hardly ever follows the one before.
     pub(crate) fn is_tiled(&self) -> bool {
         let innermost = self.dims.iter().rfind(|dim| 1 < dim.place.row_len);
         innermost.is_some_and(|PartDim { runs, place }| {

@@ -194,8 +194,8 @@ impl ArraySamples {
         found.map(|variable| variable.shared_values().is_some())
     }
 
-    /// The shape of a variable in a batch of one sample, without the samples and with the most steps
-    /// that its rollout has; `None` if there is no
+    /// The shape of a variable in a batch of one sample, without the samples and with the most
+    /// steps that its rollout has; `None` if there is no
     /// variable of that name.
     pub fn sample_shape(&self, variable: &str) -> Option<Vec<usize>> {
         self.variables.iter().find(|of| of.name == variable).map(OpenVariable::sample_shape)

@@ -171,7 +171,7 @@ impl OpenVariable {
         let order = known.order((&spec.order, opening.axes.order), axis)?;
         let mut coordinates = cut(&coordinates, &selected, array.shape());
         // The rows of an array without steps are the indices of what is outermost when delivered.
-        let rows_at = axis.or(order.first().copied()).unwrap_or(0);
+        let rows_at = axis.or_else(|| order.first().copied()).unwrap_or(0);
         let outer = selected.remove(rows_at);
         let in_row: Vec<usize> = order
             .iter()

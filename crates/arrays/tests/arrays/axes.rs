@@ -71,7 +71,8 @@ fn grid() -> impl Strategy<Value = ([u64; 2], [u64; 3], [Vec<u64>; 2])> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Elements of each size, as stored, converted and normalised, are those of a naive transposition.
+    /// Elements of each size, as stored, converted and normalised, are those of a naive
+    /// transposition.
     #[test]
     fn transposed_elements_are_those_stored(
         (lens, chunk, chosen) in grid(),
