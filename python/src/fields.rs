@@ -62,12 +62,19 @@ impl From<DimensionValue> for Dimension {
     }
 }
 
+/// A dimension's selected indices, those of a patch, the number of patches, and that of the indices
+/// left out.
+type Cut = (DimensionValue, u64, u64, u64, u64);
+
+/// What a dimension is padded with: the mode, indices before, indices after.
+type DescribedPadding = (String, u64, Option<u64>);
+
 /// Patches, as Python describes them.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 struct DescribedPatches {
-    /// Dimension, size, stride and padding: mode, indices before, indices after.
-    dimensions: Vec<(DimensionValue, u64, u64, (String, u64, Option<u64>))>,
+    /// Dimension, size, stride and padding.
+    dimensions: Vec<(DimensionValue, u64, u64, DescribedPadding)>,
     random: Option<u64>,
     seed: u64,
 }
@@ -283,9 +290,8 @@ impl Fields {
         Ok(self.0.here(py)?.source().counted().map(field_missing::counted))
     }
 
-    /// Each dimension that is cut, with its selected indices, those of a patch, the number of
-    /// patches and that of the indices left out.
-    fn patches(&self, py: Python<'_>) -> PyResult<Vec<(DimensionValue, u64, u64, u64, u64)>> {
+    /// Each dimension that is cut.
+    fn patches(&self, py: Python<'_>) -> PyResult<Vec<Cut>> {
         let here = self.0.here(py)?;
         let each = here.source().patches().iter().map(|cut| {
             let dimension = match cut.dimension.clone() {

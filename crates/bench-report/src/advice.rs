@@ -293,7 +293,9 @@ mod tests {
             record.measured.order_entropy[1].label = "donor_id".to_owned();
             record.measured.order_entropy[1].mean = Some(share * perfect);
         };
-        all.iter_mut().for_each(|record| donors(0.125, record));
+        for record in &mut all {
+            donors(0.125, record);
+        }
         let found = Advice::from_records(&all).recommendations;
         assert!(found[0].contains("3.00 GB, donor_id mixed to 12.5 % of a perfect"), "{found:#?}");
         let none = found.iter().any(|text| text.starts_with("none mixes all labels to 95 %"));

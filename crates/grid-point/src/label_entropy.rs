@@ -32,16 +32,13 @@ pub(crate) fn columns(asked: Option<&[String]>, obs: &Schema) -> Vec<String> {
     let is_text = |data_type: &DataType| {
         matches!(data_type, DataType::Dictionary(..) | DataType::Utf8 | DataType::LargeUtf8)
     };
-    match asked {
-        Some(columns) => columns.to_vec(),
-        None => {
-            let has = |name: &&&str| {
-                obs.field_with_name(name).is_ok_and(|field| is_text(field.data_type()))
-            };
-            let first = |names: &&[&str]| names.iter().find(has).map(ToString::to_string);
-            DEFAULT_COLUMNS.iter().filter_map(first).collect()
-        }
+    if let Some(columns) = asked {
+        return columns.to_vec();
     }
+    let has =
+        |name: &&&str| obs.field_with_name(name).is_ok_and(|field| is_text(field.data_type()));
+    let first = |names: &&[&str]| names.iter().find(has).map(ToString::to_string);
+    DEFAULT_COLUMNS.iter().filter_map(first).collect()
 }
 
 /// Labels of a data set's cells, whose entropy is measured.

@@ -64,7 +64,8 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) obs_columns: Vec<String>,
     /// obs columns whose entropy within batches is measured, separated by commas, or none [default:
-    /// cell_type and the first of donor_id, donor, sample_id, sample, batch, dataset_id that obs has]
+    /// cell_type and the first of donor_id, donor, sample_id, sample, batch, dataset_id that obs
+    /// has]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) entropy_of: Vec<String>,
     /// Seed of the shuffle

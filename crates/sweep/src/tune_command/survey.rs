@@ -61,7 +61,7 @@ fn perform(order: &Order<SurveyTask>, reporter: &mut Reporter<Answer>) -> anyhow
 fn mixing(surveyed: &Surveyed) -> f64 {
     let perfect = surveyed.label.as_ref().map_or(0.0, |label| label.perfect_bits);
     let shares = surveyed.candidates.iter().map(|(_, bits)| bits / perfect);
-    if 0.0 < perfect { shares.sum() } else { f64::INFINITY }
+    if 0.0 < perfect { shares.sum::<f64>() } else { f64::INFINITY }
 }
 
 /// Surveys the data in a process of its own.
@@ -76,7 +76,7 @@ pub(super) fn run(session: &Session, args: &TuneArgs, data: &Data) -> anyhow::Re
     };
     let order = Order { cache: String::new(), task };
     let process = ProcessSpec::new(session.command(SUBCOMMAND), &order, data.secrets())?;
-    let mut result = None;
+    let mut result: Option<Answer> = None;
     let ended = session.run("opening", process.over(data.link.clone()), &mut |answer| {
         result = Some(answer);
         Ok(())
