@@ -186,8 +186,9 @@ fn how_random_the_order_is_stands_beside_the_speed() {
         let [record] = &bed.sweep(results, &all)[..] else { panic!("one point") };
         record.measured.order_entropy.clone()
     };
-    let [cell_type] = &entropies("default", &["-b", "10x10"])[..] else { panic!("one label") };
-    assert_eq!(cell_type.label, "cell_type");
+    let default = entropies("default", &["-b", "10x10"]);
+    let [cell_type, donor] = &default[..] else { panic!("two labels") };
+    assert_eq!((&cell_type.label[..], &donor.label[..]), ("cell_type", "donor_id"));
     assert_eq!(cell_type.expected_by.as_deref(), Some("simulation"));
 
     // One block holds all data, which is a perfect shuffle. The columns are a dictionary, integers
@@ -442,7 +443,7 @@ fn growing_blocks_are_recorded_with_the_entropy_of_their_first_batches() {
         (row.point.settings.number("ramp_blocks"), row.measured.n_rows),
         (Some(2), Some(N_CELLS))
     );
-    let [entropy] = &row.measured.order_entropy[..] else { panic!("one label") };
+    let entropy = &row.measured.order_entropy[0];
     let (found, expected) = (entropy.first_mean.unwrap(), entropy.first_expected.unwrap());
     // Three batches of one epoch.
     assert!((found - expected).abs() < 1.0, "{entropy:?}");
