@@ -42,9 +42,8 @@ def directions_of(orient: Any) -> list[tuple[str, bool]]:
         raise TypeError(f"orient is a dictionary of directions by dimensions, not {shown(orient)}")
     for name, direction in orient.items():
         if direction not in DIRECTIONS:
-            raise ValueError(
-                f"orient of {shown(name)} is 'ascending' or 'descending', not {shown(direction)}"
-            )
+            # What is wrong may be a secret that was meant for config=.
+            raise ValueError(f"orient of {shown(name)} is neither 'ascending' nor 'descending'")
     return [(name, direction == "descending") for name, direction in orient.items()]
 
 

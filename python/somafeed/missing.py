@@ -84,7 +84,7 @@ def checked_missing(missing: Any) -> list[tuple[str, str]]:
         if kind not in KINDS:
             raise ValueError(f"missing has {shown(kind)}: there are {', '.join(KINDS)}")
         if done not in DONE:
-            raise ValueError(f"missing {shown(kind)} is one of {', '.join(DONE)}, not {shown(done)}")
+            raise ValueError(f"missing {shown(kind)} is none of {', '.join(DONE)}")
     return [(kind, done) for kind, done in missing.items()]
 
 

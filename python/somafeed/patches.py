@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from somafeed.settings import at_least_0, checked_seed, positive, shown
+from somafeed.settings import at_least_0, checked_seed, no_text, positive, shown
 
 PATCH = "patch"
 """The entry of a batch with the first index of each patch, and the column of patches' numbers."""
@@ -89,9 +89,11 @@ class Patches:
         dimensions = []
         for name, size in self.sizes.items():
             dimension = name if isinstance(name, str) else at_least_0("a dimension", name)
-            size = positive(f"the size of {shown(name)}", size)
+            what = f"the size of {shown(name)}"
+            size = positive(what, no_text(what, size))
             stride = strides.get(name, size if of_all is None else of_all)
-            stride = positive(f"the stride of {shown(name)}", stride)
+            what = f"the stride of {shown(name)}"
+            stride = positive(what, no_text(what, stride))
             padding = _padding_of(name, self.padding.get(name))
             dimensions.append((dimension, size, stride, padding))
         return {"dimensions": dimensions, "random": self.random, "seed": checked_seed(self.seed)}
@@ -109,8 +111,8 @@ def _padding_of(dimension: Any, padding: Any) -> tuple[str, int, int | None]:
     n_numbers = (0, 2) if mode == "reflect" else (0, 1) if mode == "periodic" else ()
     if len(numbers) not in n_numbers:
         raise ValueError(
-            f"padding of {shown(dimension)} is 'reflect', ('reflect', before, after), 'periodic' "
-            f"or ('periodic', before), not {shown(padding)}"
+            f"padding of {shown(dimension)} is none of 'reflect', ('reflect', before, after), "
+            "'periodic' and ('periodic', before)"
         )
     before, after, *_ = [*(at_least_0("padding", n) for n in numbers), None, None]
     return str(mode), before or 0, after

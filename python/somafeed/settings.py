@@ -54,6 +54,18 @@ def number(name: str, value: Any) -> float:
         raise TypeError(f"{name} must be a number, not {shown(value)}") from error
 
 
+def no_text(name: str, value: Any) -> Any:
+    """The value of a dictionary. A text in it may be a secret that was meant for `config=`, so it is
+    not shown.
+
+    Raises:
+        TypeError: It is a text.
+    """
+    if isinstance(value, str):
+        raise TypeError(f"{name} must be a number, not a text")
+    return value
+
+
 def positive(name: str, value: Any) -> int:
     """An integer from 1 to 2^63 - 1.
 

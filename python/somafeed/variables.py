@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed.axes import names_of
-from somafeed.settings import at_least_0, integer, positive, shown
+from somafeed.settings import at_least_0, integer, no_text, positive, shown
 from somafeed.times import TimeSpan, microseconds
 
 Index: TypeAlias = "int | slice | Sequence[int] | npt.NDArray[Any]"
@@ -191,8 +191,9 @@ def _checked_rollout(rollout: Any) -> list[tuple[int, int]]:
     """
     if not isinstance(rollout, Mapping):
         raise TypeError(f"rollout is a dictionary of numbers by epoch, not {shown(rollout)}")
+    what = "a number of rollout"
     return sorted(
-        (at_least_0("an epoch of rollout", epoch), positive("a number of rollout", n))
+        (at_least_0("an epoch of rollout", epoch), positive(what, no_text(what, n)))
         for epoch, n in rollout.items()
     )
 

@@ -107,7 +107,7 @@ BAD = {
     "a dimension twice": ({"dims": ["lat", "lat"]}, ValueError, "'lat' twice"),
     "a text": ({"dims": "lat"}, TypeError, "list of names"),
     "samples": ({"dims": ["time"]}, ValueError, "dimension time.*come first"),
-    "no direction": ({"orient": {"lat": "up"}}, ValueError, "'up'"),
+    "no direction": ({"orient": {"lat": "up"}}, ValueError, "orient of 'lat' is neither"),
     "a list of directions": ({"orient": ["lat"]}, TypeError, "dictionary"),
     "nothing to turn": ({"orient": {"depth": "ascending"}}, ValueError, "dimension depth"),
     "its own": ({"variables": {"t": Variable("t", dims=["level"])}}, ValueError, "dimension level"),
@@ -115,7 +115,7 @@ BAD = {
         {"variables": {"x": Stack(["t"], dims=["lat", "channel"])}}, ValueError, "channels come first"
     ),
     "another kind": ({"missing": {"hole": "keep"}}, ValueError, "'hole'"),
-    "another end": ({"missing": {"nan": "drop"}}, ValueError, "'drop'"),
+    "another end": ({"missing": {"nan": "drop"}}, ValueError, "missing 'nan' is none of"),
     "no kinds": ({"missing": "nan"}, TypeError, "dictionary"),
     "a NaN": ({"missing": {"nan": "error"}}, ValueError, "t has 1 numbers that are NaN at step 3"),
     "no epochs": ({"variables": {"t": Variable("t", rollout={3: 1})}}, ValueError, "begin with 0"),

@@ -28,7 +28,8 @@ pub struct Advice {
     /// Why the figures may mislead, and what to do; empty if nothing is known against them.
     pub cautions: Vec<String>,
     /// The fastest settings within some limits of memory, and the best trade of speed against
-    /// memory, from medians; empty if too few points were measured, or for too short a time.
+    /// memory, from medians; if all epochs were short, what mixes well in the least memory. Empty
+    /// if too few points were measured.
     pub recommendations: Vec<String>,
 }
 
@@ -92,6 +93,20 @@ struct Candidate {
 }
 
 impl Candidate {
+    fn new(one: &NamedPoint<'_>) -> Option<Self> {
+        let shares = one.summary.order_entropy.iter().filter_map(|label| {
+            let (mean, perfect) = (label.mean?.median, label.perfect?.median);
+            (0.0 < perfect).then(|| (label.label.clone(), mean / perfect))
+        });
+        Some(Self {
+            conditions: conditions(one.summary),
+            name: name(one),
+            speed: one.summary.samples_per_sec?.median,
+            bytes: one.summary.max_mem.filter(|bytes| 0.0 < bytes.median)?.median,
+            mixing: shares.min_by(|(_, a), (_, b)| a.total_cmp(b)),
+        })
+    }
+
     fn is_well_mixed(&self) -> bool {
         self.mixing.as_ref().is_none_or(|(_, share)| WELL_MIXED <= *share)
     }
@@ -107,25 +122,31 @@ impl Candidate {
 
 fn recommendations(sources: &[Source], points: &[PointSummary]) -> Vec<String> {
     let named = name_points(sources, points);
-    let candidates: Vec<Candidate> = named
+    let is_long =
+        |point: &PointSummary| point.elapsed_secs.is_none_or(|secs| SHORT_SECS <= secs.median);
+    let (long, short): (Vec<Candidate>, Vec<Candidate>) = named
         .iter()
-        .filter(|one| one.summary.elapsed_secs.is_none_or(|secs| SHORT_SECS <= secs.median))
-        .filter_map(|one| {
-            let shares = one.summary.order_entropy.iter().filter_map(|label| {
-                let (mean, perfect) = (label.mean?.median, label.perfect?.median);
-                (0.0 < perfect).then(|| (label.label.clone(), mean / perfect))
-            });
-            Some(Candidate {
-                conditions: conditions(one.summary),
-                name: name(one),
-                speed: one.summary.samples_per_sec?.median,
-                bytes: one.summary.max_mem.filter(|bytes| 0.0 < bytes.median)?.median,
-                mixing: shares.min_by(|(_, a), (_, b)| a.total_cmp(b)),
-            })
-        })
-        .collect();
+        .filter_map(|one| Some((is_long(one.summary), Candidate::new(one)?)))
+        .fold(Default::default(), |(mut long, mut short), (is_long, candidate)| {
+            if is_long {
+                long.push(candidate)
+            } else {
+                short.push(candidate)
+            }
+            (long, short)
+        });
+    let of_speed = of_groups(&long, recommend);
+    // What is mixed and takes memory is known even where times are noise.
+    if long.is_empty() { of_groups(&short, recommend_without_times) } else { of_speed }
+}
+
+/// What `recommend` says of the candidates under each of the conditions, if there are enough.
+fn of_groups(
+    candidates: &[Candidate],
+    recommend: impl Fn(&[&Candidate], &str) -> Vec<String>,
+) -> Vec<String> {
     let mut groups: Vec<Vec<&Candidate>> = Vec::new();
-    for one in &candidates {
+    for one in candidates {
         match groups.iter_mut().find(|group| group[0].conditions == one.conditions) {
             Some(group) => group.push(one),
             None => groups.push(vec![one]),
@@ -136,6 +157,21 @@ fn recommendations(sources: &[Source], points: &[PointSummary]) -> Vec<String> {
         return Vec::new();
     }
     groups.iter().flat_map(|group| recommend(group, &distinguishing(group, &groups))).collect()
+}
+
+/// The least memory that mixes well, or the best mixed.
+fn recommend_without_times(group: &[&Candidate], conditions: &str) -> Vec<String> {
+    let share = |one: &Candidate| one.mixing.as_ref().map_or(1.0, |(_, share)| *share);
+    let well = group.iter().copied().filter(|one| one.is_well_mixed());
+    let least = well.min_by(|a, b| a.bytes.total_cmp(&b.bytes));
+    let best = || group.iter().copied().max_by(|a, b| share(a).total_cmp(&share(b)));
+    let Some((what, one)) = least
+        .map(|one| ("mixes well in the least memory", one))
+        .or_else(|| Some(("mixes best", best()?)))
+    else {
+        return Vec::new();
+    };
+    vec![format!("{conditions}for data of this size, take what {what}: {}", one.describe())]
 }
 
 /// The name of a point without what all points under its conditions share.
@@ -319,14 +355,17 @@ mod tests {
     }
 
     #[test]
-    fn too_few_or_too_short_rows_recommend_nothing() {
+    fn too_few_rows_recommend_nothing_and_short_ones_no_speed() {
         assert!(Advice::from_records(&points()[..2]).recommendations.is_empty());
         let mut short = points();
         for record in &mut short {
             record.measured.elapsed = Some(0.25);
         }
         let advice = Advice::from_records(&short);
-        assert!(advice.recommendations.is_empty(), "{advice:?}");
+        let [taken] = advice.recommendations.as_slice() else { panic!("{advice:?}") };
+        let least =
+            "for data of this size, take what mixes well in the least memory: native, 16 chunks";
+        assert!(taken.starts_with(least), "{taken}");
         let [caution] = advice.cautions.as_slice() else { panic!("{advice:?}") };
         assert!(caution.starts_with(
             "epochs of 3 of 3 settings lasted less than a second (the shortest 0.25 s)"
