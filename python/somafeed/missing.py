@@ -55,8 +55,8 @@ class Missing:
         has_values, variables = counted
         named = {}
         for name, description, n_elements, *columns in variables:
-            arrays = [np.array(column, np.int64) for column in columns]
-            named[name] = MissingNumbers(*arrays, n_elements, description)
+            steps, chunk, fill, nan = (np.array(column, np.int64) for column in columns)
+            named[name] = MissingNumbers(steps, chunk, fill, nan, n_elements, description)
         return cls(named, has_values)
 
     def described(self) -> Any:

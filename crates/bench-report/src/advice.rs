@@ -124,20 +124,16 @@ fn recommendations(sources: &[Source], points: &[PointSummary]) -> Vec<String> {
     let named = name_points(sources, points);
     let is_long =
         |point: &PointSummary| point.elapsed_secs.is_none_or(|secs| SHORT_SECS <= secs.median);
-    let (long, short): (Vec<Candidate>, Vec<Candidate>) = named
-        .iter()
-        .filter_map(|one| Some((is_long(one.summary), Candidate::new(one)?)))
-        .fold(Default::default(), |(mut long, mut short), (is_long, candidate)| {
-            if is_long {
-                long.push(candidate)
-            } else {
-                short.push(candidate)
-            }
-            (long, short)
-        });
-    let of_speed = of_groups(&long, recommend);
-    // What is mixed and takes memory is known even where times are noise.
-    if long.is_empty() { of_groups(&short, recommend_without_times) } else { of_speed }
+    let (long, short): (Vec<_>, Vec<_>) = named.iter().partition(|one| is_long(one.summary));
+    let candidates = |of: Vec<&NamedPoint<'_>>| -> Vec<Candidate> {
+        of.into_iter().filter_map(Candidate::new).collect()
+    };
+    if long.is_empty() {
+        // What is mixed and takes memory is known even where times are noise.
+        of_groups(&candidates(short), recommend_without_times)
+    } else {
+        of_groups(&candidates(long), recommend)
+    }
 }
 
 /// What `recommend` says of the candidates under each of the conditions, if there are enough.
