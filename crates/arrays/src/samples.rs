@@ -1,33 +1,32 @@
 //! Samples of arrays as a source of the engine.
 
-use std::collections::HashMap;
+mod opening;
+mod reading;
+
 use std::sync::Arc;
 
-use pipeline::{BlockBytes, BlockPlace, BlockRows, Need, ReadStats, Source, Stop, Upcoming};
-use slots::{PooledSlot, SlotMemory as _};
+use pipeline::{BlockBytes, BlockPlace, BlockRows, Need, ReadStats, Source, Stop};
 use storage::Storage;
 
 use crate::assemble::ArrayAssembler;
-use crate::axes::{Axes, check_channels, order_in_stack};
 use crate::batch::ArrayBatch;
 use crate::block::ArrayBlock;
-use crate::chunk_task::{Task, WantedRow, Worker, tasks};
-use crate::coordinate_arrays::CoordinateArrays;
+use crate::chunk_task::Worker;
 use crate::coordinates::{Coordinates, SkippedCoordinates};
 use crate::cut_variable::cut_variables;
 use crate::element::ElementType;
 use crate::error::Error;
 use crate::kept::KeptChunks;
-use crate::metadata::Unopened;
 use crate::missing::{Missing, kept_samples};
 use crate::open_array::OpenArray;
-use crate::patch_read::{PatchReads, WantedPatch, put_static};
 use crate::patches::CutDimension;
 use crate::read;
-use crate::spec::{ReadStrategy, SampleSpec, Variable};
+use crate::spec::{ReadStrategy, SampleSpec};
 use crate::times::Times;
-use crate::variable::{OpenVariable, Opening};
+use crate::variable::OpenVariable;
 use crate::window::{LeftOut, Window};
+
+use opening::open_variables;
 
 /// A source of samples made of one or several Zarr arrays.
 #[derive(Clone)]
@@ -263,163 +262,6 @@ impl ArraySamples {
         let read = self.read_samples((samples, None, None), into, scratch, stop);
         read.map_err(|read::Failure { path: array, source }| Error::ReadInto { array, source })
     }
-
-    /// Says why samples cannot be read into memory, if so.
-    fn check_destination(&self, samples: &[u64], into: &[&mut [u8]]) -> Result<(), String> {
-        if let Some(sample) = samples.iter().find(|sample| self.window.n_samples <= **sample) {
-            return Err(format!("sample {sample} of {} does not exist", self.window.n_samples));
-        }
-        let (n_variables, n_slices) = (self.variables.len(), into.len());
-        if n_variables != n_slices {
-            return Err(format!("{n_slices} slices were given for {n_variables} variables"));
-        }
-        for (variable, into) in self.variables.iter().zip(into) {
-            let name = &variable.name;
-            let expected = variable.batch_bytes(samples.len() as u64);
-            if into.len() as u64 != expected {
-                let n_bytes = into.len();
-                return Err(format!("{name} has {expected} bytes, its slice has {n_bytes}"));
-            }
-            let (address, alignment) = (into.as_ptr().addr(), variable.element.n_bytes());
-            if !address.is_multiple_of(alignment) {
-                return Err(format!(
-                    "{name} must begin at a multiple of {alignment} bytes, its slice begins at \
-                     {address:#x}"
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// The bytes of slots that nothing shares, one for each variable.
-    fn bytes_mut<'a>(
-        &self,
-        slots: &'a mut [Arc<PooledSlot>],
-    ) -> Result<Vec<&'a mut [u8]>, read::Failure> {
-        let bytes = self.variables.iter().zip(slots).map(|(variable, slot)| {
-            let bytes = Arc::get_mut(slot).map(PooledSlot::bytes_mut);
-            // Cannot happen: the slots were made for one block alone.
-            bytes.ok_or_else(|| read::Failure {
-                path: variable.path().to_owned(),
-                source: "its memory belongs to a batch".into(),
-            })
-        });
-        bytes.collect()
-    }
-
-    /// Reads samples into one slice for each variable, which have the right length in this epoch.
-    /// `upcoming` says when samples are read again.
-    fn read_samples(
-        &self,
-        (samples, epoch, upcoming): (&[u64], Option<u64>, Option<&Upcoming>),
-        into: &mut [&mut [u8]],
-        scratch: &mut ReadScratch,
-        stop: &Stop,
-    ) -> Result<ReadStats, read::Failure> {
-        let begun = self.kept.begin(samples.len() as u64, None);
-        let upcoming = upcoming.filter(|_| self.kept.is_used());
-        let one_read = match self.read {
-            ReadStrategy::Stacked => samples.len().max(1),
-            ReadStrategy::PerSample => 1,
-        };
-        // Those of other reads at the same time count, too.
-        let requests_sent = || -> Option<u64> {
-            let each = self.stores.iter().map(|store| Some(store.request_counts()?.sent));
-            each.sum()
-        };
-        let requests_before = requests_sent();
-        let mut stats = ReadStats::nothing();
-        for (idx, these) in samples.chunks(one_read).enumerate() {
-            // A chunk that several variables want alike is decoded once.
-            let mut wanted: Vec<(&OpenArray, Vec<WantedRow<'_>>)> = Vec::new();
-            let mut in_patches: Vec<(&OpenArray, Vec<WantedPatch<'_>>)> = Vec::new();
-            let patches = self.window.patches.as_deref();
-            let starts: Vec<Vec<i64>> = patches.map_or_else(Vec::new, |patches| {
-                let epoch = epoch.unwrap_or(0);
-                these.iter().map(|sample| patches.starts(*sample, epoch)).collect()
-            });
-            for (variable, into) in self.variables.iter().zip(&mut *into) {
-                let sample_bytes = variable.sample_bytes_in(epoch) as usize;
-                let n_steps = variable.n_steps_in(epoch);
-                let start = idx * one_read * sample_bytes;
-                let places = &mut into[start..start + these.len() * sample_bytes];
-                if variable.is_static() {
-                    if let Some(patches) = patches {
-                        put_static(variable, (patches, &starts), places);
-                    }
-                    continue;
-                }
-                let steps = these.iter().enumerate().flat_map(|(at, sample)| {
-                    let steps = self.window.steps_of(variable, *sample).take(n_steps);
-                    steps.map(move |step| (at, step))
-                });
-                for ((at, step), row) in steps.zip(places.chunks_exact_mut(variable.row_bytes())) {
-                    let mut rest = row;
-                    for member in &variable.members {
-                        let (array, step) = member.array_of(step);
-                        let (place, after) = rest.split_at_mut(member.row_bytes());
-                        rest = after;
-                        if variable.patch.is_some() {
-                            let wanted = WantedPatch { step, starts: at, into: place };
-                            push(&mut in_patches, array, wanted);
-                        } else {
-                            push(&mut wanted, array, (step, place));
-                        }
-                    }
-                }
-            }
-            let reads: Vec<PatchReads<'_>> = in_patches
-                .into_iter()
-                .filter_map(|(of, all)| Some(PatchReads::new(of, (patches?, &starts), all)))
-                .collect();
-            for (store, storage) in self.stores.iter().enumerate() {
-                let of_store = wanted.iter_mut().filter(|(array, _)| array.store == store);
-                let mut all: Vec<_> = of_store
-                    .flat_map(|(of, rows)| tasks((&of.chunks, &of.convert), std::mem::take(rows)))
-                    .collect();
-                let reads = reads.iter().filter(|read| read.array.store == store);
-                all.extend(reads.flat_map(PatchReads::tasks));
-                if let Some(upcoming) = upcoming {
-                    self.set_next_uses(&mut all, begun.start(), upcoming);
-                }
-                if !all.is_empty() {
-                    let with = (&mut scratch.0, self.threads);
-                    stats += read::run((&**storage, &self.kept), all, with, stop)?;
-                }
-            }
-        }
-        let requests = requests_sent().zip(requests_before);
-        let values: usize = self.variables.iter().map(|of| of.sample_elements_in(epoch)).sum();
-        let sample_bytes: u64 = self.variables.iter().map(|of| of.sample_bytes_in(epoch)).sum();
-        Ok(ReadStats {
-            values: (values * samples.len()) as u64,
-            values_decoded: None,
-            bytes_needed: Some(sample_bytes * samples.len() as u64),
-            requests: requests.map(|(now, before)| now - before),
-            ..stats
-        })
-    }
-}
-
-impl ArraySamples {
-    /// Sets when the chunks of tasks are needed again, by any variable, after a read that began at
-    /// `start`.
-    fn set_next_uses(&self, tasks: &mut [Task<'_>], start: u64, upcoming: &Upcoming) {
-        let mut known: HashMap<(*const u8, u64), u64> = HashMap::new();
-        for task in tasks {
-            let (chunks, rows, window) = (task.chunks, task.array_rows(), &*self.window);
-            let array = chunks.kept_as.as_ptr();
-            let next_use = *known.entry((array, task.chunk_row)).or_insert_with(|| {
-                let uses = self.variables.iter().flat_map(|variable| {
-                    let steps = variable.steps_in(&chunks.kept_as, rows.clone());
-                    steps.flat_map(move |steps| window.samples_of(variable, steps))
-                });
-                let until = uses.map(|samples| upcoming.rows_until(samples)).min();
-                until.map_or(u64::MAX, |until| start.saturating_add(until))
-            });
-            task.next_use = Some(next_use);
-        }
-    }
 }
 
 /// What a reading thread uses again from read to read.
@@ -539,110 +381,4 @@ impl Source for ArraySamples {
         let (variables, window) = (Arc::clone(&self.variables), Arc::clone(&self.window));
         Ok(ArrayAssembler::new(variables, window, self.shares_blocks))
     }
-}
-
-/// Adds what is wanted of an array to what is wanted of its rows already.
-fn push<'a, T>(all: &mut Vec<(&'a OpenArray, Vec<T>)>, array: &'a OpenArray, wanted: T) {
-    // The last one first: neighbours are mostly of one array.
-    match all.iter_mut().rev().find(|(other, _)| other.has_rows_of(array)) {
-        Some((_, of_array)) => of_array.push(wanted),
-        None => all.push((array, vec![wanted])),
-    }
-}
-
-/// Joins a variable of a store to what earlier stores have of it.
-fn join(
-    found: &mut Option<OpenVariable>,
-    opened: OpenVariable,
-    storage: &dyn Storage,
-) -> Result<(), Error> {
-    let Some(found) = found else {
-        *found = Some(opened);
-        return Ok(());
-    };
-    let path = opened.path().to_owned();
-    found.append(opened).map_err(|reason| {
-        let place = storage.place();
-        Error::Spec {
-            reason: format!("{path} in {place} does not follow the store before: {reason}"),
-        }
-    })
-}
-
-/// Opens the variables of a specification, with what was skipped of their coordinates.
-fn open_variables(
-    stores: &[Arc<dyn Storage>],
-    spec: &SampleSpec,
-    threads: usize,
-) -> Result<(Vec<OpenVariable>, Vec<SkippedCoordinates>), Error> {
-    // Those that are stacked, each by itself first.
-    let axes = Axes::of(spec);
-    axes.check()?;
-    check_channels(spec)?;
-    let arrays: Vec<Variable> = spec.variables.iter().flat_map(arrays_of).collect();
-    let (mut found, mut skipped) = (Vec::new(), Vec::new());
-    found.resize_with(arrays.len(), || None);
-    for (store, storage) in stores.iter().enumerate() {
-        let mut coordinates = CoordinateArrays::new(storage, threads);
-        let mut valid = HashMap::new();
-        let mut has_any = false;
-        for (variable, found) in arrays.iter().zip(&mut found) {
-            let opening = Opening {
-                storage,
-                store,
-                along: spec.along.as_ref(),
-                axes,
-                arrays: &mut coordinates,
-                valid: &mut valid,
-                with_coordinates: spec.coordinates || spec.is_timed(),
-                is_timed: spec.is_timed(),
-                threads,
-            };
-            let Some(opened) = OpenVariable::open(variable, opening)? else { continue };
-            has_any = true;
-            join(found, opened, &**storage)?;
-        }
-        if !has_any && let Some(variable) = arrays.first() {
-            return Err(Unopened::Missing.error(variable.path.trim_matches('/'), &**storage));
-        }
-        skipped.extend(coordinates.into_skipped());
-    }
-    let missing = |variable: &Variable| match stores.first() {
-        Some(storage) => Unopened::Missing.error(variable.path.trim_matches('/'), &**storage),
-        None => Error::Spec { reason: "there is no store".to_owned() },
-    };
-    let opened = found.into_iter().zip(&arrays);
-    let opened = opened.map(|(found, variable)| found.ok_or_else(|| missing(variable)));
-    let opened = opened.collect::<Result<Vec<OpenVariable>, Error>>()?;
-    axes.check_known(&opened)?;
-    let mut opened = opened.into_iter();
-    let variables = spec.variables.iter().map(|variable| {
-        let n = variable.stack.len().max(1);
-        let mut members: Vec<OpenVariable> = opened.by_ref().take(n).collect();
-        if variable.stack.is_empty()
-            && let Some(only) = members.pop()
-        {
-            return Ok(only);
-        }
-        OpenVariable::stacked(&variable.name, members, &variable.normalize).map_err(|reason| {
-            Error::Spec { reason: format!("{} cannot be stacked: {reason}", variable.name) }
-        })
-    });
-    Ok((variables.collect::<Result<_, _>>()?, skipped))
-}
-
-/// The variables that have arrays: those that are stacked, at the steps of the stack, or itself.
-fn arrays_of(variable: &Variable) -> Vec<Variable> {
-    if variable.stack.is_empty() {
-        return vec![variable.clone()];
-    }
-    let member = |member: &Variable| Variable {
-        steps: variable.steps.clone(),
-        spans: variable.spans.clone(),
-        rollout: variable.rollout.clone(),
-        order: order_in_stack(variable, member),
-        as_f32: variable.as_f32 || member.as_f32,
-        ..member.clone()
-    };
-    variable.stack.iter().map(member).collect()
 }
