@@ -13,7 +13,7 @@ Direction: TypeAlias = Literal["ascending", "descending"]
 DIRECTIONS = ("ascending", "descending")
 
 
-def names_of(what: str, names: Any) -> tuple[str, ...]:
+def dimension_names(what: str, names: Any) -> tuple[str, ...]:
     """Names of dimensions, each once.
 
     Raises:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
-from somafeed.axes import Direction, directions_of, names_of
+from somafeed.axes import Direction, dimension_names, directions_of
 from somafeed.batches import array_maker, required
 from somafeed.engine import EngineSettings
 from somafeed.labels import LabelColumn, Labels
@@ -269,7 +269,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             **_between(start, end, periods),
             "frequency": None if frequency is None else microseconds("frequency", frequency),
             "patches": None if patches is None else checked_patches(patches).described(),
-            "dims": list(names_of("dims", dims)),
+            "dims": list(dimension_names("dims", dims)),
             "orient": directions_of(orient),
             "missing": checked_missing(missing),
             "counted": None if counted is None else counted.described(),

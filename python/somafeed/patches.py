@@ -18,7 +18,7 @@ Mode: TypeAlias = Literal["reflect", "periodic"]
 
 Padding: TypeAlias = "Mode | tuple[Literal['reflect'], int, int] | tuple[Literal['periodic'], int]"
 """What lies beyond the ends of a dimension: `"reflect"` adds after the end, like `numpy.pad`, as many
-indices as the last patch lacks, `("reflect", 8, 8)` so many before and after; `"periodic"` is a
+indices as the last patch lacks, `("reflect", 8, 8)` 8 before and 8 after; `"periodic"` is a
 circle, like longitudes, and `("periodic", 8)` has its first patch begin 8 indices before the first
 one."""
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from somafeed.axes import names_of
+from somafeed.axes import dimension_names
 from somafeed.settings import at_least_0, integer, no_text, positive, shown
 from somafeed.times import TimeSpan, microseconds
 
@@ -72,7 +72,7 @@ class Variable:
             raise TypeError(f"the path of an array is a text, not {shown(self.path)}")
         _set_steps(self)
         _checked_rollout(self.rollout)
-        object.__setattr__(self, "dims", names_of("dims", self.dims))
+        object.__setattr__(self, "dims", dimension_names("dims", self.dims))
         _pairs(self.normalize)
         if self.dtype not in (None, "float32"):
             raise ValueError(f"dtype is 'float32' or None, not {shown(self.dtype)}")
@@ -130,7 +130,7 @@ class Stack:
         _pairs(self.normalize)
         _set_steps(self)
         _checked_rollout(self.rollout)
-        object.__setattr__(self, "dims", names_of("dims", self.dims))
+        object.__setattr__(self, "dims", dimension_names("dims", self.dims))
 
     @property
     def members(self) -> dict[str, Variable]:

@@ -1,4 +1,4 @@
-"""Fields in the order and the direction asked, with missing numbers told apart, and rollouts."""
+"""Fields in the order and the direction asked, missing numbers by what they are, and rollouts."""
 
 import pickle
 import subprocess

@@ -134,8 +134,7 @@ impl<'a> VariableValues<'a> {
     /// first. `None` if the dimension does not exist, has no coordinates, or is cut into patches.
     /// All batches share them.
     pub fn coordinates(&self, dimension: &str) -> Option<&'a Coordinates> {
-        let is_cut = self.variable.number_of_cut(dimension).is_some();
-        self.variable.coordinates_of(dimension).filter(|_| !is_cut)
+        self.variable.coordinates_of(dimension).filter(|_| !self.is_cut(dimension))
     }
 
     /// Whether a dimension of the array is cut into patches.

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::open_array::OpenArray;
 use crate::part::{DimPlace, Part};
 use crate::patches::{OpenPatches, PatchShape};
-use crate::selection::{ChunkRuns, Indices, by_chunk};
+use crate::selection::{ChunkRuns, Indices};
 use crate::spec::{Dimension, Patches};
 use crate::variable::{Member, OpenVariable};
 
@@ -159,7 +159,7 @@ impl OpenVariable {
                 None => all,
             };
             // The whole dimension is one chunk.
-            by_chunk(&indices, (*len).max(1) as u64).pop()
+            indices.by_chunk(*len as u64).pop()
         });
         let runs = runs.collect::<Option<Vec<ChunkRuns>>>()?;
         let mut row_stride: usize = shape.iter().product();

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::part::{DimPlace, Part};
-use crate::selection::{ChunkRuns, Indices, Run, by_chunk};
+use crate::selection::{ChunkRuns, Indices, Run};
 
 /// The first element.
 const ONE: Run = Run { src: 0, dst: 0, len: 1 };
@@ -151,7 +151,7 @@ impl Geometry {
             let indices = indices_of(dim).unwrap_or(selected);
             let (chunk_len, row_len) = (*len, indices.len() as usize);
             let place = DimPlace { chunk_len, row_len, row_stride: 1 };
-            (by_chunk(indices, *len as u64), place)
+            (indices.by_chunk(*len as u64), place)
         });
         let (mut by_dim, mut places): (Vec<_>, Vec<DimPlace>) = each.unzip();
         let mut row_stride = 1;

@@ -26,8 +26,8 @@ impl Group {
     /// folders, or, where nothing can be listed, from consolidated metadata.
     ///
     /// # Errors
-    /// [`Error::Open`] if the root is an array, if its metadata cannot be read, or if nothing tells
-    /// the names.
+    /// [`Error::Open`] if the root is an array, if its metadata cannot be read, or if the
+    /// names are not known.
     pub fn open(storage: &Arc<dyn Storage>) -> Result<Self, Error> {
         match metadata::open(storage, "") {
             Err(Unopened::Missing | Unopened::IsGroup) => {}

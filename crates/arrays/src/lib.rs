@@ -119,7 +119,7 @@ pub use numbers::Number;
 pub use patches::CutDimension;
 pub use samples::{ArraySamples, ReadScratch};
 pub use scalar::Scalar;
-pub use selection::Indices;
+pub use selection::{ChunkRuns, Indices, Run};
 pub use spec::{
     Dimension, Direction, Padding, PatchDimension, Patches, Period, RandomPatches, ReadStrategy,
     SampleSpec, Variable,

@@ -275,8 +275,8 @@ pub(crate) fn kept_samples(
     Ok((window, Some(counted)))
 }
 
-/// Why a sample is left out.
-#[derive(Debug, Clone, Copy)]
+/// Why a sample is left out; of several reasons the first counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reason {
     Chunk,
     Fill,
@@ -349,7 +349,7 @@ impl<'a> Known<'a> {
         policy: MissingPolicy,
         sample: u64,
     ) -> Result<Option<Reason>, Error> {
-        let mut left_out = None;
+        let mut left_out: Option<Reason> = None;
         for (variable, known) in variables.iter().zip(&self.0) {
             let Some(known) = known else { continue };
             for step in window.steps_of(variable, sample) {
@@ -359,7 +359,7 @@ impl<'a> Known<'a> {
                         known.name
                     ),
                 })?;
-                for (at_reason, reason) in Reason::ALL.into_iter().enumerate() {
+                for reason in Reason::ALL {
                     let n = reason.count(known.counts[at]);
                     if n == 0 {
                         continue;
@@ -372,14 +372,12 @@ impl<'a> Known<'a> {
                             return Err(Error::Missing { variable, step, what });
                         }
                         WhenMissing::LeaveOut => {
-                            if left_out.is_none_or(|(first, _)| at_reason < first) {
-                                left_out = Some((at_reason, reason));
-                            }
+                            left_out = Some(left_out.map_or(reason, |first| first.min(reason)));
                         }
                     }
                 }
             }
         }
-        Ok(left_out.map(|(_, reason)| reason))
+        Ok(left_out)
     }
 }

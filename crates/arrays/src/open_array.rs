@@ -188,7 +188,7 @@ impl OpenArray {
         })
     }
 
-    /// Bytes of what a sample has of a row.
+    /// Bytes of a sample's part of a row.
     pub(crate) fn row_bytes(&self) -> usize {
         let row_len = self.patch.as_ref().map_or(self.chunks.geometry.row_len, |patch| patch.len);
         row_len * self.element.n_bytes()

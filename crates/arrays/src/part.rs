@@ -253,7 +253,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::selection::{Indices, by_chunk};
+    use crate::selection::Indices;
 
     fn runs_of(part: &Part) -> Vec<[usize; 3]> {
         let mut all = Vec::new();
@@ -277,7 +277,7 @@ mod tests {
                 .map(|(idx, (len, chunk))| {
                     let of_dim = &taken[5 * idx..];
                     let all = (0..*len).filter(|at| of_dim[*at as usize]).collect();
-                    by_chunk(&Indices::List(all), *chunk)
+                    Indices::List(all).by_chunk(*chunk)
                 })
                 .collect();
             prop_assume!(by_dim.iter().all(|chunks| !chunks.is_empty()));

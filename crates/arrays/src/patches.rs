@@ -123,8 +123,8 @@ impl OpenPatches {
         let Some(cut) = self.dims.get(dim) else { return selected.clone() };
         let CutDimension { len, size, .. } = cut.of;
         match (u64::try_from(start), selected) {
-            (Ok(start), Indices::Range(range)) if start.saturating_add(size) <= len => {
-                Indices::Range(range.start + start..range.start + start + size)
+            (Ok(start), Indices::Range(_)) if start.saturating_add(size) <= len => {
+                selected.slice(start..start + size)
             }
             _ => Indices::List(cut.places(start).filter_map(|at| selected.get(at)).collect()),
         }

@@ -57,8 +57,19 @@ impl Indices {
         }
     }
 
-    /// Number of chunks of `chunk_len` that they lie in.
-    pub(crate) fn n_chunks(&self, chunk_len: u64) -> u64 {
+    /// Those at these places among them; none at places beyond the last.
+    #[must_use]
+    pub fn slice(&self, places: Range<u64>) -> Self {
+        let end = places.end.min(self.len());
+        let start = places.start.min(end);
+        match self {
+            Self::Range(range) => Self::Range(range.start + start..range.start + end),
+            Self::List(list) => Self::List(list[start as usize..end as usize].to_vec()),
+        }
+    }
+
+    /// The number of chunks of `chunk_len` that they lie in.
+    pub fn n_chunks(&self, chunk_len: u64) -> u64 {
         let chunk = |index: u64| index / chunk_len.max(1);
         match self {
             Self::Range(range) if range.is_empty() => 0,
@@ -70,6 +81,32 @@ impl Indices {
                 chunks.len() as u64
             }
         }
+    }
+
+    /// Splits them at the borders of chunks of `chunk_len`. Chunks come in the order of their first
+    /// places.
+    pub fn by_chunk(&self, chunk_len: u64) -> Vec<ChunkRuns> {
+        let chunk_len = chunk_len.max(1);
+        let mut chunks: Vec<ChunkRuns> = Vec::new();
+        let mut known: HashMap<u64, usize> = HashMap::new();
+        let mut dst = 0;
+        for range in self.ranges() {
+            let mut start = range.start;
+            while start < range.end {
+                let chunk = start / chunk_len;
+                let end = range.end.min((chunk + 1) * chunk_len);
+                let len = (end - start) as usize;
+                let run = Run { src: (start - chunk * chunk_len) as usize, dst, len };
+                if let Some(of_chunk) = known.get(&chunk).and_then(|at| chunks.get_mut(*at)) {
+                    of_chunk.runs.push(run);
+                } else {
+                    known.insert(chunk, chunks.len());
+                    chunks.push(ChunkRuns { chunk, runs: vec![run] });
+                }
+                (start, dst) = (end, dst + len);
+            }
+        }
+        chunks
     }
 
     /// Ranges of consecutive indices, in the order of the batch.
@@ -86,21 +123,22 @@ impl Indices {
 
 /// Consecutive indices within a chunk, and their place among the selected ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
+pub struct Run {
     /// The first index, counted from the chunk's beginning.
-    pub(crate) src: usize,
+    pub src: usize,
     /// The first position among the selected indices.
-    pub(crate) dst: usize,
-    pub(crate) len: usize,
+    pub dst: usize,
+    /// The number of indices.
+    pub len: usize,
 }
 
 /// The selected indices of a dimension that lie in one chunk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ChunkRuns {
+pub struct ChunkRuns {
     /// The chunk's index in this dimension.
-    pub(crate) chunk: u64,
+    pub chunk: u64,
     /// In the order of their places.
-    pub(crate) runs: Vec<Run>,
+    pub runs: Vec<Run>,
 }
 
 impl ChunkRuns {
@@ -111,31 +149,6 @@ impl ChunkRuns {
         let len: usize = self.runs.iter().map(|run| run.len).sum();
         (end - start == len).then_some(start..end)
     }
-}
-
-/// Splits the selected indices of a dimension at the borders of its chunks of `chunk_len`. Chunks
-/// come in the order of their first places.
-pub(crate) fn by_chunk(indices: &Indices, chunk_len: u64) -> Vec<ChunkRuns> {
-    let mut chunks: Vec<ChunkRuns> = Vec::new();
-    let mut known: HashMap<u64, usize> = HashMap::new();
-    let mut dst = 0;
-    for range in indices.ranges() {
-        let mut start = range.start;
-        while start < range.end {
-            let chunk = start / chunk_len;
-            let end = range.end.min((chunk + 1) * chunk_len);
-            let len = (end - start) as usize;
-            let run = Run { src: (start - chunk * chunk_len) as usize, dst, len };
-            if let Some(of_chunk) = known.get(&chunk).and_then(|at| chunks.get_mut(*at)) {
-                of_chunk.runs.push(run);
-            } else {
-                known.insert(chunk, chunks.len());
-                chunks.push(ChunkRuns { chunk, runs: vec![run] });
-            }
-            (start, dst) = (end, dst + len);
-        }
-    }
-    chunks
 }
 
 #[cfg(test)]
@@ -158,7 +171,7 @@ mod tests {
             }
             let mut seen = vec![None; list.len()];
             let indices = Indices::List(list.clone());
-            let chunks = by_chunk(&indices, chunk_len);
+            let chunks = indices.by_chunk(chunk_len);
             prop_assert_eq!(chunks.len() as u64, indices.n_chunks(chunk_len));
             let mut at = 0;
             for of_chunk in &chunks {

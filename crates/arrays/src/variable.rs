@@ -170,7 +170,7 @@ impl OpenVariable {
         known.turn((&mut selected, axis), opening.axes.directions, &coordinates, arrays)?;
         let order = known.order((&spec.order, opening.axes.order), axis)?;
         let mut coordinates = cut(&coordinates, &selected, array.shape());
-        // The rows of an array without steps are the indices of what is outermost when delivered.
+        // The rows of an array without steps are the indices of the dimension delivered outermost.
         let rows_at = axis.or_else(|| order.first().copied()).unwrap_or(0);
         let outer = selected.remove(rows_at);
         let in_row: Vec<usize> = order
@@ -335,7 +335,7 @@ impl OpenVariable {
         self.members.iter().map(|member| member.valid_steps(self.n_steps, times)).collect()
     }
 
-    /// Bytes of what a sample has of a row.
+    /// Bytes of a sample's part of a row.
     pub(crate) fn row_bytes(&self) -> usize {
         self.members.iter().map(Member::row_bytes).sum()
     }

@@ -145,7 +145,7 @@ impl Window {
         Ok(Self::of(anchors, n_samples, LeftOut::default()))
     }
 
-    /// A sample for each of so many steps.
+    /// A sample for each of the anchors, `n_samples` in all.
     fn of(anchors: Anchors, n_samples: u64, left_out: LeftOut) -> Self {
         Self { anchors, n_anchors: n_samples, patches: None, n_samples, left_out }
     }

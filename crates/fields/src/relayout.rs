@@ -43,7 +43,7 @@ use variable::Variable;
 /// folder `path`.
 ///
 /// The store is written to a folder with the suffix `.partial` and renamed at the end. If the run
-/// ends early, that stays, and the same call goes on with it. `watch` is told what happens.
+/// ends early, that stays, and the same call goes on with it. `watch` gets each event.
 ///
 /// # Errors
 /// The source cannot be read, something exists at `path`, another relayout was begun there, a

@@ -106,10 +106,7 @@ impl Destination {
         existing: Existing,
         sources: &[&str],
     ) -> Result<Self, DestinationError> {
-        if let Some(path) = local_path(uri) {
-            return Claim::take(path, existing, sources, Task::None).map(Place::Local).map(Self);
-        }
-        Self::remote(uri, existing, sources)
+        Self::take(uri, existing, sources, Task::None)
     }
 
     /// Claims `uri` like [`Self::claim`], and keeps what an earlier run with the same `task` has
@@ -127,11 +124,7 @@ impl Destination {
         sources: &[&str],
         task: &str,
     ) -> Result<Self, DestinationError> {
-        if let Some(path) = local_path(uri) {
-            let task = Task::OrAnew(task);
-            return Claim::take(path, existing, sources, task).map(Place::Local).map(Self);
-        }
-        Self::remote(uri, existing, sources)
+        Self::take(uri, existing, sources, Task::OrAnew(task))
     }
 
     /// Claims `uri` like [`Self::resume`], but keeps what another task has left there: that is an
@@ -145,14 +138,18 @@ impl Destination {
         sources: &[&str],
         task: &str,
     ) -> Result<Self, DestinationError> {
-        if let Some(path) = local_path(uri) {
-            let task = Task::OrRefuse(task);
-            return Claim::take(path, existing, sources, task).map(Place::Local).map(Self);
-        }
-        Self::remote(uri, existing, sources)
+        Self::take(uri, existing, sources, Task::OrRefuse(task))
     }
 
-    fn remote(uri: &str, existing: Existing, sources: &[&str]) -> Result<Self, DestinationError> {
+    fn take(
+        uri: &str,
+        existing: Existing,
+        sources: &[&str],
+        task: Task<'_>,
+    ) -> Result<Self, DestinationError> {
+        if let Some(path) = local_path(uri) {
+            return Claim::take(path, existing, sources, task).map(Place::Local).map(Self);
+        }
         check_apart(sources, &[uri])?;
         match existing {
             Existing::Keep => Ok(Self(Place::Remote { uri: uri.to_owned() })),

@@ -1,4 +1,4 @@
-//! Missing numbers, told apart and counted, against a naive count; samples that have some.
+//! Missing numbers, counted by what they are, against a naive count; samples that have some.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use arrays::Indices;
+use arrays::{ChunkRuns, Indices};
 
 /// A dimension of the source and of the target.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,21 +15,6 @@ pub(crate) struct Axis {
     pub(crate) chunk: u64,
     /// Length of a target file: a shard, whole chunks of it, or a chunk.
     pub(crate) file: u64,
-}
-
-/// Consecutive indices within a source chunk, and their place in the part that is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) src: usize,
-    pub(crate) dst: usize,
-    pub(crate) len: usize,
-}
-
-/// The indices of a part that lie in one source chunk.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ChunkRuns {
-    pub(crate) chunk: u64,
-    pub(crate) runs: Vec<Run>,
 }
 
 impl Axis {
@@ -58,57 +43,16 @@ impl Axis {
     /// Splits the part `range` of the target at the borders of the source's chunks. Chunks ascend.
     /// The part may reach beyond the target's end.
     pub(crate) fn runs(&self, range: &Range<u64>) -> Vec<ChunkRuns> {
-        let range = range.start..range.end.min(self.len());
-        let mut found: Vec<ChunkRuns> = Vec::new();
-        let mut put = |mut from: u64, mut at: u64, n: u64| {
-            let end = from + n;
-            while from < end {
-                let chunk = from / self.source_chunk;
-                let len = end.min((chunk + 1) * self.source_chunk) - from;
-                let run = Run {
-                    src: (from - chunk * self.source_chunk) as usize,
-                    dst: (at - range.start) as usize,
-                    len: len as usize,
-                };
-                match found.binary_search_by_key(&chunk, |of| of.chunk) {
-                    Ok(idx) => found[idx].runs.push(run),
-                    Err(idx) => found.insert(idx, ChunkRuns { chunk, runs: vec![run] }),
-                }
-                (from, at) = (from + len, at + len);
-            }
-        };
-        match &self.selected {
-            _ if range.is_empty() => {}
-            Indices::List(list) => {
-                let mut at = range.start;
-                let part = &list[range.start as usize..range.end as usize];
-                for run in part.chunk_by(|one, next| one + 1 == *next) {
-                    put(run[0], at, run.len() as u64);
-                    at += run.len() as u64;
-                }
-            }
-            Indices::Range(all) => {
-                put(all.start + range.start, range.start, range.end - range.start);
-            }
-            _ => {}
-        }
+        let mut found = self.selected.slice(range.clone()).by_chunk(self.source_chunk);
+        found.sort_unstable_by_key(|of| of.chunk);
         found
     }
 
     /// The number of source chunks that parts of `part` read, added up.
     pub(crate) fn n_reads(&self, part: u64) -> u64 {
         let n_parts = self.len().div_ceil(part);
-        let of_part = |idx: u64| {
-            let range = idx * part..self.len().min((idx + 1) * part);
-            match &self.selected {
-                Indices::Range(all) => {
-                    let (first, last) = (all.start + range.start, all.start + range.end - 1);
-                    last / self.source_chunk - first / self.source_chunk + 1
-                }
-                _ => self.runs(&range).len() as u64,
-            }
-        };
-        (0..n_parts).map(of_part).sum()
+        let parts = (0..n_parts).map(|idx| self.selected.slice(idx * part..(idx + 1) * part));
+        parts.map(|indices| indices.n_chunks(self.source_chunk)).sum()
     }
 
     /// Lengths of a part that may be read and written together: whole chunks that divide a file, or
@@ -150,6 +94,8 @@ fn least_common_multiple(one: u64, other: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use arrays::Run;
+
     use super::*;
 
     fn axis(selected: Indices, source_chunk: u64, chunk: u64, file: u64) -> Axis {

@@ -1,6 +1,6 @@
 //! Copies parts of arrays between memory of different shapes.
 
-use super::axis::Run;
+use arrays::Run;
 
 /// Memory of an array in C order: its shape, and bytes of an element.
 #[derive(Debug, Clone, Copy)]

@@ -45,8 +45,8 @@ pub(crate) struct Region {
     pub(crate) ends_block: bool,
 }
 
-/// Buffers of at most so many bytes are used again. Larger ones go back to the system, which keeps
-/// smaller ones for the process, in pieces that fit nothing else.
+/// Buffers of at most this many bytes are used again. Larger ones go back to the system, which
+/// keeps smaller ones for the process, in pieces that fit nothing else.
 pub(crate) const RETAINED: usize = 32 << 20;
 
 /// The most combinations of lengths that are compared.

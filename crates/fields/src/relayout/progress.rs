@@ -1,4 +1,5 @@
-//! The record of what is written wholly, beside the data, for a run that goes on after a kill.
+//! The record of the parts that are written wholly, beside the data, for a run that goes on after
+//! a kill.
 //!
 //! Each line names an array, the shape of its regions, and the number of blocks that are on disk. A
 //! line counts once its end is there. With regions of another shape (from another amount of memory)

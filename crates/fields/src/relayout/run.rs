@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use arrays::{ChunkRuns, Run};
 use bench_run::{Cause, Threads, check_interrupted};
 
-use super::axis::{ChunkRuns, Run};
 use super::copy::{Form, each_run, fill};
 use super::plan::{RETAINED, Region};
 use super::progress::Progress;

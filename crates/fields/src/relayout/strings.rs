@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::atomic::Ordering;
 
-use arrays::Indices;
+use arrays::{Indices, Run};
 use bench_run::check_interrupted;
 
-use super::axis::Run;
 use super::copy::{Form, each_run};
 use super::plan::Region;
 use super::run::Copying;

@@ -14,7 +14,7 @@ use super::spec::{ArrayPlan, RelayoutSpec, StoredAs};
 use crate::Error;
 use crate::generate::{chunk_codecs, in_shards, little_endian, strings};
 
-/// Arrays with one dimension become chunks of at most so many elements.
+/// Arrays with one dimension become chunks of at most this many elements.
 const LIST_CHUNK: u64 = 1 << 20;
 
 /// An array, in both layouts.
@@ -55,7 +55,9 @@ impl Variable {
                 source.name
             ))
         })?;
-        let fewest = Plan::new(axes, element, u64::MAX).ok();
+        // None decodes fewer chunks than are needed.
+        let is_fewest = plan.n_decoded <= plan.n_source_chunks;
+        let fewest = if is_fewest { None } else { Plan::new(axes, element, u64::MAX).ok() };
         let memory_for_fewest =
             fewest.filter(|fewest| fewest.n_decoded < plan.n_decoded).map(|of| of.region_bytes);
         let (data_type, fill) = match &cast {

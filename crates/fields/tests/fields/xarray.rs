@@ -48,7 +48,7 @@ fn layouts() -> Vec<Layout> {
 }
 
 /// All samples of a variable in their order, as one batch.
-fn read(store: &Path, variable: Variable) -> ArrayBatch {
+pub(crate) fn read(store: &Path, variable: Variable) -> ArrayBatch {
     let spec = SampleSpec { threads: 2, ..SampleSpec::new([variable]) };
     let storage = Arc::new(LocalStorage::new(store));
     let samples = ArraySamples::open(storage, &spec).unwrap();

@@ -3,17 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrays::{ArrayBatch, ArraySamples, ChunkedArray, Indices, SampleSpec, Variable};
+use arrays::{ChunkedArray, Indices, Variable};
 use fields::generate::Codec;
 use fields::relayout::{Length, RelayoutSpec, StoredAs};
 use half::f16;
-use pipeline::{Pipeline, PipelineSpec};
 use proptest::prelude::*;
-use shuffle::Order;
 use storage::{LocalStorage, Storage};
 
 use super::lay_out;
 use super::source::{ELEMENTS, Source, elements, picked};
+use crate::xarray::read;
 
 /// How an array is copied along one dimension.
 #[derive(Debug, Clone)]
@@ -187,17 +186,7 @@ fn stored(store: &Path, n_bytes: usize) -> Vec<u8> {
 
 /// All samples in their order.
 fn sampled(store: &Path) -> Vec<u8> {
-    let spec = SampleSpec::new([Variable::new("v").as_stored()]);
-    let samples = ArraySamples::open(Arc::new(LocalStorage::new(store)), &spec).unwrap();
-    let spec = PipelineSpec {
-        order: Order::InOrder,
-        chunk_rows: 1,
-        chunks_per_block: 2,
-        batch_rows: samples.n_samples(),
-        ..PipelineSpec::default()
-    };
-    let pipeline = Pipeline::new(Arc::new(samples), spec, ArrayBatch::n_samples).unwrap();
-    let batch = pipeline.epoch(0).unwrap().next().unwrap().unwrap();
+    let batch = read(store, Variable::new("v").as_stored());
     let values = batch.variable("v").unwrap();
     values.values::<f32>().unwrap().iter().flat_map(|value| value.to_ne_bytes()).collect()
 }
