@@ -133,8 +133,8 @@ fn passing_faults_change_no_cell() {
         let stored = Stored::new();
         for faults in [
             "cut=1/10,seed=1",
-            "refused=1/4,slow=1/20:20ms,storm=60:2,seed=2",
-            "refused=1/8,slow=1/40:20ms,cut=1/20,storm=100:2,seed=3",
+            "refused=1/8,slow=1/20:20ms,storm=60:2,seed=2",
+            "refused=1/16,slow=1/40:20ms,cut=1/40,storm=100:2,seed=3",
         ] {
             let over = stored.serve(faults);
             let experiment = over.open().unwrap();
