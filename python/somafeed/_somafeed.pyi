@@ -666,6 +666,8 @@ class Fields(Samples):
     def variables(self) -> list[tuple[str, str, list[str], list[int], bool]]:
         """Name, type, dimensions and shape of one sample of each variable, and whether it has
         steps."""
+    def grid(self) -> tuple[str, str, str] | None:
+        """The first variable that has latitudes and longitudes, and the names of these dimensions."""
     def coordinates(self, variable: str, dimension: str) -> npt.NDArray[Any] | list[str] | None:
         """The coordinates of a variable's dimension, which is not that of the samples; None if
         there are none."""

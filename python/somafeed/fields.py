@@ -7,6 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -17,6 +18,7 @@ from somafeed.axes import Direction, dimension_names, directions_of
 from somafeed.batches import array_maker, required
 from somafeed.engine import EngineSettings
 from somafeed.labels import LabelColumn, Labels
+from somafeed.forcings import Forcing, computed, latitude_weights
 from somafeed.missing import Missing, MissingKind, WhenMissing, checked_missing
 from somafeed.patches import PATCH, CutDimension, PatchColumn, Patches
 from somafeed.samples import OpenedDataset, OpenedSamples
@@ -56,7 +58,10 @@ Stores: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] |
 
 FORMS: tuple[FieldForm, ...] = ("numpy", "torch", "xarray")
 
-PLAIN: dict[str, Any] = {"normalize": [], "steps": [0], "spans": [], "rollout": [], "dims": []}
+PLAIN: dict[str, Any] = {
+    "normalize": [], "steps": [0], "spans": [], "minus": [], "minus_spans": [], "rollout": [],
+    "dims": [],
+}  # fmt: skip
 """What a variable has whose whole array is opened."""
 
 PLAIN_OPTIONS: dict[str, Any] = {
@@ -108,6 +113,20 @@ class Fields(OpenedSamples[native.Fields]):
     def patches(self) -> dict[str | int, CutDimension]:
         """The dimensions that are cut into patches."""
         return {name: CutDimension(*of) for name, *of in self.opened.patches()}
+
+    def is_function(self, name: str) -> bool:
+        """Whether a variable is what a function of Python makes of times."""
+        variable = self.variables[name]
+        return isinstance(variable, Forcing) and callable(variable.what)
+
+    def grid_shape(self) -> dict[str, int]:
+        """The lengths of the grid's two dimensions, latitudes and longitudes in their order."""
+        grid = self.opened.grid()
+        if grid is None:
+            return {}
+        name, *both = grid
+        [of_grid] = [of for of in self.opened.variables() if of[0] == name]
+        return {one: n for one, n in zip(of_grid[2], of_grid[3]) if one in both}
 
     def _selections(self) -> Selections:
         """The indices and labels that are selected of each array."""
@@ -193,8 +212,8 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
                 array that xarray opened from there, and of which parts may be selected: samples are
                 then of those parts, and read without xarray.
             variables: The arrays of a sample by their names in a batch: a `Variable`, or the path of
-                a whole array, or a `Stack` of several. Several may be parts of one array. For xarray, paths are the names of
-                variables, and None means all.
+                a whole array, a `Stack` of several, or a `Forcing` that is computed. Several may be
+                parts of one array. For xarray, paths are the names of variables, and None means all.
             batch_size: Samples of a batch; the last may have fewer.
             io_batch_size: Samples that are read, and shuffled, together; a multiple of
                 `shuffle_chunk_size` if shuffled. None means `batch_size`: then no batch is copied.
@@ -291,9 +310,11 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of one sample of each variable, with the most steps that a rollout has."""
+        variables, grid = self.variables, self._samples.grid_shape()
         return {
-            name: tuple(
-                n for one, n in zip(dims, shape) if one not in self._samples.variables[name].dropped
+            name: (
+                *(n for one, n in zip(dims, shape) if one not in variables[name].dropped),
+                *(grid.values() if self._samples.is_function(name) else ()),
             )
             for name, _, dims, shape, _ in self._samples.opened.variables()
         }
@@ -332,6 +353,25 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         }
         return statistics_of(self.in_order(world=(0, 1)), leading)
 
+    def latitude_weights(
+        self, method: Literal["area", "cosine"] = "area"
+    ) -> npt.NDArray[np.float64]:
+        """Weights of the selected latitudes, with the mean 1, in the order in which they are
+        delivered: `somafeed.latitude_weights` of the grid that a `Forcing` has. Of patches,
+        `weights[batch["patch"][:, [0]] + np.arange(size)]`, if latitudes are the first dimension
+        that is cut, without padding.
+
+        Raises:
+            ValueError: No variable has latitudes and longitudes with coordinates.
+        """
+        grid = self._samples.opened.grid()
+        if grid is None:
+            raise ValueError("no variable has latitudes and longitudes with coordinates")
+        name, latitude, _ = grid
+        return latitude_weights(
+            np.asarray(self._samples.opened.coordinates(name, latitude)), method
+        )
+
     @property
     def patches(self) -> dict[str | int, CutDimension]:
         """The dimensions that are cut into patches, with the number of patches along each, and of
@@ -359,9 +399,21 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
     # What it says of its kind of samples
 
     def _batch_maker(self) -> Callable[[native.FieldBatch], FieldBatch]:
+        elements = {name: element for name, element, *_ in self._samples.opened.variables()}
+        halves = [name for name, element in elements.items() if element == "bfloat16"]
+        of_functions = [
+            name
+            for name, one in self.variables.items()
+            if self._samples.is_function(name) and one.dtype == "bfloat16"
+        ]
+        if (halves or of_functions) and self.form != "torch":
+            raise TypeError(
+                f"variable {shown([*halves, *of_functions][0])} has elements of type bfloat16, which numpy does not "
+                'have: take form="torch", or give it dtype="float32"'
+            )
         makers = {"numpy": _arrays, "torch": _tensors, "xarray": _data_arrays}
         dropped = {name: one.dropped for name, one in self.variables.items()}
-        make_array = makers[self.form](self.variables)
+        make_array = makers[self.form](_Made(self.variables, halves, self._samples.opened.grid()))
         number_samples, number = self.number_samples, array_maker(self.form)
         stores, n_cut = self._samples.stores, len(self._samples.patches())
 
@@ -440,7 +492,17 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
             f"{shown(stacked[0])} stacks arrays of xarray: give the store's address instead"
         )
     whole = {name: one for name, one in named.items() if isinstance(one, Variable)}
+    if not whole:
+        raise ValueError("what is computed needs the times of a variable: name one")
     stored = stored_arrays(data, whole, options)
+    spacing = stored.window.spacing
+    # In their order, with steps of the store.
+    variables = {
+        name: replace(one, steps=[step * spacing for step in one.counted])
+        if isinstance(one, Forcing) and not one.spans
+        else stored.variables.get(name, one)
+        for name, one in named.items()
+    }
     is_timed = (
         options["periods"] or options["frequency"] or any(one.spans for one in named.values())
     )
@@ -450,12 +512,12 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
             "and frequency= alone, from the data set as it was opened"
         )
     window, part = stored.window.options(
-        [step for one in named.values() if not one.spans for step in one.offsets],
+        [step for one in named.values() for step in one.counted],
         **{name: options[name] for name in ("start", "end", "stride")},
     )
     if is_timed:
-        return Fields(stored.uri, stored.variables, options)
-    samples = Fields(stored.uri, stored.variables, {**options, **window})
+        return Fields(stored.uri, variables, options)
+    samples = Fields(stored.uri, variables, {**options, **window})
     return samples if part is None else samples.part(part, 0)
 
 
@@ -470,23 +532,64 @@ def _squeezed(batch: native.FieldBatch, name: str, drop: Sequence[str]) -> npt.N
 ArrayMaker: TypeAlias = Callable[[native.FieldBatch, str, npt.NDArray[Any]], Any]
 
 
-def _arrays(_: Mapping[str, AnyVariable]) -> ArrayMaker:
-    return lambda batch, name, values: values
+@dataclass(frozen=True)
+class _Made:
+    """What arrays of a batch are made of."""
+
+    variables: Mapping[str, AnyVariable]
+    halves: Sequence[str]
+    """Those of bfloat16, which come as the bits."""
+    grid: tuple[str, str, str] | None
+    """The variable that has the grid, its latitudes and its longitudes."""
+
+    def function(self, name: str) -> Forcing | None:
+        """The variable if it is made by a function of Python."""
+        variable = self.variables[name]
+        return variable if isinstance(variable, Forcing) and callable(variable.what) else None
+
+    def values(
+        self, batch: native.FieldBatch, name: str, values: npt.NDArray[Any]
+    ) -> npt.NDArray[Any]:
+        """The values of a variable, computed of the times if a function makes them."""
+        variable = self.function(name)
+        return values if variable is None else computed(variable, name, values, batch, self.grid)
 
 
-def _tensors(_: Mapping[str, AnyVariable]) -> ArrayMaker:
+def _arrays(of: _Made) -> ArrayMaker:
+    return of.values
+
+
+def _tensors(of: _Made) -> ArrayMaker:
     tensor = array_maker("torch")
-    return lambda batch, name, values: tensor(values)
+    torch = required("torch", "form='torch'")
+
+    def made(batch: native.FieldBatch, name: str, values: npt.NDArray[Any]) -> Any:
+        if name in of.halves:
+            return tensor(values.view(np.int16)).view(torch.bfloat16)
+        array = tensor(of.values(batch, name, values))
+        variable = of.function(name)
+        is_half = variable is not None and variable.dtype == "bfloat16"
+        return array.to(torch.bfloat16) if is_half else array
+
+    return made
 
 
-def _data_arrays(variables: Mapping[str, AnyVariable]) -> ArrayMaker:
+def _data_arrays(of: _Made) -> ArrayMaker:
     xarray = required("xarray", "form='xarray'")
+    variables = of.variables
 
     def made(batch: native.FieldBatch, name: str, values: npt.NDArray[Any]) -> Any:
         variable = variables[name]
         drop = variable.dropped
-        cut = {one: f"{PATCH}_{one}" for one in batch.cut_dimensions(name)}
-        dimensions = [cut.get(one, one) for one in batch.dimensions(name) if one not in drop]
+        # What a function makes has the grid of another variable.
+        is_function, gridded = of.function(name) is not None, name
+        all_dimensions = batch.dimensions(name)
+        if is_function:
+            values = of.values(batch, name, values)
+            gridded, *both = of.grid or (name,)
+            all_dimensions += [one for one in batch.dimensions(gridded) if one in both]
+        cut = {one: f"{PATCH}_{one}" for one in batch.cut_dimensions(gridded)}
+        dimensions = [cut.get(one, one) for one in all_dimensions if one not in drop]
         coordinates: dict[str, Any] = {}
         if SAMPLE in dimensions:
             coordinates[SAMPLE] = (SAMPLE, batch.samples.astype(np.int64))
@@ -500,11 +603,15 @@ def _data_arrays(variables: Mapping[str, AnyVariable]) -> ArrayMaker:
             shape = values.shape[: len(of)]
             numbers = np.asarray(numbers).reshape(shape)
             coordinates[dimension] = (of, numbers, json.loads(attributes))
-        for dimension, numbers, attributes in batch.coordinates(name):
+        for dimension, numbers, attributes in batch.coordinates(gridded):
+            if dimension not in all_dimensions:
+                continue
             at = np.asarray(numbers)
             whole = ((), at[0]) if dimension in drop else (dimension, at)
             coordinates[dimension] = (*whole, json.loads(attributes))
-        for dimension, numbers, attributes in batch.patch_coordinates(name):
+        for dimension, numbers, attributes in batch.patch_coordinates(gridded):
+            if dimension not in all_dimensions:
+                continue
             at = np.asarray(numbers).reshape(len(values), -1)
             of_sample = ((SAMPLE,), at[:, 0]) if dimension in drop else None
             of_patch = of_sample or ((SAMPLE, cut[dimension]), at)
@@ -515,4 +622,4 @@ def _data_arrays(variables: Mapping[str, AnyVariable]) -> ArrayMaker:
     return made
 
 
-__all__ = ["FieldBatch", "FieldDataset", "FieldForm", "Patches", "Stack", "Variable"]
+__all__ = ["FieldBatch", "FieldDataset", "FieldForm", "Forcing", "Patches", "Stack", "Variable"]

@@ -82,7 +82,7 @@ def statistics_of(
     sums = {name: _Sums() for name in n_leading}
     for batch in batches:
         for name, leading in n_leading.items():
-            values = np.asarray(batch[name])
+            values = _array(batch[name])
             if values.ndim - leading > GRID_DIMENSIONS:
                 values = np.moveaxis(values, leading, 0)
                 rows = values.reshape(len(values), -1)
@@ -94,6 +94,12 @@ def statistics_of(
         if not (of.deviation > 0).all():
             warnings.warn(f"{name} has channels of one value only", RuntimeWarning, stacklevel=3)
     return found
+
+
+def _array(values: Any) -> npt.NDArray[Any]:
+    # numpy has no bfloat16.
+    is_half = str(getattr(values, "dtype", "")) == "torch.bfloat16"
+    return np.asarray(values.float() if is_half else values)
 
 
 __all__ = ["Statistics"]

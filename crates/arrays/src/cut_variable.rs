@@ -3,12 +3,13 @@
 use std::cmp::Ordering;
 
 use crate::error::Error;
-use crate::open_array::OpenArray;
+use crate::member::Member;
+use crate::open_array::{OpenArray, check_planes};
 use crate::part::{DimPlace, Part};
 use crate::patches::{OpenPatches, PatchShape};
 use crate::selection::{ChunkRuns, Indices};
 use crate::spec::{Dimension, Patches};
-use crate::variable::{Member, OpenVariable};
+use crate::variable::OpenVariable;
 
 /// Cuts those of the variables that have a dimension of the patches.
 pub(crate) fn cut_variables(
@@ -69,8 +70,13 @@ impl OpenVariable {
                 let is_it = |known: &String| known == name && !name.is_empty();
                 Ok(self.dimensions.iter().position(is_it))
             }
-            Dimension::Position(_) if self.is_static() || !self.channel_dimensions.is_empty() => {
-                Err(format!("{} has no steps, or is stacked: name the dimension", self.name))
+            Dimension::Position(_)
+                if self.is_static()
+                    || self.is_computed()
+                    || !self.channel_dimensions.is_empty() =>
+            {
+                let name = &self.name;
+                Err(format!("{name} has no steps, or is stacked or computed: name the dimension"))
             }
             Dimension::Position(at) => {
                 let Some(geometry) = self.arrays().next().map(|array| &array.chunks.geometry)
@@ -109,6 +115,9 @@ impl OpenVariable {
         }
         let n_bytes = shape.iter().try_fold(8_usize, |n, len| n.checked_mul(*len));
         n_bytes.filter(|n| isize::try_from(*n).is_ok()).ok_or_else(too_large)?;
+        if let Some(difference) = &self.difference {
+            check_planes(difference.n_planes(), &whole, &dims)?;
+        }
         if !self.is_static() {
             for array in self.members.iter_mut().flat_map(Member::arrays_mut) {
                 // Dimensions of the grid are the last ones, also of an array that is channels.

@@ -64,16 +64,20 @@ mod coordinates;
 mod counting;
 mod cut_variable;
 mod decoder;
+mod difference;
 mod dimensions;
 mod element;
 mod error;
 mod fetch_far;
+mod forcing;
+mod function;
 mod geometry;
 mod group;
 mod interleaved;
 mod joined;
 mod kept;
 mod labels;
+mod member;
 mod memory;
 mod metadata;
 mod missing;
@@ -121,8 +125,8 @@ pub use samples::{ArraySamples, ReadScratch};
 pub use scalar::Scalar;
 pub use selection::{ChunkRuns, Indices, Run};
 pub use spec::{
-    Dimension, Direction, Padding, PatchDimension, Patches, Period, RandomPatches, ReadStrategy,
-    SampleSpec, Variable,
+    Dimension, Direction, Forcing, Padding, PatchDimension, Patches, Period, RandomPatches,
+    ReadStrategy, SampleSpec, Variable,
 };
 pub use stored::StoredArray;
 pub use stored_read::{DecodeMemory, Request, read_requests};

@@ -9,11 +9,12 @@ use crate::chunk_task::{Rows, Task, Worker};
 use crate::counting::{Counting, StepCounts, count_absent};
 use crate::error::Error;
 use crate::kept::KeptChunks;
+use crate::member::Member;
 use crate::open_array::OpenArray;
 use crate::read::{self, Failure};
 use crate::samples::ArraySamples;
 use crate::spec::SampleSpec;
-use crate::variable::{Member, OpenVariable};
+use crate::variable::OpenVariable;
 use crate::window::Window;
 
 /// Tasks that are made at once.

@@ -13,6 +13,7 @@ use crate::chunks::Chunks;
 use crate::convert::Convert;
 use crate::element::ElementType;
 use crate::error::{Cause, Error};
+use crate::function::Function;
 use crate::geometry::SelectedChunk;
 use crate::kept::KeptChunks;
 use crate::memory::{check_chunk, words};
@@ -96,20 +97,60 @@ impl OpenArray {
         Self { chunks, convert, element: to, ..self }
     }
 
-    /// The same with elements converted to `f32`.
-    pub(crate) fn into_f32(self) -> Self {
-        let packing = match self.convert {
-            Convert::Copy if self.element == ElementType::F32 => return self,
-            Convert::Floats { packing, .. } => packing,
+    /// The same with what a function makes of elements.
+    pub(crate) fn with_function(self, function: Function) -> Self {
+        let packing = match &self.convert {
+            Convert::Floats { packing, .. } => packing.clone(),
             Convert::Copy | Convert::Planes { .. } | Convert::Numbers { .. } => None,
         };
-        let convert = Convert::Floats { to: ElementType::F32, packing };
-        Self { convert, element: ElementType::F32, ..self }
+        let packing = Packing::with_function(packing, function);
+        let to = packing.delivered(self.element);
+        Self { convert: Convert::Floats { to, packing: Some(packing) }, element: to, ..self }
+    }
+
+    /// Converts elements to a floating point type.
+    pub(crate) fn deliver_as(&mut self, to: ElementType) {
+        self.convert = match std::mem::replace(&mut self.convert, Convert::Copy) {
+            Convert::Copy if self.element == to => Convert::Copy,
+            Convert::Floats { packing, .. } => Convert::Floats { to, packing },
+            Convert::Planes { plane_len, packings, .. } => {
+                Convert::Planes { to, plane_len, packings }
+            }
+            Convert::Copy | Convert::Numbers { .. } => Convert::Floats { to, packing: None },
+        };
+        self.element = to;
+    }
+
+    /// Whether elements are delivered as they are stored, or as numbers that `f32` holds as well.
+    pub(crate) fn is_exact_as_f32(&self) -> bool {
+        let is_changed = match &self.convert {
+            Convert::Copy => false,
+            Convert::Floats { packing, .. } => packing.as_ref().is_some_and(Packing::is_scaled),
+            Convert::Planes { .. } | Convert::Numbers { .. } => true,
+        };
+        !is_changed && self.chunks.stored.computed() == ElementType::F32
     }
 
     /// The same with elements less a mean and divided by a deviation: one pair for all, or one for
     /// each selected index of the outermost dimension of a row, or of several of them.
     pub(crate) fn normalized(self, by: &[(f64, f64)]) -> Result<Self, String> {
+        self.check_normalized(by)?;
+        let (to, packing) = match &self.convert {
+            Convert::Floats { to, packing } => (*to, packing.as_ref()),
+            Convert::Planes { .. } => {
+                return Err("it is normalised by itself and in its stack".to_owned());
+            }
+            Convert::Copy | Convert::Numbers { .. } => (self.element, None),
+        };
+        let packings: Arc<[Packing]> =
+            by.iter().map(|pair| Packing::normalized(packing, *pair)).collect();
+        let to = packings.first().map_or(to, |packing| packing.delivered(to));
+        let plane_len = (self.chunks.geometry.row_len / by.len()).max(1);
+        Ok(Self { convert: Convert::Planes { to, plane_len, packings }, element: to, ..self })
+    }
+
+    /// Fails if elements cannot be normalised by these pairs.
+    pub(crate) fn check_normalized(&self, by: &[(f64, f64)]) -> Result<(), String> {
         let is_right = |(mean, deviation): &(f64, f64)| {
             mean.is_finite() && deviation.is_finite() && *deviation != 0.0
         };
@@ -131,15 +172,7 @@ impl OpenArray {
                 row_shape.first().copied().unwrap_or(1)
             ));
         }
-        let (to, packing) = match &self.convert {
-            Convert::Floats { to, packing } => (*to, packing.as_ref()),
-            _ => (self.element, None),
-        };
-        let packings: Arc<[Packing]> =
-            by.iter().map(|pair| Packing::normalized(packing, *pair)).collect();
-        let to = packings.first().map_or(to, |packing| packing.delivered(to));
-        let plane_len = (self.chunks.geometry.row_len / by.len()).max(1);
-        Ok(Self { convert: Convert::Planes { to, plane_len, packings }, element: to, ..self })
+        Ok(())
     }
 
     /// Cuts rows into patches of this shape along some dimensions, each of which has a number among
@@ -150,17 +183,7 @@ impl OpenArray {
         patch_shape: &[usize],
     ) -> Result<(), String> {
         let (_, n_planes) = self.convert.planes();
-        let row_shape = &self.chunks.geometry.row_shape;
-        let has_planes =
-            |n_outer: &usize| row_shape[..*n_outer].iter().product::<usize>() == n_planes;
-        let n_outer = (0..=row_shape.len()).find(has_planes).unwrap_or(0);
-        if let Some((at, _)) = dims.iter().find(|(at, _)| *at < n_outer) {
-            return Err(format!(
-                "it is normalised by {n_planes} pairs, one for each index of a dimension that is cut \
-                 into patches, of {} indices",
-                row_shape[*at]
-            ));
-        }
+        check_planes(n_planes, &self.chunks.geometry.row_shape, &dims)?;
         let stored = |(at, of)| Some((self.chunks.geometry.stored_dim(at)?, of));
         let dims = dims.into_iter().filter_map(stored).collect();
         let len = patch_shape.iter().product();
@@ -226,6 +249,9 @@ impl OpenArray {
         };
         let by = match &self.convert {
             Convert::Planes { packings, .. } => format!(" by {packings:?}"),
+            Convert::Floats { packing: Some(Packing { function: Some(function), .. }), .. } => {
+                format!(" by {function:?}")
+            }
             _ => String::new(),
         };
         let order = geometry.order().map_or_else(String::new, |order| format!(" as {order:?}"));
@@ -250,6 +276,25 @@ impl OpenArray {
         read::run((storage, &KeptChunks::default()), all, with, &Stop::default())
             .map_err(|failure| failure.source)?;
         Ok(StaticValues { words: memory, n_bytes, n_outer })
+    }
+}
+
+/// Fails if one of these dimensions of a row is cut into patches that has several planes, which are
+/// normalised each by its own pair.
+pub(crate) fn check_planes(
+    n_planes: usize,
+    row_shape: &[usize],
+    cut: &[(usize, usize)],
+) -> Result<(), String> {
+    let has_planes = |n_outer: &usize| row_shape[..*n_outer].iter().product::<usize>() == n_planes;
+    let n_outer = (0..=row_shape.len()).find(has_planes).unwrap_or(0);
+    match cut.iter().find(|(at, _)| *at < n_outer) {
+        Some((at, _)) => Err(format!(
+            "it is normalised by {n_planes} pairs, one for each index of a dimension that is cut \
+             into patches, of {} indices",
+            row_shape[*at]
+        )),
+        None => Ok(()),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::coordinates::{CoordinateValues, Coordinates};
+use crate::element::ElementType;
 use crate::variable::OpenVariable;
 
 /// Dimensions that all members of a stack have: those of the grid.
@@ -12,11 +13,12 @@ pub(crate) const CHANNEL: &str = "channel";
 
 impl OpenVariable {
     /// The members as the channels of one variable of this name. Each channel is normalised by its
-    /// mean and deviation, if there are some. The error says what does not fit.
+    /// mean and deviation, if there are some, and then of this type. The error says what does not
+    /// fit.
     pub(crate) fn stacked(
         name: &str,
         members: Vec<Self>,
-        normalize: &[(f64, f64)],
+        (normalize, element): (&[(f64, f64)], Option<ElementType>),
     ) -> Result<Self, String> {
         let rank = members.first().map_or(0, |first| first.row_shape.len());
         // One-dimensional grids have one dimension in each row.
@@ -29,19 +31,19 @@ impl OpenVariable {
             let n_outer = member.row_shape.len().saturating_sub(n_grid);
             channel_dimensions.extend(member.dimensions.iter().take(n_outer).cloned());
             let member = match normalize.get(n_channels..n_channels + n) {
-                Some(by) => member.normalized(by)?,
+                Some(by) => member.normalized(by, element)?,
                 None if normalize.is_empty() => member,
                 None => return Err(format!("it is normalised by {} pairs only", normalize.len())),
             };
-            n_channels += n;
             names.extend(of_member);
             match &mut stacked {
                 Some(stack) => {
                     stack.check_beside(&member, n_grid)?;
-                    stack.members.extend(member.members);
+                    stack.add(member, (n_channels, n));
                 }
                 None => stacked = Some(member),
             }
+            n_channels += n;
         }
         let Some(mut stack) = stacked else { return Err("it has no variables".to_owned()) };
         if n_channels < normalize.len() {
@@ -57,6 +59,16 @@ impl OpenVariable {
         stack.coordinates.splice(..grid, [Some(Arc::new(channels))]);
         name.clone_into(&mut stack.name);
         Ok(stack)
+    }
+
+    /// Adds the parts of another variable's rows, which make `n` channels after these.
+    fn add(&mut self, other: Self, (n_channels, n): (usize, usize)) {
+        let n_before = self.members.len();
+        self.forcings.extend(other.forcings.into_iter().map(|of| of.after(n_before)));
+        self.members.extend(other.members);
+        if let Some((one, next)) = self.difference.as_mut().zip(other.difference) {
+            one.stack(n_channels, &next, n);
+        }
     }
 
     /// Fails if another variable's rows do not lie beside those of this one.

@@ -3,7 +3,7 @@
 //! By the CF conventions (1.12, section 4.4): `units` is a unit of time since a date, `calendar`
 //! says how dates are counted.
 
-use crate::calendar::{Calendar, Date};
+use crate::calendar::{Calendar, Date, gregorian_day};
 use crate::coordinates::{CoordinateValues, Coordinates};
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
@@ -194,6 +194,17 @@ pub(crate) struct Times {
     tolerance: i64,
 }
 
+/// Where in its year and its day a time is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    /// Days since the year began.
+    pub(crate) year_day: f64,
+    /// Days of the year.
+    pub(crate) year_days: f64,
+    /// The share of the day that has passed.
+    pub(crate) day: f64,
+}
+
 /// Why no step is at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotFound {
@@ -250,6 +261,40 @@ impl Times {
     /// The month of a step, from 1 to 12.
     pub(crate) fn month(&self, step: u64) -> Option<i64> {
         self.calendar.month(self.micros(step)?.div_euclid(MICROS_PER_DAY))
+    }
+
+    /// Where in its year and its day a step is; NaN beyond the calendar.
+    pub(crate) fn moment(&self, step: u64) -> Moment {
+        let found = self.micros(step).and_then(|micros| {
+            let number = micros.div_euclid(MICROS_PER_DAY);
+            let (days, _) = self.calendar.year(number)?;
+            let day = micros.rem_euclid(MICROS_PER_DAY) as f64 / MICROS_PER_DAY as f64;
+            let year_day = (number - days.start) as f64 + day;
+            Some(Moment { year_day, year_days: (days.end - days.start) as f64, day })
+        });
+        found.unwrap_or(Moment { year_day: f64::NAN, year_days: f64::NAN, day: f64::NAN })
+    }
+
+    /// Fails if the calendar has dates that the Gregorian one does not have.
+    pub(crate) fn check_gregorian(&self) -> Result<(), String> {
+        match self.calendar {
+            Calendar::AllLeap | Calendar::Days360 => Err(format!(
+                "the calendar {} has dates that the Gregorian one does not have",
+                if self.calendar == Calendar::Days360 { "360_day" } else { "all_leap" }
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Microseconds of a step since 1970-01-01 of the Gregorian calendar: of its date, if the
+    /// calendar counts days in its own way.
+    pub(crate) fn gregorian_micros(&self, step: u64) -> Option<i64> {
+        let micros = self.micros(step)?;
+        if self.calendar != Calendar::NoLeap {
+            return Some(micros);
+        }
+        let date = self.calendar.date(micros.div_euclid(MICROS_PER_DAY))?;
+        Some(gregorian_day(date) * MICROS_PER_DAY + micros.rem_euclid(MICROS_PER_DAY))
     }
 
     /// The step at a time.

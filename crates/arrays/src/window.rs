@@ -101,7 +101,8 @@ impl Window {
             let along = spec.along.as_ref().map(ToString::to_string).unwrap_or_default();
             return Err(refused(format!("no array has the dimension {along}")));
         };
-        if let Some(variable) = variables.iter().find(|variable| variable.steps.len() == 0) {
+        if let Some(variable) = variables.iter().find(|variable| variable.n_delivered_steps() == 0)
+        {
             return Err(refused(format!("{} has no steps", variable.name)));
         }
         if spec.stride == 0 {
@@ -219,6 +220,16 @@ impl Window {
         variable: &'a OpenVariable,
         sample: u64,
     ) -> impl Iterator<Item = u64> + use<'a> {
+        self.steps_at(variable, sample, 0..variable.steps.len())
+    }
+
+    /// Those of these numbers among the steps of a sample in a variable.
+    pub(crate) fn steps_at<'a, N: Iterator<Item = usize>>(
+        &self,
+        variable: &'a OpenVariable,
+        sample: u64,
+        numbers: N,
+    ) -> impl Iterator<Item = u64> + use<'a, N> {
         let step = self.step(sample);
         let (relative, listed) = match &variable.steps {
             SampleSteps::Relative(steps) => (&steps[..], &[][..]),
@@ -228,8 +239,10 @@ impl Window {
                 (&[][..], steps.get(start..start.saturating_add(*n)).unwrap_or_default())
             }
         };
-        let relative = relative.iter().map(move |by| step.saturating_add_signed(*by));
-        relative.chain(listed.iter().copied())
+        numbers.filter_map(move |number| match relative.get(number) {
+            Some(by) => Some(step.saturating_add_signed(*by)),
+            None => listed.get(number).copied(),
+        })
     }
 
     /// The samples that have any of these steps in a variable, one range for each of a sample's

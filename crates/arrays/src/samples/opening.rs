@@ -42,7 +42,13 @@ pub(super) fn open_variables(
     let axes = Axes::of(spec);
     axes.check()?;
     check_channels(spec)?;
-    let arrays: Vec<Variable> = spec.variables.iter().flat_map(arrays_of).collect();
+    let all = spec.variables.iter().map(arrays_of).collect::<Result<Vec<_>, Error>>()?;
+    let arrays: Vec<&Variable> = all.iter().flatten().filter(|of| of.forcing.is_none()).collect();
+    let has_forcings = all.iter().flatten().any(|of| of.forcing.is_some());
+    if has_forcings && arrays.is_empty() {
+        let reason = "what is computed needs the times and the grid of a variable: name one";
+        return Err(Error::Spec { reason: reason.to_owned() });
+    }
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
     found.resize_with(arrays.len(), || None);
     for (store, storage) in stores.iter().enumerate() {
@@ -57,7 +63,7 @@ pub(super) fn open_variables(
                 axes,
                 arrays: &mut coordinates,
                 valid: &mut valid,
-                with_coordinates: spec.coordinates || spec.is_timed(),
+                with_coordinates: spec.coordinates || spec.is_timed() || has_forcings,
                 is_timed: spec.is_timed(),
                 threads,
             };
@@ -78,34 +84,77 @@ pub(super) fn open_variables(
     let opened = opened.map(|(found, variable)| found.ok_or_else(|| missing(variable)));
     let opened = opened.collect::<Result<Vec<OpenVariable>, Error>>()?;
     axes.check_known(&opened)?;
-    let mut opened = opened.into_iter();
-    let variables = spec.variables.iter().map(|variable| {
-        let n = variable.stack.len().max(1);
-        let mut members: Vec<OpenVariable> = opened.by_ref().take(n).collect();
-        if variable.stack.is_empty()
-            && let Some(only) = members.pop()
-        {
-            return Ok(only);
+    let refs: Vec<&OpenVariable> = opened.iter().collect();
+    let forcings = all.iter().map(|of_variable| computed(of_variable, &refs, &arrays));
+    let forcings = forcings.collect::<Result<Vec<_>, Error>>()?;
+    let (mut opened, mut forcings) = (opened.into_iter(), forcings.into_iter().flatten());
+    let variables = spec.variables.iter().zip(&all).map(|(variable, of_variable)| {
+        let mut members: Vec<OpenVariable> = Vec::with_capacity(of_variable.len());
+        for member in of_variable {
+            members.extend(if member.forcing.is_some() { forcings.next() } else { opened.next() });
         }
-        OpenVariable::stacked(&variable.name, members, &variable.normalize).map_err(|reason| {
-            Error::Spec { reason: format!("{} cannot be stacked: {reason}", variable.name) }
-        })
+        let mut made = match members.pop() {
+            Some(only) if variable.stack.is_empty() => only,
+            last => {
+                members.extend(last);
+                let by = (&variable.normalize[..], variable.element);
+                let stacked = OpenVariable::stacked(&variable.name, members, by);
+                stacked.map_err(|reason| Error::Spec {
+                    reason: format!("{} cannot be stacked: {reason}", variable.name),
+                })?
+            }
+        };
+        made.choose_read_element();
+        Ok::<_, Error>(made)
     });
     Ok((variables.collect::<Result<_, _>>()?, skipped))
 }
 
-/// The variables that have arrays: those that are stacked, at the steps of the stack, or itself.
-fn arrays_of(variable: &Variable) -> Vec<Variable> {
+/// What is computed of a variable, a stack or not, from those that were opened for `arrays`.
+fn computed(
+    of_variable: &[Variable],
+    opened: &[&OpenVariable],
+    arrays: &[&Variable],
+) -> Result<Vec<OpenVariable>, Error> {
+    // Those of a stack are beside others of it.
+    let beside: Vec<&OpenVariable> = opened
+        .iter()
+        .zip(arrays)
+        .filter(|(_, array)| of_variable.iter().any(|of| std::ptr::eq(of, **array)))
+        .map(|(opened, _)| *opened)
+        .collect();
+    let gridded = if beside.is_empty() { opened } else { &beside };
+    let has_steps = |of: &&&OpenVariable| !of.is_static();
+    let timed = gridded.iter().find(has_steps).or_else(|| opened.iter().find(has_steps));
+    let made = of_variable.iter().filter_map(|of| Some((of, of.forcing?)));
+    let made = made.map(|(variable, forcing)| match timed {
+        Some(timed) => OpenVariable::computed(variable, forcing, (gridded, timed)),
+        None => Err(Error::Spec {
+            reason: format!("{} needs the times of a variable that has steps", variable.name),
+        }),
+    });
+    made.collect()
+}
+
+/// The variables that are stacked, at the steps of the stack, or the variable itself.
+fn arrays_of(variable: &Variable) -> Result<Vec<Variable>, Error> {
     if variable.stack.is_empty() {
-        return vec![variable.clone()];
+        return Ok(vec![variable.clone()]);
+    }
+    if variable.clip.is_some() || variable.log.is_some() || variable.forcing.is_some() {
+        let reason =
+            format!("{} is a stack: clip, log and forcing are of its variables", variable.name);
+        return Err(Error::Spec { reason });
     }
     let member = |member: &Variable| Variable {
         steps: variable.steps.clone(),
         spans: variable.spans.clone(),
         rollout: variable.rollout.clone(),
-        order: order_in_stack(variable, member),
-        as_f32: variable.as_f32 || member.as_f32,
+        minus: variable.minus.clone(),
+        minus_spans: variable.minus_spans.clone(),
+        order: if member.forcing.is_some() { Vec::new() } else { order_in_stack(variable, member) },
+        element: variable.element.or(member.element),
         ..member.clone()
     };
-    variable.stack.iter().map(member).collect()
+    Ok(variable.stack.iter().map(member).collect())
 }

@@ -15,6 +15,7 @@ mod faults;
 mod into;
 mod kept;
 mod missing;
+mod numbers;
 mod oracle;
 mod parts;
 mod patches;
