@@ -60,7 +60,8 @@ class Forcing(OfSteps):
 
     It has the shape of samples, steps if there are several, latitudes and longitudes: of the first
     variable of the samples that has both, in its order and direction and in its patches; in a
-    `Stack` of the others there. Both have coordinates, in degrees.
+    `Stack` of the others there. Both need coordinates, in degrees. A latitude that is selected by a
+    single index is a dimension here.
     """
 
     what: BuiltIn | Function

@@ -12,6 +12,7 @@ mod epochs;
 mod extremes;
 mod far;
 mod faults;
+mod forcings;
 mod into;
 mod kept;
 mod missing;
