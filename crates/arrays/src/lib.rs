@@ -74,6 +74,7 @@ mod interleaved;
 mod joined;
 mod kept;
 mod labels;
+mod leads;
 mod memory;
 mod metadata;
 mod missing;

@@ -32,6 +32,15 @@ impl TimeSpan {
     }
 }
 
+impl std::fmt::Display for TimeSpan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.micros {
+            micros if micros % MICROS_PER_HOUR == 0 => write!(f, "{}h", micros / MICROS_PER_HOUR),
+            micros => write!(f, "{micros}us"),
+        }
+    }
+}
+
 /// The unit and the date that times are counted from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimeUnits {
@@ -70,6 +79,37 @@ impl TimeUnits {
         let since = (other.since - self.since) as f64;
         (self.calendar == other.calendar)
             .then_some((number * other.unit as f64 + since) / self.unit as f64)
+    }
+}
+
+/// The microseconds of coordinates that are lengths of time, such as lead times: `units` is a unit
+/// of time alone.
+pub(crate) fn span_micros(coordinates: &Coordinates) -> Result<Vec<i64>, String> {
+    let units = coordinates.attribute("units").ok_or("they have no attribute `units` (`hours`)")?;
+    let units = units.trim();
+    let is_nanos = ["nanoseconds", "nanosecond", "ns"].contains(&units);
+    let unit = if is_nanos { 1 } else { unit_micros(units, Calendar::Standard)? };
+    let divisor = if is_nanos { 1_000 } else { 1 };
+    let outside = |at: usize| format!("that at {at} is beyond what 64 bits count");
+    match coordinates.values() {
+        CoordinateValues::Integers(values) => {
+            let each = values.iter().enumerate().map(|(at, value)| {
+                let micros = i128::from(*value) * i128::from(unit) / divisor;
+                i64::try_from(micros).map_err(|_| outside(at))
+            });
+            each.collect()
+        }
+        CoordinateValues::Floats(values) => {
+            let each = values.iter().enumerate().map(|(at, value)| {
+                let micros = (value * unit as f64 / divisor as f64).round();
+                if !micros.is_finite() {
+                    return Err(format!("that at {at} is {value}"));
+                }
+                i64::try_from(micros as i128).map_err(|_| outside(at))
+            });
+            each.collect()
+        }
+        CoordinateValues::Strings(_) => Err("they are texts".to_owned()),
     }
 }
 

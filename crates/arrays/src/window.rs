@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::leads::first_with_steps;
 use crate::patches::OpenPatches;
 use crate::spec::{Period, SampleSpec};
 use crate::times::{NotFound, TimeSpan, Times};
@@ -20,7 +21,8 @@ pub(crate) struct Window {
     pub(crate) left_out: LeftOut,
 }
 
-/// The steps that samples are about, in the variable whose steps they are.
+/// The steps that samples are about, in the variable whose steps they are. Steps of a variable with
+/// lead times count these fastest.
 #[derive(Debug, Clone)]
 pub(crate) enum Anchors {
     /// As many steps from each to the next.
@@ -97,7 +99,7 @@ impl Window {
         if variables.is_empty() {
             return Err(refused("a sample needs a variable".to_owned()));
         }
-        let Some(first) = variables.iter().position(|variable| !variable.is_static()) else {
+        let Some(first) = first_with_steps(variables) else {
             let along = spec.along.as_ref().map(ToString::to_string).unwrap_or_default();
             return Err(refused(format!("no array has the dimension {along}")));
         };
@@ -107,6 +109,9 @@ impl Window {
         if spec.stride == 0 {
             return Err(refused("the stride must not be 0".to_owned()));
         }
+        if let Some(lead) = spec.lead.as_ref().filter(|_| variables[first].leads.is_none()) {
+            return Err(refused(format!("no array has the dimension of lead times {lead}")));
+        }
         if spec.is_timed() {
             return Timed::new(variables, spec)?.window(variables, first);
         }
@@ -114,7 +119,8 @@ impl Window {
         let others = variables.iter().filter(|variable| !variable.is_static());
         if let Some(other) = others.clone().find(|other| other.n_steps != first.n_steps) {
             return Err(refused(format!(
-                "{} has {} steps and {} has {}: the arrays of a sample have equally many",
+                "{} has {} steps and {} has {}: the arrays of a sample have equally many, unless \
+                 they are found by their times: give steps as lengths of time (0h)",
                 first.path(),
                 first.n_steps,
                 other.path(),
@@ -312,6 +318,19 @@ struct Timed<'a> {
     times: Vec<Option<Arc<Times>>>,
     /// The valid steps of each variable, in each of its arrays.
     valid: Vec<Vec<Vec<Range<u64>>>>,
+    /// The lead times of each variable that has some, for each lead time of samples.
+    leads: Vec<Vec<Result<Vec<u64>, NotFound>>>,
+}
+
+/// What a sample is about.
+#[derive(Debug, Clone, Copy)]
+struct Anchor {
+    /// The step, or the initial time.
+    row: u64,
+    /// Its time.
+    micros: i64,
+    /// The number of the lead time, and how long it is; 0 if there is none.
+    lead: (u64, i64),
 }
 
 impl<'a> Timed<'a> {
@@ -343,7 +362,14 @@ impl<'a> Timed<'a> {
             valid.push(variable.valid_steps(&found).map_err(unread)?);
             times.push(Some(found));
         }
-        Ok(Self { spec, times, valid })
+        let first = first_with_steps(variables).and_then(|at| variables[at].leads.as_ref());
+        let of_samples = first.map_or(&[][..], |leads| &leads.micros);
+        let leads = variables.iter().map(|variable| match &variable.steps {
+            SampleSteps::Relative(steps) => variable.leads_of(of_samples, steps),
+            SampleSteps::Listed { .. } => Vec::new(),
+        });
+        let leads = leads.collect();
+        Ok(Self { spec, times, valid, leads })
     }
 
     /// The step of a variable at a time.
@@ -359,31 +385,41 @@ impl<'a> Timed<'a> {
         if is_valid { Ok(step) } else { Err(Reason::Invalid) }
     }
 
-    /// The steps of a variable in the sample about step `anchor` of the variable `first`.
+    /// The steps of a variable in the sample about a step of the variable `first`.
     fn steps(
         &self,
         variables: &[OpenVariable],
         (variable, first): (usize, usize),
-        (anchor, micros): (u64, i64),
+        anchor: Anchor,
         into: &mut Vec<u64>,
     ) -> Result<(), Reason> {
-        let OpenVariable { spans, steps, n_steps, .. } = &variables[variable];
+        let has_times_of_first = self.times[variable].as_ref().zip(self.times[first].as_ref());
+        let is_own = has_times_of_first.is_some_and(|(one, other)| Arc::ptr_eq(one, other));
+        let OpenVariable { spans, steps, n_steps, leads, .. } = &variables[variable];
+        if leads.is_some() {
+            let row = if is_own { anchor.row } else { self.find(variable, anchor.micros)? };
+            let row = self.valid_step(variable, row)?;
+            let found = self.leads[variable].get(anchor.lead.0 as usize);
+            let found = found.map_or(Err(NotFound::Outside), Clone::clone);
+            let n_leads = variables[variable].n_leads();
+            into.extend(found.map_err(Reason::NotFound)?.iter().map(|lead| row * n_leads + lead));
+            return Ok(());
+        }
+        let outside = Reason::NotFound(NotFound::Outside);
+        let micros = anchor.micros.checked_add(anchor.lead.1).ok_or(outside)?;
         for span in spans {
-            let Some(at) = micros.checked_add(span.micros) else {
-                return Err(Reason::NotFound(NotFound::Outside));
-            };
+            let at = micros.checked_add(span.micros).ok_or(outside)?;
             into.push(self.find(variable, at)?);
         }
         let SampleSteps::Relative(relative) = steps else { return Ok(()) };
         if !spans.is_empty() {
             return Ok(());
         }
-        let has_times_of_first = self.times[variable].as_ref().zip(self.times[first].as_ref());
-        let is_own = has_times_of_first.is_some_and(|(one, other)| Arc::ptr_eq(one, other));
-        let own = if is_own { anchor } else { self.find(variable, micros)? };
+        let is_own = is_own && variables[first].leads.is_none();
+        let own = if is_own { anchor.row } else { self.find(variable, micros)? };
         for by in relative {
             let step = own.checked_add_signed(*by).filter(|step| step < n_steps);
-            let step = step.ok_or(Reason::NotFound(NotFound::Outside))?;
+            let step = step.ok_or(outside)?;
             into.push(self.valid_step(variable, step)?);
         }
         Ok(())
@@ -395,20 +431,25 @@ impl<'a> Timed<'a> {
         let Some(times) = &self.times[first] else {
             return Err(refused("no variable has times".to_owned()));
         };
-        let wanted = self.wanted(&variables[first], times)?;
+        let rows = self.wanted(&variables[first], times)?;
+        let n_leads = variables[first].n_leads();
+        let leads = variables[first].leads.as_ref().map_or_else(|| vec![0], |of| of.micros.clone());
+        let wanted = rows.into_iter().flat_map(|(row, micros)| {
+            (0..).zip(&leads).map(move |(at, lead)| Anchor { row, micros, lead: (at, *lead) })
+        });
         let with_steps: Vec<usize> =
             (0..variables.len()).filter(|at| !variables[*at].is_static()).collect();
         let mut steps: Vec<Vec<u64>> = vec![Vec::new(); with_steps.len()];
         let (mut anchors, mut left_out) = (Vec::new(), LeftOut::default());
         let mut of_sample: Vec<Vec<u64>> = steps.clone();
-        for (anchor, micros) in wanted {
+        for anchor in wanted {
             let found = with_steps.iter().zip(&mut of_sample).try_for_each(|(at, into)| {
                 into.clear();
-                self.steps(variables, (*at, first), (anchor, micros), into)
+                self.steps(variables, (*at, first), anchor, into)
             });
             match found {
                 Ok(()) => {
-                    anchors.push(anchor);
+                    anchors.push(anchor.row * n_leads + anchor.lead.0);
                     steps.iter_mut().zip(&of_sample).for_each(|(all, of)| all.extend(of));
                 }
                 Err(reason) => left_out.count(reason),

@@ -43,6 +43,12 @@ pub(super) fn open_variables(
     axes.check()?;
     check_channels(spec)?;
     let arrays: Vec<Variable> = spec.variables.iter().flat_map(arrays_of).collect();
+    let is_there = |variable: &&Variable| variable.stores.iter().all(|at| *at < stores.len());
+    if let Some(variable) = arrays.iter().find(|variable| !is_there(variable)) {
+        let (name, of, n) = (&variable.name, &variable.stores, stores.len());
+        let reason = format!("{name} is read from the stores {of:?}, and there are {n}");
+        return Err(Error::Spec { reason });
+    }
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
     found.resize_with(arrays.len(), || None);
     for (store, storage) in stores.iter().enumerate() {
@@ -50,10 +56,14 @@ pub(super) fn open_variables(
         let mut valid = HashMap::new();
         let mut has_any = false;
         for (variable, found) in arrays.iter().zip(&mut found) {
+            if !variable.stores.is_empty() && !variable.stores.contains(&store) {
+                continue;
+            }
             let opening = Opening {
                 storage,
                 store,
                 along: spec.along.as_ref(),
+                lead: spec.lead.as_ref(),
                 axes,
                 arrays: &mut coordinates,
                 valid: &mut valid,
@@ -70,14 +80,15 @@ pub(super) fn open_variables(
         }
         skipped.extend(coordinates.into_skipped());
     }
-    let missing = |variable: &Variable| match stores.first() {
+    let missing = |variable: &Variable| match stores.get(variable.stores.first().map_or(0, |at| *at))
+    {
         Some(storage) => Unopened::Missing.error(variable.path.trim_matches('/'), &**storage),
         None => Error::Spec { reason: "there is no store".to_owned() },
     };
     let opened = found.into_iter().zip(&arrays);
     let opened = opened.map(|(found, variable)| found.ok_or_else(|| missing(variable)));
     let opened = opened.collect::<Result<Vec<OpenVariable>, Error>>()?;
-    axes.check_known(&opened)?;
+    axes.check_known(&opened, &spec.variables)?;
     let mut opened = opened.into_iter();
     let variables = spec.variables.iter().map(|variable| {
         let n = variable.stack.len().max(1);
@@ -87,8 +98,12 @@ pub(super) fn open_variables(
         {
             return Ok(only);
         }
-        OpenVariable::stacked(&variable.name, members, &variable.normalize).map_err(|reason| {
-            Error::Spec { reason: format!("{} cannot be stacked: {reason}", variable.name) }
+        let stacked = match &variable.ensemble {
+            Some(dimension) => OpenVariable::ensemble(variable, dimension, members),
+            None => OpenVariable::stacked(&variable.name, members, &variable.normalize),
+        };
+        stacked.map_err(|reason| Error::Spec {
+            reason: format!("{} cannot be stacked: {reason}", variable.name),
         })
     });
     Ok((variables.collect::<Result<_, _>>()?, skipped))

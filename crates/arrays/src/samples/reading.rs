@@ -100,7 +100,7 @@ impl ArraySamples {
                 self.wanted((these, idx * one_read), (epoch, &starts), into);
             let reads: Vec<PatchReads<'_>> = in_patches
                 .into_iter()
-                .filter_map(|(of, all)| Some(PatchReads::new(of, (patches?, &starts), all)))
+                .map(|(of, all)| PatchReads::new(of, (patches, &starts), all))
                 .collect();
             for (store, storage) in self.stores.iter().enumerate() {
                 let of_store = rows.iter_mut().filter(|(array, _)| array.store == store);
@@ -155,15 +155,16 @@ impl ArraySamples {
             });
             for ((number, step), row) in steps.zip(places.chunks_exact_mut(variable.row_bytes())) {
                 let mut rest = row;
+                let lead = variable.lead_of(step);
                 for member in &variable.members {
-                    let (array, step) = member.array_of(step);
+                    let (array, row) = member.array_of(variable.row_of(step));
                     let (into, after) = rest.split_at_mut(member.row_bytes());
                     rest = after;
-                    if variable.patch.is_some() {
-                        let patch = WantedPatch { step, starts: number, into };
+                    if array.patch.is_some() {
+                        let patch = WantedPatch { row, lead, starts: number, into };
                         push(&mut wanted.patches, array, patch);
                     } else {
-                        push(&mut wanted.rows, array, (step, into));
+                        push(&mut wanted.rows, array, (row, into));
                     }
                 }
             }
