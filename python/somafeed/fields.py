@@ -24,7 +24,7 @@ from somafeed.settings import at_least_0, positive, shown
 from somafeed.sources import parameters
 from somafeed.statistics import Statistics, statistics_of
 from somafeed.stores import STORE, OfStore, named_stores
-from somafeed.times import Date, TimeSpan, date_text, microseconds
+from somafeed.times import MICROSECONDS_PER_HOUR, Date, TimeSpan, date_text, microseconds
 from somafeed.variables import (
     SAMPLE,
     AnyVariable,
@@ -36,6 +36,7 @@ from somafeed.variables import (
     checked_variables,
     described,
     labels_of,
+    place_of_members,
     selected_indices,
 )
 
@@ -56,12 +57,17 @@ Stores: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] |
 
 FORMS: tuple[FieldForm, ...] = ("numpy", "torch", "xarray")
 
-PLAIN: dict[str, Any] = {"normalize": [], "steps": [0], "spans": [], "rollout": [], "dims": []}
+LEAD = "lead"
+"""The entry of a batch with the lead time of each sample."""
+
+PLAIN: dict[str, Any] = {
+    "normalize": [], "steps": [0], "spans": [], "rollout": [], "dims": [],
+}  # fmt: skip
 """What a variable has whose whole array is opened."""
 
 PLAIN_OPTIONS: dict[str, Any] = {
     "periods": [], "frequency": None, "patches": None, "dims": [], "orient": [], "missing": [],
-    "counted": None,
+    "counted": None, "lead": None, "start": None, "end": None, "stride": 1,
 }  # fmt: skip
 """Options by which whole arrays are opened."""
 
@@ -83,10 +89,17 @@ class Fields(OpenedSamples[native.Fields]):
         """
         names, listed = named_stores(stores, (str, os.PathLike))
         self._stores = [os.fspath(one) for one in listed]
+        self._numbers = {name: at for at, name in enumerate(names or ())}
         self._options = dict(options)
         self.variables = dict(variables)
         selections = self._selections()
-        self._described = [described(name, one, selections) for name, one in variables.items()]
+        self._described = [
+            described(name, one, selections, self._numbers) for name, one in variables.items()
+        ]
+        # Those of ensembles are placed by views.
+        ensembles = [one.ensemble for one in variables.values() if isinstance(one, Stack)]
+        self.dims = list(options["dims"])
+        self._options["dims"] = [one for one in self.dims if one not in ensembles]
         # Other processes need not count again.
         self._options["counted"] = self.opened.counted()
         sizes = np.bincount(self.opened.stores().astype(np.int64), minlength=len(listed))
@@ -99,11 +112,19 @@ class Fields(OpenedSamples[native.Fields]):
             n_patches = math.prod(of.n for of in self.patches().values())
             columns[PATCH] = PatchColumn(n_patches, self.opened.n_samples)
         self.labels = Labels(columns)
+        if options["lead"] is not None and LEAD in variables:
+            raise ValueError(f"{LEAD!r} is the name of the lead times: take another")
         if self.stores is not None and STORE in variables:
             raise ValueError(f"{STORE!r} is the name of the stores' numbers: take another")
 
     def _open_all(self) -> native.Fields:
         return native.Fields(self._stores, self._described, **self._options)
+
+    @property
+    def lead(self) -> str | None:
+        """The dimension of lead times."""
+        lead: str | None = self._options["lead"]
+        return lead
 
     def patches(self) -> dict[str | int, CutDimension]:
         """The dimensions that are cut into patches."""
@@ -116,17 +137,21 @@ class Fields(OpenedSamples[native.Fields]):
             return {}
         names = {key: "/".join(key) for key in arrays}
         whole_arrays = [
-            {**described(names[key], one, {}), **PLAIN}
+            {**described(names[key], one, {}, self._numbers), **PLAIN}
             for key, one in arrays.items()
         ]
         selects_labels = any(one.sel for one in arrays.values())
         options = {**self._options, **PLAIN_OPTIONS, "coordinates": selects_labels}
-        whole = native.Fields(self._stores, whole_arrays, **options)
-        shapes = {name: dict(zip(dims, shape)) for name, _, dims, shape, _ in whole.variables()}
+        # Arrays that are matched by their times may have other numbers of steps.
+        is_timed = are_timed(self._options, self.variables)
+        together = [[one] for one in whole_arrays] if is_timed else [whole_arrays]
+        opened = [native.Fields(self._stores, one, **options) for one in together]
+        wholes = {name: (of, dims, shape) for of in opened for name, _, dims, shape, _ in of.variables()}
         selections: Selections = {}
         for key, variable in arrays.items():
             name = names[key]
-            lengths = shapes[name]
+            whole, dims, shape = wholes[name]
+            lengths = dict(zip(dims, shape))
             unknown = [one for one in [*variable.isel, *variable.sel] if one not in lengths]
             if unknown:
                 raise ValueError(
@@ -165,6 +190,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         use_eager_fetch: bool = True,
         *,
         dim: str | int | None = None,
+        lead: str | None = None,
         start: int | Date | None = None,
         end: int | Date | None = None,
         stride: int = 1,
@@ -206,6 +232,13 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             use_eager_fetch: Whether blocks and batches are made ahead, in threads.
             dim: The dimension along which samples lie, by its name or position. None means the first
                 of every array. An array without a dimension of this name is static.
+            lead: The dimension of lead times. Variables that have it are forecasts, `dim` is that of
+                their initial times, and a sample is an initial time and a lead time: steps are lead
+                times that follow each other, and other variables are found at the sample's time,
+                which is the sum of both. Samples one of whose times is not there are left out, and
+                counted (`left_out`). A batch then has the entry `"lead"`, the lead time of each
+                sample in hours. `start`, `end`, `stride`, `periods` and `frequency` are about
+                initial times; `isel` and `sel` of this dimension choose lead times.
             start: The step that the first sample is about. None means the first one before which
                 there are as many as the variables look back. Or the first date that samples are
                 about: see `Date`.
@@ -265,6 +298,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         options: dict[str, Any] = {
             "config": parameters(config or {}),
             "dim": dim if dim is None or isinstance(dim, str) else at_least_0("dim", dim),
+            "lead": lead if lead is None else _name_of_dimension("lead", lead),
             "stride": positive("stride", stride),
             **_between(start, end, periods),
             "frequency": None if frequency is None else microseconds("frequency", frequency),
@@ -291,12 +325,15 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of one sample of each variable, with the most steps that a rollout has."""
-        return {
-            name: tuple(
-                n for one, n in zip(dims, shape) if one not in self._samples.variables[name].dropped
-            )
-            for name, _, dims, shape, _ in self._samples.opened.variables()
-        }
+        shapes = {}
+        for name, _, dims, shape, _ in self._samples.opened.variables():
+            variable = self._samples.variables[name]
+            kept = [n for one, n in zip(dims, shape) if one not in variable.dropped]
+            moved = place_of_members(dims, variable, self._samples.dims)
+            if moved is not None:
+                kept.insert(moved[1], kept.pop(moved[0]))
+            shapes[name] = tuple(kept)
+        return shapes
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -327,8 +364,18 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         >>> train.statistics()["x"].pairs  # doctest: +SKIP
         """
         described = self._samples.opened.variables()
+        variables = self._samples.variables
+        is_placed = [
+            place_of_members(dims, variables[name], self._samples.dims)
+            for name, _, dims, _, _ in described
+        ]
+        if any(is_placed):
+            raise ValueError("statistics() need the members of an ensemble first: leave dims= out")
+        # Members of an ensemble are like samples.
         leading = {
-            name: 1 + ("step" in dims) for name, _, dims, _, has_steps in described if has_steps
+            name: 1 + ("step" in dims) + (getattr(variables[name], "ensemble", None) is not None)
+            for name, _, dims, _, has_steps in described
+            if has_steps
         }
         return statistics_of(self.in_order(world=(0, 1)), leading)
 
@@ -348,8 +395,14 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 
     @property
     def steps(self) -> npt.NDArray[np.int64]:
-        """The step that each sample is about: its index in the arrays' first dimension."""
+        """The step that each sample is about: its index in the arrays' first dimension, of forecasts
+        that of the initial time."""
         return self._samples.opened.steps().astype(np.int64)
+
+    @property
+    def leads(self) -> npt.NDArray[np.float64]:
+        """The lead time of each sample in hours; empty if samples have none (`lead=`)."""
+        return self._samples.opened.lead_times() / MICROSECONDS_PER_HOUR
 
     def __repr__(self) -> str:
         names = ", ".join(self.variables)
@@ -360,16 +413,25 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 
     def _batch_maker(self) -> Callable[[native.FieldBatch], FieldBatch]:
         makers = {"numpy": _arrays, "torch": _tensors, "xarray": _data_arrays}
-        dropped = {name: one.dropped for name, one in self.variables.items()}
-        make_array = makers[self.form](self.variables)
+        lead, dims = self._samples.lead, self._samples.dims
+        dropped = {
+            name: [drop for drop in one.dropped if drop != lead]
+            for name, one in self.variables.items()
+        }
+        make_array = makers[self.form](self.variables, dims)
         number_samples, number = self.number_samples, array_maker(self.form)
         stores, n_cut = self._samples.stores, len(self._samples.patches())
+        variables = self.variables
 
         def make(batch: native.FieldBatch) -> FieldBatch:
             made = {
-                name: make_array(batch, name, _squeezed(batch, name, drop))
+                name: make_array(
+                    batch, name, _placed(batch, name, _squeezed(batch, name, drop), variables, dims)
+                )
                 for name, drop in dropped.items()
             }
+            if lead is not None:
+                made[LEAD] = number(batch.lead_times() / MICROSECONDS_PER_HOUR)
             if number_samples:
                 made[SAMPLE] = number(batch.samples.astype(np.int64))
             if n_cut:
@@ -420,6 +482,18 @@ def _between(start: Any, end: Any, periods: Any) -> dict[str, Any]:
     return {**steps, "periods": pairs}
 
 
+def _name_of_dimension(what: str, name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"{what} is the name of a dimension, not {shown(name)}")
+    return name
+
+
+def are_timed(options: Mapping[str, Any], variables: Mapping[str, AnyVariable]) -> bool:
+    """Whether samples are found by their times."""
+    by_options = options["periods"] or options["frequency"] or options["lead"]
+    return bool(by_options) or any(one.spans for one in variables.values())
+
+
 def is_xarray(thing: Any) -> bool:
     """Whether it is a data set, an array or a tree of xarray."""
     xarray = sys.modules.get("xarray")
@@ -440,10 +514,13 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
             f"{shown(stacked[0])} stacks arrays of xarray: give the store's address instead"
         )
     whole = {name: one for name, one in named.items() if isinstance(one, Variable)}
+    if options["lead"] or any(one.dim is not None or one.store is not None for one in whole.values()):
+        raise ValueError(
+            "lead=, Variable(dim=) and Variable(store=) need the store's address instead of what "
+            "xarray opened"
+        )
     stored = stored_arrays(data, whole, options)
-    is_timed = (
-        options["periods"] or options["frequency"] or any(one.spans for one in named.values())
-    )
+    is_timed = are_timed(options, named)
     if is_timed and stored.window.is_part:
         raise ValueError(
             "steps were selected by xarray, and times are to choose samples: select by start=, end= "
@@ -467,19 +544,33 @@ def _squeezed(batch: native.FieldBatch, name: str, drop: Sequence[str]) -> npt.N
     return values.squeeze(tuple(dimensions.index(one) for one in drop))
 
 
+def _placed(
+    batch: native.FieldBatch,
+    name: str,
+    values: npt.NDArray[Any],
+    variables: Mapping[str, AnyVariable],
+    dims: Sequence[str],
+) -> npt.NDArray[Any]:
+    """A view with the members of an ensemble in their place."""
+    if not isinstance(variables[name], Stack):
+        return values
+    moved = place_of_members(batch.dimensions(name), variables[name], dims)
+    return values if moved is None else np.moveaxis(values, *moved)
+
+
 ArrayMaker: TypeAlias = Callable[[native.FieldBatch, str, npt.NDArray[Any]], Any]
 
 
-def _arrays(_: Mapping[str, AnyVariable]) -> ArrayMaker:
+def _arrays(_: Mapping[str, AnyVariable], __: Sequence[str]) -> ArrayMaker:
     return lambda batch, name, values: values
 
 
-def _tensors(_: Mapping[str, AnyVariable]) -> ArrayMaker:
+def _tensors(_: Mapping[str, AnyVariable], __: Sequence[str]) -> ArrayMaker:
     tensor = array_maker("torch")
     return lambda batch, name, values: tensor(values)
 
 
-def _data_arrays(variables: Mapping[str, AnyVariable]) -> ArrayMaker:
+def _data_arrays(variables: Mapping[str, AnyVariable], dims: Sequence[str]) -> ArrayMaker:
     xarray = required("xarray", "form='xarray'")
 
     def made(batch: native.FieldBatch, name: str, values: npt.NDArray[Any]) -> Any:
@@ -487,15 +578,17 @@ def _data_arrays(variables: Mapping[str, AnyVariable]) -> ArrayMaker:
         drop = variable.dropped
         cut = {one: f"{PATCH}_{one}" for one in batch.cut_dimensions(name)}
         dimensions = [cut.get(one, one) for one in batch.dimensions(name) if one not in drop]
+        moved = place_of_members(dimensions, variable, dims)
+        if moved is not None:
+            dimensions.insert(moved[1], dimensions.pop(moved[0]))
         coordinates: dict[str, Any] = {}
         if SAMPLE in dimensions:
             coordinates[SAMPLE] = (SAMPLE, batch.samples.astype(np.int64))
         if "step" in dimensions:
             steps = np.array(variable.offsets)[: values.shape[dimensions.index("step")]]
             coordinates["step"] = ("step", steps.astype("m8[us]") if variable.spans else steps)
-        of_samples = batch.sample_coordinates(name) if SAMPLE in dimensions else None
-        if of_samples is not None:
-            dimension, numbers, attributes = of_samples
+        both = [batch.sample_coordinates(name), batch.lead_coordinates(name)]
+        for dimension, numbers, attributes in filter(None, both if SAMPLE in dimensions else ()):
             of = dimensions[: 2 if "step" in dimensions else 1]
             shape = values.shape[: len(of)]
             numbers = np.asarray(numbers).reshape(shape)
@@ -510,7 +603,7 @@ def _data_arrays(variables: Mapping[str, AnyVariable]) -> ArrayMaker:
             of_patch = of_sample or ((SAMPLE, cut[dimension]), at)
             coordinates[dimension] = (*of_patch, json.loads(attributes))
         array = xarray.DataArray(values, coordinates, dimensions, name)
-        return xarray.decode_cf(array.to_dataset(), mask_and_scale=False)[name]
+        return xarray.decode_cf(array.to_dataset(), mask_and_scale=False, decode_timedelta=True)[name]
 
     return made
 

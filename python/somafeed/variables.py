@@ -30,13 +30,19 @@ class Variable:
     """One array of a sample: which part of it, and which steps around the sample's own.
 
     >>> Variable("fields", steps=[-1, 0], isel={"lat": slice(8, 184)}, sel={"channel": ["t2m"]})
-    Variable(path='fields', steps=(-1, 0), rollout={}, isel={'lat': slice(8, 184, None)}, sel={'channel': ['t2m']}, dims=(), dtype=None, mask_and_scale=True, normalize=None)
+    Variable(path='fields', dim=None, store=None, steps=(-1, 0), rollout={}, isel={'lat': slice(8, 184, None)}, sel={'channel': ['t2m']}, dims=(), dtype=None, mask_and_scale=True, normalize=None)
     """
 
     path: str
     """The array's path in the store, for example `t2m` or `era5/t2m`. Its first dimension, or that
     which `FieldDataset(dim=)` names, is that of the samples' steps. Without a dimension of this name
     the array is static: a batch has it once, without samples."""
+    dim: str | int | None = None
+    """The dimension of its steps, if it is not that of the data set: `"time"` of an analysis beside
+    forecasts along `init_time`."""
+    store: str | int | Sequence[str | int] | None = None
+    """The store that it is read from, or several, by their names or numbers (`FieldDataset(uri=)`).
+    None is every store that has it."""
     steps: Steps = (0,)
     """Steps relative to the sample's own, in the order of the batch: numbers of steps, or lengths
     of time (`["-6h", "0h"]`). The latter are found by the array's times, and samples of which one
@@ -118,6 +124,11 @@ class Stack:
     normalize: Sequence[Any] | None = None
     """Two rows of as many numbers as there are channels, means and deviations: see
     `Variable.normalize`."""
+    ensemble: str | None = None
+    """The name of a new dimension, in place of the channels: the variables are then the members of an
+    ensemble, of one shape, and keep all of their dimensions. Their names are its coordinates, as
+    integers if all are such. It comes before those of a member, unless `dims` names it, where the
+    array is a view of that order. `normalize` is that of one member."""
     spans: tuple[int, ...] = field(default=(), init=False, repr=False, compare=False)
     """The steps as microseconds, if they are lengths of time."""
 
@@ -131,6 +142,8 @@ class Stack:
         _set_steps(self)
         _checked_rollout(self.rollout)
         object.__setattr__(self, "dims", dimension_names("dims", self.dims))
+        if self.ensemble is not None and not (self.ensemble and isinstance(self.ensemble, str)):
+            raise TypeError(f"ensemble is the name of a dimension, not {shown(self.ensemble)}")
 
     @property
     def members(self) -> dict[str, Variable]:
@@ -257,33 +270,74 @@ Selections: TypeAlias = dict[tuple[str, str], dict[str, Any]]
 
 
 def described(
-    name: str, variable: AnyVariable, selections: Selections, stack: str = ""
+    name: str,
+    variable: AnyVariable,
+    selections: Selections,
+    stores: Mapping[str | int, int],
+    stack: str = "",
 ) -> dict[str, Any]:
-    """The variable as the native module takes it."""
+    """The variable as the native module takes it. `stores` has the numbers of stores by name."""
+    ensemble = variable.ensemble if isinstance(variable, Stack) else None
     plain = {
         "name": name,
         "path": "",
+        "along": None,
+        "stores": [],
         "steps": [0] if variable.spans else list(variable.offsets),
         "spans": list(variable.spans),
         "rollout": _checked_rollout(variable.rollout),
         "isel": [],
         "sel": [],
-        "dims": list(variable.dims),
+        "dims": [one for one in variable.dims if one != ensemble],
         "as_f32": variable.dtype == "float32",
         "mask_and_scale": True,
         "normalize": [],
         "stack": [],
+        "ensemble": ensemble,
     }
     if isinstance(variable, Stack):
         members = variable.members.items()
         plain["normalize"] = _pairs(variable.normalize)
-        return {**plain, "stack": [described(*one, selections, name) for one in members]}
+        stack_of = [described(*one, selections, stores, name) for one in members]
+        return {**plain, "stack": stack_of}
     own = {
         "path": variable.path,
+        "along": variable.dim,
+        "stores": _numbers_of(variable.store, stores),
         "mask_and_scale": variable.mask_and_scale,
         "normalize": _pairs(variable.normalize),
     }
     return {**plain, **own, **selections.get((stack, name), {})}
+
+
+def _numbers_of(store: Any, stores: Mapping[str | int, int]) -> list[int]:
+    """The numbers of stores.
+
+    Raises:
+        ValueError: There is none of a name.
+    """
+    named = [] if store is None else [store] if isinstance(store, str | int) else list(store)
+    unknown = [one for one in named if one not in stores]
+    if unknown:
+        there = ", ".join(map(repr, stores)) or "one store alone, which has no name"
+        raise ValueError(f"there is no store {shown(unknown[0])}; there are {there}")
+    return [stores[one] for one in named]
+
+
+def place_of_members(
+    dimensions: Sequence[str], variable: AnyVariable, dims: Sequence[str]
+) -> tuple[int, int] | None:
+    """From where to where the dimension of an ensemble moves among these dimensions, by the order of
+    the variable or of all; None if it stays."""
+    ensemble = variable.ensemble if isinstance(variable, Stack) else None
+    order = list(variable.dims or dims)
+    if ensemble not in order:
+        return None
+    at = dimensions.index(ensemble)
+    rest = [*dimensions[:at], *dimensions[at + 1 :]]
+    later = [one for one in order[order.index(ensemble) + 1 :] if one in rest]
+    to = rest.index(later[0]) if later else len(rest)
+    return at, to
 
 
 def selected_indices(dimension: str, at: Index, length: int) -> tuple[int, int] | list[int]:

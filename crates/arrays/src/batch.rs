@@ -9,7 +9,9 @@ use slots::{PooledSlot, SlotMemory as _};
 use crate::coordinates::Coordinates;
 use crate::element::{Element, ElementType};
 use crate::error::Error;
+use crate::leads::first_with_steps;
 use crate::patches::OpenPatches;
+use crate::times::TimeSpan;
 use crate::variable::OpenVariable;
 use crate::window::Window;
 
@@ -64,6 +66,15 @@ impl ArrayBatch {
             self.samples.iter().flat_map(|sample| patches.starts(*sample, epoch)).collect()
         };
         patches.flat_map(of).collect()
+    }
+
+    /// The lead time of each sample; empty if samples have none
+    /// ([`SampleSpec::lead`](crate::SampleSpec::lead)).
+    pub fn lead_times(&self) -> Vec<TimeSpan> {
+        let first = first_with_steps(&self.variables).and_then(|at| self.variables.get(at));
+        let Some(first) = first.filter(|first| first.leads.is_some()) else { return Vec::new() };
+        let steps = self.samples.iter().map(|sample| self.window.step(*sample));
+        steps.filter_map(|step| first.lead_time(step)).collect()
     }
 
     /// Takes the batch apart: the values of each variable, in the order of the settings.

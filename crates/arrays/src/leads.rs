@@ -55,6 +55,12 @@ impl OpenVariable {
         step % self.n_leads()
     }
 
+    /// How long a step's lead time is, if it has one.
+    pub(crate) fn lead_time(&self, step: u64) -> Option<TimeSpan> {
+        let at = usize::try_from(self.lead_of(step)).ok()?;
+        self.leads.as_ref()?.micros.get(at).map(|micros| TimeSpan { micros: *micros })
+    }
+
     /// The lead times of each initial time; 1 if it has none.
     pub(crate) fn n_leads(&self) -> u64 {
         self.leads.as_ref().map_or(1, Leads::n)

@@ -146,10 +146,7 @@ impl ArraySamples {
 
     /// The lead time of a sample, if samples are of forecasts ([`SampleSpec::lead`]).
     pub fn lead_time(&self, sample: u64) -> Option<TimeSpan> {
-        let first = self.first()?;
-        let at = first.lead_of(self.window.step(sample));
-        let micros = first.leads.as_ref()?.micros.get(usize::try_from(at).ok()?);
-        micros.map(|micros| TimeSpan { micros: *micros })
+        self.first()?.lead_time(self.window.step(sample))
     }
 
     /// The store of the step that a sample is about, by its number among those that were opened.

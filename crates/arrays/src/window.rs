@@ -399,10 +399,12 @@ impl<'a> Timed<'a> {
         if leads.is_some() {
             let row = if is_own { anchor.row } else { self.find(variable, anchor.micros)? };
             let row = self.valid_step(variable, row)?;
-            let found = self.leads[variable].get(anchor.lead.0 as usize);
-            let found = found.map_or(Err(NotFound::Outside), Clone::clone);
             let n_leads = variables[variable].n_leads();
-            into.extend(found.map_err(Reason::NotFound)?.iter().map(|lead| row * n_leads + lead));
+            match self.leads[variable].get(anchor.lead.0 as usize) {
+                Some(Ok(found)) => into.extend(found.iter().map(|lead| row * n_leads + lead)),
+                Some(Err(reason)) => return Err(Reason::NotFound(*reason)),
+                None => return Err(Reason::NotFound(NotFound::Outside)),
+            }
             return Ok(());
         }
         let outside = Reason::NotFound(NotFound::Outside);
