@@ -16,6 +16,7 @@ from somafeed import _somafeed as native
 from somafeed.axes import Direction, dimension_names, directions_of
 from somafeed.batches import array_maker, required
 from somafeed.engine import EngineSettings
+from somafeed.ensembles import ensemble_of, place_of_members, placed
 from somafeed.labels import LabelColumn, Labels
 from somafeed.missing import Missing, MissingKind, WhenMissing, checked_missing
 from somafeed.patches import PATCH, CutDimension, PatchColumn, Patches
@@ -36,7 +37,6 @@ from somafeed.variables import (
     checked_variables,
     described,
     labels_of,
-    place_of_members,
     selected_indices,
 )
 
@@ -97,7 +97,7 @@ class Fields(OpenedSamples[native.Fields]):
             described(name, one, selections, self._numbers) for name, one in variables.items()
         ]
         # Those of ensembles are placed by views.
-        ensembles = [one.ensemble for one in variables.values() if isinstance(one, Stack)]
+        ensembles = [ensemble_of(one) for one in variables.values()]
         self.dims = list(options["dims"])
         self._options["dims"] = [one for one in self.dims if one not in ensembles]
         # Other processes need not count again.
@@ -328,11 +328,9 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         shapes = {}
         for name, _, dims, shape, _ in self._samples.opened.variables():
             variable = self._samples.variables[name]
-            kept = [n for one, n in zip(dims, shape) if one not in variable.dropped]
-            moved = place_of_members(dims, variable, self._samples.dims)
-            if moved is not None:
-                kept.insert(moved[1], kept.pop(moved[0]))
-            shapes[name] = tuple(kept)
+            kept = [(one, n) for one, n in zip(dims, shape) if one not in variable.dropped]
+            moved = place_of_members([one for one, _ in kept], variable, self._samples.dims)
+            shapes[name] = tuple(n for _, n in placed(kept, moved))
         return shapes
 
     @property
@@ -365,18 +363,15 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         """
         described = self._samples.opened.variables()
         variables = self._samples.variables
-        is_placed = [
-            place_of_members(dims, variables[name], self._samples.dims)
-            for name, _, dims, _, _ in described
-        ]
-        if any(is_placed):
-            raise ValueError("statistics() need the members of an ensemble first: leave dims= out")
-        # Members of an ensemble are like samples.
+        # Members of an ensemble are like samples, and lie beside them.
         leading = {
-            name: 1 + ("step" in dims) + (getattr(variables[name], "ensemble", None) is not None)
+            name: 1 + ("step" in dims) + (ensemble_of(variables[name]) is not None)
             for name, _, dims, _, has_steps in described
             if has_steps
         }
+        for name, _, dims, _, _ in described:
+            if place_of_members(dims, variables[name], self._samples.dims):
+                raise ValueError(f"statistics() need the members of {shown(name)} first: no dims=")
         return statistics_of(self.in_order(world=(0, 1)), leading)
 
     @property
@@ -414,20 +409,17 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
     def _batch_maker(self) -> Callable[[native.FieldBatch], FieldBatch]:
         makers = {"numpy": _arrays, "torch": _tensors, "xarray": _data_arrays}
         lead, dims = self._samples.lead, self._samples.dims
+        variables = self.variables
         dropped = {
-            name: [drop for drop in one.dropped if drop != lead]
-            for name, one in self.variables.items()
+            name: [drop for drop in one.dropped if drop != lead] for name, one in variables.items()
         }
         make_array = makers[self.form](self.variables, dims)
         number_samples, number = self.number_samples, array_maker(self.form)
         stores, n_cut = self._samples.stores, len(self._samples.patches())
-        variables = self.variables
 
         def make(batch: native.FieldBatch) -> FieldBatch:
             made = {
-                name: make_array(
-                    batch, name, _placed(batch, name, _squeezed(batch, name, drop), variables, dims)
-                )
+                name: make_array(batch, name, _values(batch, name, drop, variables[name], dims))
                 for name, drop in dropped.items()
             }
             if lead is not None:
@@ -536,25 +528,19 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
     return samples if part is None else samples.part(part, 0)
 
 
-def _squeezed(batch: native.FieldBatch, name: str, drop: Sequence[str]) -> npt.NDArray[Any]:
-    values = batch.values(name)
-    if not drop:
-        return values
-    dimensions = batch.dimensions(name)
-    return values.squeeze(tuple(dimensions.index(one) for one in drop))
-
-
-def _placed(
+def _values(
     batch: native.FieldBatch,
     name: str,
-    values: npt.NDArray[Any],
-    variables: Mapping[str, AnyVariable],
+    drop: Sequence[str],
+    variable: AnyVariable,
     dims: Sequence[str],
 ) -> npt.NDArray[Any]:
-    """A view with the members of an ensemble in their place."""
-    if not isinstance(variables[name], Stack):
-        return values
-    moved = place_of_members(batch.dimensions(name), variables[name], dims)
+    """The values of a variable, without dimensions of one index, with ensembles in their place."""
+    values = batch.values(name)
+    dimensions = batch.dimensions(name)
+    if drop:
+        values = values.squeeze(tuple(dimensions.index(one) for one in drop))
+    moved = place_of_members([one for one in dimensions if one not in drop], variable, dims)
     return values if moved is None else np.moveaxis(values, *moved)
 
 
@@ -577,10 +563,9 @@ def _data_arrays(variables: Mapping[str, AnyVariable], dims: Sequence[str]) -> A
         variable = variables[name]
         drop = variable.dropped
         cut = {one: f"{PATCH}_{one}" for one in batch.cut_dimensions(name)}
-        dimensions = [cut.get(one, one) for one in batch.dimensions(name) if one not in drop]
-        moved = place_of_members(dimensions, variable, dims)
-        if moved is not None:
-            dimensions.insert(moved[1], dimensions.pop(moved[0]))
+        kept = [one for one in batch.dimensions(name) if one not in drop]
+        kept = placed(kept, place_of_members(kept, variable, dims))
+        dimensions = [cut.get(one, one) for one in kept]
         coordinates: dict[str, Any] = {}
         if SAMPLE in dimensions:
             coordinates[SAMPLE] = (SAMPLE, batch.samples.astype(np.int64))

@@ -158,8 +158,11 @@ class Stack:
 
     @property
     def dropped(self) -> list[str]:
-        """None: indices and labels are channels."""
-        return []
+        """Those that all members of an ensemble lack; none of channels, which indices and labels are."""
+        if self.ensemble is None:
+            return []
+        first, *others = self.members.values()
+        return [one for one in first.dropped if all(one in of.dropped for of in others)]
 
 
 AnyVariable: TypeAlias = Variable | Stack
@@ -278,7 +281,7 @@ def described(
 ) -> dict[str, Any]:
     """The variable as the native module takes it. `stores` has the numbers of stores by name."""
     ensemble = variable.ensemble if isinstance(variable, Stack) else None
-    plain = {
+    plain: dict[str, Any] = {
         "name": name,
         "path": "",
         "along": None,
@@ -322,22 +325,6 @@ def _numbers_of(store: Any, stores: Mapping[str | int, int]) -> list[int]:
         there = ", ".join(map(repr, stores)) or "one store alone, which has no name"
         raise ValueError(f"there is no store {shown(unknown[0])}; there are {there}")
     return [stores[one] for one in named]
-
-
-def place_of_members(
-    dimensions: Sequence[str], variable: AnyVariable, dims: Sequence[str]
-) -> tuple[int, int] | None:
-    """From where to where the dimension of an ensemble moves among these dimensions, by the order of
-    the variable or of all; None if it stays."""
-    ensemble = variable.ensemble if isinstance(variable, Stack) else None
-    order = list(variable.dims or dims)
-    if ensemble not in order:
-        return None
-    at = dimensions.index(ensemble)
-    rest = [*dimensions[:at], *dimensions[at + 1 :]]
-    later = [one for one in order[order.index(ensemble) + 1 :] if one in rest]
-    to = rest.index(later[0]) if later else len(rest)
-    return at, to
 
 
 def selected_indices(dimension: str, at: Index, length: int) -> tuple[int, int] | list[int]:

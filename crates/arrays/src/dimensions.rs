@@ -94,10 +94,6 @@ impl Dimensions<'_> {
         Ok(all)
     }
 
-    pub(crate) fn named(&self, name: &str) -> Option<usize> {
-        self.position(&Dimension::Name(name.to_owned()))
-    }
-
     pub(crate) fn position(&self, dimension: &Dimension) -> Option<usize> {
         match dimension {
             Dimension::Position(at) => Some(*at).filter(|at| *at < self.shape.len()),

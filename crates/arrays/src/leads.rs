@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use crate::coordinates::Coordinates;
+use crate::dimensions::Dimensions;
+use crate::error::Error;
 use crate::open_array::OpenArray;
-use crate::spec::{SampleSpec, Variable};
+use crate::spec::{Dimension, SampleSpec, Variable};
 use crate::times::{NotFound, TimeSpan, span_micros};
 use crate::variable::OpenVariable;
 
@@ -19,7 +21,7 @@ pub(crate) struct Leads {
 
 impl Leads {
     /// What coordinates stand for. The error says why they are no lead times.
-    pub(crate) fn of(coordinates: Option<Arc<Coordinates>>) -> Result<Self, String> {
+    fn of(coordinates: Option<Arc<Coordinates>>) -> Result<Self, String> {
         let coordinates = coordinates.ok_or("the dimension has no coordinates")?;
         Ok(Self { micros: span_micros(&coordinates)?, coordinates })
     }
@@ -41,6 +43,38 @@ impl Leads {
                 Err(if is_within { NotFound::Gap } else { NotFound::Outside })
             }
         }
+    }
+}
+
+impl Dimensions<'_> {
+    /// The dimension of the lead times of an array whose steps lie along `axis`, if it has it.
+    pub(crate) fn lead(
+        &self,
+        name: Option<&String>,
+        axis: Option<usize>,
+    ) -> Result<Option<usize>, Error> {
+        let Some(dimension) = name.map(|name| Dimension::Name(name.clone())) else {
+            return Ok(None);
+        };
+        let found = self.position(&dimension).filter(|_| axis.is_some());
+        if found.is_some() && found == axis {
+            let reason = "it is that of the initial times: name another one for lead times";
+            return Err(self.refused(&dimension, reason.to_owned()));
+        }
+        Ok(found)
+    }
+
+    /// Takes the lead times from the coordinates.
+    pub(crate) fn leads(
+        &self,
+        lead: usize,
+        coordinates: &mut [Option<Arc<Coordinates>>],
+    ) -> Result<Leads, Error> {
+        let found = Leads::of(coordinates.get_mut(lead).and_then(Option::take));
+        found.map_err(|reason| {
+            let name = self.names.get(lead).cloned().unwrap_or_default();
+            self.refused(&Dimension::Name(name), format!("no lead times: {reason}"))
+        })
     }
 }
 

@@ -21,6 +21,7 @@ use crate::packing::{Attributes, Packing};
 use crate::patches::OpenPatches;
 use crate::read;
 use crate::selection::Indices;
+use crate::spec::Variable;
 use crate::store::Store;
 
 /// An open array, and the part of each row that is selected.
@@ -100,6 +101,20 @@ impl OpenArray {
     /// The shape of a step: of the selected part of a row, or of a lead time of it.
     pub(crate) fn step_shape(&self) -> &[usize] {
         &self.chunks.geometry.row_shape[usize::from(self.lead.is_some())..]
+    }
+
+    /// The same with elements as a variable wants them. The error says what does not fit.
+    pub(crate) fn converted(
+        self,
+        spec: &Variable,
+        packing: Option<(ElementType, Option<Packing>)>,
+    ) -> Result<Self, String> {
+        let array = match packing {
+            Some((element, packing)) => self.unpacked(element, packing),
+            None => self,
+        };
+        let array = if spec.as_f32 { array.into_f32() } else { array };
+        if spec.normalize.is_empty() { Ok(array) } else { array.normalized(&spec.normalize) }
     }
 
     /// The same with stored bytes taken for elements of type `stored`, and unpacked.

@@ -83,10 +83,12 @@ impl OpenVariable {
                 continue;
             };
             joined.check_beside(&member, joined.row_shape.len().max(member.row_shape.len()))?;
-            let differs = joined.coordinates.iter().zip(&member.coordinates).position(|(one, other)| {
-                let values = |of: &Option<Arc<Coordinates>>| of.as_ref().map(|of| of.values().clone());
-                values(one) != values(other)
-            });
+            let differs =
+                joined.coordinates.iter().zip(&member.coordinates).position(|(one, other)| {
+                    let values =
+                        |of: &Option<Arc<Coordinates>>| of.as_ref().map(|of| of.values().clone());
+                    values(one) != values(other)
+                });
             if let Some(name) = differs.and_then(|at| joined.dimensions.get(at)) {
                 let (one, other) = (&joined.name, &member.name);
                 return Err(format!("the coordinates of {name} of {one} and {other} differ"));
@@ -102,9 +104,9 @@ impl OpenVariable {
             Some(numbers) => CoordinateValues::Integers(numbers),
             None => CoordinateValues::Strings(names),
         };
-        joined.row_shape.insert(0, values.len());
-        joined.dimensions.insert(0, dimension.to_owned());
         let members = Coordinates::new(dimension, values, serde_json::Map::new());
+        joined.row_shape.insert(0, members.len());
+        joined.dimensions.insert(0, dimension.to_owned());
         joined.coordinates.insert(0, Some(Arc::new(members)));
         joined.channel_dimensions = vec![dimension.to_owned()];
         spec.name.clone_into(&mut joined.name);

@@ -172,11 +172,7 @@ impl OpenVariable {
         let known = Dimensions { array: &path, names: &dimensions, shape: array.shape() };
         let along = spec.along.as_ref().or(opening.along);
         let axis = known.axis(along)?;
-        let lead = opening.lead.filter(|_| axis.is_some()).and_then(|name| known.named(name));
-        if lead.is_some() && lead == axis {
-            let reason = "it is that of the initial times, and not of lead times too".to_owned();
-            return Err(known.refused(&Dimension::Position(axis.unwrap_or(0)), reason));
-        }
+        let lead = known.lead(opening.lead, axis)?;
         let mut selected = known.selected((&spec.select, axis), &coordinates, arrays)?;
         known.turn((&mut selected, axis), opening.axes.directions, &coordinates, arrays)?;
         let mut order = known.order((&spec.order, opening.axes.order), axis)?;
@@ -185,6 +181,7 @@ impl OpenVariable {
             order.insert(0, lead);
         }
         let mut coordinates = cut(&coordinates, &selected, array.shape());
+        let leads = lead.map(|at| known.leads(at, &mut coordinates)).transpose()?;
         // The rows of an array without steps are the indices of the dimension delivered outermost.
         let rows_at = axis.or_else(|| order.first().copied()).unwrap_or(0);
         let outer = selected.remove(rows_at);
@@ -201,16 +198,9 @@ impl OpenVariable {
             array = array.by_lead(lead - usize::from(rows_at < lead));
             order.remove(0);
         }
-        let array = match packing {
-            Some((element, packing)) => array.unpacked(element, packing),
-            None => array,
-        };
-        let mut first = if spec.as_f32 { array.into_f32() } else { array };
-        if !spec.normalize.is_empty() {
-            first = first.normalized(&spec.normalize).map_err(|reason| Error::Spec {
-                reason: format!("{} in {}: {reason}", spec.name, storage.place()),
-            })?;
-        }
+        let mut first = array.converted(spec, packing).map_err(|reason| Error::Spec {
+            reason: format!("{} in {}: {reason}", spec.name, storage.place()),
+        })?;
         let mut values = None;
         let mut step_coordinates = None;
         if let Some(axis) = axis {
@@ -225,13 +215,6 @@ impl OpenVariable {
             let failed = |source| Error::ReadElements { array: path, place: place(), source };
             values = Some(read.map_err(failed)?);
         }
-        let leads = lead.map(|at| {
-            Leads::of(coordinates.get_mut(at).and_then(Option::take)).map_err(|reason| {
-                let reason = format!("they are not lead times: {reason}");
-                known.refused(&Dimension::Position(at), reason)
-            })
-        });
-        let leads = leads.transpose()?;
         // Those of spans are set once the times are known.
         let counted =
             if spec.spans.is_empty() { spec.steps.clone() } else { vec![0; spec.spans.len()] };

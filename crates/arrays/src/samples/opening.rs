@@ -32,6 +32,11 @@ fn join(
     })
 }
 
+/// Whether a variable may be read from a store of this number.
+fn is_of(variable: &Variable, store: usize) -> bool {
+    variable.stores.is_empty() || variable.stores.contains(&store)
+}
+
 /// Opens the variables of a specification, with what was skipped of their coordinates.
 pub(super) fn open_variables(
     stores: &[Arc<dyn Storage>],
@@ -56,7 +61,7 @@ pub(super) fn open_variables(
         let mut valid = HashMap::new();
         let mut has_any = false;
         for (variable, found) in arrays.iter().zip(&mut found) {
-            if !variable.stores.is_empty() && !variable.stores.contains(&store) {
+            if !is_of(variable, store) {
                 continue;
             }
             let opening = Opening {
@@ -75,16 +80,17 @@ pub(super) fn open_variables(
             has_any = true;
             join(found, opened, &**storage)?;
         }
-        if !has_any && let Some(variable) = arrays.first() {
+        let mut wanted = arrays.iter().filter(|variable| is_of(variable, store));
+        if !has_any && let Some(variable) = wanted.next() {
             return Err(Unopened::Missing.error(variable.path.trim_matches('/'), &**storage));
         }
         skipped.extend(coordinates.into_skipped());
     }
-    let missing = |variable: &Variable| match stores.get(variable.stores.first().map_or(0, |at| *at))
-    {
-        Some(storage) => Unopened::Missing.error(variable.path.trim_matches('/'), &**storage),
-        None => Error::Spec { reason: "there is no store".to_owned() },
-    };
+    let missing =
+        |variable: &Variable| match stores.get(variable.stores.first().map_or(0, |at| *at)) {
+            Some(storage) => Unopened::Missing.error(variable.path.trim_matches('/'), &**storage),
+            None => Error::Spec { reason: "there is no store".to_owned() },
+        };
     let opened = found.into_iter().zip(&arrays);
     let opened = opened.map(|(found, variable)| found.ok_or_else(|| missing(variable)));
     let opened = opened.collect::<Result<Vec<OpenVariable>, Error>>()?;
