@@ -120,6 +120,17 @@ class Fields(OpenedSamples[native.Fields]):
     def _open_all(self) -> native.Fields:
         return native.Fields(self._stores, self._described, **self._options)
 
+    def _whole(self, described: dict[str, Any], options: dict[str, Any]) -> native.Fields:
+        """An array of the first store that has it."""
+        first, *others = described["stores"] or range(len(self._stores))
+        one = {**described, "stores": []}
+        for at in others:
+            try:
+                return native.Fields([self._stores[first]], [one], **options)
+            except FileNotFoundError:
+                first = at
+        return native.Fields([self._stores[first]], [one], **options)
+
     @property
     def lead(self) -> str | None:
         """The dimension of lead times."""
@@ -142,10 +153,11 @@ class Fields(OpenedSamples[native.Fields]):
         ]
         selects_labels = any(one.sel for one in arrays.values())
         options = {**self._options, **PLAIN_OPTIONS, "coordinates": selects_labels}
-        # Arrays that are matched by their times may have other numbers of steps.
-        is_timed = are_timed(self._options, self.variables)
-        together = [[one] for one in whole_arrays] if is_timed else [whole_arrays]
-        opened = [native.Fields(self._stores, one, **options) for one in together]
+        if are_timed(self._options, self.variables):
+            # They may have other numbers of steps.
+            opened = [self._whole(one, options) for one in whole_arrays]
+        else:
+            opened = [native.Fields(self._stores, whole_arrays, **options)]
         wholes = {name: (of, dims, shape) for of in opened for name, _, dims, shape, _ in of.variables()}
         selections: Selections = {}
         for key, variable in arrays.items():

@@ -140,6 +140,12 @@ def test_stores_with_other_times_are_matched(stores):
         own = batch["t"][:, 0, 0, 0]
         assert (own % 12 == 0).all() and np.array_equal(batch["t"][:, 1, 0, 0], own + 6)
         assert np.array_equal(batch["rain"][:, :, 0], own[:, None] + [-2, -1, 0])
+    # A store need not have all variables.
+    named["p"] = stores["member-0"]
+    variables["p"] = Variable("p", isel={"lat": [2, 0]}, steps="0h")
+    ds = FieldDataset(named, variables, 4, dim="time", frequency="12h", shuffle=False)
+    assert np.concatenate([batch["p"][:, 0, 0] for batch in ds]).tolist() == [6, 12, 18]
+    del named["p"]
     with pytest.raises(ValueError, match="lengths of time"):
         FieldDataset(named, {name: Variable("t2m", store=name) for name in named}, dim="time")
 
