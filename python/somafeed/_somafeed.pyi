@@ -631,6 +631,7 @@ class Fields(Samples):
         *,
         config: Mapping[str, str] | None = None,
         dim: str | int | None = None,
+        lead: str | None = None,
         start: int | None = None,
         end: int | None = None,
         stride: int = 1,
@@ -650,6 +651,8 @@ class Fields(Samples):
         """
     def steps(self) -> npt.NDArray[np.uint64]:
         """The step that each sample is about: its index in the dimension of the samples."""
+    def lead_times(self) -> npt.NDArray[np.int64]:
+        """The lead time of each sample in microseconds; empty if samples have none."""
     def stores(self) -> npt.NDArray[np.uint64]:
         """The number of the store of each sample."""
     def missing(self) -> Any:
@@ -687,6 +690,10 @@ class FieldBatch(PlacedBatch):
     def sample_coordinates(self, name: str) -> tuple[str, npt.NDArray[Any] | list[str], str] | None:
         """Name, values and attributes (as JSON) of the coordinates of the array's first dimension,
         in C order of samples and steps."""
+    def lead_coordinates(self, name: str) -> tuple[str, npt.NDArray[Any] | list[str], str] | None:
+        """The lead times of forecasts, alike."""
+    def lead_times(self) -> npt.NDArray[np.int64]:
+        """The lead time of each sample in microseconds; empty if samples have none."""
     def coordinates(self, name: str) -> list[tuple[str, npt.NDArray[Any] | list[str], str]]:
         """Those of the other dimensions that have some, and are not cut."""
     def cut_dimensions(self, name: str) -> list[str]:

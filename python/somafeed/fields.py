@@ -17,6 +17,7 @@ from somafeed import _somafeed as native
 from somafeed.axes import Direction, dimension_names, directions_of
 from somafeed.batches import array_maker, required
 from somafeed.engine import EngineSettings
+from somafeed.ensembles import ensemble_of, place_of_members, placed
 from somafeed.labels import LabelColumn, Labels
 from somafeed.forcings import Forcing, computed, latitude_weights
 from somafeed.missing import Missing, MissingKind, WhenMissing, checked_missing
@@ -26,7 +27,7 @@ from somafeed.settings import at_least_0, positive, shown
 from somafeed.sources import parameters
 from somafeed.statistics import Statistics, statistics_of
 from somafeed.stores import STORE, OfStore, named_stores
-from somafeed.times import Date, TimeSpan, date_text, microseconds
+from somafeed.times import MICROSECONDS_PER_HOUR, Date, TimeSpan, date_text, microseconds
 from somafeed.variables import (
     SAMPLE,
     AnyVariable,
@@ -58,6 +59,9 @@ Stores: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] |
 
 FORMS: tuple[FieldForm, ...] = ("numpy", "torch", "xarray")
 
+LEAD = "lead"
+"""The entry of a batch with the lead time of each sample."""
+
 PLAIN: dict[str, Any] = {
     "normalize": [], "steps": [0], "spans": [], "minus": [], "minus_spans": [], "rollout": [],
     "dims": [],
@@ -66,7 +70,7 @@ PLAIN: dict[str, Any] = {
 
 PLAIN_OPTIONS: dict[str, Any] = {
     "periods": [], "frequency": None, "patches": None, "dims": [], "orient": [], "missing": [],
-    "counted": None,
+    "counted": None, "lead": None, "start": None, "end": None, "stride": 1,
 }  # fmt: skip
 """Options by which whole arrays are opened."""
 
@@ -88,10 +92,17 @@ class Fields(OpenedSamples[native.Fields]):
         """
         names, listed = named_stores(stores, (str, os.PathLike))
         self._stores = [os.fspath(one) for one in listed]
+        self._numbers = {name: at for at, name in enumerate(names or ())}
         self._options = dict(options)
         self.variables = dict(variables)
         selections = self._selections()
-        self._described = [described(name, one, selections) for name, one in variables.items()]
+        self._described = [
+            described(name, one, selections, self._numbers) for name, one in variables.items()
+        ]
+        # Those of ensembles are placed by views.
+        ensembles = [ensemble_of(one) for one in variables.values()]
+        self.dims = list(options["dims"])
+        self._options["dims"] = [one for one in self.dims if one not in ensembles]
         # Other processes need not count again.
         self._options["counted"] = self.opened.counted()
         sizes = np.bincount(self.opened.stores().astype(np.int64), minlength=len(listed))
@@ -104,11 +115,30 @@ class Fields(OpenedSamples[native.Fields]):
             n_patches = math.prod(of.n for of in self.patches().values())
             columns[PATCH] = PatchColumn(n_patches, self.opened.n_samples)
         self.labels = Labels(columns)
+        if options["lead"] is not None and LEAD in variables:
+            raise ValueError(f"{LEAD!r} is the name of the lead times: take another")
         if self.stores is not None and STORE in variables:
             raise ValueError(f"{STORE!r} is the name of the stores' numbers: take another")
 
     def _open_all(self) -> native.Fields:
         return native.Fields(self._stores, self._described, **self._options)
+
+    def _whole(self, described: dict[str, Any], options: dict[str, Any]) -> native.Fields:
+        """An array of the first store that has it."""
+        first, *others = described["stores"] or range(len(self._stores))
+        one = {**described, "stores": []}
+        for at in others:
+            try:
+                return native.Fields([self._stores[first]], [one], **options)
+            except FileNotFoundError:
+                first = at
+        return native.Fields([self._stores[first]], [one], **options)
+
+    @property
+    def lead(self) -> str | None:
+        """The dimension of lead times."""
+        lead: str | None = self._options["lead"]
+        return lead
 
     def patches(self) -> dict[str | int, CutDimension]:
         """The dimensions that are cut into patches."""
@@ -135,17 +165,22 @@ class Fields(OpenedSamples[native.Fields]):
             return {}
         names = {key: "/".join(key) for key in arrays}
         whole_arrays = [
-            {**described(names[key], one, {}), **PLAIN}
+            {**described(names[key], one, {}, self._numbers), **PLAIN}
             for key, one in arrays.items()
         ]
         selects_labels = any(one.sel for one in arrays.values())
         options = {**self._options, **PLAIN_OPTIONS, "coordinates": selects_labels}
-        whole = native.Fields(self._stores, whole_arrays, **options)
-        shapes = {name: dict(zip(dims, shape)) for name, _, dims, shape, _ in whole.variables()}
+        if are_timed(self._options, self.variables):
+            # They may have other numbers of steps.
+            opened = [self._whole(one, options) for one in whole_arrays]
+        else:
+            opened = [native.Fields(self._stores, whole_arrays, **options)]
+        wholes = {name: (of, dims, shape) for of in opened for name, _, dims, shape, _ in of.variables()}
         selections: Selections = {}
         for key, variable in arrays.items():
             name = names[key]
-            lengths = shapes[name]
+            whole, dims, shape = wholes[name]
+            lengths = dict(zip(dims, shape))
             unknown = [one for one in [*variable.isel, *variable.sel] if one not in lengths]
             if unknown:
                 raise ValueError(
@@ -184,6 +219,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         use_eager_fetch: bool = True,
         *,
         dim: str | int | None = None,
+        lead: str | None = None,
         start: int | Date | None = None,
         end: int | Date | None = None,
         stride: int = 1,
@@ -225,6 +261,13 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             use_eager_fetch: Whether blocks and batches are made ahead, in threads.
             dim: The dimension along which samples lie, by its name or position. None means the first
                 of every array. An array without a dimension of this name is static.
+            lead: The dimension of lead times. Variables that have it are forecasts, `dim` is that of
+                their initial times, and a sample is an initial time and a lead time: steps are lead
+                times that follow each other, and other variables are found at the sample's time,
+                which is the sum of both. Samples one of whose times is not there are left out, and
+                counted (`left_out`). A batch then has the entry `"lead"`, the lead time of each
+                sample in hours. `start`, `end`, `stride`, `periods` and `frequency` are about
+                initial times; `isel` and `sel` of this dimension choose lead times.
             start: The step that the first sample is about. None means the first one before which
                 there are as many as the variables look back. Or the first date that samples are
                 about: see `Date`.
@@ -284,6 +327,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         options: dict[str, Any] = {
             "config": parameters(config or {}),
             "dim": dim if dim is None or isinstance(dim, str) else at_least_0("dim", dim),
+            "lead": lead if lead is None else _name_of_dimension("lead", lead),
             "stride": positive("stride", stride),
             **_between(start, end, periods),
             "frequency": None if frequency is None else microseconds("frequency", frequency),
@@ -310,14 +354,15 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of one sample of each variable, with the most steps that a rollout has."""
-        variables, grid = self.variables, self._samples.grid_shape()
-        return {
-            name: (
-                *(n for one, n in zip(dims, shape) if one not in variables[name].dropped),
-                *(grid.values() if self._samples.is_function(name) else ()),
-            )
-            for name, _, dims, shape, _ in self._samples.opened.variables()
-        }
+        shapes: dict[str, tuple[int, ...]] = {}
+        grid = self._samples.grid_shape()
+        for name, _, dims, shape, _ in self._samples.opened.variables():
+            variable = self._samples.variables[name]
+            kept = [(one, n) for one, n in zip(dims, shape) if one not in variable.dropped]
+            moved = place_of_members([one for one, _ in kept], variable, self._samples.dims)
+            of_grid = grid.values() if self._samples.is_function(name) else ()
+            shapes[name] = (*(n for _, n in placed(kept, moved)), *of_grid)
+        return shapes
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -348,9 +393,16 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         >>> train.statistics()["x"].pairs  # doctest: +SKIP
         """
         described = self._samples.opened.variables()
+        variables = self._samples.variables
+        # Members of an ensemble are like samples, and lie beside them.
         leading = {
-            name: 1 + ("step" in dims) for name, _, dims, _, has_steps in described if has_steps
+            name: 1 + ("step" in dims) + (ensemble_of(variables[name]) is not None)
+            for name, _, dims, _, has_steps in described
+            if has_steps
         }
+        for name, _, dims, _, _ in described:
+            if place_of_members(dims, variables[name], self._samples.dims):
+                raise ValueError(f"statistics() need the members of {shown(name)} first: no dims=")
         return statistics_of(self.in_order(world=(0, 1)), leading)
 
     def latitude_weights(
@@ -388,8 +440,14 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 
     @property
     def steps(self) -> npt.NDArray[np.int64]:
-        """The step that each sample is about: its index in the arrays' first dimension."""
+        """The step that each sample is about: its index in the arrays' first dimension, of forecasts
+        that of the initial time."""
         return self._samples.opened.steps().astype(np.int64)
+
+    @property
+    def leads(self) -> npt.NDArray[np.float64]:
+        """The lead time of each sample in hours; empty if samples have none (`lead=`)."""
+        return self._samples.opened.lead_times() / MICROSECONDS_PER_HOUR
 
     def __repr__(self) -> str:
         names = ", ".join(self.variables)
@@ -412,16 +470,22 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
                 'have: take form="torch", or give it dtype="float32"'
             )
         makers = {"numpy": _arrays, "torch": _tensors, "xarray": _data_arrays}
-        dropped = {name: one.dropped for name, one in self.variables.items()}
-        make_array = makers[self.form](_Made(self.variables, halves, self._samples.opened.grid()))
+        lead, variables = self._samples.lead, self.variables
+        dropped = {
+            name: [drop for drop in one.dropped if drop != lead] for name, one in variables.items()
+        }
+        dims, grid = self._samples.dims, self._samples.opened.grid()
+        make_array = makers[self.form](_Made(variables, halves, grid, dims))
         number_samples, number = self.number_samples, array_maker(self.form)
         stores, n_cut = self._samples.stores, len(self._samples.patches())
 
         def make(batch: native.FieldBatch) -> FieldBatch:
             made = {
-                name: make_array(batch, name, _squeezed(batch, name, drop))
+                name: make_array(batch, name, _values(batch, name, drop, variables[name], dims))
                 for name, drop in dropped.items()
             }
+            if lead is not None:
+                made[LEAD] = number(batch.lead_times() / MICROSECONDS_PER_HOUR)
             if number_samples:
                 made[SAMPLE] = number(batch.samples.astype(np.int64))
             if n_cut:
@@ -472,6 +536,18 @@ def _between(start: Any, end: Any, periods: Any) -> dict[str, Any]:
     return {**steps, "periods": pairs}
 
 
+def _name_of_dimension(what: str, name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"{what} is the name of a dimension, not {shown(name)}")
+    return name
+
+
+def are_timed(options: Mapping[str, Any], variables: Mapping[str, AnyVariable]) -> bool:
+    """Whether samples are found by their times."""
+    by_options = options["periods"] or options["frequency"] or options["lead"]
+    return bool(by_options) or any(one.spans for one in variables.values())
+
+
 def is_xarray(thing: Any) -> bool:
     """Whether it is a data set, an array or a tree of xarray."""
     xarray = sys.modules.get("xarray")
@@ -494,6 +570,11 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
     whole = {name: one for name, one in named.items() if isinstance(one, Variable)}
     if not whole:
         raise ValueError("what is computed needs the times of a variable: name one")
+    if options["lead"] or any(one.dim is not None or one.store is not None for one in whole.values()):
+        raise ValueError(
+            "lead=, Variable(dim=) and Variable(store=) need the store's address instead of what "
+            "xarray opened"
+        )
     stored = stored_arrays(data, whole, options)
     spacing = stored.window.spacing
     # In their order, with steps of the store.
@@ -503,9 +584,7 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
         else stored.variables.get(name, one)
         for name, one in named.items()
     }
-    is_timed = (
-        options["periods"] or options["frequency"] or any(one.spans for one in named.values())
-    )
+    is_timed = are_timed(options, named)
     if is_timed and stored.window.is_part:
         raise ValueError(
             "steps were selected by xarray, and times are to choose samples: select by start=, end= "
@@ -521,12 +600,20 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
     return samples if part is None else samples.part(part, 0)
 
 
-def _squeezed(batch: native.FieldBatch, name: str, drop: Sequence[str]) -> npt.NDArray[Any]:
+def _values(
+    batch: native.FieldBatch,
+    name: str,
+    drop: Sequence[str],
+    variable: AnyVariable,
+    dims: Sequence[str],
+) -> npt.NDArray[Any]:
+    """The values of a variable, without dimensions of one index, with ensembles in their place."""
     values = batch.values(name)
-    if not drop:
-        return values
     dimensions = batch.dimensions(name)
-    return values.squeeze(tuple(dimensions.index(one) for one in drop))
+    if drop:
+        values = values.squeeze(tuple(dimensions.index(one) for one in drop))
+    moved = place_of_members([one for one in dimensions if one not in drop], variable, dims)
+    return values if moved is None else np.moveaxis(values, *moved)
 
 
 ArrayMaker: TypeAlias = Callable[[native.FieldBatch, str, npt.NDArray[Any]], Any]
@@ -541,6 +628,8 @@ class _Made:
     """Those of bfloat16, which come as the bits."""
     grid: tuple[str, str, str] | None
     """The variable that has the grid, its latitudes and its longitudes."""
+    dims: Sequence[str]
+    """The order of dimensions."""
 
     def function(self, name: str) -> Forcing | None:
         """The variable if it is made by a function of Python."""
@@ -589,16 +678,18 @@ def _data_arrays(of: _Made) -> ArrayMaker:
             gridded, *both = of.grid or (name,)
             all_dimensions += [one for one in batch.dimensions(gridded) if one in both]
         cut = {one: f"{PATCH}_{one}" for one in batch.cut_dimensions(gridded)}
-        dimensions = [cut.get(one, one) for one in all_dimensions if one not in drop]
+        kept = [one for one in all_dimensions if one not in drop]
+        kept = placed(kept, place_of_members(kept, variable, of.dims))
+        dimensions = [cut.get(one, one) for one in kept]
         coordinates: dict[str, Any] = {}
         if SAMPLE in dimensions:
             coordinates[SAMPLE] = (SAMPLE, batch.samples.astype(np.int64))
         if "step" in dimensions:
             steps = np.array(variable.offsets)[: values.shape[dimensions.index("step")]]
             coordinates["step"] = ("step", steps.astype("m8[us]") if variable.spans else steps)
-        of_samples = batch.sample_coordinates(name) if SAMPLE in dimensions else None
-        if of_samples is not None:
-            dimension, numbers, attributes = of_samples
+        of_samples = [batch.sample_coordinates(name), batch.lead_coordinates(name)]
+        of_samples = of_samples if SAMPLE in dimensions else []
+        for dimension, numbers, attributes in filter(None, of_samples):
             of = dimensions[: 2 if "step" in dimensions else 1]
             shape = values.shape[: len(of)]
             numbers = np.asarray(numbers).reshape(shape)
@@ -617,7 +708,7 @@ def _data_arrays(of: _Made) -> ArrayMaker:
             of_patch = of_sample or ((SAMPLE, cut[dimension]), at)
             coordinates[dimension] = (*of_patch, json.loads(attributes))
         array = xarray.DataArray(values, coordinates, dimensions, name)
-        return xarray.decode_cf(array.to_dataset(), mask_and_scale=False)[name]
+        return xarray.decode_cf(array.to_dataset(), mask_and_scale=False, decode_timedelta=True)[name]
 
     return made
 

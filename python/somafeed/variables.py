@@ -27,13 +27,19 @@ class Variable(OfSteps):
     """One array of a sample: which part of it, and which steps around the sample's own.
 
     >>> Variable("fields", steps=[-1, 0], isel={"lat": slice(8, 184)}, sel={"channel": ["t2m"]})
-    Variable(path='fields', steps=(-1, 0), rollout={}, isel={'lat': slice(8, 184, None)}, sel={'channel': ['t2m']}, dims=(), dtype=None, mask_and_scale=True, normalize=None, clip=None, log=None, minus=())
+    Variable(path='fields', dim=None, store=None, steps=(-1, 0), rollout={}, isel={'lat': slice(8, 184, None)}, sel={'channel': ['t2m']}, dims=(), dtype=None, mask_and_scale=True, normalize=None, clip=None, log=None, minus=())
     """
 
     path: str
     """The array's path in the store, for example `t2m` or `era5/t2m`. Its first dimension, or that
     which `FieldDataset(dim=)` names, is that of the samples' steps. Without a dimension of this name
     the array is static: a batch has it once, without samples."""
+    dim: str | int | None = None
+    """The dimension of its steps, if it is not that of the data set: `"time"` of an analysis beside
+    forecasts along `init_time`."""
+    store: str | int | Sequence[str | int] | None = None
+    """The store that it is read from, or several, by their names or numbers (`FieldDataset(uri=)`).
+    None is every store that has it."""
     steps: Steps = (0,)
     """Steps relative to the sample's own, in the order of the batch: numbers of steps, or lengths
     of time (`["-6h", "0h"]`). The latter are found by the array's times, and samples of which one
@@ -129,6 +135,11 @@ class Stack(OfSteps):
     minus: Steps = ()
     """Steps that are subtracted from these: see `Variable.minus`. Those of the variables are not
     looked at."""
+    ensemble: str | None = None
+    """The name of a new dimension, in place of the channels: the variables are then the members of an
+    ensemble, of one shape, and keep all of their dimensions. Their names are its coordinates, as
+    integers if all are such. It comes before those of a member, unless `dims` names it, where the
+    array is a view of that order. `normalize` is that of one member."""
     spans: tuple[int, ...] = field(default=(), init=False, repr=False, compare=False)
     """The steps as microseconds, if they are lengths of time."""
     minus_spans: tuple[int, ...] = field(default=(), init=False, repr=False, compare=False)
@@ -144,6 +155,8 @@ class Stack(OfSteps):
         _pairs(self.normalize)
         self.set_steps()
         object.__setattr__(self, "dims", dimension_names("dims", self.dims))
+        if self.ensemble is not None and not (self.ensemble and isinstance(self.ensemble, str)):
+            raise TypeError(f"ensemble is the name of a dimension, not {shown(self.ensemble)}")
 
     @property
     def members(self) -> dict[str, Variable | Forcing]:
@@ -157,8 +170,11 @@ class Stack(OfSteps):
 
     @property
     def dropped(self) -> list[str]:
-        """None: indices and labels are channels."""
-        return []
+        """Those that all members of an ensemble lack; none of channels, which indices and labels are."""
+        if self.ensemble is None:
+            return []
+        first, *others = self.members.values()
+        return [one for one in first.dropped if all(one in of.dropped for of in others)]
 
 
 AnyVariable: TypeAlias = Variable | Stack | Forcing
@@ -252,12 +268,19 @@ Selections: TypeAlias = dict[tuple[str, str], dict[str, Any]]
 
 
 def described(
-    name: str, variable: AnyVariable, selections: Selections, stack: str = ""
+    name: str,
+    variable: AnyVariable,
+    selections: Selections,
+    stores: Mapping[str | int, int],
+    stack: str = "",
 ) -> dict[str, Any]:
-    """The variable as the native module takes it."""
-    plain = {
+    """The variable as the native module takes it. `stores` has the numbers of stores by name."""
+    ensemble = variable.ensemble if isinstance(variable, Stack) else None
+    plain: dict[str, Any] = {
         "name": name,
         "path": "",
+        "along": None,
+        "stores": [],
         **variable.described_steps(),
         "isel": [],
         "sel": [],
@@ -269,23 +292,42 @@ def described(
         "normalize": [],
         "stack": [],
         "forcing": None,
+        "ensemble": ensemble,
     }
     if isinstance(variable, Forcing):
         if callable(variable.what):
             # Its times, of which the function makes the rest.
             return {**plain, "dtype": None, "forcing": "time"}
         return {**plain, "forcing": variable.what}
-    plain |= {"dims": list(variable.dims), "normalize": _pairs(variable.normalize)}
+    dims = [one for one in variable.dims if one != ensemble]
+    plain |= {"dims": dims, "normalize": _pairs(variable.normalize)}
     if isinstance(variable, Stack):
         members = variable.members.items()
-        return {**plain, "stack": [described(*one, selections, name) for one in members]}
+        members = variable.members.items()
+        return {**plain, "stack": [described(*one, selections, stores, name) for one in members]}
     own = {
         "path": variable.path,
+        "along": variable.dim,
+        "stores": _numbers_of(variable.store, stores),
         "mask_and_scale": variable.mask_and_scale,
         "clip": _ends(variable.clip),
         "log": None if variable.log is None else number("log", variable.log),
     }
     return {**plain, **own, **selections.get((stack, name), {})}
+
+
+def _numbers_of(store: Any, stores: Mapping[str | int, int]) -> list[int]:
+    """The numbers of stores.
+
+    Raises:
+        ValueError: There is none of a name.
+    """
+    named = [] if store is None else [store] if isinstance(store, str | int) else list(store)
+    unknown = [one for one in named if one not in stores]
+    if unknown:
+        there = ", ".join(map(repr, stores)) or "one store alone, which has no name"
+        raise ValueError(f"there is no store {shown(unknown[0])}; there are {there}")
+    return [stores[one] for one in named]
 
 
 def selected_indices(dimension: str, at: Index, length: int) -> tuple[int, int] | list[int]:

@@ -14,6 +14,8 @@ use crate::numpy::Rows;
 pub(crate) struct Described {
     name: String,
     path: String,
+    along: Option<DimensionValue>,
+    stores: Vec<usize>,
     steps: Vec<i64>,
     /// Microseconds.
     spans: Vec<i64>,
@@ -32,6 +34,7 @@ pub(crate) struct Described {
     /// Means and deviations.
     normalize: Vec<(f64, f64)>,
     stack: Vec<Self>,
+    ensemble: Option<String>,
     /// What is computed in place of an array.
     forcing: Option<String>,
 }
@@ -92,6 +95,8 @@ impl From<Described> for Variable {
         let Described {
             name,
             path,
+            along,
+            stores,
             steps,
             spans,
             rollout,
@@ -106,6 +111,7 @@ impl From<Described> for Variable {
             minus_spans,
             normalize,
             stack,
+            ensemble,
             forcing,
         } = described;
         let stack = stack.into_iter().map(Self::from).collect();
@@ -128,6 +134,8 @@ impl From<Described> for Variable {
             variable = variable.select(dimension.as_str(), Selection::labels(labels));
         }
         Self {
+            along: along.map(Dimension::from),
+            stores,
             rollout,
             element: dtype.as_deref().and_then(ElementType::from_zarr_name),
             as_stored: !mask_and_scale,
@@ -137,6 +145,7 @@ impl From<Described> for Variable {
             minus_spans,
             normalize,
             stack,
+            ensemble,
             forcing: forcing.as_deref().and_then(forcing_of),
             ..variable
         }

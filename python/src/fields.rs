@@ -79,8 +79,8 @@ pub(crate) struct Fields(Arc<Chosen<Stores>>);
 impl Fields {
     #[new]
     #[pyo3(signature = (
-        uris, variables, *, config = None, dim = None, start = None, end = None, stride = 1,
-        periods = Vec::new(), frequency = None, patches = None, dims = Vec::new(),
+        uris, variables, *, config = None, dim = None, lead = None, start = None, end = None,
+        stride = 1, periods = Vec::new(), frequency = None, patches = None, dims = Vec::new(),
         orient = Vec::new(), missing = Vec::new(), counted = None, threads = 1, coordinates = true
     ))]
     fn new(
@@ -89,6 +89,7 @@ impl Fields {
         variables: Vec<Described>,
         config: Option<Config>,
         dim: Option<DimensionValue>,
+        lead: Option<String>,
         start: Option<u64>,
         end: Option<u64>,
         stride: u64,
@@ -113,6 +114,7 @@ impl Fields {
             frequency: frequency.map(|micros| TimeSpan { micros }),
             patches: patches.map(Patches::from),
             along,
+            lead,
             start,
             end,
             stride,
@@ -137,6 +139,16 @@ impl Fields {
             here.rows().iter().map(|row| here.source().step(row)).collect::<Vec<u64>>()
         })?;
         array_of(py, steps)
+    }
+
+    /// The lead time of each sample in microseconds, as an array; empty if samples have none.
+    fn lead_times<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let here = self.0.here(py)?;
+        let times = computed(py, move || {
+            let rows = here.rows().iter();
+            rows.filter_map(|row| Some(here.source().lead_time(row)?.micros)).collect::<Vec<i64>>()
+        })?;
+        array_of(py, times)
     }
 
     /// The number of the store of each sample, as an array.
@@ -291,6 +303,8 @@ impl NumberedBatch for ArrayBatch {
 pub(crate) struct FieldBatch {
     variables: Vec<FieldValues>,
     patch_starts: Vec<i64>,
+    /// Microseconds.
+    lead_times: Vec<i64>,
 }
 
 /// The samples of a variable.
@@ -301,6 +315,8 @@ struct FieldValues {
     dimensions: Vec<String>,
     /// Those of the array's first dimension: one for each sample and step.
     sample_coordinates: Option<Coordinates>,
+    /// The lead times, alike.
+    lead_coordinates: Option<Coordinates>,
     coordinates: Vec<Coordinates>,
     /// The dimensions that are cut into patches.
     cut: Vec<String>,
@@ -312,12 +328,14 @@ impl FieldBatch {
     fn new(py: Python<'_>, batch: ArrayBatch, kept: &Arc<KeptBatches>) -> PyResult<Self> {
         let mut n_bytes = 0;
         let patch_starts = batch.patch_starts();
+        let lead_times = batch.lead_times().into_iter().map(|lead| lead.micros).collect();
         let variables = batch.into_values().map(|owned| {
             let values = owned.values();
             n_bytes += values.bytes().len() as u64;
             let name = values.name().to_owned();
             let dimensions = values.dimensions().into_iter().map(str::to_owned).collect();
             let sample_coordinates = values.sample_coordinates();
+            let lead_coordinates = values.lead_coordinates();
             let names = values.dimensions();
             let of_names = names.into_iter().filter_map(|name| values.coordinates(name));
             let coordinates = of_names.cloned().collect();
@@ -331,6 +349,7 @@ impl FieldBatch {
                 values,
                 dimensions,
                 sample_coordinates,
+                lead_coordinates,
                 coordinates,
                 cut,
                 patch_coordinates,
@@ -338,7 +357,7 @@ impl FieldBatch {
         });
         let variables = variables.collect::<PyResult<_>>()?;
         kept.lease(n_bytes);
-        Ok(Self { variables, patch_starts })
+        Ok(Self { variables, patch_starts, lead_times })
     }
 
     fn variable(&self, name: &str) -> PyResult<&FieldValues> {
@@ -403,6 +422,21 @@ impl FieldBatch {
     ) -> PyResult<Option<CoordinatesOf<'py>>> {
         let found = self.variable(name)?.sample_coordinates.as_ref();
         found.map(|coordinates| described(py, coordinates)).transpose()
+    }
+
+    /// The lead times of forecasts, alike.
+    fn lead_coordinates<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+    ) -> PyResult<Option<CoordinatesOf<'py>>> {
+        let found = self.variable(name)?.lead_coordinates.as_ref();
+        found.map(|coordinates| described(py, coordinates)).transpose()
+    }
+
+    /// The lead time of each sample in microseconds; empty if samples have none.
+    fn lead_times<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        array_of(py, self.lead_times.clone())
     }
 
     /// The coordinates of the other dimensions that have some, and are not cut.

@@ -85,11 +85,16 @@ impl OpenVariable {
                 };
                 match at.cmp(&geometry.axis) {
                     Ordering::Equal => Err("samples are made of it".to_owned()),
-                    Ordering::Less => Ok(geometry.delivered_dim(*at)),
-                    Ordering::Greater => Ok(geometry.delivered_dim(at - 1)),
+                    Ordering::Less => Ok(self.place_in_step(geometry.delivered_dim(*at))),
+                    Ordering::Greater => Ok(self.place_in_step(geometry.delivered_dim(at - 1))),
                 }
             }
         }
+    }
+
+    /// The place of a dimension of a row among those of a step, which are without the lead times.
+    fn place_in_step(&self, in_row: Option<usize>) -> Option<usize> {
+        in_row?.checked_sub(usize::from(self.leads.is_some()))
     }
 
     /// The selected indices of each dimension but that of the steps.
@@ -121,7 +126,7 @@ impl OpenVariable {
         if !self.is_static() {
             for array in self.members.iter_mut().flat_map(Member::arrays_mut) {
                 // Dimensions of the grid are the last ones, also of an array that is channels.
-                let own = array.chunks.geometry.row_shape.clone();
+                let own = array.step_shape().to_vec();
                 let in_array = |at: usize| (at + own.len()).checked_sub(shape.len());
                 let mut patch_shape = own.clone();
                 let mut of_array = Vec::with_capacity(dims.len());
@@ -153,7 +158,7 @@ impl OpenVariable {
     /// The chunks of a step in which the patch of a sample lies, of a grid of patches.
     pub(crate) fn chunks_in_row(&self, patches: &OpenPatches, sample: u64) -> Vec<Vec<u64>> {
         let starts = patches.starts(sample, 0);
-        let chunks = self.arrays().flat_map(|array| array.chunks_of(patches, &starts));
+        let chunks = self.arrays().flat_map(|array| array.chunks_of(Some(patches), (&starts, 0)));
         chunks.map(|chunk| chunk.indices).collect()
     }
 

@@ -13,7 +13,7 @@ use crate::packing::Packing;
 use crate::patches::OpenPatches;
 use crate::rollout;
 use crate::spec::{Forcing, Variable};
-use crate::times::{Moment, Times};
+use crate::times::{Moment, TimeSpan, Times};
 use crate::variable::OpenVariable;
 use crate::window::SampleSteps;
 
@@ -127,6 +127,7 @@ impl OpenVariable {
             coordinates,
             step_coordinates: timed.step_coordinates.clone(),
             n_steps: timed.n_steps,
+            leads: timed.leads.clone(),
             row_shape,
             members: Vec::new(),
             forcings: vec![forcing],
@@ -260,14 +261,17 @@ impl OpenForcing {
         step: u64,
         into: &mut [u8],
     ) {
+        // Of a forecast at the time that it is about.
+        let after = variable.lead_time(step).unwrap_or(TimeSpan { micros: 0 });
+        let step = variable.row_of(step);
         let Some(Grid { latitude, longitude, is_latitude_first }) = &self.grid else {
-            let micros = [self.times.gregorian_micros(step).unwrap_or(i64::MIN)];
+            let micros = [self.times.gregorian_micros(step, after).unwrap_or(i64::MIN)];
             return self.convert(ElementType::I64, bytemuck::bytes_of(&micros), into);
         };
         let (latitudes, longitudes) =
             (latitude.part(variable, patch), longitude.part(variable, patch));
         let Terms { plus, times, of_longitude } =
-            Terms::of(self.kind, self.times.moment(step), &latitudes, &longitudes);
+            Terms::of(self.kind, self.times.moment(step, after), &latitudes, &longitudes);
         let (n_outer, n_inner) = match is_latitude_first {
             true => (latitudes.len(), longitudes.len()),
             false => (longitudes.len(), latitudes.len()),

@@ -21,6 +21,9 @@
 //! [`VariableValues::sample_coordinates`]), and a dimension may be selected by them:
 //! `Variable::new("fields").select("channel", ["t2m", "u10"])`.
 //!
+//! Forecasts are stored by initial and lead time: a sample is then both, beside an analysis at the
+//! time that is their sum ([`SampleSpec::lead`]).
+//!
 //! Samples may be patches of the steps ([`Patches`]), in a grid or at random places; each chunk is
 //! decoded once a block for all patches that lie in it.
 //!
@@ -81,6 +84,7 @@ mod interleaved;
 mod joined;
 mod kept;
 mod labels;
+mod leads;
 mod member;
 mod memory;
 mod metadata;

@@ -39,6 +39,9 @@ pub(crate) struct OpenArray {
     pub(crate) valid: Option<ValidDates>,
     /// What samples have of a row, if that is a patch.
     pub(crate) patch: Option<PatchOfRow>,
+    /// The dimension of lead times, by its number among those that are stored, if a step is one of
+    /// them. It is delivered first.
+    pub(crate) lead: Option<usize>,
 }
 
 /// A patch of the selected part of a row.
@@ -85,7 +88,19 @@ impl OpenArray {
             chunks.kept_as = format!("{store} {path}").into();
         }
         let (convert, element) = (Convert::Copy, chunks.stored);
-        Ok(Self { store, convert, element, chunks, selected, valid: None, patch: None })
+        Ok(Self { store, convert, element, chunks, selected, valid: None, patch: None, lead: None })
+    }
+
+    /// The same with a step for each index of a selected dimension, which is delivered first.
+    pub(crate) fn by_lead(self, lead: usize) -> Self {
+        let array = Self { lead: Some(lead), ..self };
+        let len = array.step_shape().iter().product();
+        Self { patch: Some(PatchOfRow { dims: Vec::new(), len }), ..array }
+    }
+
+    /// The shape of a step: of the selected part of a row, or of a lead time of it.
+    pub(crate) fn step_shape(&self) -> &[usize] {
+        &self.chunks.geometry.row_shape[usize::from(self.lead.is_some())..]
     }
 
     /// The same with stored bytes taken for elements of type `stored`, and unpacked.
@@ -145,7 +160,7 @@ impl OpenArray {
         let packings: Arc<[Packing]> =
             by.iter().map(|pair| Packing::normalized(packing, *pair)).collect();
         let to = packings.first().map_or(to, |packing| packing.delivered(to));
-        let plane_len = (self.chunks.geometry.row_len / by.len()).max(1);
+        let plane_len = (self.step_shape().iter().product::<usize>() / by.len()).max(1);
         Ok(Self { convert: Convert::Planes { to, plane_len, packings }, element: to, ..self })
     }
 
@@ -159,7 +174,7 @@ impl OpenArray {
                 "it cannot be normalised by the mean {mean} and the deviation {deviation}"
             ));
         }
-        let row_shape = &self.chunks.geometry.row_shape;
+        let row_shape = self.step_shape();
         let mut planes = row_shape.iter().scan(1, |n, len| {
             *n *= len;
             Some(*n)
@@ -175,16 +190,17 @@ impl OpenArray {
         Ok(())
     }
 
-    /// Cuts rows into patches of this shape along some dimensions, each of which has a number among
-    /// those of the patches.
+    /// Cuts steps into patches of this shape along some of their dimensions, each of which has a
+    /// number among those of the patches.
     pub(crate) fn cut(
         &mut self,
         dims: Vec<(usize, usize)>,
         patch_shape: &[usize],
     ) -> Result<(), String> {
         let (_, n_planes) = self.convert.planes();
-        check_planes(n_planes, &self.chunks.geometry.row_shape, &dims)?;
-        let stored = |(at, of)| Some((self.chunks.geometry.stored_dim(at)?, of));
+        check_planes(n_planes, self.step_shape(), &dims)?;
+        let first = usize::from(self.lead.is_some());
+        let stored = |(at, of)| Some((self.chunks.geometry.stored_dim(first + at)?, of));
         let dims = dims.into_iter().filter_map(stored).collect();
         let len = patch_shape.iter().product();
         self.convert = std::mem::replace(&mut self.convert, Convert::Copy).of_rows(len);
@@ -193,13 +209,26 @@ impl OpenArray {
     }
 
     /// The chunks of a row in which a patch lies that begins at these places in the dimensions of
-    /// the patches. Their places in it count from its first element.
-    pub(crate) fn chunks_of(&self, patches: &OpenPatches, starts: &[i64]) -> Vec<SelectedChunk> {
+    /// the patches, at this one of the lead times if a step is one. Their places in it count from
+    /// its first element.
+    pub(crate) fn chunks_of(
+        &self,
+        patches: Option<&OpenPatches>,
+        (starts, lead): (&[i64], u64),
+    ) -> Vec<SelectedChunk> {
         let dims = self.patch.iter().flat_map(|patch| &patch.dims);
         let others = dims.filter_map(|(at, of)| {
-            Some((*at, patches.indices(*of, *starts.get(*of)?, self.selected.get(*at)?)))
+            Some((*at, patches?.indices(*of, *starts.get(*of)?, self.selected.get(*at)?)))
         });
-        self.chunks.geometry.chunks_with(&others.collect::<Vec<_>>())
+        let of_lead =
+            self.lead.and_then(|at| Some((at, self.selected.get(at)?.slice(lead..lead + 1))));
+        self.chunks.geometry.chunks_with(&others.chain(of_lead).collect::<Vec<_>>())
+    }
+
+    /// The chunk of a row in which a lead time lies; the first if a step is none.
+    pub(crate) fn lead_chunk(&self, lead: u64) -> u64 {
+        let found = self.lead.and_then(|at| self.chunks.geometry.selected(at));
+        found.map_or(0, |(indices, len)| indices.get(lead).unwrap_or(0) / (*len as u64).max(1))
     }
 
     /// Whether all patches of a row lie in the same chunks.
@@ -224,7 +253,7 @@ impl OpenArray {
         std::ptr::eq(self, other)
             || self.store == other.store
                 && self.chunks.path == other.chunks.path
-                && self.selected == other.selected
+                && (&self.selected, self.lead) == (&other.selected, other.lead)
                 && self.chunks.geometry.order() == other.chunks.geometry.order()
                 && self.element == other.element
                 && self.convert.is_like(&other.convert)
@@ -255,7 +284,8 @@ impl OpenArray {
             _ => String::new(),
         };
         let order = geometry.order().map_or_else(String::new, |order| format!(" as {order:?}"));
-        format!("{stored} {} {:?}{along}{order}{by}", self.element, self.selected)
+        let lead = self.lead.map_or_else(String::new, |at| format!(" by lead {at}"));
+        format!("{stored} {} {:?}{along}{order}{lead}{by}", self.element, self.selected)
     }
 
     /// Decodes all rows that `outer` selects.

@@ -17,12 +17,13 @@ use crate::cut_variable::cut_variables;
 use crate::element::ElementType;
 use crate::error::Error;
 use crate::kept::KeptChunks;
+use crate::leads::{self, first_with_steps};
 use crate::missing::{Missing, kept_samples};
 use crate::open_array::OpenArray;
 use crate::patches::CutDimension;
 use crate::read;
 use crate::spec::{ReadStrategy, SampleSpec};
-use crate::times::Times;
+use crate::times::{TimeSpan, Times};
 use crate::variable::OpenVariable;
 use crate::window::{LeftOut, Window};
 
@@ -86,6 +87,9 @@ impl ArraySamples {
                 return Err(Error::Spec { reason });
             }
         }
+        if let Some(reason) = leads::problem(spec) {
+            return Err(Error::Spec { reason });
+        }
         let threads = spec.threads.max(1);
         let (mut variables, skipped) = open_variables(stores, spec, threads)?;
         let window = Window::new(&mut variables, spec)?;
@@ -127,26 +131,36 @@ impl ArraySamples {
         patches.map_or_else(Vec::new, |patches| patches.starts(sample, epoch))
     }
 
+    /// The variable whose steps samples are about.
+    fn first(&self) -> Option<&OpenVariable> {
+        self.variables.get(first_with_steps(&self.variables)?)
+    }
+
     /// The step that a sample is about, in the first variable that has steps: the index in the
-    /// arrays' first dimension, counted over all stores.
+    /// arrays' first dimension, counted over all stores. Of forecasts it is that of the initial
+    /// time.
     pub fn step(&self, sample: u64) -> u64 {
-        self.window.step(sample)
+        let step = self.window.step(sample);
+        self.first().map_or(step, |first| first.row_of(step))
+    }
+
+    /// The lead time of a sample, if samples are of forecasts ([`SampleSpec::lead`]).
+    pub fn lead_time(&self, sample: u64) -> Option<TimeSpan> {
+        self.first()?.lead_time(self.window.step(sample))
     }
 
     /// The store of the step that a sample is about, by its number among those that were opened.
     pub fn store(&self, sample: u64) -> usize {
-        let step = self.step(sample);
-        let mut stored = self.stored_variables();
-        stored.next().map_or(0, |variable| variable.store_of(step))
+        self.first().map_or(0, |variable| variable.store_of(self.window.step(sample)))
     }
 
     /// The month in which each sample is, from 1 to 12, by the times of the first array that has
-    /// steps.
+    /// steps; of forecasts by the initial time.
     ///
     /// # Errors
     /// Its first dimension has no coordinates, or they are not times.
     pub fn months(&self) -> Result<Vec<i64>, Error> {
-        let first = self.variables.iter().find(|variable| !variable.is_static());
+        let first = self.first();
         let unread = |reason: &str| {
             let path = first.map_or_else(String::new, |variable| variable.path().to_owned());
             Error::Spec { reason: format!("the months of {path} are not known: {reason}") }
@@ -386,7 +400,8 @@ impl Source for ArraySamples {
     }
 
     fn row_name(&self, row: u64) -> String {
-        let step = format!("step {}", self.step(row));
+        let of_lead = self.lead_time(row).map(|lead| format!(", lead time {lead}"));
+        let step = format!("step {}{}", self.step(row), of_lead.unwrap_or_default());
         match self.window.patches.as_deref() {
             Some(patches) => format!("{step}, {}", patches.name(row)),
             None => step,

@@ -20,6 +20,13 @@ pub struct SampleSpec {
     /// The dimension of the steps in each array, by its name or position; `None` is the first. An
     /// array without a dimension of this name is static: a batch has it once, for all its samples.
     pub along: Option<Dimension>,
+    /// The name of the dimension of lead times. Variables that have it are forecasts: their steps
+    /// are the lead times that they select, from one initial time of the dimension
+    /// [`along`](Self::along). A sample is then an initial time and a lead time of the first of
+    /// them, its time is the sum of both, and other variables are found at that time
+    /// ([`is_timed`](Self::is_timed)). `start`, `end`, `stride`, `periods` and `frequency` are about
+    /// initial times, of which each has all its lead times, one after another.
+    pub lead: Option<String>,
     /// The step that the first sample is about. `None` is the first step before which there are as
     /// many as the variables look back.
     pub start: Option<u64>,
@@ -69,6 +76,7 @@ impl SampleSpec {
         Self {
             variables: variables.into_iter().collect(),
             along: None,
+            lead: None,
             start: None,
             end: None,
             stride: 1,
@@ -88,12 +96,15 @@ impl SampleSpec {
 }
 
 impl SampleSpec {
-    /// Whether samples depend on the times of steps: by periods, a frequency or steps that are a
-    /// time away. Then a sample whose steps are not all there is left out
-    /// ([`ArraySamples::left_out`](crate::ArraySamples::left_out)).
+    /// Whether samples depend on the times of steps: by periods, a frequency, lead times or steps
+    /// that are a time away. Then variables may have other times, and a sample whose steps are not
+    /// all there is left out ([`ArraySamples::left_out`](crate::ArraySamples::left_out)).
     pub fn is_timed(&self) -> bool {
         let has_spans = |variable: &Variable| !variable.spans.is_empty();
-        !self.periods.is_empty() || self.frequency.is_some() || self.variables.iter().any(has_spans)
+        !self.periods.is_empty()
+            || self.frequency.is_some()
+            || self.lead.is_some()
+            || self.variables.iter().any(has_spans)
     }
 }
 
@@ -136,6 +147,10 @@ pub struct Variable {
     pub name: String,
     /// Path of the array within the storage, with names separated by `/`.
     pub path: String,
+    /// The dimension of its steps, if it is another one than [`SampleSpec::along`].
+    pub along: Option<Dimension>,
+    /// The stores that it is read from, by their numbers; empty is every store that has it.
+    pub stores: Vec<usize>,
     /// Steps relative to the sample's own, in the order of the batch: `[0]`, or `[-1, 0]` for the
     /// step before and its own.
     pub steps: Vec<i64>,
@@ -181,6 +196,9 @@ pub struct Variable {
     /// the grid and the steps of the others there, any other those of the first variable that has
     /// latitudes and longitudes.
     pub forcing: Option<Forcing>,
+    /// The name of the dimension along which those of the `stack` lie, if they are members of an
+    /// ensemble, all of one shape, rather than channels.
+    pub ensemble: Option<String>,
 }
 
 impl Variable {
@@ -192,6 +210,8 @@ impl Variable {
         Self {
             name,
             path,
+            along: None,
+            stores: Vec::new(),
             steps: vec![0],
             spans: Vec::new(),
             rollout: Vec::new(),
@@ -206,6 +226,7 @@ impl Variable {
             normalize: Vec::new(),
             stack: Vec::new(),
             forcing: None,
+            ensemble: None,
         }
     }
 
@@ -219,6 +240,31 @@ impl Variable {
     /// those of the channels.
     pub fn stacked(name: impl Into<String>, variables: impl IntoIterator<Item = Self>) -> Self {
         Self { stack: variables.into_iter().collect(), ..Self::new("").named(name) }
+    }
+
+    /// Several variables of one shape as the members of an ensemble, along a new dimension of this
+    /// name, which comes first: arrays of one store, or one array in
+    /// [several](Self::stores). Their names are its coordinates, as integers if all are such.
+    /// It is normalised, if at all, as each member alone.
+    pub fn ensemble(
+        name: impl Into<String>,
+        dimension: impl Into<String>,
+        members: impl IntoIterator<Item = Self>,
+    ) -> Self {
+        Self { ensemble: Some(dimension.into()), ..Self::stacked(name, members) }
+    }
+
+    /// The same along another dimension than other variables: `along("time")` for an analysis
+    /// beside forecasts along `init_time`.
+    #[must_use]
+    pub fn along(self, dimension: impl Into<Dimension>) -> Self {
+        Self { along: Some(dimension.into()), ..self }
+    }
+
+    /// The same of these stores alone, by their numbers.
+    #[must_use]
+    pub fn of_stores(self, stores: impl IntoIterator<Item = usize>) -> Self {
+        Self { stores: stores.into_iter().collect(), ..self }
     }
 
     /// The same under another name, for two parts of one array in a sample.

@@ -32,6 +32,15 @@ impl TimeSpan {
     }
 }
 
+impl std::fmt::Display for TimeSpan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.micros {
+            micros if micros % MICROS_PER_HOUR == 0 => write!(f, "{}h", micros / MICROS_PER_HOUR),
+            micros => write!(f, "{micros}us"),
+        }
+    }
+}
+
 /// The unit and the date that times are counted from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimeUnits {
@@ -70,6 +79,37 @@ impl TimeUnits {
         let since = (other.since - self.since) as f64;
         (self.calendar == other.calendar)
             .then_some((number * other.unit as f64 + since) / self.unit as f64)
+    }
+}
+
+/// The microseconds of coordinates that are lengths of time, such as lead times: `units` is a unit
+/// of time alone.
+pub(crate) fn span_micros(coordinates: &Coordinates) -> Result<Vec<i64>, String> {
+    let units = coordinates.attribute("units").ok_or("they have no attribute `units` (`hours`)")?;
+    let units = units.trim();
+    let is_nanos = ["nanoseconds", "nanosecond", "ns"].contains(&units);
+    let unit = if is_nanos { 1 } else { unit_micros(units, Calendar::Standard)? };
+    let divisor = if is_nanos { 1_000 } else { 1 };
+    let outside = |at: usize| format!("that at {at} is beyond what 64 bits count");
+    match coordinates.values() {
+        CoordinateValues::Integers(values) => {
+            let each = values.iter().enumerate().map(|(at, value)| {
+                let micros = i128::from(*value) * i128::from(unit) / divisor;
+                i64::try_from(micros).map_err(|_| outside(at))
+            });
+            each.collect()
+        }
+        CoordinateValues::Floats(values) => {
+            let each = values.iter().enumerate().map(|(at, value)| {
+                let micros = (value * unit as f64 / divisor as f64).round();
+                if !micros.is_finite() {
+                    return Err(format!("that at {at} is {value}"));
+                }
+                i64::try_from(micros as i128).map_err(|_| outside(at))
+            });
+            each.collect()
+        }
+        CoordinateValues::Strings(_) => Err("they are texts".to_owned()),
     }
 }
 
@@ -263,9 +303,9 @@ impl Times {
         self.calendar.month(self.micros(step)?.div_euclid(MICROS_PER_DAY))
     }
 
-    /// Where in its year and its day a step is; NaN beyond the calendar.
-    pub(crate) fn moment(&self, step: u64) -> Moment {
-        let found = self.micros(step).and_then(|micros| {
+    /// Where in its year and its day it is so long after a step; NaN beyond the calendar.
+    pub(crate) fn moment(&self, step: u64, after: TimeSpan) -> Moment {
+        let found = self.micros_after(step, after).and_then(|micros| {
             let number = micros.div_euclid(MICROS_PER_DAY);
             let (days, _) = self.calendar.year(number)?;
             let day = micros.rem_euclid(MICROS_PER_DAY) as f64 / MICROS_PER_DAY as f64;
@@ -286,10 +326,14 @@ impl Times {
         }
     }
 
-    /// Microseconds of a step since 1970-01-01 of the Gregorian calendar: of its date, if the
-    /// calendar counts days in its own way.
-    pub(crate) fn gregorian_micros(&self, step: u64) -> Option<i64> {
-        let micros = self.micros(step)?;
+    fn micros_after(&self, step: u64, after: TimeSpan) -> Option<i64> {
+        self.micros(step)?.checked_add(after.micros)
+    }
+
+    /// Microseconds since 1970-01-01 of the Gregorian calendar, so long after a step: of the date,
+    /// if the calendar counts days in its own way.
+    pub(crate) fn gregorian_micros(&self, step: u64, after: TimeSpan) -> Option<i64> {
+        let micros = self.micros_after(step, after)?;
         if self.calendar != Calendar::NoLeap {
             return Some(micros);
         }

@@ -16,6 +16,7 @@ use crate::element::ElementType;
 use crate::error::Error;
 use crate::forcing::OpenForcing;
 use crate::labels::Selection;
+use crate::leads::Leads;
 use crate::member::Member;
 use crate::metadata::{self, Unopened};
 use crate::open_array::{OpenArray, StaticValues, ValidDates, packing, valid_dates};
@@ -45,8 +46,10 @@ pub(crate) struct OpenVariable {
     pub(crate) coordinates: Vec<Option<Arc<Coordinates>>>,
     /// The coordinates of the steps.
     pub(crate) step_coordinates: Option<Arc<Coordinates>>,
-    /// The number of steps.
+    /// The number of steps, or of initial times if it has lead times.
     pub(crate) n_steps: u64,
+    /// Its lead times, each of which is a step of every initial time.
+    pub(crate) leads: Option<Leads>,
     /// Shape of the selected part of a row.
     pub(crate) row_shape: Vec<usize>,
     /// Its array, or one for some of its channels each, in the order of a row.
@@ -72,6 +75,8 @@ pub(crate) struct Opening<'a, 's> {
     pub(crate) store: usize,
     /// The dimension of the steps.
     pub(crate) along: Option<&'a Dimension>,
+    /// The dimension of the lead times.
+    pub(crate) lead: Option<&'a String>,
     pub(crate) axes: Axes<'a>,
     pub(crate) arrays: &'a mut CoordinateArrays<'s>,
     /// The valid dates that groups of the store name, as far as they were looked for.
@@ -108,11 +113,18 @@ impl OpenVariable {
             vec![None; dimensions.len()]
         };
         let known = Dimensions { array: &path, names: &dimensions, shape: array.shape() };
-        let axis = known.axis(opening.along)?;
+        let along = spec.along.as_ref().or(opening.along);
+        let axis = known.axis(along)?;
+        let lead = known.lead(opening.lead, axis)?;
         let mut selected = known.selected((&spec.select, axis), &coordinates, arrays)?;
         known.turn((&mut selected, axis), opening.axes.directions, &coordinates, arrays)?;
-        let order = known.order((&spec.order, opening.axes.order), axis)?;
+        let mut order = known.order((&spec.order, opening.axes.order), axis)?;
+        if let Some(lead) = lead {
+            order.retain(|at| *at != lead);
+            order.insert(0, lead);
+        }
         let mut coordinates = cut(&coordinates, &selected, array.shape());
+        let leads = lead.map(|at| known.leads(at, &mut coordinates)).transpose()?;
         // The rows of an array without steps are the indices of the dimension delivered outermost.
         let rows_at = axis.or_else(|| order.first().copied()).unwrap_or(0);
         let outer = selected.remove(rows_at);
@@ -124,7 +136,11 @@ impl OpenVariable {
         let packing = (!spec.as_stored).then(|| packing(&opened, &path)).transpose()?;
         let rows = (rows_at, selected);
         let array = OpenArray::new(opened.array, &path, (&**storage, opening.store), rows)?;
-        let array = array.ordered(&in_row);
+        let mut array = array.ordered(&in_row);
+        if let Some(lead) = lead {
+            array = array.by_lead(lead - usize::from(rows_at < lead));
+            order.remove(0);
+        }
         let (mut first, difference) = difference::delivered(array, spec, packing, difference)
             .map_err(|reason| Error::Spec {
                 reason: format!("{} in {}: {reason}", spec.name, storage.place()),
@@ -137,7 +153,7 @@ impl OpenVariable {
                 first.valid = valid_dates(&**storage, &path, valid)?;
             }
         } else {
-            check_static(spec, opening.along)?;
+            check_static(spec, along)?;
             let read = first.read_rows(&**storage, &outer, opening.threads);
             let place = || storage.place();
             let failed = |source| Error::ReadElements { array: path, place: place(), source };
@@ -155,7 +171,8 @@ impl OpenVariable {
             coordinates: reordered(&coordinates, &order),
             step_coordinates,
             n_steps: if values.is_some() { 0 } else { outer.len() },
-            row_shape: first.chunks.geometry.row_shape.clone(),
+            leads,
+            row_shape: first.step_shape().to_vec(),
             members: vec![Member { first, later: Vec::new() }],
             forcings: Vec::new(),
             difference,
@@ -227,6 +244,9 @@ impl OpenVariable {
         {
             return Err(format!("the coordinates of {dimension} differ"));
         }
+        if self.leads.as_ref().map(|of| &of.micros) != next.leads.as_ref().map(|of| &of.micros) {
+            return Err("its lead times differ".to_owned());
+        }
         let both = self.step_coordinates.take().zip(next.step_coordinates);
         self.step_coordinates = both.and_then(|(these, next)| these.then(&next)).map(Arc::new);
         for (member, next) in self.members.iter_mut().zip(next.members) {
@@ -256,31 +276,25 @@ impl OpenVariable {
         self.members.iter().flat_map(Member::arrays).map(|(_, array)| array)
     }
 
-    /// The store and the row of chunks that have a step, in each of its arrays.
-    pub(crate) fn chunks_of(&self, step: u64) -> impl Iterator<Item = (usize, u64)> {
-        self.members.iter().map(move |member| {
-            let (array, step) = member.array_of(step);
-            (array.store, step / array.chunks.geometry.chunk_rows.max(1))
-        })
-    }
-
-    /// These steps of an array, in the numbers of the variable; none if it does not have the array,
+    /// The steps of these rows of an array, in the numbers of the variable; none if it does not have the array,
     /// which is known by the name of its kept chunks.
     pub(crate) fn steps_in(
         &self,
         kept_as: &str,
-        steps: Range<u64>,
+        rows: Range<u64>,
     ) -> impl Iterator<Item = Range<u64>> {
+        let n_leads = self.n_leads();
         let arrays = self.members.iter().flat_map(Member::arrays);
         let found = arrays.filter(move |(_, array)| *array.chunks.kept_as == *kept_as);
         found.map(move |(first, _)| {
-            first.saturating_add(steps.start)..first.saturating_add(steps.end)
+            let step = |row: u64| first.saturating_add(row).saturating_mul(n_leads);
+            step(rows.start)..step(rows.end)
         })
     }
 
     /// The store that has a step, in the first of its arrays.
     pub(crate) fn store_of(&self, step: u64) -> usize {
-        self.members.first().map_or(0, |member| member.array_of(step).0.store)
+        self.members.first().map_or(0, |member| member.array_of(self.row_of(step)).0.store)
     }
 
     /// The steps that are valid by what the stores say, in each of its arrays.

@@ -32,6 +32,11 @@ fn join(
     })
 }
 
+/// Whether a variable may be read from a store of this number.
+fn is_of(variable: &Variable, store: usize) -> bool {
+    variable.stores.is_empty() || variable.stores.contains(&store)
+}
+
 /// Opens the variables of a specification, with what was skipped of their coordinates.
 pub(super) fn open_variables(
     stores: &[Arc<dyn Storage>],
@@ -49,6 +54,12 @@ pub(super) fn open_variables(
         let reason = "what is computed needs the times and the grid of a variable: name one";
         return Err(Error::Spec { reason: reason.to_owned() });
     }
+    let is_there = |variable: &&&Variable| variable.stores.iter().all(|at| *at < stores.len());
+    if let Some(variable) = arrays.iter().find(|variable| !is_there(variable)) {
+        let (name, of, n) = (&variable.name, &variable.stores, stores.len());
+        let reason = format!("{name} is read from the stores {of:?}, and there are {n}");
+        return Err(Error::Spec { reason });
+    }
     let (mut found, mut skipped) = (Vec::new(), Vec::new());
     found.resize_with(arrays.len(), || None);
     for (store, storage) in stores.iter().enumerate() {
@@ -56,10 +67,14 @@ pub(super) fn open_variables(
         let mut valid = HashMap::new();
         let mut has_any = false;
         for (variable, found) in arrays.iter().zip(&mut found) {
+            if !is_of(variable, store) {
+                continue;
+            }
             let opening = Opening {
                 storage,
                 store,
                 along: spec.along.as_ref(),
+                lead: spec.lead.as_ref(),
                 axes,
                 arrays: &mut coordinates,
                 valid: &mut valid,
@@ -71,19 +86,21 @@ pub(super) fn open_variables(
             has_any = true;
             join(found, opened, &**storage)?;
         }
-        if !has_any && let Some(variable) = arrays.first() {
+        let mut wanted = arrays.iter().filter(|variable| is_of(variable, store));
+        if !has_any && let Some(variable) = wanted.next() {
             return Err(Unopened::Missing.error(variable.path.trim_matches('/'), &**storage));
         }
         skipped.extend(coordinates.into_skipped());
     }
-    let missing = |variable: &Variable| match stores.first() {
-        Some(storage) => Unopened::Missing.error(variable.path.trim_matches('/'), &**storage),
-        None => Error::Spec { reason: "there is no store".to_owned() },
-    };
+    let missing =
+        |variable: &Variable| match stores.get(variable.stores.first().map_or(0, |at| *at)) {
+            Some(storage) => Unopened::Missing.error(variable.path.trim_matches('/'), &**storage),
+            None => Error::Spec { reason: "there is no store".to_owned() },
+        };
     let opened = found.into_iter().zip(&arrays);
     let opened = opened.map(|(found, variable)| found.ok_or_else(|| missing(variable)));
     let opened = opened.collect::<Result<Vec<OpenVariable>, Error>>()?;
-    axes.check_known(&opened)?;
+    axes.check_known(&opened, &spec.variables)?;
     let refs: Vec<&OpenVariable> = opened.iter().collect();
     let forcings = all.iter().map(|of_variable| computed(of_variable, &refs, &arrays));
     let forcings = forcings.collect::<Result<Vec<_>, Error>>()?;
@@ -98,7 +115,10 @@ pub(super) fn open_variables(
             last => {
                 members.extend(last);
                 let by = (&variable.normalize[..], variable.element);
-                let stacked = OpenVariable::stacked(&variable.name, members, by);
+                let stacked = match &variable.ensemble {
+                    Some(dimension) => OpenVariable::ensemble(variable, dimension, members),
+                    None => OpenVariable::stacked(&variable.name, members, by),
+                };
                 stacked.map_err(|reason| Error::Spec {
                     reason: format!("{} cannot be stacked: {reason}", variable.name),
                 })?

@@ -104,7 +104,7 @@ impl ArraySamples {
                 self.wanted((these, idx * one_read), (epoch, &starts), (&mut *into, subtracted));
             let reads: Vec<PatchReads<'_>> = in_patches
                 .into_iter()
-                .filter_map(|(of, all)| Some(PatchReads::new(of, (patches?, &starts), all)))
+                .map(|(of, all)| PatchReads::new(of, (patches, &starts), all))
                 .collect();
             for (store, storage) in self.stores.iter().enumerate() {
                 let of_store = rows.iter_mut().filter(|(array, _)| array.store == store);
@@ -187,6 +187,7 @@ impl ArraySamples {
             let row_bytes = variable.read_row_bytes();
             for ((number, step), row) in steps.zip(places.chunks_exact_mut(row_bytes)) {
                 let mut rest = row;
+                let lead = variable.lead_of(step);
                 let mut forcings = variable.forcings.iter().peekable();
                 for n_before in 0..=variable.members.len() {
                     while let Some(forcing) = forcings.next_if(|of| of.n_before == n_before) {
@@ -197,14 +198,14 @@ impl ArraySamples {
                         forcing.put((variable, patch), step, into);
                     }
                     let Some(member) = variable.members.get(n_before) else { break };
-                    let (array, step) = member.array_of(step);
+                    let (array, row) = member.array_of(variable.row_of(step));
                     let (into, after) = rest.split_at_mut(member.row_bytes());
                     rest = after;
-                    if variable.patch.is_some() {
-                        let patch = WantedPatch { step, starts: number, into };
+                    if array.patch.is_some() {
+                        let patch = WantedPatch { row, lead, starts: number, into };
                         push(&mut wanted.patches, array, patch);
                     } else {
-                        push(&mut wanted.rows, array, (step, into));
+                        push(&mut wanted.rows, array, (row, into));
                     }
                 }
             }
