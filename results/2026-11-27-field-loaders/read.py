@@ -1,8 +1,12 @@
 """Feeds shuffled samples with one loader: read.py STORE LOADER STEPS BATCH EPOCHS [--box A:B,C:D] [--memory GiB].
+With --link 30ms,90MB/s,1GB/s --server FIELDS the store is served by `fields serve-link` and read over that link.
 Prints a row for each epoch: samples/s, MB/s delivered, seconds to the first batch, processor seconds, peak memory, and a sum
-over the bits of all that was delivered, which is equal for loaders that deliver the same."""
+over the bits of all that was delivered (as 64-bit words), which is equal for loaders that deliver the same."""
 import argparse
+import os
 import resource
+import shlex
+import subprocess
 import sys
 import time
 
@@ -13,15 +17,33 @@ parser.add_argument("store"), parser.add_argument("loader"), parser.add_argument
 parser.add_argument("batch", type=int), parser.add_argument("epochs", type=int)
 parser.add_argument("--box"), parser.add_argument("--memory", type=float, default=0.0)
 parser.add_argument("--workers", type=int, default=0), parser.add_argument("--cache", default=None)
+parser.add_argument("--threads", type=int, default=2), parser.add_argument("--blocks", type=int, default=1), parser.add_argument("--link"), parser.add_argument("--server")
 args = parser.parse_args()
 steps = [int(by) for by in args.steps.split(",")]
 box = None if args.box is None else [slice(*map(int, part.split(":"))) for part in args.box.split(",")]
-start = time.perf_counter()
+
+link = None
+if args.link:
+    folder, name = os.path.split(args.store)
+    server = subprocess.Popen([*shlex.split(args.server), "serve-link", "--link", args.link, "--name", "data", folder],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    link = server.stdout.readline().strip()
+    args.store = f"s3://link/data/{name}"
+
+
+def far_store():
+    """The store over the link, by obstore: the fastest client of xarray and zarr here."""
+    import obstore
+    from zarr.storage import ObjectStore
+    return ObjectStore(obstore.store.from_url(args.store, **OBSTORE), read_only=True)
+
+
+OBSTORE = dict(endpoint=f"http://{link}", region="us-east-1", skip_signature=True, client_options={"allow_http": True}) if link else {}
 
 
 def insitubatch():
     from insitubatch import InSituDataset, obstore_store, open_geometries, split_by_chunk
-    store = obstore_store("file://" + args.store)
+    store = obstore_store(args.store if link else "file://" + args.store, **OBSTORE)
     [whole] = open_geometries(store, variables=["t"]).values()
     geometries = {f"t{by}": whole.shift(by) for by in steps}
     manifest = split_by_chunk(whole, fractions=(1.0, 0.0, 0.0))
@@ -44,10 +66,12 @@ def insitubatch():
 def somafeed():
     from somafeed import FieldDataset, Variable
     import zarr
-    chunk = zarr.open_group(args.store, mode="r")["t"].chunks[0]
+    chunk = zarr.open_group(far_store() if link else args.store, mode="r")["t"].chunks[0]
+    config = {"vfs.s3.scheme": "http", "vfs.s3.region": "us-east-1", "vfs.s3.no_sign_request": True,
+              "vfs.s3.use_virtual_addressing": False, "vfs.s3.endpoint_override": link} if link else None
     # One sample a chunk needs no block; else as many chunks in a block as insitubatch has.
     rows = max(chunk, 1)
-    io = args.batch if rows == 1 else -(-16 * rows // args.batch) * args.batch
+    io = args.batch * (args.blocks) if rows == 1 else -(-16 * rows // args.batch) * args.batch
     if rows > 1:
         io = -(-io // rows) * rows
     isel = {} if box is None else dict(zip(("latitude", "longitude"), box))
@@ -55,12 +79,12 @@ def somafeed():
     if chunk >= 1000:
         rows, io = 1, args.batch
     ds = FieldDataset(args.store, {"t": variable}, args.batch, seed=1, shuffle_chunk_size=min(rows, io), io_batch_size=io,
-                      coordinates=False, threads=2, memory=f"{args.memory}GiB" if args.memory else None)
+                      coordinates=False, threads=args.threads, config=config, memory=f"{args.memory}GiB" if args.memory else None)
     for epoch in range(args.epochs):
         def batches():
             it = iter(ds)
             for batch in it:
-                yield [batch["t"]] if len(steps) == 1 else [batch["t"][:, at] for at in range(len(steps))]
+                yield [batch["t"]]
             s = it.stats()
             print({k: s.get(k) for k in ("bytes_read", "bytes_decoded", "bytes_needed")}, file=sys.stderr)
         yield batches()
@@ -91,23 +115,24 @@ def by_index(read, n):
 
 def xarray():
     import xarray as xr
-    a = xr.open_zarr(args.store, chunks=None, consolidated=False)["t"]
+    a = xr.open_zarr(far_store() if link else args.store, chunks=None, consolidated=False)["t"]
     if box: a = a.isel(latitude=box[0], longitude=box[1])
     yield from by_index(lambda i: a.isel(time=i).values, a.sizes["time"])
 
 
 def zarr():
     import zarr
-    a = zarr.open_group(args.store, mode="r")["t"]
+    a = zarr.open_group(far_store() if link else args.store, mode="r")["t"]
     yield from by_index(lambda i: a[(i, *(box or ()))], a.shape[0])
 
 
 def tensorstore():
-    import json, os
     import tensorstore as ts
-    driver = "zarr3" if os.path.exists(args.store + "/t/zarr.json") else "zarr"
+    driver = "zarr3" if "shards" in args.store else "zarr"
+    kvstore = {"driver": "s3", "bucket": "link", "path": args.store.removeprefix("s3://link/") + "/t/", "endpoint": f"http://{link}",
+               "aws_region": "us-east-1", "aws_credentials": {"type": "anonymous"}} if link else {"driver": "file", "path": args.store + "/t"}
     context = ts.Context({"data_copy_concurrency": {"limit": 2}, "cache_pool": {"total_bytes_limit": int(args.memory * 2**30)}})
-    a = ts.open({"driver": driver, "kvstore": {"driver": "file", "path": args.store + "/t"}}, context=context).result()
+    a = ts.open({"driver": driver, "kvstore": kvstore}, context=context).result()
     for epoch in range(args.epochs):
         order = places(a.shape[0]).shuffled(epoch)
         def batches():
@@ -127,7 +152,7 @@ def tensorstore():
 def xbatcher():
     import xarray as xr
     import xbatcher as xb
-    a = xr.open_zarr(args.store, chunks=None, consolidated=False)["t"]
+    a = xr.open_zarr(far_store() if link else args.store, chunks=None, consolidated=False)["t"]
     if box: a = a.isel(latitude=box[0], longitude=box[1])
     window = max(steps) - min(steps) + 1
     dims = {"time": window, **{d: a.sizes[d] for d in a.dims[1:]}}
@@ -142,12 +167,10 @@ def xbatcher():
                                 multiprocessing_context="forkserver" if args.workers else None)
         def batches():
             for batch in loader:
-                batch = batch.numpy()
-                yield [batch[:, by - min(steps)] for by in steps]
+                yield [batch.numpy()]
         yield batches()
 
 
-total_before = time.perf_counter()
 for epoch, batches in enumerate(globals()[args.loader]()):
     t0, c0 = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
     n = bits = 0
@@ -161,7 +184,7 @@ for epoch, batches in enumerate(globals()[args.loader]()):
         for array in arrays:
             array = np.ascontiguousarray(array)
             n_bytes += array.nbytes
-            bits = (bits + int(array.view("u4").sum(dtype="u8"))) % 2**64
+            bits = (bits + int(array.view("u8").sum())) % 2**64
     wall = time.perf_counter() - t0
     c1 = resource.getrusage(resource.RUSAGE_SELF)
     cpu = c1.ru_utime + c1.ru_stime - c0.ru_utime - c0.ru_stime

@@ -358,6 +358,10 @@ impl Source for ArraySamples {
         true
     }
 
+    fn answers_late(&self) -> bool {
+        self.stores.iter().any(|store| store.request_counts().is_some())
+    }
+
     fn unit_end(&self, row: u64) -> u64 {
         let with_steps = self.variables.iter().filter(|variable| !variable.is_static());
         let ends = with_steps.map(|variable| self.window.unit_end(variable, row));
