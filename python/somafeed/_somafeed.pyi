@@ -577,6 +577,9 @@ class Samples:
 
     @property
     def n_samples(self) -> int: ...
+    @property
+    def answers_late(self) -> bool:
+        """Whether they come from an object store, so that several blocks are better read at once."""
     def numbers(self) -> npt.NDArray[np.uint64]:
         """The number of each sample, of all that there are: ascending."""
     def select(self, places: IntegerArray) -> Self:

@@ -258,7 +258,8 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             shuffle_chunk_size: Neighbouring samples that are read together: as many as a Zarr chunk
                 has, so that each is decoded once a block.
             seed: From 0 to 2^64 - 1. None draws one, which several ranks may not do.
-            use_eager_fetch: Whether blocks and batches are made ahead, in threads.
+            use_eager_fetch: Whether blocks and batches are made ahead, in threads: one block, from an
+                object store three, with four read at a time. With `memory`, as many as it allows.
             dim: The dimension along which samples lie, by its name or position. None means the first
                 of every array. An array without a dimension of this name is static.
             lead: The dimension of lead times. Variables that have it are forecasts, `dim` is that of

@@ -394,6 +394,10 @@ impl Source for ArraySamples {
         true
     }
 
+    fn answers_late(&self) -> bool {
+        self.stores.iter().any(|store| store.request_counts().is_some())
+    }
+
     fn unit_end(&self, row: u64) -> u64 {
         let ends = self.stored_variables().map(|variable| self.window.unit_end(variable, row));
         ends.min().unwrap_or(row)
