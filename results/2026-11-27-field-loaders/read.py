@@ -181,6 +181,20 @@ def xbatcher():
     yield from by_workers(OfXbatcher(gen))
 
 
+def worker_peaks():
+    """The peak memory of the processes below this one, but the link's server, added up: MB."""
+    of = {}
+    for folder in os.listdir("/proc"):
+        try:
+            lines = dict(line.split(":", 1) for line in open(f"/proc/{folder}/status")) if folder.isdigit() else {}
+        except OSError:
+            continue
+        if "VmHWM" in lines:
+            of[int(folder)] = int(lines["PPid"]), int(lines["VmHWM"].split()[0]) / 1024
+    below = lambda pid: sum(own + below(child) for child, (parent, own) in of.items() if parent == pid and not (args.link and child == server.pid))
+    return below(os.getpid())
+
+
 if __name__ == "__main__":
     for epoch, batches in enumerate(globals()[args.loader]()):
         t0, c0 = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
@@ -199,6 +213,5 @@ if __name__ == "__main__":
         wall = time.perf_counter() - t0
         c1 = resource.getrusage(resource.RUSAGE_SELF)
         cpu = c1.ru_utime + c1.ru_stime - c0.ru_utime - c0.ru_stime
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(f"{args.loader} epoch {epoch}: {n} samples, {n / wall:.1f}/s, {n_bytes / wall / 1e6:.0f} MB/s, first {first:.3f} s, "
-              f"cpu {cpu:.2f} s, peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB (+{children.ru_maxrss / 1024:.0f} a worker), bits {bits}", flush=True)
+              f"cpu {cpu:.2f} s, peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB (+{worker_peaks():.0f} in workers), bits {bits}", flush=True)
