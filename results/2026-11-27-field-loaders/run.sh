@@ -22,6 +22,7 @@ floor() { # NAME ROW ARGS
 S=$D/surface.zarr
 for r in $(seq $N); do
  for l in somafeed insitubatch xarray tensorstore xbatcher; do row one "1 step a chunk, 721x1440" $l $S 0 8 1; done
+ floor one "1 step a chunk" $S 0 8 1
  for w in 2 4; do row workers "1 step a chunk, $w workers" xbatcher $S 0 8 2 --workers $w; done
  for l in somafeed insitubatch tensorstore xbatcher; do row windows "window -1 0 1, 1 GiB" $l $S " -1,0,1" 8 1 --memory 1; done
  floor windows "window -1 0 1" $S " -1,0,1" 8 1

@@ -135,11 +135,12 @@ impl OpenVariable {
     }
 }
 
-/// The variable whose steps samples are about: the first that has lead times, or else the first
-/// that has steps.
+/// The variable whose steps samples are about: the first that is stored and has lead times, or else
+/// the first that is stored and has steps.
 pub(crate) fn first_with_steps(variables: &[OpenVariable]) -> Option<usize> {
-    let has_leads = variables.iter().position(|variable| variable.leads.is_some());
-    has_leads.or_else(|| variables.iter().position(|variable| !variable.is_static()))
+    let is_stored = |of: &OpenVariable| !of.is_static() && !of.is_computed();
+    let has_leads = variables.iter().position(|of| is_stored(of) && of.leads.is_some());
+    has_leads.or_else(|| variables.iter().position(is_stored))
 }
 
 /// Why lead times do not go together with other settings, if so.

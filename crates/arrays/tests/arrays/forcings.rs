@@ -128,13 +128,13 @@ fn the_sun_stands_where_it_does() {
     for (date, declination) in [("2001-06-21", tilt), ("2001-12-21", -tilt), ("2001-03-20", 0.0)] {
         let found = noon(date);
         // The south pole all day; at the equator it is noon at Greenwich, then in the Pacific.
-        are_near(&found[..4], &[-declination.sin(); 4], 5e-3);
-        are_near(&found[12..16], &[-declination.sin(); 4], 5e-3);
+        are_near(&found[..4], &[-declination.sin(); 4], 1e-2);
+        are_near(&found[12..16], &[-declination.sin(); 4], 1e-2);
         let (noon, night) = (declination.cos(), -declination.cos());
         are_near(&found[4..8], &[noon, 0.0, night, 0.0], 4e-2);
         are_near(&found[16..20], &[night, 0.0, noon, 0.0], 4e-2);
         let at_45 = (PI / 4.0 - declination).cos();
-        are_near(&found[8..9], &[at_45], 5e-3);
+        are_near(&found[8..9], &[at_45], 1e-2);
     }
 }
 
@@ -161,7 +161,7 @@ fn forcings_have_the_axes_of_fields() {
     assert_eq!(samples.sample_dimensions("sun").unwrap(), ["step", "lon", "lat"]);
     assert_eq!(samples.grid(), Some(("x", ["lat", "lon"])));
     let channels = samples.coordinates("x", "channel").unwrap();
-    assert_eq!(channels.strings().unwrap(), ["a_1", "sun", "b_1"]);
+    assert_eq!(channels.strings().unwrap(), ["a_0", "sun", "b_0"]);
     let found = read(samples, 0);
     let u = read(
         open_with(

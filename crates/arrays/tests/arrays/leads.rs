@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrays::{
-    ArrayBatch, ArraySamples, Indices, LeftOut, MissingPolicy, PatchDimension, Patches, Period,
-    SampleSpec, TimeSpan, Variable, WhenMissing,
+    ArrayBatch, ArraySamples, Forcing, Indices, LeftOut, MissingPolicy, PatchDimension, Patches,
+    Period, SampleSpec, TimeSpan, Variable, WhenMissing,
 };
 use pipeline::{Pipeline, PipelineSpec, WhenDamaged, World};
 use proptest::prelude::*;
@@ -306,6 +306,33 @@ fn targets_are_found_at_the_valid_time_along_another_dimension() {
             .map(move |lead| (init, lead))
     });
     assert_eq!(all, right.collect::<Vec<_>>());
+}
+
+/// What is computed, and what is subtracted, is that of the lead time.
+#[test]
+fn forcings_and_differences_are_of_the_valid_time() {
+    let folders = forecasts(&[2, 2, 3, 2]);
+    let change = Variable { minus: vec![0], ..Variable::new("t2m").named("change") };
+    let mut spec = spec();
+    spec.variables.insert(0, Variable::computed("time", Forcing::Time));
+    spec.variables.push(change.of_stores([0]).steps([1]));
+    let samples = open(&folders, &spec);
+    // The last lead time of each initial time has none after it.
+    assert_eq!((samples.n_samples(), samples.store(0)), (13, 0));
+    let pipeline = Pipeline::new(Arc::new(samples), in_order(), ArrayBatch::n_samples).unwrap();
+    for batch in pipeline.epoch(0).unwrap() {
+        let batch = batch.unwrap();
+        let [time, target, change] =
+            ["time", "target", "change"].map(|name| batch.variable(name).unwrap());
+        let valid = target.sample_coordinates().unwrap();
+        let micros = valid.integers().unwrap().iter().map(|minutes| {
+            let days_since_1970 = 18_262;
+            days_since_1970 * 86_400_000_000 + minutes * 60_000_000
+        });
+        assert_eq!(time.values::<i64>().unwrap(), micros.collect::<Vec<_>>());
+        assert_eq!(change.shape()[1..], [3, 2]);
+        assert!(change.values::<f32>().unwrap().iter().all(|by| *by == 6.0));
+    }
 }
 
 #[test]
