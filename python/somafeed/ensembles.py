@@ -18,8 +18,9 @@ def place_of_members(
 ) -> tuple[int, int] | None:
     """From where to where the members move among these dimensions, by the order of the variable, or
     else of all (`dims`); None if they stay."""
-    ensemble = ensemble_of(variable)
-    order = list(variable.dims or dims)
+    if not isinstance(variable, Stack) or variable.ensemble is None:
+        return None
+    ensemble, order = variable.ensemble, list(variable.dims or dims)
     if ensemble not in order or ensemble not in dimensions:
         return None
     at = list(dimensions).index(ensemble)

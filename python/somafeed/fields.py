@@ -691,10 +691,10 @@ def _data_arrays(of: _Made) -> ArrayMaker:
         of_samples = [batch.sample_coordinates(name), batch.lead_coordinates(name)]
         of_samples = of_samples if SAMPLE in dimensions else []
         for dimension, numbers, attributes in filter(None, of_samples):
-            of = dimensions[: 2 if "step" in dimensions else 1]
-            shape = values.shape[: len(of)]
+            outer = dimensions[: 2 if "step" in dimensions else 1]
+            shape = values.shape[: len(outer)]
             numbers = np.asarray(numbers).reshape(shape)
-            coordinates[dimension] = (of, numbers, json.loads(attributes))
+            coordinates[dimension] = (outer, numbers, json.loads(attributes))
         for dimension, numbers, attributes in batch.coordinates(gridded):
             if dimension not in all_dimensions:
                 continue

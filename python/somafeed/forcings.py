@@ -191,7 +191,10 @@ def latitude_weights(
         ValueError: There is no latitude, or one that is not between -90 and 90; they neither ascend
             nor descend; the method is unknown.
     """
-    degrees = np.atleast_1d(np.asarray(latitudes, np.float64))
+    try:
+        degrees = np.atleast_1d(np.asarray(latitudes, np.float64))
+    except (TypeError, ValueError):
+        raise ValueError(f"latitudes are numbers, not {shown(latitudes)}") from None
     if degrees.ndim != 1 or not len(degrees) or not (np.abs(degrees) <= 90).all():
         raise ValueError("latitudes are a list of degrees between -90 and 90")
     if method == "cosine":

@@ -48,10 +48,10 @@ def check_forecasts(number):
     )
     levels = random.permutation(level)[: random.integers(1, 4)].tolist()
     first = int(random.integers(0, len(leads)))
-    hours = random.choice([["0h"], ["0h", "6h"], ["-6h", "0h"]])
+    hours = [["0h"], ["0h", "6h"], ["-6h", "0h"]][random.integers(0, 3)]
     variables = {
         "forecast": Variable(
-            "x", store="forecast", steps=list(hours), sel={"level": levels},
+            "x", store="forecast", steps=hours, sel={"level": levels},
             isel={"lead": slice(first, None)}, dims=["lat", "level"],
         ),
         "target": Variable("x", dim=named, store="analysis", sel={"level": levels}, dims=["lat", "level"]),

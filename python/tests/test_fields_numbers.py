@@ -359,7 +359,7 @@ BAD = {
     "an infinite logarithm": (lambda: Variable("t", log=float("inf")), ValueError, "logarithm"),
     "too few": (lambda: Variable("t", steps=[1, 2, 3], minus=[0, 1]), ValueError, "minus has 2"),
     "times and numbers": (lambda: Variable("t", steps=[1], minus="6h"), TypeError, "length of time"),
-    "no steps": (lambda: Variable("mask", minus=0), ValueError, "mask has no dimension"),
+    "no steps": (lambda: Variable("mask", minus=0), ValueError, "x has no dimension"),
     "beyond": (lambda: Variable("t", minus=30), ValueError, "no sample"),
     "an unknown forcing": (lambda: Forcing("moon"), ValueError, "cos_solar_zenith_angle"),
     "a function in a stack": (lambda: Stack(["t", Forcing(my_year)], dtype=None), ValueError, "name"),

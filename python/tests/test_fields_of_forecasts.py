@@ -30,7 +30,7 @@ for name, every, n in [("analysis", 6, 40), ("hourly", 1, 240)]:
     xr.Dataset({"t2m": (("time", "lat", "lon"), of.astype("f4"))}, {"time": time, **grid}).to_zarr(
         f"{folder}/{name}.zarr", zarr_format=3, consolidated=False)
 for member in range(3):
-    scale = {"scale_factor": 0.5 * (1 + member), "add_offset": 10.0 * member, "dtype": "i2", "_FillValue": -999}
+    scale = {"scale_factor": 0.25 * 2.0**member, "add_offset": 10.0 * member, "dtype": "i2", "_FillValue": -999}
     of = np.arange(8)[:, None, None] * 3.0 * (1 + member) * np.ones((1, 3, 4))
     xr.Dataset({"p": (("time", "lat", "lon"), of)}, {"time": start + np.arange(8) * 6 * hour, **grid}).to_zarr(
         f"{folder}/member-{member}.zarr", zarr_format=2, consolidated=False, encoding={"p": scale})
