@@ -318,7 +318,7 @@ fn forcings_and_differences_are_of_the_valid_time() {
     spec.variables.push(change.of_stores([0]).steps([1]));
     let samples = open(&folders, &spec);
     // The last lead time of each initial time has none after it.
-    assert_eq!((samples.n_samples(), samples.store(0)), (13, 0));
+    assert_eq!((samples.n_samples(), samples.store(0)), (14, 0));
     let pipeline = Pipeline::new(Arc::new(samples), in_order(), ArrayBatch::n_samples).unwrap();
     for batch in pipeline.epoch(0).unwrap() {
         let batch = batch.unwrap();
