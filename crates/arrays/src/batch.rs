@@ -168,7 +168,8 @@ impl<'a> VariableValues<'a> {
     }
 
     /// The coordinates of the array's first dimension, times for example, initial times of
-    /// forecasts: one for each sample and step, in C order of `[samples, steps]`. `None` if the dimension has no coordinates.
+    /// forecasts: one for each sample and step, in C order of `[samples, steps]`. `None` if the
+    /// dimension has no coordinates.
     pub fn sample_coordinates(&self) -> Option<Coordinates> {
         let of_steps = self.variable.step_coordinates.as_deref()?;
         let n_steps = self.n_steps();

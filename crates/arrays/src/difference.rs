@@ -86,8 +86,8 @@ pub(crate) fn element(
 }
 
 impl Difference {
-    /// What a variable subtracts, if anything. Fails if steps do not fit, or elements are to be of a
-    /// type that is not one of floating point numbers.
+    /// What a variable subtracts, if anything. Fails if steps do not fit, or elements are to be of
+    /// a type that is not one of floating point numbers.
     pub(crate) fn of(spec: &Variable) -> Result<Option<Self>, Error> {
         let refused = |reason: String| Error::Spec { reason: format!("{}: {reason}", spec.name) };
         if let Some(element) = spec.element.filter(|element| !element.is_float()) {

@@ -83,8 +83,8 @@ impl ElementType {
         }
     }
 
-    /// The floating point type of what is computed of such elements: the smallest that holds each of
-    /// them, and at least `f32`.
+    /// The floating point type of what is computed of such elements: the smallest that holds each
+    /// of them, and at least `f32`.
     pub(crate) fn computed(self) -> Self {
         match self {
             Self::F64 | Self::I32 | Self::I64 | Self::U32 | Self::U64 => Self::F64,

@@ -261,7 +261,7 @@ impl OpenForcing {
         step: u64,
         into: &mut [u8],
     ) {
-        // Of a forecast at the time that it is about.
+        // A forecast has it at the time that it is about.
         let after = variable.lead_time(step).unwrap_or(TimeSpan { micros: 0 });
         let step = variable.row_of(step);
         let Some(Grid { latitude, longitude, is_latitude_first }) = &self.grid else {
@@ -304,7 +304,8 @@ impl OpenForcing {
     }
 }
 
-/// What makes a number of each point: `plus` and `times` of its latitude, the rest of its longitude.
+/// What makes a number of each point: `plus` and `times` of its latitude, the rest of its
+/// longitude.
 struct Terms {
     plus: Vec<f64>,
     times: Vec<f64>,
@@ -346,8 +347,8 @@ impl Terms {
 
 /// The sun's declination and the equation of time, in radians.
 ///
-/// Source: see [`Forcing::CosineZenith`]. There, the year has 365 or 366 days, and the angle is that
-/// of the middle of the day at noon.
+/// Source: see [`Forcing::CosineZenith`]. There, the year has 365 or 366 days, and the angle is
+/// that of the middle of the day at noon.
 fn sun(Moment { year_day, year_days, .. }: Moment) -> (f64, f64) {
     let angle = TAU / year_days * (year_day - 0.5);
     let ((s1, c1), (s2, c2), (s3, c3)) =

@@ -27,9 +27,10 @@
 //! Samples may be patches of the steps ([`Patches`]), in a grid or at random places; each chunk is
 //! decoded once a block for all patches that lie in it.
 //!
-//! Numbers are changed as they are put into a batch: clipped, their logarithm taken, those at another
-//! step subtracted, normalised, rounded to 16 or 32 bits ([`Variable`]). A [`Forcing`] is computed
-//! from the times of steps in place of an array: where the sun stands, the progress of year and day.
+//! Numbers are changed as they are put into a batch: clipped, their logarithm taken, those at
+//! another step subtracted, normalised, rounded to 16 or 32 bits ([`Variable`]). A [`Forcing`] is
+//! computed from the times of steps in place of an array: where the sun stands, the progress of
+//! year and day.
 //!
 //! [`StoredArray`] reads ranges of single arrays as they are stored, without an engine, for readers
 //! of formats that are built of arrays. [`Group`] opens all arrays of a store as [`ChunkedArray`]s,

@@ -294,6 +294,20 @@ impl OpenArray {
         storage: &dyn Storage,
         outer: &Indices,
         threads: usize,
+    ) -> Result<StaticValues, Error> {
+        let read = self.rows(storage, outer, threads);
+        read.map_err(|source| Error::ReadElements {
+            array: self.chunks.path.clone(),
+            place: storage.place(),
+            source,
+        })
+    }
+
+    fn rows(
+        &self,
+        storage: &dyn Storage,
+        outer: &Indices,
+        threads: usize,
     ) -> Result<StaticValues, Cause> {
         let n_outer = usize::try_from(outer.len())?;
         let n_bytes = self.row_bytes().checked_mul(n_outer).ok_or("it is too large")?;

@@ -137,8 +137,7 @@ impl ArraySamples {
     }
 
     /// The step that a sample is about, in the first variable that has steps: the index in the
-    /// arrays' first dimension, counted over all stores. Of forecasts it is that of the initial
-    /// time.
+    /// arrays' first dimension, counted over all stores. Forecasts have that of the initial time.
     pub fn step(&self, sample: u64) -> u64 {
         let step = self.window.step(sample);
         self.first().map_or(step, |first| first.row_of(step))
@@ -226,8 +225,8 @@ impl ArraySamples {
         self.variables.iter().find(|of| of.name == variable)?.coordinates_of(dimension)
     }
 
-    /// The first variable that has latitudes and longitudes, with the names of these two dimensions;
-    /// `None` if there is none. What is computed has this grid, except in a stack.
+    /// The first variable that has latitudes and longitudes, with the names of these two
+    /// dimensions; `None` if there is none. What is computed has this grid, except in a stack.
     pub fn grid(&self) -> Option<(&str, [&str; 2])> {
         self.variables.iter().find_map(|variable| {
             Some((variable.name.as_str(), variable.grid()?.map(|of| of.dimension())))

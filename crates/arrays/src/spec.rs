@@ -24,8 +24,8 @@ pub struct SampleSpec {
     /// are the lead times that they select, from one initial time of the dimension
     /// [`along`](Self::along). A sample is then an initial time and a lead time of the first of
     /// them, its time is the sum of both, and other variables are found at that time
-    /// ([`is_timed`](Self::is_timed)). `start`, `end`, `stride`, `periods` and `frequency` are about
-    /// initial times, of which each has all its lead times, one after another.
+    /// ([`is_timed`](Self::is_timed)). `start`, `end`, `stride`, `periods` and `frequency` are
+    /// about initial times, of which each has all its lead times, one after another.
     pub lead: Option<String>,
     /// The step that the first sample is about. `None` is the first step before which there are as
     /// many as the variables look back.
@@ -178,9 +178,10 @@ pub struct Variable {
     /// The logarithm (base e) of the number plus this is taken, after clipping: 0 for the logarithm
     /// itself, 1 for `ln_1p`. That of 0 is `-inf`, and that of a negative number NaN.
     pub log: Option<f64>,
-    /// Steps, counted from the sample's own, whose numbers are subtracted, after `clip` and `log` of
-    /// both and before normalising: one for all steps, or one for each. `steps([1, 2]).minus([0])` is the change since the
-    /// sample's own step, `steps([1, 2]).minus([0, 1])` that from each step to the next.
+    /// Steps, counted from the sample's own, whose numbers are subtracted, after `clip` and `log`
+    /// of both and before normalising: one for all steps, or one for each.
+    /// `steps([1, 2]).minus([0])` is the change since the sample's own step,
+    /// `steps([1, 2]).minus([0, 1])` that from each step to the next.
     pub minus: Vec<i64>,
     /// The same by their times, for steps that are `spans`.
     pub minus_spans: Vec<TimeSpan>,
@@ -192,9 +193,9 @@ pub struct Variable {
     /// Variables that are stacked in this one, which then has no array of its own: each has as many
     /// channels as indices in all dimensions before the last two, one after another.
     pub stack: Vec<Self>,
-    /// What is computed in place of an array, at the times of the steps. A variable of a stack takes
-    /// the grid and the steps of the others there, any other those of the first variable that has
-    /// latitudes and longitudes.
+    /// What is computed in place of an array, at the times of the steps. A variable of a stack
+    /// takes the grid and the steps of the others there, any other those of the first variable that
+    /// has latitudes and longitudes.
     pub forcing: Option<Forcing>,
     /// The name of the dimension along which those of the `stack` lie, if they are members of an
     /// ensemble, all of one shape, rather than channels.
@@ -230,7 +231,8 @@ impl Variable {
         }
     }
 
-    /// What is computed from the times of steps: `Variable::computed("sun", Forcing::CosineZenith)`.
+    /// What is computed from the times of steps:
+    /// `Variable::computed("sun", Forcing::CosineZenith)`.
     pub fn computed(name: impl Into<String>, forcing: Forcing) -> Self {
         Self { forcing: Some(forcing), ..Self::new("").named(name) }
     }

@@ -64,7 +64,8 @@ impl OpenVariable {
         Ok(stack)
     }
 
-    /// Adds the parts of another variable's rows, which make `n` planes after the `n_before` of these.
+    /// Adds the parts of another variable's rows, which make `n` planes after the `n_before` of
+    /// these.
     fn add(&mut self, other: Self, (n_before, n): (usize, usize)) {
         let n_arrays = self.members.len();
         self.forcings.extend(other.forcings.into_iter().map(|of| of.after(n_arrays)));

@@ -128,11 +128,7 @@ impl OpenVariable {
         // The rows of an array without steps are the indices of the dimension delivered outermost.
         let rows_at = axis.or_else(|| order.first().copied()).unwrap_or(0);
         let outer = selected.remove(rows_at);
-        let in_row: Vec<usize> = order
-            .iter()
-            .filter(|at| **at != rows_at)
-            .map(|at| at - usize::from(rows_at < *at))
-            .collect();
+        let in_row = in_row(&order, rows_at);
         let packing = (!spec.as_stored).then(|| packing(&opened, &path)).transpose()?;
         let rows = (rows_at, selected);
         let array = OpenArray::new(opened.array, &path, (&**storage, opening.store), rows)?;
@@ -154,10 +150,7 @@ impl OpenVariable {
             }
         } else {
             check_static(spec, along)?;
-            let read = first.read_rows(&**storage, &outer, opening.threads);
-            let place = || storage.place();
-            let failed = |source| Error::ReadElements { array: path, place: place(), source };
-            values = Some(read.map_err(failed)?);
+            values = Some(first.read_rows(&**storage, &outer, opening.threads)?);
         }
         // Those of spans are set once the times are known.
         let (steps, spans) = difference::all_steps(spec);
@@ -276,8 +269,8 @@ impl OpenVariable {
         self.members.iter().flat_map(Member::arrays).map(|(_, array)| array)
     }
 
-    /// The steps of these rows of an array, in the numbers of the variable; none if it does not have the array,
-    /// which is known by the name of its kept chunks.
+    /// The steps of these rows of an array, in the numbers of the variable; none if it does not
+    /// have the array, which is known by the name of its kept chunks.
     pub(crate) fn steps_in(
         &self,
         kept_as: &str,
@@ -395,4 +388,10 @@ fn check_static(spec: &Variable, along: Option<&Dimension>) -> Result<(), Error>
     let dimension = along.map(ToString::to_string).unwrap_or_default();
     let reason = format!("{} has no dimension {dimension}, so it has no steps", spec.name);
     Err(Error::Spec { reason })
+}
+
+/// The places of dimensions in a row, of those of the array in this order.
+fn in_row(order: &[usize], rows_at: usize) -> Vec<usize> {
+    let of_row = order.iter().filter(|at| **at != rows_at);
+    of_row.map(|at| at - usize::from(rows_at < *at)).collect()
 }

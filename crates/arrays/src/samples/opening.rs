@@ -110,24 +110,29 @@ pub(super) fn open_variables(
         for member in of_variable {
             members.extend(if member.forcing.is_some() { forcings.next() } else { opened.next() });
         }
-        let mut made = match members.pop() {
-            Some(only) if variable.stack.is_empty() => only,
-            last => {
-                members.extend(last);
-                let by = (&variable.normalize[..], variable.element);
-                let stacked = match &variable.ensemble {
-                    Some(dimension) => OpenVariable::ensemble(variable, dimension, members),
-                    None => OpenVariable::stacked(&variable.name, members, by),
-                };
-                stacked.map_err(|reason| Error::Spec {
-                    reason: format!("{} cannot be stacked: {reason}", variable.name),
-                })?
-            }
-        };
-        made.choose_read_element();
-        Ok::<_, Error>(made)
+        made(variable, members)
     });
     Ok((variables.collect::<Result<_, _>>()?, skipped))
+}
+
+/// The variable that consists of these, which are several only in a stack.
+fn made(variable: &Variable, mut members: Vec<OpenVariable>) -> Result<OpenVariable, Error> {
+    let mut made = match members.pop() {
+        Some(only) if variable.stack.is_empty() => only,
+        last => {
+            members.extend(last);
+            let by = (&variable.normalize[..], variable.element);
+            let stacked = match &variable.ensemble {
+                Some(dimension) => OpenVariable::ensemble(variable, dimension, members),
+                None => OpenVariable::stacked(&variable.name, members, by),
+            };
+            stacked.map_err(|reason| Error::Spec {
+                reason: format!("{} cannot be stacked: {reason}", variable.name),
+            })?
+        }
+    };
+    made.choose_read_element();
+    Ok(made)
 }
 
 /// What is computed of a variable, a stack or not, from those that were opened for `arrays`.

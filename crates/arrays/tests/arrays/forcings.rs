@@ -168,7 +168,7 @@ fn forcings_have_the_axes_of_fields() {
             folder.path(),
             &SampleSpec {
                 order: turned.order.clone(),
-                directions: turned.directions.clone(),
+                directions: turned.directions,
                 ..spec([part("u").as_f32().steps([0, 1])])
             },
         )

@@ -160,7 +160,7 @@ proptest! {
             patches,
             read,
             threads,
-            ..SampleSpec::new(variables.clone())
+            ..SampleSpec::new(variables)
         };
 
         let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
@@ -174,8 +174,10 @@ proptest! {
                         found.push((init as u64, *lead, forecast.clone(), analysis.clone()));
                         continue;
                     }
-                    (_, Err(reason), true) | (Err(reason), _, false) => *reason,
-                    (Err(reason), _, true) | (_, Err(reason), false) => *reason,
+                    (Err(_), Err(reason), true)
+                    | (Err(reason), _, false)
+                    | (Err(reason), Ok(_), true)
+                    | (Ok(_), Err(reason), _) => *reason,
                 };
                 match reason {
                     Absent::Outside => left_out.ends += 1,
