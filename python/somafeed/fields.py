@@ -103,6 +103,10 @@ class Fields(OpenedSamples[native.Fields]):
         ensembles = [ensemble_of(one) for one in variables.values()]
         self.dims = list(options["dims"])
         self._options["dims"] = [one for one in self.dims if one not in ensembles]
+        twice = {options["dim"], options["lead"]} & set(ensembles) - {None}
+        if twice:
+            raise ValueError(f"samples are made of {shown(twice.pop())}: name ensemble= otherwise")
+        self._check_places_of_members(ensembles)
         # Other processes need not count again.
         self._options["counted"] = self.opened.counted()
         sizes = np.bincount(self.opened.stores().astype(np.int64), minlength=len(listed))
@@ -122,6 +126,22 @@ class Fields(OpenedSamples[native.Fields]):
 
     def _open_all(self) -> native.Fields:
         return native.Fields(self._stores, self._described, **self._options)
+
+    def _check_places_of_members(self, ensembles: list[str | None]) -> None:
+        """Checks that the order of dimensions places members only where they are an ensemble's.
+
+        Raises:
+            ValueError: Another variable has a stored dimension of this name.
+        """
+        placed_by_all = [one for one in self.dims if one in ensembles]
+        for name, _, dimensions, _, _ in self.opened.variables():
+            of = self.variables[name]
+            stored = [one for one in placed_by_all if one in dimensions]
+            if stored and ensemble_of(of) is None and isinstance(of, Variable) and not of.dims:
+                raise ValueError(
+                    f"dims= places the members of an ensemble along {shown(stored[0])}, which {shown(name)} "
+                    "has stored: give each variable its own dims"
+                )
 
     def _whole(self, described: dict[str, Any], options: dict[str, Any]) -> native.Fields:
         """An array of the first store that has it."""
@@ -403,7 +423,10 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         }
         for name, _, dims, _, _ in described:
             if place_of_members(dims, variables[name], self._samples.dims):
-                raise ValueError(f"statistics() need the members of {shown(name)} first: no dims=")
+                raise ValueError(
+                    f"statistics() need the members of {shown(name)} first: open it without "
+                    f"{shown(ensemble_of(variables[name]))} in dims="
+                )
         return statistics_of(self.in_order(world=(0, 1)), leading)
 
     def latitude_weights(
@@ -467,8 +490,8 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         ]
         if (halves or of_functions) and self.form != "torch":
             raise TypeError(
-                f"variable {shown([*halves, *of_functions][0])} has elements of type bfloat16, which numpy does not "
-                'have: take form="torch", or give it dtype="float32"'
+                f"variable {shown([*halves, *of_functions][0])} has elements of type bfloat16, "
+                'which numpy does not have: take form="torch", or give it dtype="float32"'
             )
         makers = {"numpy": _arrays, "torch": _tensors, "xarray": _data_arrays}
         lead, variables = self._samples.lead, self.variables

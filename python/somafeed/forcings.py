@@ -80,7 +80,7 @@ class Forcing(OfSteps):
     """The steps as microseconds, if they are lengths of time."""
 
     def __post_init__(self) -> None:
-        if not callable(self.what) and self.what not in BUILT_IN:
+        if not callable(self.what) and not (isinstance(self.what, str) and self.what in BUILT_IN):
             raise ValueError(
                 f"a Forcing is a function or one of {', '.join(BUILT_IN)}, not {shown(self.what)}"
             )
@@ -115,6 +115,7 @@ def computed(
     of a variable, of which the names of latitudes and longitudes are given.
 
     Raises:
+        TypeError: It has no numbers.
         ValueError: It has another shape.
     """
     assert callable(forcing.what)
@@ -125,6 +126,10 @@ def computed(
         times = times.reshape(*micros.shape, 1, 1)
         places, lengths = _places(batch, gridded, both, order, micros.ndim)
     made = np.asarray(forcing.what(times, *places))
+    if made.dtype.kind not in "biufc" and not (forcing.dtype is None and made.dtype.kind in "mM"):
+        raise TypeError(
+            f"the function of forcing {shown(name)} made elements of type {made.dtype}: return numbers"
+        )
     if forcing.dtype not in (None, "bfloat16"):
         made = made.astype(forcing.dtype)
     elif forcing.dtype == "bfloat16":

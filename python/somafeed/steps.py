@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -49,7 +49,7 @@ class OfSteps:
             TypeError: They are neither numbers nor lengths of time.
             ValueError: A length of time is not fixed; several are subtracted, and not one from each.
         """
-        steps, minus = _listed(self.steps), _listed(self.minus)
+        steps, minus = _listed("steps", self.steps), _listed("minus", self.minus)
         checked_rollout(self.rollout)
         if len(minus) > 1 and len(minus) != len(steps):
             raise ValueError(
@@ -79,12 +79,20 @@ class OfSteps:
         }
 
 
-def _listed(steps: Any) -> list[Any]:
-    return [steps] if isinstance(steps, _ONE_STEP) else list(steps)
+def _listed(name: str, steps: Any) -> list[Any]:
+    if isinstance(steps, _ONE_STEP):
+        return [steps]
+    if not isinstance(steps, Iterable):
+        raise TypeError(f"{name} are numbers of steps or lengths of time, not {shown(steps)}")
+    return list(steps)
 
 
 def _counted(name: str, steps: Any) -> tuple[int, ...]:
-    return tuple(integer(name, step) for step in _listed(steps))
+    counted = tuple(integer(name, step) for step in _listed(name, steps))
+    far = [step for step in counted if not -(1 << 63) <= step < 1 << 63]
+    if far:
+        raise ValueError(f"{name} must be from -2^63 to 2^63 - 1, not {far[0]}")
+    return counted
 
 
 def _spans(name: str, steps: Sequence[Any]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from somafeed.axes import dimension_names
 from somafeed.forcings import DType, Forcing, checked_dtype
-from somafeed.settings import integer, number, shown
+from somafeed.settings import at_least_0, integer, number, shown
 from somafeed.steps import OfSteps, Steps
 
 Index: TypeAlias = "int | slice | Sequence[int] | npt.NDArray[Any]"
@@ -20,6 +20,9 @@ Label: TypeAlias = "str | float | slice | Sequence[str | float] | npt.NDArray[An
 
 SAMPLE = "sample"
 """The name of the samples' numbers, and of their dimension."""
+
+STEP = "step"
+"""The name of the dimension of steps."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ class Variable(OfSteps):
     def __post_init__(self) -> None:
         if not isinstance(self.path, str):
             raise TypeError(f"the path of an array is a text, not {shown(self.path)}")
+        if self.dim is not None and not isinstance(self.dim, str):
+            at_least_0("dim", self.dim)
         self.set_steps()
         object.__setattr__(self, "dims", dimension_names("dims", self.dims))
         _pairs(self.normalize)
@@ -157,6 +162,8 @@ class Stack(OfSteps):
         object.__setattr__(self, "dims", dimension_names("dims", self.dims))
         if self.ensemble is not None and not (self.ensemble and isinstance(self.ensemble, str)):
             raise TypeError(f"ensemble is the name of a dimension, not {shown(self.ensemble)}")
+        if self.ensemble in (SAMPLE, STEP):
+            raise ValueError(f"a batch has a dimension {self.ensemble} already: name ensemble= otherwise")
 
     @property
     def members(self) -> dict[str, Variable | Forcing]:
@@ -303,7 +310,6 @@ def described(
     plain |= {"dims": dims, "normalize": _pairs(variable.normalize)}
     if isinstance(variable, Stack):
         members = variable.members.items()
-        members = variable.members.items()
         return {**plain, "stack": [described(*one, selections, stores, name) for one in members]}
     own = {
         "path": variable.path,
@@ -320,12 +326,21 @@ def _numbers_of(store: Any, stores: Mapping[str | int, int]) -> list[int]:
     """The numbers of stores.
 
     Raises:
-        ValueError: There is none of a name.
+        TypeError: It is no name or number, nor several.
+        ValueError: There is none of a name; there is no name.
     """
-    named = [] if store is None else [store] if isinstance(store, str | int) else list(store)
+    if store is None:
+        return []
+    named = [store] if isinstance(store, str | int) else store
+    if not isinstance(named, Sequence) or not all(isinstance(one, str | int) for one in named):
+        raise TypeError(f"store is the name or the number of a store, or several, not {shown(store)}")
+    if not named:
+        raise ValueError("store names no store: None is every store that has the variable")
     unknown = [one for one in named if one not in stores]
+    if unknown and not stores:
+        raise ValueError(f"there is no store {shown(unknown[0])}: the data set has one, without a name")
     if unknown:
-        there = ", ".join(map(repr, stores)) or "one store alone, which has no name"
+        there = ", ".join(map(repr, stores))
         raise ValueError(f"there is no store {shown(unknown[0])}; there are {there}")
     return [stores[one] for one in named]
 

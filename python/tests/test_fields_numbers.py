@@ -2,7 +2,6 @@
 
 import pickle
 import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -146,6 +145,11 @@ def test_residuals_and_tendencies_have_statistics_of_their_own(store):
     with pytest.warns(RuntimeWarning, match="one value only"):
         statistics = same.statistics()
     with pytest.raises(ValueError, match=r"deviation 0\.0"):
+        _ = statistics["x"].pairs
+    infinite = opened(path, {"x": Variable("p", clip=(0, None), log=0)})
+    with pytest.warns(RuntimeWarning, match="infinite values"):
+        statistics = infinite.statistics()
+    with pytest.raises(ValueError, match="some are infinite"):
         _ = statistics["x"].pairs
 
 
@@ -361,6 +365,11 @@ BAD = {
     "times and numbers": (lambda: Variable("t", steps=[1], minus="6h"), TypeError, "length of time"),
     "no steps": (lambda: Variable("mask", minus=0), ValueError, "x has no dimension"),
     "beyond": (lambda: Variable("t", minus=30), ValueError, "no sample"),
+    "an end beyond all": (lambda: Variable("t", clip=(0, 10**400)), ValueError, "double precision"),
+    "half a step": (lambda: Variable("t", minus=0.5), TypeError, "minus are numbers of steps"),
+    "no step at all": (lambda: Variable("t", steps=None), TypeError, "steps are numbers of steps"),
+    "a step beyond all": (lambda: Variable("t", minus=2**70), ValueError, "2\\^63"),
+    "several forcings": (lambda: Forcing(np.array(NAMES)), ValueError, "one of cos_solar"),
     "an unknown forcing": (lambda: Forcing("moon"), ValueError, "cos_solar_zenith_angle"),
     "a function in a stack": (lambda: Stack(["t", Forcing(my_year)], dtype=None), ValueError, "name"),
     "a named function": (lambda: Stack({"a": "t", "b": Forcing(my_year)}), TypeError, "no functions"),
@@ -378,6 +387,10 @@ def test_a_function_that_does_not_fit_is_said(store):
     ds = opened(store[0], {"t": "t", "x": Forcing(lambda times, lat, lon: np.ones(5))})
     with pytest.raises(ValueError, match=r"forcing 'x' made an array of shape \(5,\)"):
         next(iter(ds))
+    for made in (None, "x", np.datetime64("2020")):
+        ds = opened(store[0], {"t": "t", "x": Forcing(lambda *_, made=made: made)})
+        with pytest.raises(TypeError, match="forcing 'x' made elements of type .* return numbers"):
+            next(iter(ds))
     with pytest.raises(ValueError, match="needs the times"):
         opened(store[0], {"x": Forcing("day_progress_sin")})
     with pytest.raises(ValueError, match="give a dictionary"):

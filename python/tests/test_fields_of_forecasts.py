@@ -199,5 +199,31 @@ def test_what_is_no_ensemble_is_named(stores):
     members = {"0": Variable("p", store=0), "1": Variable("t2m", store=1)}
     with pytest.raises(ValueError, match="cannot be stacked"):
         FieldDataset([stores["member-0"], stores["analysis"]], {"p": Stack(members, ensemble="number")})
-    with pytest.raises(ValueError, match="one store alone"):
+    with pytest.raises(ValueError, match="no store 0: the data set has one, without a name"):
         FieldDataset(stores["member-0"], {"p": Variable("p", store=0)})
+    for name in ("sample", "step"):
+        with pytest.raises(ValueError, match=f"a batch has a dimension {name} already"):
+            Stack(["p"], ensemble=name)
+    with pytest.raises(ValueError, match="samples are made of 'time'"):
+        FieldDataset(stores["member-0"], {"p": Stack(["p"], ensemble="time")}, dim="time")
+    of_both = {
+        "p": Stack({"0": Variable("p", store=0), "1": Variable("p", store=0)}, ensemble="number"),
+        "stored": Variable("p", store=1),
+    }
+    both = [stores["member-0"], stores["stored"]]
+    with pytest.raises(ValueError, match="which 'stored' has stored: give each variable its own dims"):
+        FieldDataset(both, of_both, dims=["lat", "number"])
+    own = {**of_both, "stored": Variable("p", store=1, dims=["lat", "number"])}
+    batch = next(iter(FieldDataset(both, own, 2, dims=["lat", "number"])))
+    assert (batch["p"].shape, batch["stored"].shape) == ((2, 4, 3, 2), (2, 4, 3, 3))
+
+
+@pytest.mark.parametrize(("given", "error", "message"), [
+    ({"store": []}, ValueError, "store names no store"),
+    ({"store": 1.5}, TypeError, "the name or the number of a store"),
+    ({"dim": -1}, ValueError, "dim must be from 0"),
+    ({"dim": 1.5}, TypeError, "dim must be an integer"),
+])
+def test_what_is_no_store_or_dimension_is_named(stores, given, error, message):
+    with pytest.raises(error, match=message):
+        FieldDataset([stores["member-0"], stores["analysis"]], {"p": Variable("p", **given)})
