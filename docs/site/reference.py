@@ -25,7 +25,7 @@ CHAPTERS = {
         "ExperimentDataset", "Modality", "RankTokens", "BinTokens", "LabelEncoder", "BatchKeyEncoder",
         "QueryIDs", "XLocator", "generate_example", "Form", "ObsForm", "DType",
     )),
-    "fields": Chapter("Fields", "Samples of Zarr arrays.", ("FieldDataset", "Variable", "Stack", "Patches")),
+    "fields": Chapter("Fields", "Samples of Zarr arrays.", ("FieldDataset", "Variable", "Stack", "Forcing", "Patches", "latitude_weights")),
     "images": Chapter("Image cubes", "Image cubes with their masks.", (
         "ImageDataset", "Key", "Augmentation", "Affine",
     )),

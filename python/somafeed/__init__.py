@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from somafeed.doc2vec import Doc2Vec
     from somafeed.engine import EngineSettings
     from somafeed.fields import FieldDataset
+    from somafeed.forcings import Forcing, latitude_weights
     from somafeed.images import ImageDataset, Key
     from somafeed.iteration import ExperimentIterator
     from somafeed.own_source import Source, SourceDataset
@@ -96,6 +97,7 @@ __all__ = [
     "FieldBatch",
     "FieldDataset",
     "Fields",
+    "Forcing",
     "Form",
     "GroupBatches",
     "Hierarchical",
@@ -136,6 +138,7 @@ __all__ = [
     "experiment_dataloader",
     "generate_example",
     "import_sequences",
+    "latitude_weights",
     "libtiledb",
     "split_by_fraction",
     "split_by_group",
@@ -153,6 +156,7 @@ _LATER = {
     "ExperimentDataset": "somafeed.dataset",
     "ExperimentIterator": "somafeed.iteration",
     "FieldDataset": "somafeed.fields",
+    "Forcing": "somafeed.forcings",
     "Form": "somafeed.batches",
     "ImageDataset": "somafeed.images",
     "Key": "somafeed.images",
@@ -170,6 +174,7 @@ _LATER = {
     "Windows": "somafeed.kmers",
     "experiment_dataloader": "somafeed.dataloader",
     "import_sequences": "somafeed.sequence_stores",
+    "latitude_weights": "somafeed.forcings",
 }
 
 

@@ -577,6 +577,9 @@ class Samples:
 
     @property
     def n_samples(self) -> int: ...
+    @property
+    def answers_late(self) -> bool:
+        """Whether they come from an object store, so that several blocks are better read at once."""
     def numbers(self) -> npt.NDArray[np.uint64]:
         """The number of each sample, of all that there are: ascending."""
     def select(self, places: IntegerArray) -> Self:
@@ -631,6 +634,7 @@ class Fields(Samples):
         *,
         config: Mapping[str, str] | None = None,
         dim: str | int | None = None,
+        lead: str | None = None,
         start: int | None = None,
         end: int | None = None,
         stride: int = 1,
@@ -650,6 +654,8 @@ class Fields(Samples):
         """
     def steps(self) -> npt.NDArray[np.uint64]:
         """The step that each sample is about: its index in the dimension of the samples."""
+    def lead_times(self) -> npt.NDArray[np.int64]:
+        """The lead time of each sample in microseconds; empty if samples have none."""
     def stores(self) -> npt.NDArray[np.uint64]:
         """The number of the store of each sample."""
     def missing(self) -> Any:
@@ -666,6 +672,8 @@ class Fields(Samples):
     def variables(self) -> list[tuple[str, str, list[str], list[int], bool]]:
         """Name, type, dimensions and shape of one sample of each variable, and whether it has
         steps."""
+    def grid(self) -> tuple[str, str, str] | None:
+        """The first variable that has latitudes and longitudes, and the names of these dimensions."""
     def coordinates(self, variable: str, dimension: str) -> npt.NDArray[Any] | list[str] | None:
         """The coordinates of a variable's dimension, which is not that of the samples; None if
         there are none."""
@@ -685,6 +693,10 @@ class FieldBatch(PlacedBatch):
     def sample_coordinates(self, name: str) -> tuple[str, npt.NDArray[Any] | list[str], str] | None:
         """Name, values and attributes (as JSON) of the coordinates of the array's first dimension,
         in C order of samples and steps."""
+    def lead_coordinates(self, name: str) -> tuple[str, npt.NDArray[Any] | list[str], str] | None:
+        """The lead times of forecasts, alike."""
+    def lead_times(self) -> npt.NDArray[np.int64]:
+        """The lead time of each sample in microseconds; empty if samples have none."""
     def coordinates(self, name: str) -> list[tuple[str, npt.NDArray[Any] | list[str], str]]:
         """Those of the other dimensions that have some, and are not cut."""
     def cut_dimensions(self, name: str) -> list[str]:

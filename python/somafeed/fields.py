@@ -7,6 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -16,7 +17,9 @@ from somafeed import _somafeed as native
 from somafeed.axes import Direction, dimension_names, directions_of
 from somafeed.batches import array_maker, required
 from somafeed.engine import EngineSettings
+from somafeed.ensembles import ensemble_of, place_of_members, placed
 from somafeed.labels import LabelColumn, Labels
+from somafeed.forcings import Forcing, computed, latitude_weights
 from somafeed.missing import Missing, MissingKind, WhenMissing, checked_missing
 from somafeed.patches import PATCH, CutDimension, PatchColumn, Patches
 from somafeed.samples import OpenedDataset, OpenedSamples
@@ -24,7 +27,7 @@ from somafeed.settings import at_least_0, positive, shown
 from somafeed.sources import parameters
 from somafeed.statistics import Statistics, statistics_of
 from somafeed.stores import STORE, OfStore, named_stores
-from somafeed.times import Date, TimeSpan, date_text, microseconds
+from somafeed.times import MICROSECONDS_PER_HOUR, Date, TimeSpan, date_text, microseconds
 from somafeed.variables import (
     SAMPLE,
     AnyVariable,
@@ -56,12 +59,18 @@ Stores: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] |
 
 FORMS: tuple[FieldForm, ...] = ("numpy", "torch", "xarray")
 
-PLAIN: dict[str, Any] = {"normalize": [], "steps": [0], "spans": [], "rollout": [], "dims": []}
+LEAD = "lead"
+"""The entry of a batch with the lead time of each sample."""
+
+PLAIN: dict[str, Any] = {
+    "normalize": [], "steps": [0], "spans": [], "minus": [], "minus_spans": [], "rollout": [],
+    "dims": [],
+}  # fmt: skip
 """What a variable has whose whole array is opened."""
 
 PLAIN_OPTIONS: dict[str, Any] = {
     "periods": [], "frequency": None, "patches": None, "dims": [], "orient": [], "missing": [],
-    "counted": None,
+    "counted": None, "lead": None, "start": None, "end": None, "stride": 1,
 }  # fmt: skip
 """Options by which whole arrays are opened."""
 
@@ -83,10 +92,21 @@ class Fields(OpenedSamples[native.Fields]):
         """
         names, listed = named_stores(stores, (str, os.PathLike))
         self._stores = [os.fspath(one) for one in listed]
+        self._numbers = {name: at for at, name in enumerate(names or ())}
         self._options = dict(options)
         self.variables = dict(variables)
         selections = self._selections()
-        self._described = [described(name, one, selections) for name, one in variables.items()]
+        self._described = [
+            described(name, one, selections, self._numbers) for name, one in variables.items()
+        ]
+        # Those of ensembles are placed by views.
+        ensembles = [ensemble_of(one) for one in variables.values()]
+        self.dims = list(options["dims"])
+        self._options["dims"] = [one for one in self.dims if one not in ensembles]
+        twice = {options["dim"], options["lead"]} & set(ensembles) - {None}
+        if twice:
+            raise ValueError(f"samples are made of {shown(twice.pop())}: name ensemble= otherwise")
+        self._check_places_of_members(ensembles)
         # Other processes need not count again.
         self._options["counted"] = self.opened.counted()
         sizes = np.bincount(self.opened.stores().astype(np.int64), minlength=len(listed))
@@ -99,15 +119,64 @@ class Fields(OpenedSamples[native.Fields]):
             n_patches = math.prod(of.n for of in self.patches().values())
             columns[PATCH] = PatchColumn(n_patches, self.opened.n_samples)
         self.labels = Labels(columns)
+        if options["lead"] is not None and LEAD in variables:
+            raise ValueError(f"{LEAD!r} is the name of the lead times: take another")
         if self.stores is not None and STORE in variables:
             raise ValueError(f"{STORE!r} is the name of the stores' numbers: take another")
 
     def _open_all(self) -> native.Fields:
         return native.Fields(self._stores, self._described, **self._options)
 
+    def _check_places_of_members(self, ensembles: list[str | None]) -> None:
+        """Checks that the order of dimensions places members only where they are an ensemble's.
+
+        Raises:
+            ValueError: Another variable has a stored dimension of this name.
+        """
+        placed_by_all = [one for one in self.dims if one in ensembles]
+        for name, _, dimensions, _, _ in self.opened.variables():
+            of = self.variables[name]
+            stored = [one for one in placed_by_all if one in dimensions]
+            if stored and ensemble_of(of) is None and isinstance(of, Variable) and not of.dims:
+                raise ValueError(
+                    f"dims= places the members of an ensemble along {shown(stored[0])}, which {shown(name)} "
+                    "has stored: give each variable its own dims"
+                )
+
+    def _whole(self, described: dict[str, Any], options: dict[str, Any]) -> native.Fields:
+        """An array of the first store that has it."""
+        first, *others = described["stores"] or range(len(self._stores))
+        one = {**described, "stores": []}
+        for at in others:
+            try:
+                return native.Fields([self._stores[first]], [one], **options)
+            except FileNotFoundError:
+                first = at
+        return native.Fields([self._stores[first]], [one], **options)
+
+    @property
+    def lead(self) -> str | None:
+        """The dimension of lead times."""
+        lead: str | None = self._options["lead"]
+        return lead
+
     def patches(self) -> dict[str | int, CutDimension]:
         """The dimensions that are cut into patches."""
         return {name: CutDimension(*of) for name, *of in self.opened.patches()}
+
+    def is_function(self, name: str) -> bool:
+        """Whether a variable is what a function of Python makes of times."""
+        variable = self.variables[name]
+        return isinstance(variable, Forcing) and callable(variable.what)
+
+    def grid_shape(self) -> dict[str, int]:
+        """The lengths of the grid's two dimensions, latitudes and longitudes in their order."""
+        grid = self.opened.grid()
+        if grid is None:
+            return {}
+        name, *both = grid
+        [of_grid] = [of for of in self.opened.variables() if of[0] == name]
+        return {one: n for one, n in zip(of_grid[2], of_grid[3]) if one in both}
 
     def _selections(self) -> Selections:
         """The indices and labels that are selected of each array."""
@@ -116,17 +185,22 @@ class Fields(OpenedSamples[native.Fields]):
             return {}
         names = {key: "/".join(key) for key in arrays}
         whole_arrays = [
-            {**described(names[key], one, {}), **PLAIN}
+            {**described(names[key], one, {}, self._numbers), **PLAIN}
             for key, one in arrays.items()
         ]
         selects_labels = any(one.sel for one in arrays.values())
         options = {**self._options, **PLAIN_OPTIONS, "coordinates": selects_labels}
-        whole = native.Fields(self._stores, whole_arrays, **options)
-        shapes = {name: dict(zip(dims, shape)) for name, _, dims, shape, _ in whole.variables()}
+        if are_timed(self._options, self.variables):
+            # They may have other numbers of steps.
+            opened = [self._whole(one, options) for one in whole_arrays]
+        else:
+            opened = [native.Fields(self._stores, whole_arrays, **options)]
+        wholes = {name: (of, dims, shape) for of in opened for name, _, dims, shape, _ in of.variables()}
         selections: Selections = {}
         for key, variable in arrays.items():
             name = names[key]
-            lengths = shapes[name]
+            whole, dims, shape = wholes[name]
+            lengths = dict(zip(dims, shape))
             unknown = [one for one in [*variable.isel, *variable.sel] if one not in lengths]
             if unknown:
                 raise ValueError(
@@ -165,6 +239,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         use_eager_fetch: bool = True,
         *,
         dim: str | int | None = None,
+        lead: str | None = None,
         start: int | Date | None = None,
         end: int | Date | None = None,
         stride: int = 1,
@@ -193,8 +268,8 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
                 array that xarray opened from there, and of which parts may be selected: samples are
                 then of those parts, and read without xarray.
             variables: The arrays of a sample by their names in a batch: a `Variable`, or the path of
-                a whole array, or a `Stack` of several. Several may be parts of one array. For xarray, paths are the names of
-                variables, and None means all.
+                a whole array, a `Stack` of several, or a `Forcing` that is computed. Several may be
+                parts of one array. For xarray, paths are the names of variables, and None means all.
             batch_size: Samples of a batch; the last may have fewer.
             io_batch_size: Samples that are read, and shuffled, together; a multiple of
                 `shuffle_chunk_size` if shuffled. None means `batch_size`: then no batch is copied.
@@ -203,9 +278,17 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             shuffle_chunk_size: Neighbouring samples that are read together: as many as a Zarr chunk
                 has, so that each is decoded once a block.
             seed: From 0 to 2^64 - 1. None draws one, which several ranks may not do.
-            use_eager_fetch: Whether blocks and batches are made ahead, in threads.
+            use_eager_fetch: Whether blocks and batches are made ahead, in threads: one block, from an
+                object store three, with four read at a time. With `memory`, as many as it allows.
             dim: The dimension along which samples lie, by its name or position. None means the first
                 of every array. An array without a dimension of this name is static.
+            lead: The dimension of lead times. Variables that have it are forecasts, `dim` is that of
+                their initial times, and a sample is an initial time and a lead time: steps are lead
+                times that follow each other, and other variables are found at the sample's time,
+                which is the sum of both. Samples one of whose times is not there are left out, and
+                counted (`left_out`). A batch then has the entry `"lead"`, the lead time of each
+                sample in hours. `start`, `end`, `stride`, `periods` and `frequency` are about
+                initial times; `isel` and `sel` of this dimension choose lead times.
             start: The step that the first sample is about. None means the first one before which
                 there are as many as the variables look back. Or the first date that samples are
                 about: see `Date`.
@@ -265,6 +348,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         options: dict[str, Any] = {
             "config": parameters(config or {}),
             "dim": dim if dim is None or isinstance(dim, str) else at_least_0("dim", dim),
+            "lead": lead if lead is None else _name_of_dimension("lead", lead),
             "stride": positive("stride", stride),
             **_between(start, end, periods),
             "frequency": None if frequency is None else microseconds("frequency", frequency),
@@ -291,12 +375,15 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of one sample of each variable, with the most steps that a rollout has."""
-        return {
-            name: tuple(
-                n for one, n in zip(dims, shape) if one not in self._samples.variables[name].dropped
-            )
-            for name, _, dims, shape, _ in self._samples.opened.variables()
-        }
+        shapes: dict[str, tuple[int, ...]] = {}
+        grid = self._samples.grid_shape()
+        for name, _, dims, shape, _ in self._samples.opened.variables():
+            variable = self._samples.variables[name]
+            kept = [(one, n) for one, n in zip(dims, shape) if one not in variable.dropped]
+            moved = place_of_members([one for one, _ in kept], variable, self._samples.dims)
+            of_grid = grid.values() if self._samples.is_function(name) else ()
+            shapes[name] = (*(n for _, n in placed(kept, moved)), *of_grid)
+        return shapes
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -327,10 +414,39 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         >>> train.statistics()["x"].pairs  # doctest: +SKIP
         """
         described = self._samples.opened.variables()
+        variables = self._samples.variables
+        # Members of an ensemble are like samples, and lie beside them.
         leading = {
-            name: 1 + ("step" in dims) for name, _, dims, _, has_steps in described if has_steps
+            name: 1 + ("step" in dims) + (ensemble_of(variables[name]) is not None)
+            for name, _, dims, _, has_steps in described
+            if has_steps
         }
+        for name, _, dims, _, _ in described:
+            if place_of_members(dims, variables[name], self._samples.dims):
+                raise ValueError(
+                    f"statistics() need the members of {shown(name)} first: open it without "
+                    f"{shown(ensemble_of(variables[name]))} in dims="
+                )
         return statistics_of(self.in_order(world=(0, 1)), leading)
+
+    def latitude_weights(
+        self, method: Literal["area", "cosine"] = "area"
+    ) -> npt.NDArray[np.float64]:
+        """Weights of the selected latitudes, with the mean 1, in the order in which they are
+        delivered: `somafeed.latitude_weights` of the grid that a `Forcing` has. Of patches,
+        `weights[batch["patch"][:, [0]] + np.arange(size)]`, if latitudes are the first dimension
+        that is cut, without padding.
+
+        Raises:
+            ValueError: No variable has latitudes and longitudes with coordinates.
+        """
+        grid = self._samples.opened.grid()
+        if grid is None:
+            raise ValueError("no variable has latitudes and longitudes with coordinates")
+        name, latitude, _ = grid
+        return latitude_weights(
+            np.asarray(self._samples.opened.coordinates(name, latitude)), method
+        )
 
     @property
     def patches(self) -> dict[str | int, CutDimension]:
@@ -348,8 +464,14 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
 
     @property
     def steps(self) -> npt.NDArray[np.int64]:
-        """The step that each sample is about: its index in the arrays' first dimension."""
+        """The step that each sample is about: its index in the arrays' first dimension, of forecasts
+        that of the initial time."""
         return self._samples.opened.steps().astype(np.int64)
+
+    @property
+    def leads(self) -> npt.NDArray[np.float64]:
+        """The lead time of each sample in hours; empty if samples have none (`lead=`)."""
+        return self._samples.opened.lead_times() / MICROSECONDS_PER_HOUR
 
     def __repr__(self) -> str:
         names = ", ".join(self.variables)
@@ -359,17 +481,35 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
     # What it says of its kind of samples
 
     def _batch_maker(self) -> Callable[[native.FieldBatch], FieldBatch]:
+        elements = {name: element for name, element, *_ in self._samples.opened.variables()}
+        halves = [name for name, element in elements.items() if element == "bfloat16"]
+        of_functions = [
+            name
+            for name, one in self.variables.items()
+            if self._samples.is_function(name) and one.dtype == "bfloat16"
+        ]
+        if (halves or of_functions) and self.form != "torch":
+            raise TypeError(
+                f"variable {shown([*halves, *of_functions][0])} has elements of type bfloat16, "
+                'which numpy does not have: take form="torch", or give it dtype="float32"'
+            )
         makers = {"numpy": _arrays, "torch": _tensors, "xarray": _data_arrays}
-        dropped = {name: one.dropped for name, one in self.variables.items()}
-        make_array = makers[self.form](self.variables)
+        lead, variables = self._samples.lead, self.variables
+        dropped = {
+            name: [drop for drop in one.dropped if drop != lead] for name, one in variables.items()
+        }
+        dims, grid = self._samples.dims, self._samples.opened.grid()
+        make_array = makers[self.form](_Made(variables, halves, grid, dims))
         number_samples, number = self.number_samples, array_maker(self.form)
         stores, n_cut = self._samples.stores, len(self._samples.patches())
 
         def make(batch: native.FieldBatch) -> FieldBatch:
             made = {
-                name: make_array(batch, name, _squeezed(batch, name, drop))
+                name: make_array(batch, name, _values(batch, name, drop, variables[name], dims))
                 for name, drop in dropped.items()
             }
+            if lead is not None:
+                made[LEAD] = number(batch.lead_times() / MICROSECONDS_PER_HOUR)
             if number_samples:
                 made[SAMPLE] = number(batch.samples.astype(np.int64))
             if n_cut:
@@ -420,6 +560,18 @@ def _between(start: Any, end: Any, periods: Any) -> dict[str, Any]:
     return {**steps, "periods": pairs}
 
 
+def _name_of_dimension(what: str, name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"{what} is the name of a dimension, not {shown(name)}")
+    return name
+
+
+def are_timed(options: Mapping[str, Any], variables: Mapping[str, AnyVariable]) -> bool:
+    """Whether samples are found by their times."""
+    by_options = options["periods"] or options["frequency"] or options["lead"]
+    return bool(by_options) or any(one.spans for one in variables.values())
+
+
 def is_xarray(thing: Any) -> bool:
     """Whether it is a data set, an array or a tree of xarray."""
     xarray = sys.modules.get("xarray")
@@ -440,79 +592,149 @@ def _samples_in(data: Any, variables: Any, options: dict[str, Any]) -> Fields:
             f"{shown(stacked[0])} stacks arrays of xarray: give the store's address instead"
         )
     whole = {name: one for name, one in named.items() if isinstance(one, Variable)}
+    if not whole:
+        raise ValueError("what is computed needs the times of a variable: name one")
+    if options["lead"] or any(one.dim is not None or one.store is not None for one in whole.values()):
+        raise ValueError(
+            "lead=, Variable(dim=) and Variable(store=) need the store's address instead of what "
+            "xarray opened"
+        )
     stored = stored_arrays(data, whole, options)
-    is_timed = (
-        options["periods"] or options["frequency"] or any(one.spans for one in named.values())
-    )
+    spacing = stored.window.spacing
+    # In their order, with steps of the store.
+    variables = {
+        name: replace(one, steps=[step * spacing for step in one.counted])
+        if isinstance(one, Forcing) and not one.spans
+        else stored.variables.get(name, one)
+        for name, one in named.items()
+    }
+    is_timed = are_timed(options, named)
     if is_timed and stored.window.is_part:
         raise ValueError(
             "steps were selected by xarray, and times are to choose samples: select by start=, end= "
             "and frequency= alone, from the data set as it was opened"
         )
     window, part = stored.window.options(
-        [step for one in named.values() if not one.spans for step in one.offsets],
+        [step for one in named.values() for step in one.counted],
         **{name: options[name] for name in ("start", "end", "stride")},
     )
     if is_timed:
-        return Fields(stored.uri, stored.variables, options)
-    samples = Fields(stored.uri, stored.variables, {**options, **window})
+        return Fields(stored.uri, variables, options)
+    samples = Fields(stored.uri, variables, {**options, **window})
     return samples if part is None else samples.part(part, 0)
 
 
-def _squeezed(batch: native.FieldBatch, name: str, drop: Sequence[str]) -> npt.NDArray[Any]:
+def _values(
+    batch: native.FieldBatch,
+    name: str,
+    drop: Sequence[str],
+    variable: AnyVariable,
+    dims: Sequence[str],
+) -> npt.NDArray[Any]:
+    """The values of a variable, without dimensions of one index, with ensembles in their place."""
     values = batch.values(name)
-    if not drop:
-        return values
     dimensions = batch.dimensions(name)
-    return values.squeeze(tuple(dimensions.index(one) for one in drop))
+    if drop:
+        values = values.squeeze(tuple(dimensions.index(one) for one in drop))
+    moved = place_of_members([one for one in dimensions if one not in drop], variable, dims)
+    return values if moved is None else np.moveaxis(values, *moved)
 
 
 ArrayMaker: TypeAlias = Callable[[native.FieldBatch, str, npt.NDArray[Any]], Any]
 
 
-def _arrays(_: Mapping[str, AnyVariable]) -> ArrayMaker:
-    return lambda batch, name, values: values
+@dataclass(frozen=True)
+class _Made:
+    """What arrays of a batch are made of."""
+
+    variables: Mapping[str, AnyVariable]
+    halves: Sequence[str]
+    """Those of bfloat16, which come as the bits."""
+    grid: tuple[str, str, str] | None
+    """The variable that has the grid, its latitudes and its longitudes."""
+    dims: Sequence[str]
+    """The order of dimensions."""
+
+    def function(self, name: str) -> Forcing | None:
+        """The variable if it is made by a function of Python."""
+        variable = self.variables[name]
+        return variable if isinstance(variable, Forcing) and callable(variable.what) else None
+
+    def values(
+        self, batch: native.FieldBatch, name: str, values: npt.NDArray[Any]
+    ) -> npt.NDArray[Any]:
+        """The values of a variable, computed of the times if a function makes them."""
+        variable = self.function(name)
+        return values if variable is None else computed(variable, name, values, batch, self.grid)
 
 
-def _tensors(_: Mapping[str, AnyVariable]) -> ArrayMaker:
+def _arrays(of: _Made) -> ArrayMaker:
+    return of.values
+
+
+def _tensors(of: _Made) -> ArrayMaker:
     tensor = array_maker("torch")
-    return lambda batch, name, values: tensor(values)
+    torch = required("torch", "form='torch'")
+
+    def made(batch: native.FieldBatch, name: str, values: npt.NDArray[Any]) -> Any:
+        if name in of.halves:
+            return tensor(values.view(np.int16)).view(torch.bfloat16)
+        array = tensor(of.values(batch, name, values))
+        variable = of.function(name)
+        is_half = variable is not None and variable.dtype == "bfloat16"
+        return array.to(torch.bfloat16) if is_half else array
+
+    return made
 
 
-def _data_arrays(variables: Mapping[str, AnyVariable]) -> ArrayMaker:
+def _data_arrays(of: _Made) -> ArrayMaker:
     xarray = required("xarray", "form='xarray'")
+    variables = of.variables
 
     def made(batch: native.FieldBatch, name: str, values: npt.NDArray[Any]) -> Any:
         variable = variables[name]
         drop = variable.dropped
-        cut = {one: f"{PATCH}_{one}" for one in batch.cut_dimensions(name)}
-        dimensions = [cut.get(one, one) for one in batch.dimensions(name) if one not in drop]
+        # What a function makes has the grid of another variable.
+        is_function, gridded = of.function(name) is not None, name
+        all_dimensions = batch.dimensions(name)
+        if is_function:
+            values = of.values(batch, name, values)
+            gridded, *both = of.grid or (name,)
+            all_dimensions += [one for one in batch.dimensions(gridded) if one in both]
+        cut = {one: f"{PATCH}_{one}" for one in batch.cut_dimensions(gridded)}
+        kept = [one for one in all_dimensions if one not in drop]
+        kept = placed(kept, place_of_members(kept, variable, of.dims))
+        dimensions = [cut.get(one, one) for one in kept]
         coordinates: dict[str, Any] = {}
         if SAMPLE in dimensions:
             coordinates[SAMPLE] = (SAMPLE, batch.samples.astype(np.int64))
         if "step" in dimensions:
             steps = np.array(variable.offsets)[: values.shape[dimensions.index("step")]]
             coordinates["step"] = ("step", steps.astype("m8[us]") if variable.spans else steps)
-        of_samples = batch.sample_coordinates(name) if SAMPLE in dimensions else None
-        if of_samples is not None:
-            dimension, numbers, attributes = of_samples
-            of = dimensions[: 2 if "step" in dimensions else 1]
-            shape = values.shape[: len(of)]
+        of_samples = [batch.sample_coordinates(name), batch.lead_coordinates(name)]
+        of_samples = of_samples if SAMPLE in dimensions else []
+        for dimension, numbers, attributes in filter(None, of_samples):
+            outer = dimensions[: 2 if "step" in dimensions else 1]
+            shape = values.shape[: len(outer)]
             numbers = np.asarray(numbers).reshape(shape)
-            coordinates[dimension] = (of, numbers, json.loads(attributes))
-        for dimension, numbers, attributes in batch.coordinates(name):
+            coordinates[dimension] = (outer, numbers, json.loads(attributes))
+        for dimension, numbers, attributes in batch.coordinates(gridded):
+            if dimension not in all_dimensions:
+                continue
             at = np.asarray(numbers)
             whole = ((), at[0]) if dimension in drop else (dimension, at)
             coordinates[dimension] = (*whole, json.loads(attributes))
-        for dimension, numbers, attributes in batch.patch_coordinates(name):
+        for dimension, numbers, attributes in batch.patch_coordinates(gridded):
+            if dimension not in all_dimensions:
+                continue
             at = np.asarray(numbers).reshape(len(values), -1)
             of_sample = ((SAMPLE,), at[:, 0]) if dimension in drop else None
             of_patch = of_sample or ((SAMPLE, cut[dimension]), at)
             coordinates[dimension] = (*of_patch, json.loads(attributes))
         array = xarray.DataArray(values, coordinates, dimensions, name)
-        return xarray.decode_cf(array.to_dataset(), mask_and_scale=False)[name]
+        return xarray.decode_cf(array.to_dataset(), mask_and_scale=False, decode_timedelta=True)[name]
 
     return made
 
 
-__all__ = ["FieldBatch", "FieldDataset", "FieldForm", "Patches", "Stack", "Variable"]
+__all__ = ["FieldBatch", "FieldDataset", "FieldForm", "Forcing", "Patches", "Stack", "Variable"]

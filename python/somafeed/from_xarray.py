@@ -57,6 +57,13 @@ class Window:
             return 1
         return int(gaps[0]) if (gaps == gaps[0]).all() else 0
 
+    def steps_of(self, variable: Variable) -> dict[str, Any]:
+        """The steps of the store that a variable has. Those that are lengths of time stay so."""
+        if variable.spans:
+            return {}
+        n, counted = len(variable.offsets), [at * self.spacing for at in variable.counted]
+        return {"steps": counted[:n], "minus": counted[n:]}
+
     def options(
         self, steps: Sequence[int], start: int | None, end: int | None, stride: int
     ) -> tuple[dict[str, Any], Places | None]:
@@ -260,7 +267,7 @@ class _Array:
             wanted,
             path=self.path,
             dims=wanted.dims if dims == stored else dims,
-            steps=[step * window.spacing for step in wanted.offsets],
+            **window.steps_of(wanted),
             isel=_isel(inner, self.whole.sizes),
             sel={},
             mask_and_scale=wanted.mask_and_scale and self.is_decoded is not False,

@@ -172,7 +172,8 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
                 otherwise they come in that of the list.
             shuffle_chunk_size: Neighbouring images that are read together.
             seed: From 0 to 2^64 - 1. None draws one, which several ranks may not do.
-            use_eager_fetch: Whether blocks and batches are made ahead, in threads.
+            use_eager_fetch: Whether blocks and batches are made ahead, in threads: one block, from an
+                object store three, with four read at a time. With `memory`, as many as it allows.
             stored: The stored form of cubes: see `StoredForm`. None means the only one there is.
             images: Names of the images, in this order in each folder. None means all.
             labels: A table with a row for each image, named in its column `image_name`: a

@@ -256,7 +256,9 @@ class SampleDataset(IterableDataset[B]):
 
     def _own_options(self) -> dict[str, Any]:
         """The native loader's arguments that only this kind has."""
-        return {}
+        # Requests for several blocks are under way together. Less is read ahead if memory is short.
+        far = self.use_eager_fetch and self._samples.opened.answers_late
+        return {"prefetch_blocks": 3, "read_threads": 4} if far else {}
 
     @property
     def _densifies(self) -> bool:

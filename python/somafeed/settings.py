@@ -45,6 +45,7 @@ def number(name: str, value: Any) -> float:
 
     Raises:
         TypeError: It is not one.
+        ValueError: It is beyond the range of double precision.
     """
     if isinstance(value, str) or not hasattr(value, "__float__"):
         raise TypeError(f"{name} must be a number, not {shown(value)}")
@@ -52,6 +53,8 @@ def number(name: str, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must be a number, not {shown(value)}") from error
+    except OverflowError as error:
+        raise ValueError(f"{name} is beyond the range of double precision") from error
 
 
 def no_text(name: str, value: Any) -> Any:

@@ -28,13 +28,15 @@ class Statistics:
         """Two rows, as `Variable(normalize=)` takes them.
 
         Raises:
-            ValueError: A deviation is 0, or there is no value.
+            ValueError: A deviation is 0, there is no value, or one is infinite.
         """
         bad = np.flatnonzero(~(self.deviation > 0))
         if len(bad):
+            at = bad[0]
+            why = ", since some are infinite" if self.count[at] and np.isnan(self.deviation[at]) else ""
             raise ValueError(
-                f"channel {bad[0]} has {self.count[bad[0]]} values with the deviation "
-                f"{self.deviation[bad[0]]}: it cannot be normalised"
+                f"channel {at} has {self.count[at]} values with the deviation "
+                f"{self.deviation[at]}{why}: it cannot be normalised"
             )
         return np.stack([self.mean, self.deviation])
 
@@ -82,18 +84,28 @@ def statistics_of(
     sums = {name: _Sums() for name in n_leading}
     for batch in batches:
         for name, leading in n_leading.items():
-            values = np.asarray(batch[name])
+            values = _array(batch[name])
             if values.ndim - leading > GRID_DIMENSIONS:
                 values = np.moveaxis(values, leading, 0)
                 rows = values.reshape(len(values), -1)
             else:
                 rows = values.reshape(1, -1)
-            sums[name].add(rows)
+            # Infinite ones leave no deviation.
+            with np.errstate(invalid="ignore"):
+                sums[name].add(rows)
     found = {name: of.statistics() for name, of in sums.items()}
     for name, of in found.items():
-        if not (of.deviation > 0).all():
+        if (np.isnan(of.deviation) & (of.count > 0)).any():
+            warnings.warn(f"{name} has channels with infinite values", RuntimeWarning, stacklevel=3)
+        elif not (of.deviation > 0).all():
             warnings.warn(f"{name} has channels of one value only", RuntimeWarning, stacklevel=3)
     return found
+
+
+def _array(values: Any) -> npt.NDArray[Any]:
+    # numpy has no bfloat16.
+    is_half = str(getattr(values, "dtype", "")) == "torch.bfloat16"
+    return np.asarray(values.float() if is_half else values)
 
 
 __all__ = ["Statistics"]

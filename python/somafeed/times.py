@@ -17,6 +17,8 @@ Date: TypeAlias = "str | datetime.date | np.datetime64"
 """A date: `"2020"`, `"2020-03"`, `"2020-03-01"`, `"2020-03-01 06:00"`, or an object that prints as
 one. One without a time of the day is all of its year, month or day."""
 
+MICROSECONDS_PER_HOUR = 3_600_000_000
+
 _UNITS = {
     "us": 1,
     "ms": 1_000,

@@ -4,8 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrays::{
     ArrayBatch, ArraySamples, CoordinateValues, Coordinates, Dimension, Direction, ElementType,
-    Indices, Label, LeftOut, Missing, OwnedValues, Padding, PatchDimension, Patches, Period,
-    RandomPatches, SampleSpec, Selection, TimeSpan, Variable,
+    LeftOut, Missing, OwnedValues, Patches, Period, SampleSpec, TimeSpan, Variable,
 };
 use pipeline::{BatchPlace, Stop};
 use pyo3::exceptions::{PyKeyError, PyTypeError};
@@ -16,123 +15,15 @@ use crate::border::{Element, Memory};
 use crate::engine::{NumberedBatch, PlacedBatch};
 use crate::errors::SomafeedError;
 use crate::field_missing::{self, Counted};
+use crate::field_variables::{Described, DescribedPatches, DimensionValue};
 use crate::memory_limit::KeptBatches;
-use crate::numpy::{self, Rows, array_of};
+use crate::numpy::{self, array_of};
 use crate::samples::{Chosen, Kind, Samples, StoreAddress};
 use crate::waiting::{computed, stoppable};
-
-/// One array of a sample, as Python describes it.
-#[derive(Debug, FromPyObject)]
-#[pyo3(from_item_all)]
-struct Described {
-    name: String,
-    path: String,
-    steps: Vec<i64>,
-    /// Microseconds.
-    spans: Vec<i64>,
-    rollout: Vec<(u64, usize)>,
-    isel: Vec<(String, Rows)>,
-    sel: Vec<(String, Vec<LabelValue>)>,
-    dims: Vec<String>,
-    as_f32: bool,
-    mask_and_scale: bool,
-    /// Means and deviations.
-    normalize: Vec<(f64, f64)>,
-    stack: Vec<Self>,
-}
-
-#[derive(Debug, FromPyObject)]
-enum LabelValue {
-    Text(String),
-    Number(f64),
-}
-
-#[derive(Debug, FromPyObject, IntoPyObject)]
-enum DimensionValue {
-    Name(String),
-    Position(usize),
-}
-
-impl From<DimensionValue> for Dimension {
-    fn from(dimension: DimensionValue) -> Self {
-        match dimension {
-            DimensionValue::Name(name) => Self::Name(name),
-            DimensionValue::Position(position) => Self::Position(position),
-        }
-    }
-}
 
 /// A dimension's selected indices, those of a patch, the number of patches, and that of the indices
 /// left out.
 type Cut = (DimensionValue, u64, u64, u64, u64);
-
-/// What a dimension is padded with: the mode, indices before, indices after.
-type DescribedPadding = (String, u64, Option<u64>);
-
-/// Patches, as Python describes them.
-#[derive(Debug, FromPyObject)]
-#[pyo3(from_item_all)]
-struct DescribedPatches {
-    /// Dimension, size, stride and padding.
-    dimensions: Vec<(DimensionValue, u64, u64, DescribedPadding)>,
-    random: Option<u64>,
-    seed: u64,
-}
-
-impl From<DescribedPatches> for Patches {
-    fn from(described: DescribedPatches) -> Self {
-        let DescribedPatches { dimensions, random, seed } = described;
-        let dimensions = dimensions.into_iter().map(|(dimension, size, step, padding)| {
-            let (mode, before, after) = padding;
-            let padding = match mode.as_str() {
-                "reflect" => Padding::Reflect { before, after },
-                "periodic" => Padding::Periodic { before },
-                _ => Padding::None,
-            };
-            PatchDimension { dimension: dimension.into(), size, step, padding }
-        });
-        let random = random.map(|n| RandomPatches { n, seed });
-        Self { dimensions: dimensions.collect(), random }
-    }
-}
-
-impl From<Described> for Variable {
-    fn from(described: Described) -> Self {
-        let Described {
-            name,
-            path,
-            steps,
-            spans,
-            rollout,
-            isel,
-            sel,
-            dims,
-            as_f32,
-            mask_and_scale,
-            normalize,
-            stack,
-        } = described;
-        let stack = stack.into_iter().map(Self::from).collect();
-        let spans = spans.into_iter().map(|micros| TimeSpan { micros });
-        let mut variable = Self::new(path).named(name).steps(steps).spans(spans);
-        variable = variable.ordered(dims.iter().map(String::as_str));
-        for (dimension, indices) in isel {
-            let indices = match indices {
-                Rows::Range(start, end) => Indices::Range(start..end),
-                Rows::List(list) => Indices::List(list),
-            };
-            variable = variable.select(dimension.as_str(), indices);
-        }
-        for (dimension, labels) in sel {
-            let labels = labels.into_iter().map(|label| match label {
-                LabelValue::Text(text) => Label::Text(text),
-                LabelValue::Number(number) => Label::Number(number),
-            });
-            variable = variable.select(dimension.as_str(), Selection::labels(labels));
-        }
-        Self { rollout, as_f32, as_stored: !mask_and_scale, normalize, stack, ..variable }
-    }
-}
 
 /// Name, type of elements, dimensions and their lengths, and whether the array has steps.
 type SampleShape = (String, &'static str, Vec<String>, Vec<usize>, bool);
@@ -171,9 +62,6 @@ impl Kind for Stores {
         if let Some(counted) = samples.counted() {
             self.counted.get_or_init(|| counted.clone());
         }
-        for (name, element) in samples.elements() {
-            element_of(name, element)?;
-        }
         Ok(samples)
     }
 
@@ -191,8 +79,8 @@ pub(crate) struct Fields(Arc<Chosen<Stores>>);
 impl Fields {
     #[new]
     #[pyo3(signature = (
-        uris, variables, *, config = None, dim = None, start = None, end = None, stride = 1,
-        periods = Vec::new(), frequency = None, patches = None, dims = Vec::new(),
+        uris, variables, *, config = None, dim = None, lead = None, start = None, end = None,
+        stride = 1, periods = Vec::new(), frequency = None, patches = None, dims = Vec::new(),
         orient = Vec::new(), missing = Vec::new(), counted = None, threads = 1, coordinates = true
     ))]
     fn new(
@@ -201,6 +89,7 @@ impl Fields {
         variables: Vec<Described>,
         config: Option<Config>,
         dim: Option<DimensionValue>,
+        lead: Option<String>,
         start: Option<u64>,
         end: Option<u64>,
         stride: u64,
@@ -225,6 +114,7 @@ impl Fields {
             frequency: frequency.map(|micros| TimeSpan { micros }),
             patches: patches.map(Patches::from),
             along,
+            lead,
             start,
             end,
             stride,
@@ -249,6 +139,16 @@ impl Fields {
             here.rows().iter().map(|row| here.source().step(row)).collect::<Vec<u64>>()
         })?;
         array_of(py, steps)
+    }
+
+    /// The lead time of each sample in microseconds, as an array; empty if samples have none.
+    fn lead_times<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let here = self.0.here(py)?;
+        let times = computed(py, move || {
+            let rows = here.rows().iter();
+            rows.filter_map(|row| Some(here.source().lead_time(row)?.micros)).collect::<Vec<i64>>()
+        })?;
+        array_of(py, times)
     }
 
     /// The number of the store of each sample, as an array.
@@ -321,10 +221,16 @@ impl Fields {
             let dimensions = here.source().sample_dimensions(name).unwrap_or_default();
             let dimensions = dimensions.into_iter().map(str::to_owned).collect();
             let has_steps = here.source().is_static(name) == Some(false);
-            let element = element_of(name, element)?.name();
-            Ok((name.to_owned(), element, dimensions, shape, has_steps))
+            (name.to_owned(), element.zarr_name(), dimensions, shape, has_steps)
         });
-        described.collect()
+        Ok(described.collect())
+    }
+
+    /// The first variable that has latitudes and longitudes, and the names of these dimensions.
+    fn grid(&self, py: Python<'_>) -> PyResult<Option<(String, String, String)>> {
+        let here = self.0.here(py)?;
+        let found = here.source().grid();
+        Ok(found.map(|(name, [one, other])| (name.to_owned(), one.to_owned(), other.to_owned())))
     }
 
     /// The coordinates of a variable's dimension, which is not the first; `None` if it has none.
@@ -337,6 +243,14 @@ impl Fields {
         let here = self.0.here(py)?;
         let found = here.source().coordinates(variable, dimension);
         found.map(|coordinates| coordinate_values(py, coordinates)).transpose()
+    }
+}
+
+/// The type of the memory that numpy sees: bfloat16, which it does not have, as the bits.
+fn seen_by_numpy(variable: &str, element: ElementType) -> PyResult<Element> {
+    match element {
+        ElementType::BF16 => Ok(Element::U16),
+        element => element_of(variable, element),
     }
 }
 
@@ -389,6 +303,8 @@ impl NumberedBatch for ArrayBatch {
 pub(crate) struct FieldBatch {
     variables: Vec<FieldValues>,
     patch_starts: Vec<i64>,
+    /// Microseconds.
+    lead_times: Vec<i64>,
 }
 
 /// The samples of a variable.
@@ -399,6 +315,8 @@ struct FieldValues {
     dimensions: Vec<String>,
     /// Those of the array's first dimension: one for each sample and step.
     sample_coordinates: Option<Coordinates>,
+    /// The lead times, alike.
+    lead_coordinates: Option<Coordinates>,
     coordinates: Vec<Coordinates>,
     /// The dimensions that are cut into patches.
     cut: Vec<String>,
@@ -410,12 +328,14 @@ impl FieldBatch {
     fn new(py: Python<'_>, batch: ArrayBatch, kept: &Arc<KeptBatches>) -> PyResult<Self> {
         let mut n_bytes = 0;
         let patch_starts = batch.patch_starts();
+        let lead_times = batch.lead_times().into_iter().map(|lead| lead.micros).collect();
         let variables = batch.into_values().map(|owned| {
             let values = owned.values();
             n_bytes += values.bytes().len() as u64;
             let name = values.name().to_owned();
             let dimensions = values.dimensions().into_iter().map(str::to_owned).collect();
             let sample_coordinates = values.sample_coordinates();
+            let lead_coordinates = values.lead_coordinates();
             let names = values.dimensions();
             let of_names = names.into_iter().filter_map(|name| values.coordinates(name));
             let coordinates = of_names.cloned().collect();
@@ -429,6 +349,7 @@ impl FieldBatch {
                 values,
                 dimensions,
                 sample_coordinates,
+                lead_coordinates,
                 coordinates,
                 cut,
                 patch_coordinates,
@@ -436,7 +357,7 @@ impl FieldBatch {
         });
         let variables = variables.collect::<PyResult<_>>()?;
         kept.lease(n_bytes);
-        Ok(Self { variables, patch_starts })
+        Ok(Self { variables, patch_starts, lead_times })
     }
 
     fn variable(&self, name: &str) -> PyResult<&FieldValues> {
@@ -471,7 +392,7 @@ fn described<'py>(py: Python<'py>, coordinates: &Coordinates) -> PyResult<Coordi
 /// The values as memory of Python, which belongs to them alone.
 fn memory_of(name: &str, values: OwnedValues, kept: &Arc<KeptBatches>) -> PyResult<Memory> {
     let seen = values.values();
-    let (element, shape) = (element_of(name, seen.element())?, seen.shape());
+    let (element, shape) = (seen_by_numpy(name, seen.element())?, seen.shape());
     let keep = kept.keep(seen.bytes().len() as u64);
     let shared = |_| SomafeedError::new_err("the memory of a batch is shared");
     let slot = values.into_slot().map_err(shared)?;
@@ -501,6 +422,21 @@ impl FieldBatch {
     ) -> PyResult<Option<CoordinatesOf<'py>>> {
         let found = self.variable(name)?.sample_coordinates.as_ref();
         found.map(|coordinates| described(py, coordinates)).transpose()
+    }
+
+    /// The lead times of forecasts, alike.
+    fn lead_coordinates<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+    ) -> PyResult<Option<CoordinatesOf<'py>>> {
+        let found = self.variable(name)?.lead_coordinates.as_ref();
+        found.map(|coordinates| described(py, coordinates)).transpose()
+    }
+
+    /// The lead time of each sample in microseconds; empty if samples have none.
+    fn lead_times<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        array_of(py, self.lead_times.clone())
     }
 
     /// The coordinates of the other dimensions that have some, and are not cut.

@@ -23,6 +23,7 @@ mod errors;
 mod example;
 mod experiment;
 mod field_missing;
+mod field_variables;
 mod fields;
 mod images;
 mod kmers;

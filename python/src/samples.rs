@@ -128,6 +128,7 @@ impl<K: Kind> Chosen<K> {
 /// Samples whose kind does not matter.
 trait AnySamples: Debug + Send + Sync {
     fn rows(&self) -> &Arc<RowSet>;
+    fn answers_late(&self, py: Python<'_>) -> PyResult<bool>;
     fn select(&self, py: Python<'_>, places: Integers) -> PyResult<Py<PyAny>>;
     fn pipeline(&self, py: Python<'_>, spec: PipelineSpec) -> PyResult<Arc<dyn AnyPipeline>>;
 }
@@ -135,6 +136,10 @@ trait AnySamples: Debug + Send + Sync {
 impl<K: Kind> AnySamples for Chosen<K> {
     fn rows(&self) -> &Arc<RowSet> {
         &self.rows
+    }
+
+    fn answers_late(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.here(py)?.answers_late())
     }
 
     fn select(&self, py: Python<'_>, places: Integers) -> PyResult<Py<PyAny>> {
@@ -211,6 +216,11 @@ impl Samples {
     #[getter]
     fn n_samples(&self) -> u64 {
         self.0.rows().len()
+    }
+
+    #[getter]
+    fn answers_late(&self, py: Python<'_>) -> PyResult<bool> {
+        self.0.answers_late(py)
     }
 
     /// The number of each sample, of all that there are: ascending.

@@ -15,7 +15,7 @@ import somafeed
 REPOSITORY = Path(__file__).parents[2]
 MODULES = ["", ".joinids", ".settings", ".splits", ".dataset", ".batches", ".sources",
            ".iteration", ".own_source", ".samplings", ".shares", ".tokens", ".images", ".labels",
-           ".augmentation", ".sequences", ".doc2vec", ".engine", ".modalities"]
+           ".augmentation", ".sequences", ".doc2vec", ".engine", ".modalities", ".forcings"]
 
 
 @pytest.mark.parametrize("name", MODULES)

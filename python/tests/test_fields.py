@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import tiledbsoma_python
-from programs import hidden
+from programs import bucket, hidden
 from somafeed import (
     ClassBalanced,
     FieldDataset,
@@ -212,6 +212,18 @@ def test_stats_and_memory(store):
     assert "waiting" in iterator.waited_for() or "first batch" in iterator.waited_for()
     with pytest.raises(MemoryError, match="memory"):
         next(iter(fields(store, memory="1KiB")))
+
+
+def test_a_bucket_delivers_what_a_folder_does(store):
+    # Of what is far, three blocks are read ahead.
+    with bucket(store) as (uri, config):
+        ds = fields(uri, config=config)
+        assert steps_of(ds) == steps_of(fields(store))
+        for options, ahead in [({}, 3), ({"use_eager_fetch": False}, 0)]:
+            iterator = iter(fields(uri, config=config, **options))
+            next(iterator)
+            assert iterator.stats()["prefetch_blocks"] == ahead
+    assert next(running := iter(fields(store))) and running.stats()["prefetch_blocks"] == 1
 
 
 BAD = {

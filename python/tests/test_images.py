@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import tiledbsoma_python
-from programs import hidden, started
+from programs import bucket, hidden, started
 from somafeed import (
     Affine,
     AtMostPerClass,
@@ -134,6 +134,13 @@ def test_batches_belong_to_the_user(stored):
             batch["labels"] += 10
             kept.append(batch["labels"])
         assert all(((one >= 10) & (one < 15)).all() for one in kept)
+
+
+def test_a_bucket_delivers_what_a_folder_does(stored):
+    with bucket(stored.folder) as (uri, config):
+        ds = ImageDataset(uri, stored="raw16", keys=ALL, batch_size=4, seed=3, config=config)
+        assert stored.places(ds) == stored.places(stored.dataset())
+        assert next(running := iter(ds)) and running.stats()["prefetch_blocks"] == 3
 
 
 def test_tensors_share_the_memory_of_the_block(stored):

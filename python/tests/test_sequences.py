@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 import torch
 from naive_sequences import NaiveVocabulary, frames_of, windows_of
-from programs import hidden, started
+from programs import bucket, hidden, started
 from somafeed import (
     ClassBalanced,
     Kmers,
@@ -462,15 +462,8 @@ def test_the_programs_of_the_page(tmp_path):
 
 
 def test_a_bucket_delivers_what_a_folder_does(store):
-    command = [sys.executable, "-m", "somafeed", "serve-link", "--link", "1ms", "--name", "store",
-               "--", store]
-    with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        config = {
-            "vfs.s3.endpoint_override": process.stdout.readline().strip(), "vfs.s3.scheme": "http",
-            "vfs.s3.region": "us-east-1", "vfs.s3.use_virtual_addressing": "false",
-            "vfs.s3.no_sign_request": "true",
-        }
-        ds = sequences("s3://link/store", Kmers(3), names=True, letters=True, config=config)
+    with bucket(store) as (uri, config):
+        ds = sequences(uri, Kmers(3), names=True, letters=True, config=config)
         for one, other in zip(sequences(store, Kmers(3), names=True, letters=True), ds, strict=True):
             assert one["name"] == other["name"]
             assert np.array_equal(one["input_ids"], other["input_ids"])

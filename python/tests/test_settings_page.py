@@ -15,6 +15,7 @@ DATA_SETS = ["ExperimentDataset", "FieldDataset", "ImageDataset", "SequenceDatas
 PARTS = {
     "Modality": ["Modality"],
     "Variable and Stack": ["Variable", "Stack"],
+    "Forcing": ["Forcing"],
     "Patches": ["Patches"],
     "Key": ["Key"],
     "Augmentation": ["Augmentation", "Affine"],

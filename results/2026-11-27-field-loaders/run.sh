@@ -1,17 +1,46 @@
-# Five rounds in turn: run.sh FOLDER ROUNDS
-D=$1  # the folder that write.py filled
-P12="python3.12"  # with somafeed, insitubatch, xarray, zarr and tensorstore
-P11="python3.11"  # with torch, xarray and xbatcher
+# Rounds in turn, each loader a fresh process: run.sh FOLDER ROUNDS [NAMES]
+D=$1; N=$2   # the folder that write.py filled
+P="${P:-python3.12}"            # with somafeed, insitubatch, xarray, zarr and tensorstore; without torch, which takes 200 MB
+TORCH="${TORCH:-python3.12}"    # with torch, xarray and xbatcher
+ANEMOI="${ANEMOI:-python3.12}"  # with torch and anemoi-datasets, which wants zarr 2
+SERVER="${SERVER:-somafeed fields}"
+LINK="30ms,90MB/s,1GB/s"
+wanted=${3:-all}
 
-one() { # ROW LOADER ARGS
-  row=$1; l=$2; shift 2; py="$P12"; [ $l = xbatcher ] && py="$P11"
-  timeout 45 $py read.py "$@" 2>/dev/null | sed "s/^/$row: /"
+# This virtual machine's host takes back memory that is free: who touches it first waits for the host, 5 us a page. So before each
+# process another one touches 3 GB and ends.
+warm() { $P -c 'import numpy; numpy.ones(3 << 30, "u1")'; }
+row() { # NAME ROW LOADER ARGS
+  [ $wanted = all ] || [[ ,$wanted, == *,$1,* ]] || return
+  name=$2; l=$3; shift 3; py="$P"; [ $l = xbatcher ] && py="$TORCH"; [ $l = anemoi ] && py="$ANEMOI"
+  warm; timeout 60 $py read.py "$1" $l "${@:2}" 2>/dev/null | sed "s/^/$name: /"
 }
-for r in $(seq $2); do
- for l in somafeed insitubatch xarray tensorstore xbatcher; do one "1 step a chunk, 721x1440" $l $D/surface.zarr $l 0 8 1; done
- for l in somafeed insitubatch tensorstore xbatcher; do one "window -1 0 1, 1 GiB" $l $D/surface.zarr $l " -1,0,1" 8 1 --memory 1; done
- for l in somafeed insitubatch; do one "second epoch, 1 GiB" $l $D/surface.zarr $l 0 8 2 --memory 1; done
- for l in somafeed insitubatch; do one "8 steps a chunk, 361x720" $l $D/published-8.zarr $l 0 32 1; done
- for l in somafeed insitubatch tensorstore; do one "100 steps a chunk, 64x32" $l $D/wb2-64x32.zarr $l 0 32 1; done
- for l in somafeed insitubatch; do one "box 50x50 of a shard of 921 MB" $l $D/shards.zarr $l 0 16 1 --box 175:225,175:225; done
+floor() { # NAME ROW ARGS
+  [ $wanted = all ] || [[ ,$wanted, == *,$1,* ]] || return
+  warm; timeout 60 $P floor.py "${@:3}" 2>/dev/null | sed "s/^/$2: /"
+}
+S=$D/surface.zarr
+for r in $(seq $N); do
+ for l in somafeed insitubatch xarray tensorstore xbatcher; do row one "1 step a chunk, 721x1440" $l $S 0 8 1; done
+ floor one "1 step a chunk" $S 0 8 1
+ for w in 2 4; do row workers "1 step a chunk, $w workers" xbatcher $S 0 8 2 --workers $w; done
+ for l in somafeed insitubatch tensorstore xbatcher; do row windows "window -1 0 1, 1 GiB" $l $S " -1,0,1" 8 1 --memory 1; done
+ floor windows "window -1 0 1" $S " -1,0,1" 8 1
+ for l in somafeed insitubatch; do row kept "second epoch, 1 GiB" $l $S 0 8 2 --memory 1; done
+ floor kept "second epoch" $S 0 8 2
+ rm -rf $D/pool; row pool "persistent pool, first run" insitubatch $S 0 8 1 --memory 1 --cache $D/pool
+ row pool "persistent pool, next run" insitubatch $S 0 8 1 --memory 1 --cache $D/pool; rm -rf $D/pool
+ for l in somafeed insitubatch; do row eight "8 steps a chunk, 361x720" $l $D/published-8.zarr 0 32 1; done
+ floor eight "8 steps a chunk, 361x720" $D/published-8.zarr 0 32 1
+ for l in somafeed insitubatch tensorstore; do row hundred "100 steps a chunk, 64x32" $l $D/wb2-64x32.zarr 0 32 1; done
+ for l in somafeed insitubatch; do row box "box 50x50 of a shard of 921 MB" $l $D/shards.zarr 0 16 1 --box 175:225,175:225; done
+ for l in somafeed insitubatch tensorstore xarray; do row cold "cold, 1 step a chunk" $l $S 0 8 1 --cold; done
+ for l in somafeed insitubatch tensorstore xarray; do row link "over a link, 1 step a chunk" $l $S 0 8 1 --link $LINK --server "$SERVER"; done
+ row link "over a link, 2 workers" xbatcher $S 0 8 2 --workers 2 --link $LINK --server "$SERVER"
+ for l in somafeed tensorstore xarray; do row levels "13 levels in a chunk, all read" $l $D/levels-13.zarr 0 4 1; done
+ floor levels "13 levels in a chunk, all read" $D/levels-13.zarr 0 4 1
+ for l in somafeed xarray; do row packed "packed i16, 361x720" $l $D/packed.zarr 0 16 1; done
+ for l in somafeed anemoi; do row anemoi "anemoi-datasets, 1x60x1x40320" $l $D/anemoi.zarr 0 8 1 --array data; done
+ floor anemoi "anemoi-datasets, 1x60x1x40320" $D/anemoi.zarr 0 8 1 data
+ row anemoi "anemoi-datasets, 2 workers" anemoi $D/anemoi.zarr 0 8 2 --array data --workers 2
 done

@@ -44,9 +44,16 @@ impl<'a> Axes<'a> {
     }
 
     /// Fails if no variable has a dimension that is named.
-    pub(crate) fn check_known(&self, opened: &[OpenVariable]) -> Result<(), Error> {
+    pub(crate) fn check_known(
+        &self,
+        opened: &[OpenVariable],
+        spec: &[Variable],
+    ) -> Result<(), Error> {
         let directed = self.directions.iter().map(|(name, _)| name);
-        let is_known = |name: &String| opened.iter().any(|of| of.dimensions.contains(name));
+        let is_known = |name: &String| {
+            opened.iter().any(|of| of.dimensions.contains(name))
+                || spec.iter().any(|of| of.ensemble.as_ref() == Some(name))
+        };
         let mut names = self.order.iter().filter(|name| *name != CHANNEL).chain(directed);
         match names.find(|name| !is_known(name)) {
             Some(name) => {
@@ -178,21 +185,29 @@ pub(crate) fn order_in_stack(stack: &Variable, member: &Variable) -> Vec<Dimensi
     if !member.order.is_empty() {
         return member.order.clone();
     }
-    let channel = Dimension::from(CHANNEL);
-    stack.order.iter().filter(|dimension| **dimension != channel).cloned().collect()
+    let outermost = Dimension::from(outermost(stack));
+    stack.order.iter().filter(|dimension| **dimension != outermost).cloned().collect()
 }
 
-/// Fails if the channels of a stack are not to come first.
+/// The dimension of a stack's members: channels, or members of an ensemble.
+fn outermost(stack: &Variable) -> &str {
+    stack.ensemble.as_deref().unwrap_or(CHANNEL)
+}
+
+/// Fails if the channels of a stack, or the members of an ensemble, are not to come first.
 pub(crate) fn check_channels(spec: &SampleSpec) -> Result<(), Error> {
     let of_all = || spec.order.iter().map(|name| Dimension::Name(name.clone())).collect();
     for stack in spec.variables.iter().filter(|variable| !variable.stack.is_empty()) {
         let order: Vec<Dimension> =
             if stack.order.is_empty() { of_all() } else { stack.order.clone() };
-        if order.iter().skip(1).any(|name| *name == Dimension::from(CHANNEL)) {
-            let reason = format!(
-                "{} is a stack: its channels come first, before all other dimensions",
-                stack.name
-            );
+        let outermost = Dimension::from(outermost(stack));
+        if order.iter().skip(1).any(|name| *name == outermost) {
+            let what = match &stack.ensemble {
+                Some(dimension) => format!("its dimension {dimension} comes"),
+                None => "its channels come".to_owned(),
+            };
+            let reason =
+                format!("{} is a stack: {what} first, before all other dimensions", stack.name);
             return Err(Error::Spec { reason });
         }
     }

@@ -9,7 +9,9 @@ use slots::{PooledSlot, SlotMemory as _};
 use crate::coordinates::Coordinates;
 use crate::element::{Element, ElementType};
 use crate::error::Error;
+use crate::leads::first_with_steps;
 use crate::patches::OpenPatches;
+use crate::times::TimeSpan;
 use crate::variable::OpenVariable;
 use crate::window::Window;
 
@@ -64,6 +66,15 @@ impl ArrayBatch {
             self.samples.iter().flat_map(|sample| patches.starts(*sample, epoch)).collect()
         };
         patches.flat_map(of).collect()
+    }
+
+    /// The lead time of each sample; empty if samples have none
+    /// ([`SampleSpec::lead`](crate::SampleSpec::lead)).
+    pub fn lead_times(&self) -> Vec<TimeSpan> {
+        let first = first_with_steps(&self.variables).and_then(|at| self.variables.get(at));
+        let Some(first) = first.filter(|first| first.leads.is_some()) else { return Vec::new() };
+        let steps = self.samples.iter().map(|sample| self.window.step(*sample));
+        steps.filter_map(|step| first.lead_time(step)).collect()
     }
 
     /// Takes the batch apart: the values of each variable, in the order of the settings.
@@ -156,13 +167,26 @@ impl<'a> VariableValues<'a> {
         Some(all.pick(self.samples.iter().flat_map(of_sample)))
     }
 
-    /// The coordinates of the array's first dimension, times for example: one for each sample and
-    /// step, in C order of `[samples, steps]`. `None` if the dimension has no coordinates.
+    /// The coordinates of the array's first dimension, times for example, initial times of
+    /// forecasts: one for each sample and step, in C order of `[samples, steps]`. `None` if the
+    /// dimension has no coordinates.
     pub fn sample_coordinates(&self) -> Option<Coordinates> {
         let of_steps = self.variable.step_coordinates.as_deref()?;
         let n_steps = self.n_steps();
         let of_sample = |sample: &u64| self.window.steps_of(self.variable, *sample).take(n_steps);
-        Some(of_steps.pick(self.samples.iter().flat_map(of_sample)))
+        let steps = self.samples.iter().flat_map(of_sample);
+        Some(of_steps.pick(steps.map(|step| self.variable.row_of(step))))
+    }
+
+    /// The lead times of forecasts: one for each sample and step, in C order of `[samples, steps]`,
+    /// as they are stored. `None` if the variable has none
+    /// ([`SampleSpec::lead`](crate::SampleSpec::lead)).
+    pub fn lead_coordinates(&self) -> Option<Coordinates> {
+        let leads = self.variable.leads.as_ref()?;
+        let n_steps = self.n_steps();
+        let of_sample = |sample: &u64| self.window.steps_of(self.variable, *sample).take(n_steps);
+        let steps = self.samples.iter().flat_map(of_sample);
+        Some(leads.coordinates.pick(steps.map(|step| self.variable.lead_of(step))))
     }
 
     /// The values in C order.

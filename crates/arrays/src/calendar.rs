@@ -1,5 +1,7 @@
 //! Calendars: the days of dates, by the CF conventions (1.12, section 4.4.1).
 
+use std::ops::Range;
+
 /// A calendar of the CF conventions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Calendar {
@@ -106,6 +108,29 @@ impl Calendar {
 
     /// The month of a day, given its number; `None` beyond the largest year.
     pub(crate) fn month(self, number: i64) -> Option<i64> {
+        let (_, mut first) = self.year(number)?;
+        loop {
+            let next = self.next_month(first.year, first.month);
+            if number < self.day_number(next).ok()? {
+                return Some(first.month);
+            }
+            first = next;
+        }
+    }
+
+    /// The date of a day, given its number; `None` beyond the largest year.
+    pub(crate) fn date(self, number: i64) -> Option<Date> {
+        let (_, Date { year, .. }) = self.year(number)?;
+        let mut date = Date { year, month: self.month(number)?, day: 1 };
+        while self.day_number(date).ok()? < number {
+            date = self.next(date);
+        }
+        Some(date)
+    }
+
+    /// The numbers of the first day of the year in which a day is, given its number, and of that of
+    /// the next year, with the first day; `None` beyond the largest year.
+    pub(crate) fn year(self, number: i64) -> Option<(Range<i64>, Date)> {
         let year = match self {
             Self::Standard | Self::ProlepticGregorian | Self::Julian => {
                 // Years of other calendars and a year 0 that is not there are less than 6 years
@@ -117,9 +142,10 @@ impl Calendar {
         let year = if year == 0 { -1 } else { year };
         let mut first = Date { year, month: 1, day: 1 };
         loop {
-            let next = self.next_month(first.year, first.month);
-            if number < self.day_number(next).ok()? {
-                return Some(first.month);
+            let next = self.next_year(first.year);
+            let end = self.day_number(next).ok()?;
+            if number < end {
+                return Some((self.day_number(first).ok()?..end, first));
             }
             first = next;
         }
@@ -157,7 +183,7 @@ fn days_before(month: i64) -> i64 {
 }
 
 /// Days since 1970-01-01 in the Gregorian calendar.
-fn gregorian_day(Date { year, month, day }: Date) -> i64 {
+pub(crate) fn gregorian_day(Date { year, month, day }: Date) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let days = of_era * 365 + of_era / 4 - of_era / 100 + days_before(month) + day - 1;
@@ -204,6 +230,10 @@ mod tests {
                     if date.day == 1 || date.day > 27 {
                         let found = calendar.month(expected);
                         assert_eq!(found, Some(date.month), "{calendar:?} {date:?}");
+                        assert_eq!(calendar.date(expected), Some(date), "{calendar:?}");
+                        let (days, first) = calendar.year(expected).unwrap();
+                        assert!(days.contains(&expected), "{calendar:?} {date:?}");
+                        assert_eq!(first, Date { year: date.year, month: 1, day: 1 });
                     }
                     date = calendar.next(date);
                     expected += 1;
@@ -227,6 +257,17 @@ mod tests {
             number(Calendar::Days360, 2001, 1, 1) - number(Calendar::Days360, 2000, 1, 1),
             360
         );
+        let days_of = |calendar: Calendar, year| {
+            let (days, _) = calendar.year(number(calendar, year, 7, 1)).unwrap();
+            days.end - days.start
+        };
+        let lengths = ALL.map(|calendar| (days_of(calendar, 1900), days_of(calendar, 2000)));
+        assert_eq!(
+            lengths,
+            [(365, 366), (365, 366), (366, 366), (365, 365), (366, 366), (360, 360)]
+        );
+        // Ten days were left out.
+        assert_eq!(days_of(Calendar::Standard, 1582), 355);
     }
 
     #[test]

@@ -179,12 +179,19 @@ fn to_floats(
             let into = bytemuck::cast_slice_mut(into);
             bytemuck::cast_slice::<_, bf16>(from).convert_to_f32_slice(into);
         }
-        // Halves stay halves where nothing but missing values is to be marked.
+        (ElementType::F32, ElementType::F16, None) => {
+            let into = bytemuck::cast_slice_mut::<_, f16>(into);
+            into.convert_from_f32_slice(bytemuck::cast_slice(from));
+        }
+        (ElementType::F32, ElementType::BF16, None) => {
+            let into = bytemuck::cast_slice_mut::<_, bf16>(into);
+            into.convert_from_f32_slice(bytemuck::cast_slice(from));
+        }
         (_, ElementType::F16, _) => {
-            each::<f16, f16>(packing, from, bytemuck::cast_slice_mut(into), f16::to_f64);
+            floats::<f16>(element, packing, from, bytemuck::cast_slice_mut(into));
         }
         (_, ElementType::BF16, _) => {
-            each::<bf16, bf16>(packing, from, bytemuck::cast_slice_mut(into), bf16::to_f64);
+            floats::<bf16>(element, packing, from, bytemuck::cast_slice_mut(into));
         }
         (_, ElementType::F64, _) => {
             floats::<f64>(element, packing, from, bytemuck::cast_slice_mut(into));
@@ -224,14 +231,29 @@ impl Float for f32 {
 
 impl Float for f16 {
     fn nearest(number: f64) -> Self {
-        Self::from_f64(number)
+        Self::from_f32(to_odd(number))
     }
 }
 
 impl Float for bf16 {
     fn nearest(number: f64) -> Self {
-        Self::from_f64(number)
+        Self::from_f32(to_odd(number))
     }
+}
+
+/// A number in single precision, whose last bit is 1 if it is not exact. Rounded to 16 bits it is
+/// what the number is; rounded to the nearest twice, it might not be.
+///
+/// Source: "rounding to odd" of Boldo and Melquiond (2008), "Emulation of FMA and Correctly Rounded
+/// Sums: Proved Algorithms Using Rounding to Odd", theorem 1.
+fn to_odd(number: f64) -> f32 {
+    let nearest = number as f32;
+    let back = f64::from(nearest);
+    if back == number || number.is_nan() {
+        return nearest;
+    }
+    let toward_0 = nearest.to_bits() - u32::from(number.abs() < back.abs());
+    f32::from_bits(toward_0 | 1)
 }
 
 pub(crate) fn floats<F: Float>(
@@ -269,10 +291,10 @@ fn each<T: AnyBitPattern, F: Float>(
         return pairs.for_each(|(to, n)| *to = F::nearest(n));
     };
     let Packing { scale, offset, .. } = *packing;
-    match packing.missing[..] {
-        [] => pairs.for_each(|(to, n)| *to = F::nearest(n * scale + offset)),
-        [missing] => pairs.for_each(|(to, n)| {
-            *to = F::nearest(if n == missing { f64::NAN } else { n * scale + offset });
+    match (&packing.missing[..], &packing.function) {
+        ([], None) => pairs.for_each(|(to, n)| *to = F::nearest(n * scale + offset)),
+        ([missing], None) => pairs.for_each(|(to, n)| {
+            *to = F::nearest(if n == *missing { f64::NAN } else { n * scale + offset });
         }),
         _ => pairs.for_each(|(to, n)| *to = F::nearest(packing.unpack(n))),
     }

@@ -3,12 +3,13 @@
 use std::cmp::Ordering;
 
 use crate::error::Error;
-use crate::open_array::OpenArray;
+use crate::member::Member;
+use crate::open_array::{OpenArray, check_planes};
 use crate::part::{DimPlace, Part};
 use crate::patches::{OpenPatches, PatchShape};
 use crate::selection::{ChunkRuns, Indices};
 use crate::spec::{Dimension, Patches};
-use crate::variable::{Member, OpenVariable};
+use crate::variable::OpenVariable;
 
 /// Cuts those of the variables that have a dimension of the patches.
 pub(crate) fn cut_variables(
@@ -69,8 +70,13 @@ impl OpenVariable {
                 let is_it = |known: &String| known == name && !name.is_empty();
                 Ok(self.dimensions.iter().position(is_it))
             }
-            Dimension::Position(_) if self.is_static() || !self.channel_dimensions.is_empty() => {
-                Err(format!("{} has no steps, or is stacked: name the dimension", self.name))
+            Dimension::Position(_)
+                if self.is_static()
+                    || self.is_computed()
+                    || !self.channel_dimensions.is_empty() =>
+            {
+                let name = &self.name;
+                Err(format!("{name} has no steps, or is stacked or computed: name the dimension"))
             }
             Dimension::Position(at) => {
                 let Some(geometry) = self.arrays().next().map(|array| &array.chunks.geometry)
@@ -79,11 +85,16 @@ impl OpenVariable {
                 };
                 match at.cmp(&geometry.axis) {
                     Ordering::Equal => Err("samples are made of it".to_owned()),
-                    Ordering::Less => Ok(geometry.delivered_dim(*at)),
-                    Ordering::Greater => Ok(geometry.delivered_dim(at - 1)),
+                    Ordering::Less => Ok(self.place_in_step(geometry.delivered_dim(*at))),
+                    Ordering::Greater => Ok(self.place_in_step(geometry.delivered_dim(at - 1))),
                 }
             }
         }
+    }
+
+    /// The place of a dimension of a row among those of a step, which are without the lead times.
+    fn place_in_step(&self, in_row: Option<usize>) -> Option<usize> {
+        in_row?.checked_sub(usize::from(self.leads.is_some()))
     }
 
     /// The selected indices of each dimension but that of the steps.
@@ -109,10 +120,13 @@ impl OpenVariable {
         }
         let n_bytes = shape.iter().try_fold(8_usize, |n, len| n.checked_mul(*len));
         n_bytes.filter(|n| isize::try_from(*n).is_ok()).ok_or_else(too_large)?;
+        if let Some(difference) = &self.difference {
+            check_planes(difference.n_planes(), &whole, &dims)?;
+        }
         if !self.is_static() {
             for array in self.members.iter_mut().flat_map(Member::arrays_mut) {
                 // Dimensions of the grid are the last ones, also of an array that is channels.
-                let own = array.chunks.geometry.row_shape.clone();
+                let own = array.step_shape().to_vec();
                 let in_array = |at: usize| (at + own.len()).checked_sub(shape.len());
                 let mut patch_shape = own.clone();
                 let mut of_array = Vec::with_capacity(dims.len());
@@ -144,7 +158,7 @@ impl OpenVariable {
     /// The chunks of a step in which the patch of a sample lies, of a grid of patches.
     pub(crate) fn chunks_in_row(&self, patches: &OpenPatches, sample: u64) -> Vec<Vec<u64>> {
         let starts = patches.starts(sample, 0);
-        let chunks = self.arrays().flat_map(|array| array.chunks_of(patches, &starts));
+        let chunks = self.arrays().flat_map(|array| array.chunks_of(Some(patches), (&starts, 0)));
         chunks.map(|chunk| chunk.indices).collect()
     }
 

@@ -83,6 +83,15 @@ impl ElementType {
         }
     }
 
+    /// The floating point type of what is computed of such elements: the smallest that holds each
+    /// of them, and at least `f32`.
+    pub(crate) fn computed(self) -> Self {
+        match self {
+            Self::F64 | Self::I32 | Self::I64 | Self::U32 | Self::U64 => Self::F64,
+            _ => Self::F32,
+        }
+    }
+
     /// Whether elements are floating point numbers.
     pub(crate) fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)

@@ -21,8 +21,16 @@
 //! [`VariableValues::sample_coordinates`]), and a dimension may be selected by them:
 //! `Variable::new("fields").select("channel", ["t2m", "u10"])`.
 //!
+//! Forecasts are stored by initial and lead time: a sample is then both, beside an analysis at the
+//! time that is their sum ([`SampleSpec::lead`]).
+//!
 //! Samples may be patches of the steps ([`Patches`]), in a grid or at random places; each chunk is
 //! decoded once a block for all patches that lie in it.
+//!
+//! Numbers are changed as they are put into a batch: clipped, their logarithm taken, those at
+//! another step subtracted, normalised, rounded to 16 or 32 bits ([`Variable`]). A [`Forcing`] is
+//! computed from the times of steps in place of an array: where the sun stands, the progress of
+//! year and day.
 //!
 //! [`StoredArray`] reads ranges of single arrays as they are stored, without an engine, for readers
 //! of formats that are built of arrays. [`Group`] opens all arrays of a store as [`ChunkedArray`]s,
@@ -64,16 +72,21 @@ mod coordinates;
 mod counting;
 mod cut_variable;
 mod decoder;
+mod difference;
 mod dimensions;
 mod element;
 mod error;
 mod fetch_far;
+mod forcing;
+mod function;
 mod geometry;
 mod group;
 mod interleaved;
 mod joined;
 mod kept;
 mod labels;
+mod leads;
+mod member;
 mod memory;
 mod metadata;
 mod missing;
@@ -121,8 +134,8 @@ pub use samples::{ArraySamples, ReadScratch};
 pub use scalar::Scalar;
 pub use selection::{ChunkRuns, Indices, Run};
 pub use spec::{
-    Dimension, Direction, Padding, PatchDimension, Patches, Period, RandomPatches, ReadStrategy,
-    SampleSpec, Variable,
+    Dimension, Direction, Forcing, Padding, PatchDimension, Patches, Period, RandomPatches,
+    ReadStrategy, SampleSpec, Variable,
 };
 pub use stored::StoredArray;
 pub use stored_read::{DecodeMemory, Request, read_requests};

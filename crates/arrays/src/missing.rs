@@ -9,11 +9,12 @@ use crate::chunk_task::{Rows, Task, Worker};
 use crate::counting::{Counting, StepCounts, count_absent};
 use crate::error::Error;
 use crate::kept::KeptChunks;
+use crate::member::Member;
 use crate::open_array::OpenArray;
 use crate::read::{self, Failure};
 use crate::samples::ArraySamples;
 use crate::spec::SampleSpec;
-use crate::variable::{Member, OpenVariable};
+use crate::variable::OpenVariable;
 use crate::window::Window;
 
 /// Tasks that are made at once.
@@ -100,12 +101,16 @@ impl ArraySamples {
     /// beside the store, and hand them in as [`SampleSpec::counted`].
     ///
     /// # Errors
-    /// A chunk cannot be read or decoded.
+    /// A chunk cannot be read or decoded. Samples are of lead times.
     pub fn missing(
         &self,
         samples: impl IntoIterator<Item = u64>,
         stop: &Stop,
     ) -> Result<Missing, Error> {
+        if self.lead_time(0).is_some() {
+            let reason = "missing numbers are not counted by lead times".to_owned();
+            return Err(Error::Spec { reason });
+        }
         let samples: Vec<u64> =
             samples.into_iter().filter(|sample| *sample < self.n_samples()).collect();
         let (stores, variables, window) = self.opened();

@@ -13,6 +13,7 @@ use crate::chunks::Chunks;
 use crate::convert::Convert;
 use crate::element::ElementType;
 use crate::error::{Cause, Error};
+use crate::function::Function;
 use crate::geometry::SelectedChunk;
 use crate::kept::KeptChunks;
 use crate::memory::{check_chunk, words};
@@ -38,6 +39,9 @@ pub(crate) struct OpenArray {
     pub(crate) valid: Option<ValidDates>,
     /// What samples have of a row, if that is a patch.
     pub(crate) patch: Option<PatchOfRow>,
+    /// The dimension of lead times, by its number among those that are stored, if a step is one of
+    /// them. It is delivered first.
+    pub(crate) lead: Option<usize>,
 }
 
 /// A patch of the selected part of a row.
@@ -84,7 +88,19 @@ impl OpenArray {
             chunks.kept_as = format!("{store} {path}").into();
         }
         let (convert, element) = (Convert::Copy, chunks.stored);
-        Ok(Self { store, convert, element, chunks, selected, valid: None, patch: None })
+        Ok(Self { store, convert, element, chunks, selected, valid: None, patch: None, lead: None })
+    }
+
+    /// The same with a step for each index of a selected dimension, which is delivered first.
+    pub(crate) fn by_lead(self, lead: usize) -> Self {
+        let array = Self { lead: Some(lead), ..self };
+        let len = array.step_shape().iter().product();
+        Self { patch: Some(PatchOfRow { dims: Vec::new(), len }), ..array }
+    }
+
+    /// The shape of a step: of the selected part of a row, or of a lead time of it.
+    pub(crate) fn step_shape(&self) -> &[usize] {
+        &self.chunks.geometry.row_shape[usize::from(self.lead.is_some())..]
     }
 
     /// The same with stored bytes taken for elements of type `stored`, and unpacked.
@@ -96,20 +112,60 @@ impl OpenArray {
         Self { chunks, convert, element: to, ..self }
     }
 
-    /// The same with elements converted to `f32`.
-    pub(crate) fn into_f32(self) -> Self {
-        let packing = match self.convert {
-            Convert::Copy if self.element == ElementType::F32 => return self,
-            Convert::Floats { packing, .. } => packing,
+    /// The same with what a function makes of elements.
+    pub(crate) fn with_function(self, function: Function) -> Self {
+        let packing = match &self.convert {
+            Convert::Floats { packing, .. } => packing.clone(),
             Convert::Copy | Convert::Planes { .. } | Convert::Numbers { .. } => None,
         };
-        let convert = Convert::Floats { to: ElementType::F32, packing };
-        Self { convert, element: ElementType::F32, ..self }
+        let packing = Packing::with_function(packing, function);
+        let to = packing.delivered(self.element);
+        Self { convert: Convert::Floats { to, packing: Some(packing) }, element: to, ..self }
+    }
+
+    /// Converts elements to a floating point type.
+    pub(crate) fn deliver_as(&mut self, to: ElementType) {
+        self.convert = match std::mem::replace(&mut self.convert, Convert::Copy) {
+            Convert::Copy if self.element == to => Convert::Copy,
+            Convert::Floats { packing, .. } => Convert::Floats { to, packing },
+            Convert::Planes { plane_len, packings, .. } => {
+                Convert::Planes { to, plane_len, packings }
+            }
+            Convert::Copy | Convert::Numbers { .. } => Convert::Floats { to, packing: None },
+        };
+        self.element = to;
+    }
+
+    /// Whether elements are delivered as they are stored, or as numbers that `f32` holds as well.
+    pub(crate) fn is_exact_as_f32(&self) -> bool {
+        let is_changed = match &self.convert {
+            Convert::Copy => false,
+            Convert::Floats { packing, .. } => packing.as_ref().is_some_and(Packing::is_scaled),
+            Convert::Planes { .. } | Convert::Numbers { .. } => true,
+        };
+        !is_changed && self.chunks.stored.computed() == ElementType::F32
     }
 
     /// The same with elements less a mean and divided by a deviation: one pair for all, or one for
     /// each selected index of the outermost dimension of a row, or of several of them.
     pub(crate) fn normalized(self, by: &[(f64, f64)]) -> Result<Self, String> {
+        self.check_normalized(by)?;
+        let (to, packing) = match &self.convert {
+            Convert::Floats { to, packing } => (*to, packing.as_ref()),
+            Convert::Planes { .. } => {
+                return Err("it is normalised by itself and in its stack".to_owned());
+            }
+            Convert::Copy | Convert::Numbers { .. } => (self.element, None),
+        };
+        let packings: Arc<[Packing]> =
+            by.iter().map(|pair| Packing::normalized(packing, *pair)).collect();
+        let to = packings.first().map_or(to, |packing| packing.delivered(to));
+        let plane_len = (self.step_shape().iter().product::<usize>() / by.len()).max(1);
+        Ok(Self { convert: Convert::Planes { to, plane_len, packings }, element: to, ..self })
+    }
+
+    /// Fails if elements cannot be normalised by these pairs.
+    pub(crate) fn check_normalized(&self, by: &[(f64, f64)]) -> Result<(), String> {
         let is_right = |(mean, deviation): &(f64, f64)| {
             mean.is_finite() && deviation.is_finite() && *deviation != 0.0
         };
@@ -118,7 +174,7 @@ impl OpenArray {
                 "it cannot be normalised by the mean {mean} and the deviation {deviation}"
             ));
         }
-        let row_shape = &self.chunks.geometry.row_shape;
+        let row_shape = self.step_shape();
         let mut planes = row_shape.iter().scan(1, |n, len| {
             *n *= len;
             Some(*n)
@@ -131,37 +187,20 @@ impl OpenArray {
                 row_shape.first().copied().unwrap_or(1)
             ));
         }
-        let (to, packing) = match &self.convert {
-            Convert::Floats { to, packing } => (*to, packing.as_ref()),
-            _ => (self.element, None),
-        };
-        let packings: Arc<[Packing]> =
-            by.iter().map(|pair| Packing::normalized(packing, *pair)).collect();
-        let to = packings.first().map_or(to, |packing| packing.delivered(to));
-        let plane_len = (self.chunks.geometry.row_len / by.len()).max(1);
-        Ok(Self { convert: Convert::Planes { to, plane_len, packings }, element: to, ..self })
+        Ok(())
     }
 
-    /// Cuts rows into patches of this shape along some dimensions, each of which has a number among
-    /// those of the patches.
+    /// Cuts steps into patches of this shape along some of their dimensions, each of which has a
+    /// number among those of the patches.
     pub(crate) fn cut(
         &mut self,
         dims: Vec<(usize, usize)>,
         patch_shape: &[usize],
     ) -> Result<(), String> {
         let (_, n_planes) = self.convert.planes();
-        let row_shape = &self.chunks.geometry.row_shape;
-        let has_planes =
-            |n_outer: &usize| row_shape[..*n_outer].iter().product::<usize>() == n_planes;
-        let n_outer = (0..=row_shape.len()).find(has_planes).unwrap_or(0);
-        if let Some((at, _)) = dims.iter().find(|(at, _)| *at < n_outer) {
-            return Err(format!(
-                "it is normalised by {n_planes} pairs, one for each index of a dimension that is cut \
-                 into patches, of {} indices",
-                row_shape[*at]
-            ));
-        }
-        let stored = |(at, of)| Some((self.chunks.geometry.stored_dim(at)?, of));
+        check_planes(n_planes, self.step_shape(), &dims)?;
+        let first = usize::from(self.lead.is_some());
+        let stored = |(at, of)| Some((self.chunks.geometry.stored_dim(first + at)?, of));
         let dims = dims.into_iter().filter_map(stored).collect();
         let len = patch_shape.iter().product();
         self.convert = std::mem::replace(&mut self.convert, Convert::Copy).of_rows(len);
@@ -170,13 +209,26 @@ impl OpenArray {
     }
 
     /// The chunks of a row in which a patch lies that begins at these places in the dimensions of
-    /// the patches. Their places in it count from its first element.
-    pub(crate) fn chunks_of(&self, patches: &OpenPatches, starts: &[i64]) -> Vec<SelectedChunk> {
+    /// the patches, at this one of the lead times if a step is one. Their places in it count from
+    /// its first element.
+    pub(crate) fn chunks_of(
+        &self,
+        patches: Option<&OpenPatches>,
+        (starts, lead): (&[i64], u64),
+    ) -> Vec<SelectedChunk> {
         let dims = self.patch.iter().flat_map(|patch| &patch.dims);
         let others = dims.filter_map(|(at, of)| {
-            Some((*at, patches.indices(*of, *starts.get(*of)?, self.selected.get(*at)?)))
+            Some((*at, patches?.indices(*of, *starts.get(*of)?, self.selected.get(*at)?)))
         });
-        self.chunks.geometry.chunks_with(&others.collect::<Vec<_>>())
+        let of_lead =
+            self.lead.and_then(|at| Some((at, self.selected.get(at)?.slice(lead..lead + 1))));
+        self.chunks.geometry.chunks_with(&others.chain(of_lead).collect::<Vec<_>>())
+    }
+
+    /// The chunk of a row in which a lead time lies; the first if a step is none.
+    pub(crate) fn lead_chunk(&self, lead: u64) -> u64 {
+        let found = self.lead.and_then(|at| self.chunks.geometry.selected(at));
+        found.map_or(0, |(indices, len)| indices.get(lead).unwrap_or(0) / (*len as u64).max(1))
     }
 
     /// Whether all patches of a row lie in the same chunks.
@@ -201,7 +253,7 @@ impl OpenArray {
         std::ptr::eq(self, other)
             || self.store == other.store
                 && self.chunks.path == other.chunks.path
-                && self.selected == other.selected
+                && (&self.selected, self.lead) == (&other.selected, other.lead)
                 && self.chunks.geometry.order() == other.chunks.geometry.order()
                 && self.element == other.element
                 && self.convert.is_like(&other.convert)
@@ -226,14 +278,32 @@ impl OpenArray {
         };
         let by = match &self.convert {
             Convert::Planes { packings, .. } => format!(" by {packings:?}"),
+            Convert::Floats { packing: Some(Packing { function: Some(function), .. }), .. } => {
+                format!(" by {function:?}")
+            }
             _ => String::new(),
         };
         let order = geometry.order().map_or_else(String::new, |order| format!(" as {order:?}"));
-        format!("{stored} {} {:?}{along}{order}{by}", self.element, self.selected)
+        let lead = self.lead.map_or_else(String::new, |at| format!(" by lead {at}"));
+        format!("{stored} {} {:?}{along}{order}{lead}{by}", self.element, self.selected)
     }
 
     /// Decodes all rows that `outer` selects.
     pub(crate) fn read_rows(
+        &self,
+        storage: &dyn Storage,
+        outer: &Indices,
+        threads: usize,
+    ) -> Result<StaticValues, Error> {
+        let read = self.rows(storage, outer, threads);
+        read.map_err(|source| Error::ReadElements {
+            array: self.chunks.path.clone(),
+            place: storage.place(),
+            source,
+        })
+    }
+
+    fn rows(
         &self,
         storage: &dyn Storage,
         outer: &Indices,
@@ -250,6 +320,25 @@ impl OpenArray {
         read::run((storage, &KeptChunks::default()), all, with, &Stop::default())
             .map_err(|failure| failure.source)?;
         Ok(StaticValues { words: memory, n_bytes, n_outer })
+    }
+}
+
+/// Fails if one of these dimensions of a row is cut into patches that has several planes, which are
+/// normalised each by its own pair.
+pub(crate) fn check_planes(
+    n_planes: usize,
+    row_shape: &[usize],
+    cut: &[(usize, usize)],
+) -> Result<(), String> {
+    let has_planes = |n_outer: &usize| row_shape[..*n_outer].iter().product::<usize>() == n_planes;
+    let n_outer = (0..=row_shape.len()).find(has_planes).unwrap_or(0);
+    match cut.iter().find(|(at, _)| *at < n_outer) {
+        Some((at, _)) => Err(format!(
+            "it is normalised by {n_planes} pairs, one for each index of a dimension that is cut \
+             into patches, of {} indices",
+            row_shape[*at]
+        )),
+        None => Ok(()),
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::convert::number_of;
 use crate::element::ElementType;
+use crate::function::Function;
 use crate::metadata::{Version, base64};
 
 /// What stored numbers stand for, by the CF conventions: `n * scale + offset`, or a missing value.
@@ -21,6 +22,8 @@ pub(crate) struct Packing {
     pub(crate) missing: Vec<f64>,
     /// Whether there is one of the first two.
     is_scaled: bool,
+    /// What becomes of the numbers then.
+    pub(crate) function: Option<Function>,
 }
 
 /// An attribute that is not understood.
@@ -73,6 +76,7 @@ impl Attributes<'_> {
             offset: offset.unwrap_or(0.0),
             missing,
             is_scaled,
+            function: None,
         });
         Ok((element, packing))
     }
@@ -221,26 +225,38 @@ fn with_other_sign(element: ElementType, number: f64) -> Option<f64> {
 }
 
 impl Packing {
+    /// What `packing`, if there is one, makes of numbers, and then `function`.
+    pub(crate) fn with_function(packing: Option<Self>, function: Function) -> Self {
+        let packing = packing.unwrap_or_else(Self::none);
+        Self { function: Some(function), is_scaled: true, ..packing }
+    }
+
     /// What `packing`, if there is one, makes of numbers, less a mean and divided by a deviation.
-    pub(crate) fn normalized(packing: Option<&Self>, (mean, deviation): (f64, f64)) -> Self {
-        let (scale, offset) = packing.map_or((1.0, 0.0), |packing| (packing.scale, packing.offset));
-        Self {
-            scale: scale / deviation,
-            offset: (offset - mean) / deviation,
-            missing: packing.map(|packing| packing.missing.clone()).unwrap_or_default(),
-            is_scaled: true,
+    pub(crate) fn normalized(packing: Option<&Self>, by: (f64, f64)) -> Self {
+        let packing = packing.cloned().unwrap_or_else(Self::none);
+        if let Some(function) = &packing.function {
+            return Self { function: Some(function.normalized(by)), ..packing };
         }
+        let (mean, deviation) = by;
+        Self {
+            scale: packing.scale / deviation,
+            offset: (packing.offset - mean) / deviation,
+            is_scaled: true,
+            ..packing
+        }
+    }
+
+    /// Numbers as they are.
+    fn none() -> Self {
+        let (missing, function) = (Vec::new(), None);
+        Self { scale: 1.0, offset: 0.0, missing, is_scaled: false, function }
     }
 
     /// The type in which numbers of type `element` are delivered: the smallest floating point type
     /// that holds each of them, and at least `f32` after scaling.
     pub(crate) fn delivered(&self, element: ElementType) -> ElementType {
-        use ElementType::{BF16, F16, F32, F64, I32, I64, U32, U64};
-        match element {
-            F64 | I32 | I64 | U32 | U64 => F64,
-            F16 | BF16 if !self.is_scaled => element,
-            _ => F32,
-        }
+        let is_half = matches!(element, ElementType::F16 | ElementType::BF16);
+        if is_half && !self.is_scaled { element } else { element.computed() }
     }
 
     /// Whether numbers are scaled or moved.
@@ -250,6 +266,10 @@ impl Packing {
 
     /// The number that a stored one stands for.
     pub(crate) fn unpack(&self, number: f64) -> f64 {
-        if self.missing.contains(&number) { f64::NAN } else { number * self.scale + self.offset }
+        if self.missing.contains(&number) {
+            return f64::NAN;
+        }
+        let number = number * self.scale + self.offset;
+        self.function.as_ref().map_or(number, |function| function.call(number))
     }
 }

@@ -13,7 +13,10 @@ use crate::variable::OpenVariable;
 
 /// A patch of a step of an array, and its memory.
 pub(crate) struct WantedPatch<'a> {
-    pub(crate) step: u64,
+    /// The row of the array.
+    pub(crate) row: u64,
+    /// The lead time within the row, if a step is one.
+    pub(crate) lead: u64,
     /// The places in which it begins, among those of the read.
     pub(crate) starts: usize,
     pub(crate) into: &'a mut [u8],
@@ -38,20 +41,21 @@ impl<'a> PatchReads<'a> {
     /// The reads of patches, of which these are the places in which they begin.
     pub(crate) fn new(
         array: &'a OpenArray,
-        (patches, starts): (&OpenPatches, &[Vec<i64>]),
+        (patches, starts): (Option<&OpenPatches>, &[Vec<i64>]),
         wanted: Vec<WantedPatch<'a>>,
     ) -> Self {
         let chunk_rows = array.chunks.geometry.chunk_rows;
-        let mut in_row: HashMap<&[i64], Vec<ChunkPart>> = HashMap::new();
+        let mut in_row: HashMap<(&[i64], u64), Vec<ChunkPart>> = HashMap::new();
         let mut by_chunk: BTreeMap<(u64, Vec<u64>), Vec<WantedPart>> = BTreeMap::new();
         let mut memory = Vec::with_capacity(wanted.len());
-        for (number, WantedPatch { step, starts: at, into }) in wanted.into_iter().enumerate() {
+        for (number, wanted) in wanted.into_iter().enumerate() {
+            let WantedPatch { row, lead, starts: at, into } = wanted;
             let starts = starts.get(at).map_or(&[][..], Vec::as_slice);
-            let chunks = in_row.entry(starts).or_insert_with(|| {
-                let chunks = array.chunks_of(patches, starts).into_iter();
+            let chunks = in_row.entry((starts, lead)).or_insert_with(|| {
+                let chunks = array.chunks_of(patches, (starts, lead)).into_iter();
                 chunks.map(|SelectedChunk { indices, part }| (indices, Arc::new(part))).collect()
             });
-            let (chunk_row, row) = (step / chunk_rows, (step % chunk_rows) as usize);
+            let (chunk_row, row) = (row / chunk_rows, (row % chunk_rows) as usize);
             for (indices, part) in chunks {
                 let parts = by_chunk.entry((chunk_row, indices.clone())).or_default();
                 parts.push((row, Arc::clone(part), number));

@@ -23,7 +23,7 @@ impl OpenVariable {
     /// The number of steps that a sample has in an epoch; the most if none is given.
     pub(crate) fn n_steps_in(&self, epoch: Option<u64>) -> usize {
         let of_epoch = |epoch| self.rollout.iter().rev().find(|(first, _)| *first <= epoch);
-        epoch.and_then(of_epoch).map_or(self.steps.len(), |(_, n)| *n)
+        epoch.and_then(of_epoch).map_or_else(|| self.n_delivered_steps(), |(_, n)| *n)
     }
 
     /// Bytes of a sample in an epoch: none of an array that a batch has once.
@@ -43,7 +43,7 @@ impl OpenVariable {
 
     /// Whether its samples have a dimension of steps.
     pub(crate) fn has_step_dimension(&self) -> bool {
-        !self.is_static() && (self.steps.len() != 1 || !self.rollout.is_empty())
+        !self.is_static() && (self.n_delivered_steps() != 1 || !self.rollout.is_empty())
     }
 
     /// Shape of a sample in an epoch: its steps, if there may be several, then the selected part of

@@ -17,12 +17,13 @@ use crate::cut_variable::cut_variables;
 use crate::element::ElementType;
 use crate::error::Error;
 use crate::kept::KeptChunks;
+use crate::leads::{self, first_with_steps};
 use crate::missing::{Missing, kept_samples};
 use crate::open_array::OpenArray;
 use crate::patches::CutDimension;
 use crate::read;
 use crate::spec::{ReadStrategy, SampleSpec};
-use crate::times::Times;
+use crate::times::{TimeSpan, Times};
 use crate::variable::OpenVariable;
 use crate::window::{LeftOut, Window};
 
@@ -86,6 +87,9 @@ impl ArraySamples {
                 return Err(Error::Spec { reason });
             }
         }
+        if let Some(reason) = leads::problem(spec) {
+            return Err(Error::Spec { reason });
+        }
         let threads = spec.threads.max(1);
         let (mut variables, skipped) = open_variables(stores, spec, threads)?;
         let window = Window::new(&mut variables, spec)?;
@@ -127,26 +131,35 @@ impl ArraySamples {
         patches.map_or_else(Vec::new, |patches| patches.starts(sample, epoch))
     }
 
+    /// The variable whose steps samples are about.
+    fn first(&self) -> Option<&OpenVariable> {
+        self.variables.get(first_with_steps(&self.variables)?)
+    }
+
     /// The step that a sample is about, in the first variable that has steps: the index in the
-    /// arrays' first dimension, counted over all stores.
+    /// arrays' first dimension, counted over all stores. Forecasts have that of the initial time.
     pub fn step(&self, sample: u64) -> u64 {
-        self.window.step(sample)
+        let step = self.window.step(sample);
+        self.first().map_or(step, |first| first.row_of(step))
+    }
+
+    /// The lead time of a sample, if samples are of forecasts ([`SampleSpec::lead`]).
+    pub fn lead_time(&self, sample: u64) -> Option<TimeSpan> {
+        self.first()?.lead_time(self.window.step(sample))
     }
 
     /// The store of the step that a sample is about, by its number among those that were opened.
     pub fn store(&self, sample: u64) -> usize {
-        let step = self.step(sample);
-        let first = self.variables.iter().find(|variable| !variable.is_static());
-        first.map_or(0, |variable| variable.store_of(step))
+        self.first().map_or(0, |variable| variable.store_of(self.window.step(sample)))
     }
 
     /// The month in which each sample is, from 1 to 12, by the times of the first array that has
-    /// steps.
+    /// steps; of forecasts by the initial time.
     ///
     /// # Errors
     /// Its first dimension has no coordinates, or they are not times.
     pub fn months(&self) -> Result<Vec<i64>, Error> {
-        let first = self.variables.iter().find(|variable| !variable.is_static());
+        let first = self.first();
         let unread = |reason: &str| {
             let path = first.map_or_else(String::new, |variable| variable.path().to_owned());
             Error::Spec { reason: format!("the months of {path} are not known: {reason}") }
@@ -212,6 +225,14 @@ impl ArraySamples {
         self.variables.iter().find(|of| of.name == variable)?.coordinates_of(dimension)
     }
 
+    /// The first variable that has latitudes and longitudes, with the names of these two
+    /// dimensions; `None` if there is none. What is computed has this grid, except in a stack.
+    pub fn grid(&self) -> Option<(&str, [&str; 2])> {
+        self.variables.iter().find_map(|variable| {
+            Some((variable.name.as_str(), variable.grid()?.map(|of| of.dimension())))
+        })
+    }
+
     /// The arrays that have a dimension's name and were not read as its coordinates: they are not
     /// one-dimensional, have another dimension, or elements or codecs that are not supported, more
     /// than 2^20 values, or more than 64 MiB.
@@ -222,6 +243,11 @@ impl ArraySamples {
     /// Bytes of a sample in a batch, all variables together.
     pub fn sample_bytes(&self) -> u64 {
         self.variables.iter().fold(0, |sum: u64, of| sum.saturating_add(of.sample_bytes()))
+    }
+
+    /// The variables that have arrays with steps.
+    fn stored_variables(&self) -> impl Iterator<Item = &OpenVariable> + Clone {
+        self.variables.iter().filter(|variable| !variable.is_static() && !variable.is_computed())
     }
 
     /// Bytes of samples in a block, which has only what has steps.
@@ -266,7 +292,11 @@ impl ArraySamples {
 
 /// What a reading thread uses again from read to read.
 #[derive(Debug, Default)]
-pub struct ReadScratch(Vec<Worker>);
+pub struct ReadScratch {
+    workers: Vec<Worker>,
+    /// For each variable, rows that are subtracted.
+    rows: Vec<Vec<u64>>,
+}
 
 impl Source for ArraySamples {
     type Block = ArrayBlock;
@@ -286,8 +316,7 @@ impl Source for ArraySamples {
 
     fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, Error> {
         let block = self.bytes_of(block_rows);
-        let with_steps = self.variables.iter().filter(|variable| !variable.is_static());
-        let arrays = || with_steps.clone().flat_map(OpenVariable::arrays);
+        let arrays = || self.stored_variables().flat_map(OpenVariable::arrays);
         let chunk = arrays().map(|of| of.chunks.chunk_bytes()).max().unwrap_or(0) as u64;
         let fetched = self.stores.iter().map(|store| read::fetched_bytes(&**store)).max();
         // Each thread has a chunk as stored, and decoded. From a remote store it also has what it
@@ -299,6 +328,12 @@ impl Source for ArraySamples {
                 chunk.saturating_mul(2).saturating_add(fetched).saturating_add(task)
             }
         };
+        // Those that are subtracted are read elsewhere first.
+        let rows: u64 = self.variables.iter().map(|variable| variable.rows_bytes_in(None)).sum();
+        let rows = rows.saturating_mul(match self.read {
+            ReadStrategy::Stacked => block_rows,
+            ReadStrategy::PerSample => 1,
+        });
         // A batch within a block shares its memory, so the consumer's keeps a whole block. A batch
         // that is its block keeps it to itself.
         let is_shared = self.shares_blocks
@@ -309,7 +344,7 @@ impl Source for ArraySamples {
             block,
             largest: block,
             batch: self.static_bytes() + if is_shared { 0 } else { self.bytes_of(batch_rows) },
-            reading: reading.saturating_mul(self.threads as u64),
+            reading: reading.saturating_mul(self.threads as u64).saturating_add(rows),
             other: if is_shared { block } else { 0 },
         })
     }
@@ -358,14 +393,18 @@ impl Source for ArraySamples {
         true
     }
 
+    fn answers_late(&self) -> bool {
+        self.stores.iter().any(|store| store.request_counts().is_some())
+    }
+
     fn unit_end(&self, row: u64) -> u64 {
-        let with_steps = self.variables.iter().filter(|variable| !variable.is_static());
-        let ends = with_steps.map(|variable| self.window.unit_end(variable, row));
+        let ends = self.stored_variables().map(|variable| self.window.unit_end(variable, row));
         ends.min().unwrap_or(row)
     }
 
     fn row_name(&self, row: u64) -> String {
-        let step = format!("step {}", self.step(row));
+        let of_lead = self.lead_time(row).map(|lead| format!(", lead time {lead}"));
+        let step = format!("step {}{}", self.step(row), of_lead.unwrap_or_default());
         match self.window.patches.as_deref() {
             Some(patches) => format!("{step}, {}", patches.name(row)),
             None => step,

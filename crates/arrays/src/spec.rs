@@ -1,8 +1,15 @@
 //! What a sample consists of, and how it is read: plain data.
 
+mod forcing;
+mod patches;
+
+use crate::element::ElementType;
 use crate::labels::Selection;
 use crate::missing::{Missing, MissingPolicy};
 use crate::times::TimeSpan;
+
+pub use forcing::Forcing;
+pub use patches::{Padding, PatchDimension, Patches, RandomPatches};
 
 /// How the samples of one or several arrays are made and read.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +20,13 @@ pub struct SampleSpec {
     /// The dimension of the steps in each array, by its name or position; `None` is the first. An
     /// array without a dimension of this name is static: a batch has it once, for all its samples.
     pub along: Option<Dimension>,
+    /// The name of the dimension of lead times. Variables that have it are forecasts: their steps
+    /// are the lead times that they select, from one initial time of the dimension
+    /// [`along`](Self::along). A sample is then an initial time and a lead time of the first of
+    /// them, its time is the sum of both, and other variables are found at that time
+    /// ([`is_timed`](Self::is_timed)). `start`, `end`, `stride`, `periods` and `frequency` are
+    /// about initial times, of which each has all its lead times, one after another.
+    pub lead: Option<String>,
     /// The step that the first sample is about. `None` is the first step before which there are as
     /// many as the variables look back.
     pub start: Option<u64>,
@@ -62,6 +76,7 @@ impl SampleSpec {
         Self {
             variables: variables.into_iter().collect(),
             along: None,
+            lead: None,
             start: None,
             end: None,
             stride: 1,
@@ -81,12 +96,15 @@ impl SampleSpec {
 }
 
 impl SampleSpec {
-    /// Whether samples depend on the times of steps: by periods, a frequency or steps that are a
-    /// time away. Then a sample whose steps are not all there is left out
-    /// ([`ArraySamples::left_out`](crate::ArraySamples::left_out)).
+    /// Whether samples depend on the times of steps: by periods, a frequency, lead times or steps
+    /// that are a time away. Then variables may have other times, and a sample whose steps are not
+    /// all there is left out ([`ArraySamples::left_out`](crate::ArraySamples::left_out)).
     pub fn is_timed(&self) -> bool {
         let has_spans = |variable: &Variable| !variable.spans.is_empty();
-        !self.periods.is_empty() || self.frequency.is_some() || self.variables.iter().any(has_spans)
+        !self.periods.is_empty()
+            || self.frequency.is_some()
+            || self.lead.is_some()
+            || self.variables.iter().any(has_spans)
     }
 }
 
@@ -101,107 +119,6 @@ pub struct Period {
     pub start: Option<String>,
     /// Its last date; `None` is that of the last step.
     pub end: Option<String>,
-}
-
-/// Patches of the selected part of the grid. A sample is a step and a patch: all patches of the
-/// first step that samples are about come first, in C order, then those of the second.
-///
-/// ```
-/// use arrays::{Padding, PatchDimension, Patches};
-///
-/// let lat = PatchDimension::new("lat", 64).overlapping(16);
-/// let lon = PatchDimension::new("lon", 64).padded(Padding::Periodic { before: 0 });
-/// let tiles = Patches::grid([lat.clone(), lon.clone()]);
-/// let boxes = Patches::random([lat, lon], 4, 42); // 4 of each step, others in each epoch
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Patches {
-    /// The dimensions that are cut. All variables that have one are cut alike, also those without
-    /// steps, and have equally many selected indices of it; those that have none are not cut.
-    pub dimensions: Vec<PatchDimension>,
-    /// Boxes at random places; `None` is a grid of patches.
-    pub random: Option<RandomPatches>,
-}
-
-impl Patches {
-    /// A grid of patches.
-    pub fn grid(dimensions: impl IntoIterator<Item = PatchDimension>) -> Self {
-        Self { dimensions: dimensions.into_iter().collect(), random: None }
-    }
-
-    /// `n` boxes of each step, at places drawn from `seed`.
-    pub fn random(dimensions: impl IntoIterator<Item = PatchDimension>, n: u64, seed: u64) -> Self {
-        Self { random: Some(RandomPatches { n, seed }), ..Self::grid(dimensions) }
-    }
-}
-
-/// Boxes at random places, all of which are equally likely.
-///
-/// A place depends on the seed, the epoch and the number of the sample alone: it is the same for
-/// any number of ranks and threads, and after resuming.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RandomPatches {
-    /// Boxes of each step.
-    pub n: u64,
-    /// The seed of the places.
-    pub seed: u64,
-}
-
-/// A dimension that is cut into patches.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PatchDimension {
-    /// The dimension. By position only if no variable is stacked or without steps.
-    pub dimension: Dimension,
-    /// Indices of a patch.
-    pub size: u64,
-    /// Indices from a patch of the grid to the next; less than `size` if patches overlap.
-    pub step: u64,
-    /// What lies beyond the ends of the selected indices.
-    pub padding: Padding,
-}
-
-impl PatchDimension {
-    /// Patches of `size` indices side by side, within the selected ones.
-    pub fn new(dimension: impl Into<Dimension>, size: u64) -> Self {
-        Self { dimension: dimension.into(), size, step: size, padding: Padding::None }
-    }
-
-    /// The same with neighbours that share `n` indices.
-    #[must_use]
-    pub fn overlapping(self, n: u64) -> Self {
-        Self { step: self.size.saturating_sub(n), ..self }
-    }
-
-    /// The same with indices beyond the ends.
-    #[must_use]
-    pub fn padded(self, padding: Padding) -> Self {
-        Self { padding, ..self }
-    }
-}
-
-/// What patches have beyond the ends of a dimension's selected indices.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Padding {
-    /// Nothing: patches lie within. Indices after the last patch that are too few for another are
-    /// left out, and counted ([`ArraySamples::patches`](crate::ArraySamples::patches)).
-    #[default]
-    None,
-    /// The indices again, in the other direction from the end on, which does not come twice: like
-    /// `numpy.pad` with `mode="reflect"`.
-    Reflect {
-        /// Indices before the first one; fewer than are selected.
-        before: u64,
-        /// Indices after the last one; fewer than are selected. `None` is as many as the last patch
-        /// of the grid lacks.
-        after: Option<u64>,
-    },
-    /// The dimension is a circle, like longitudes: after the last index comes the first. As many
-    /// patches begin on it as steps fit, and a random box begins anywhere.
-    Periodic {
-        /// The first patch of the grid begins this many indices before the first one; fewer than
-        /// are selected.
-        before: u64,
-    },
 }
 
 /// The direction in which coordinates go.
@@ -230,6 +147,10 @@ pub struct Variable {
     pub name: String,
     /// Path of the array within the storage, with names separated by `/`.
     pub path: String,
+    /// The dimension of its steps, if it is another one than [`SampleSpec::along`].
+    pub along: Option<Dimension>,
+    /// The stores that it is read from, by their numbers; empty is every store that has it.
+    pub stores: Vec<usize>,
     /// Steps relative to the sample's own, in the order of the batch: `[0]`, or `[-1, 0]` for the
     /// step before and its own.
     pub steps: Vec<i64>,
@@ -246,18 +167,39 @@ pub struct Variable {
     /// that of the steps. Those that are not named come before them, as they are stored; so do
     /// those of all where it is empty. Channels of a stack come first.
     pub order: Vec<Dimension>,
-    /// Whether elements are converted to `f32`.
-    pub as_f32: bool,
+    /// The floating point type in which elements are delivered, rounded once from double precision;
+    /// numbers beyond its range become infinite. `None` leaves their type, or is the smallest that
+    /// holds what they become on the way.
+    pub element: Option<ElementType>,
     /// Whether the attributes are ignored by which stored numbers stand for others.
     pub as_stored: bool,
-    /// Means and deviations by which elements are normalised: those are subtracted, and by these
-    /// the rest is divided, in double precision. One pair for all, or one for each selected index
-    /// of the outermost dimension that is delivered, but that of the steps, a level for example, or
-    /// for each channel of a stack.
+    /// The least and the greatest number: others become these. NaN stays NaN.
+    pub clip: Option<(f64, f64)>,
+    /// The logarithm (base e) of the number plus this is taken, after clipping: 0 for the logarithm
+    /// itself, 1 for `ln_1p`. That of 0 is `-inf`, and that of a negative number NaN.
+    pub log: Option<f64>,
+    /// Steps, counted from the sample's own, whose numbers are subtracted, after `clip` and `log`
+    /// of both and before normalising: one for all steps, or one for each.
+    /// `steps([1, 2]).minus([0])` is the change since the sample's own step,
+    /// `steps([1, 2]).minus([0, 1])` that from each step to the next.
+    pub minus: Vec<i64>,
+    /// The same by their times, for steps that are `spans`.
+    pub minus_spans: Vec<TimeSpan>,
+    /// Means and deviations by which elements are normalised at last: those are subtracted, and by
+    /// these the rest is divided, in double precision. One pair for all, or one for each selected
+    /// index of the outermost dimension that is delivered, but that of the steps, a level for
+    /// example, or for each channel of a stack.
     pub normalize: Vec<(f64, f64)>,
     /// Variables that are stacked in this one, which then has no array of its own: each has as many
     /// channels as indices in all dimensions before the last two, one after another.
     pub stack: Vec<Self>,
+    /// What is computed in place of an array, at the times of the steps. A variable of a stack
+    /// takes the grid and the steps of the others there, any other those of the first variable that
+    /// has latitudes and longitudes.
+    pub forcing: Option<Forcing>,
+    /// The name of the dimension along which those of the `stack` lie, if they are members of an
+    /// ensemble, all of one shape, rather than channels.
+    pub ensemble: Option<String>,
 }
 
 impl Variable {
@@ -269,16 +211,30 @@ impl Variable {
         Self {
             name,
             path,
+            along: None,
+            stores: Vec::new(),
             steps: vec![0],
             spans: Vec::new(),
             rollout: Vec::new(),
             select: Vec::new(),
             order: Vec::new(),
-            as_f32: false,
+            element: None,
             as_stored: false,
+            clip: None,
+            log: None,
+            minus: Vec::new(),
+            minus_spans: Vec::new(),
             normalize: Vec::new(),
             stack: Vec::new(),
+            forcing: None,
+            ensemble: None,
         }
+    }
+
+    /// What is computed from the times of steps:
+    /// `Variable::computed("sun", Forcing::CosineZenith)`.
+    pub fn computed(name: impl Into<String>, forcing: Forcing) -> Self {
+        Self { forcing: Some(forcing), ..Self::new("").named(name) }
     }
 
     /// Several variables as the channels of one, in this order: of shape `[channels, .., ..]`, with
@@ -286,6 +242,31 @@ impl Variable {
     /// those of the channels.
     pub fn stacked(name: impl Into<String>, variables: impl IntoIterator<Item = Self>) -> Self {
         Self { stack: variables.into_iter().collect(), ..Self::new("").named(name) }
+    }
+
+    /// Several variables of one shape as the members of an ensemble, along a new dimension of this
+    /// name, which comes first: arrays of one store, or one array in
+    /// [several](Self::stores). Their names are its coordinates, as integers if all are such.
+    /// It is normalised, if at all, as each member alone.
+    pub fn ensemble(
+        name: impl Into<String>,
+        dimension: impl Into<String>,
+        members: impl IntoIterator<Item = Self>,
+    ) -> Self {
+        Self { ensemble: Some(dimension.into()), ..Self::stacked(name, members) }
+    }
+
+    /// The same along another dimension than other variables: `along("time")` for an analysis
+    /// beside forecasts along `init_time`.
+    #[must_use]
+    pub fn along(self, dimension: impl Into<Dimension>) -> Self {
+        Self { along: Some(dimension.into()), ..self }
+    }
+
+    /// The same of these stores alone, by their numbers.
+    #[must_use]
+    pub fn of_stores(self, stores: impl IntoIterator<Item = usize>) -> Self {
+        Self { stores: stores.into_iter().collect(), ..self }
     }
 
     /// The same under another name, for two parts of one array in a sample.
@@ -338,10 +319,34 @@ impl Variable {
         Self { normalize: by.into_iter().collect(), ..self }
     }
 
+    /// The same, less the numbers at another step, or at one for each: see [`minus`](Self::minus).
+    #[must_use]
+    pub fn minus(self, steps: impl IntoIterator<Item = i64>) -> Self {
+        Self { minus: steps.into_iter().collect(), ..self }
+    }
+
+    /// The same with numbers below `low` and above `high` taken for these; either may be infinite.
+    #[must_use]
+    pub fn clipped(self, low: f64, high: f64) -> Self {
+        Self { clip: Some((low, high)), ..self }
+    }
+
+    /// The logarithm of numbers plus `offset`: see [`log`](Self::log).
+    #[must_use]
+    pub fn log(self, offset: f64) -> Self {
+        Self { log: Some(offset), ..self }
+    }
+
     /// Converts elements to `f32`.
     #[must_use]
     pub fn as_f32(self) -> Self {
-        Self { as_f32: true, ..self }
+        self.delivered_as(ElementType::F32)
+    }
+
+    /// Converts elements to a floating point type: see [`element`](Self::element).
+    #[must_use]
+    pub fn delivered_as(self, element: ElementType) -> Self {
+        Self { element: Some(element), ..self }
     }
 
     /// Delivers numbers as they are stored, whatever the attributes `scale_factor`, `add_offset`,

@@ -1,8 +1,12 @@
-//! Variables that are stacked as the channels of one.
+//! Variables that are stacked as the channels of one, or as the members of an ensemble.
 
 use std::sync::Arc;
 
 use crate::coordinates::{CoordinateValues, Coordinates};
+use crate::difference::Difference;
+use crate::element::ElementType;
+use crate::spec::Variable;
+use crate::times::Times;
 use crate::variable::OpenVariable;
 
 /// Dimensions that all members of a stack have: those of the grid.
@@ -12,11 +16,12 @@ pub(crate) const CHANNEL: &str = "channel";
 
 impl OpenVariable {
     /// The members as the channels of one variable of this name. Each channel is normalised by its
-    /// mean and deviation, if there are some. The error says what does not fit.
+    /// mean and deviation, if there are some, and then of this type. The error says what does not
+    /// fit.
     pub(crate) fn stacked(
         name: &str,
         members: Vec<Self>,
-        normalize: &[(f64, f64)],
+        (normalize, element): (&[(f64, f64)], Option<ElementType>),
     ) -> Result<Self, String> {
         let rank = members.first().map_or(0, |first| first.row_shape.len());
         // One-dimensional grids have one dimension in each row.
@@ -29,19 +34,19 @@ impl OpenVariable {
             let n_outer = member.row_shape.len().saturating_sub(n_grid);
             channel_dimensions.extend(member.dimensions.iter().take(n_outer).cloned());
             let member = match normalize.get(n_channels..n_channels + n) {
-                Some(by) => member.normalized(by)?,
+                Some(by) => member.normalized(by, element)?,
                 None if normalize.is_empty() => member,
                 None => return Err(format!("it is normalised by {} pairs only", normalize.len())),
             };
-            n_channels += n;
             names.extend(of_member);
             match &mut stacked {
                 Some(stack) => {
                     stack.check_beside(&member, n_grid)?;
-                    stack.members.extend(member.members);
+                    stack.add(member, (n_channels, n));
                 }
                 None => stacked = Some(member),
             }
+            n_channels += n;
         }
         let Some(mut stack) = stacked else { return Err("it has no variables".to_owned()) };
         if n_channels < normalize.len() {
@@ -57,6 +62,71 @@ impl OpenVariable {
         stack.coordinates.splice(..grid, [Some(Arc::new(channels))]);
         name.clone_into(&mut stack.name);
         Ok(stack)
+    }
+
+    /// Adds the parts of another variable's rows, which make `n` planes after the `n_before` of
+    /// these.
+    fn add(&mut self, other: Self, (n_before, n): (usize, usize)) {
+        let n_arrays = self.members.len();
+        self.forcings.extend(other.forcings.into_iter().map(|of| of.after(n_arrays)));
+        self.members.extend(other.members);
+        if let Some((one, next)) = self.difference.as_mut().zip(other.difference) {
+            one.stack(n_before, &next, n);
+        }
+    }
+
+    /// The members of an ensemble as one variable, along a first dimension of this name. Each is
+    /// normalised alike. The error says what does not fit.
+    pub(crate) fn ensemble(
+        spec: &Variable,
+        dimension: &str,
+        members: Vec<Self>,
+    ) -> Result<Self, String> {
+        let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
+        let mut joined: Option<Self> = None;
+        for member in members {
+            if member.is_static() {
+                return Err(format!("{} has no steps, so it is no member", member.name));
+            }
+            let member = match &spec.normalize[..] {
+                [] => member,
+                by => member.normalized(by, spec.element)?,
+            };
+            let Some(joined) = &mut joined else {
+                joined = Some(member);
+                continue;
+            };
+            joined.check_beside(&member, joined.row_shape.len().max(member.row_shape.len()))?;
+            let differs =
+                joined.coordinates.iter().zip(&member.coordinates).position(|(one, other)| {
+                    let values =
+                        |of: &Option<Arc<Coordinates>>| of.as_ref().map(|of| of.values().clone());
+                    values(one) != values(other)
+                });
+            if let Some(name) = differs.and_then(|at| joined.dimensions.get(at)) {
+                let (one, other) = (&joined.name, &member.name);
+                return Err(format!("the coordinates of {name} of {one} and {other} differ"));
+            }
+            let planes = |of: &Self| of.difference.as_ref().map_or(0, Difference::n_planes);
+            let n_planes = (planes(joined), planes(&member));
+            joined.add(member, n_planes);
+        }
+        let Some(mut joined) = joined else { return Err("it has no members".to_owned()) };
+        if joined.dimensions.iter().any(|known| known == dimension) {
+            return Err(format!("its members have the dimension {dimension} already"));
+        }
+        let numbers: Option<Vec<i64>> = names.iter().map(|name| name.parse().ok()).collect();
+        let values = match numbers {
+            Some(numbers) => CoordinateValues::Integers(numbers),
+            None => CoordinateValues::Strings(names),
+        };
+        let members = Coordinates::new(dimension, values, serde_json::Map::new());
+        joined.row_shape.insert(0, members.len());
+        joined.dimensions.insert(0, dimension.to_owned());
+        joined.coordinates.insert(0, Some(Arc::new(members)));
+        joined.channel_dimensions = vec![dimension.to_owned()];
+        spec.name.clone_into(&mut joined.name);
+        Ok(joined)
     }
 
     /// Fails if another variable's rows do not lie beside those of this one.
@@ -81,8 +151,15 @@ impl OpenVariable {
         if self.n_steps != other.n_steps {
             return Err(format!("{pair} have {} and {} steps", self.n_steps, other.n_steps));
         }
-        let times = |of: &Self| of.step_coordinates.as_ref().map(|times| times.values().clone());
-        if times(self) != times(other) {
+        let steps = |of: &Self| of.step_coordinates.as_ref().map(|steps| steps.values().clone());
+        let times = |of: &Self| of.step_coordinates.as_ref().map(|steps| Times::of(steps));
+        // Times may be counted in other units; other numbers are compared as they are.
+        let are_equal = match (times(self), times(other)) {
+            (Some(Ok(one)), Some(Ok(other))) => one == other,
+            _ => steps(self) == steps(other),
+        };
+        let leads = |of: &Self| of.leads.as_ref().map(|leads| leads.micros.clone());
+        if !are_equal || leads(self) != leads(other) {
             return Err(format!("the steps of {pair} have other coordinates"));
         }
         Ok(())

@@ -3,7 +3,7 @@
 //! By the CF conventions (1.12, section 4.4): `units` is a unit of time since a date, `calendar`
 //! says how dates are counted.
 
-use crate::calendar::{Calendar, Date};
+use crate::calendar::{Calendar, Date, gregorian_day};
 use crate::coordinates::{CoordinateValues, Coordinates};
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
@@ -29,6 +29,15 @@ impl TimeSpan {
     /// So many days.
     pub const fn days(days: i64) -> Self {
         Self { micros: days.saturating_mul(MICROS_PER_DAY) }
+    }
+}
+
+impl std::fmt::Display for TimeSpan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.micros {
+            micros if micros % MICROS_PER_HOUR == 0 => write!(f, "{}h", micros / MICROS_PER_HOUR),
+            micros => write!(f, "{micros}us"),
+        }
     }
 }
 
@@ -70,6 +79,37 @@ impl TimeUnits {
         let since = (other.since - self.since) as f64;
         (self.calendar == other.calendar)
             .then_some((number * other.unit as f64 + since) / self.unit as f64)
+    }
+}
+
+/// The microseconds of coordinates that are lengths of time, such as lead times: `units` is a unit
+/// of time alone.
+pub(crate) fn span_micros(coordinates: &Coordinates) -> Result<Vec<i64>, String> {
+    let units = coordinates.attribute("units").ok_or("they have no attribute `units` (`hours`)")?;
+    let units = units.trim();
+    let is_nanos = ["nanoseconds", "nanosecond", "ns"].contains(&units);
+    let unit = if is_nanos { 1 } else { unit_micros(units, Calendar::Standard)? };
+    let divisor = if is_nanos { 1_000 } else { 1 };
+    let outside = |at: usize| format!("that at {at} is beyond what 64 bits count");
+    match coordinates.values() {
+        CoordinateValues::Integers(values) => {
+            let each = values.iter().enumerate().map(|(at, value)| {
+                let micros = i128::from(*value) * i128::from(unit) / divisor;
+                i64::try_from(micros).map_err(|_| outside(at))
+            });
+            each.collect()
+        }
+        CoordinateValues::Floats(values) => {
+            let each = values.iter().enumerate().map(|(at, value)| {
+                let micros = (value * unit as f64 / divisor as f64).round();
+                if !micros.is_finite() {
+                    return Err(format!("that at {at} is {value}"));
+                }
+                i64::try_from(micros as i128).map_err(|_| outside(at))
+            });
+            each.collect()
+        }
+        CoordinateValues::Strings(_) => Err("they are texts".to_owned()),
     }
 }
 
@@ -194,6 +234,17 @@ pub(crate) struct Times {
     tolerance: i64,
 }
 
+/// Where in its year and its day a time is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    /// Days since the year began.
+    pub(crate) year_day: f64,
+    /// Days of the year.
+    pub(crate) year_days: f64,
+    /// The share of the day that has passed.
+    pub(crate) day: f64,
+}
+
 /// Why no step is at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotFound {
@@ -250,6 +301,44 @@ impl Times {
     /// The month of a step, from 1 to 12.
     pub(crate) fn month(&self, step: u64) -> Option<i64> {
         self.calendar.month(self.micros(step)?.div_euclid(MICROS_PER_DAY))
+    }
+
+    /// Where in its year and its day it is so long after a step; NaN beyond the calendar.
+    pub(crate) fn moment(&self, step: u64, after: TimeSpan) -> Moment {
+        let found = self.micros_after(step, after).and_then(|micros| {
+            let number = micros.div_euclid(MICROS_PER_DAY);
+            let (days, _) = self.calendar.year(number)?;
+            let day = micros.rem_euclid(MICROS_PER_DAY) as f64 / MICROS_PER_DAY as f64;
+            let year_day = (number - days.start) as f64 + day;
+            Some(Moment { year_day, year_days: (days.end - days.start) as f64, day })
+        });
+        found.unwrap_or(Moment { year_day: f64::NAN, year_days: f64::NAN, day: f64::NAN })
+    }
+
+    /// Fails if the calendar has dates that the Gregorian one does not have.
+    pub(crate) fn check_gregorian(&self) -> Result<(), String> {
+        match self.calendar {
+            Calendar::AllLeap | Calendar::Days360 => Err(format!(
+                "the calendar {} has dates that the Gregorian one does not have",
+                if self.calendar == Calendar::Days360 { "360_day" } else { "all_leap" }
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn micros_after(&self, step: u64, after: TimeSpan) -> Option<i64> {
+        self.micros(step)?.checked_add(after.micros)
+    }
+
+    /// Microseconds since 1970-01-01 of the Gregorian calendar, so long after a step: of the date,
+    /// if the calendar counts days in its own way.
+    pub(crate) fn gregorian_micros(&self, step: u64, after: TimeSpan) -> Option<i64> {
+        let micros = self.micros_after(step, after)?;
+        if self.calendar != Calendar::NoLeap {
+            return Some(micros);
+        }
+        let date = self.calendar.date(micros.div_euclid(MICROS_PER_DAY))?;
+        Some(gregorian_day(date) * MICROS_PER_DAY + micros.rem_euclid(MICROS_PER_DAY))
     }
 
     /// The step at a time.

@@ -10,10 +10,14 @@ use storage::Storage;
 use crate::axes::{Axes, reordered};
 use crate::coordinate_arrays::CoordinateArrays;
 use crate::coordinates::Coordinates;
+use crate::difference::{self, Difference};
 use crate::dimensions::{Dimensions, dimension_names};
 use crate::element::ElementType;
 use crate::error::Error;
+use crate::forcing::OpenForcing;
 use crate::labels::Selection;
+use crate::leads::Leads;
+use crate::member::Member;
 use crate::metadata::{self, Unopened};
 use crate::open_array::{OpenArray, StaticValues, ValidDates, packing, valid_dates};
 use crate::patches::PatchShape;
@@ -27,7 +31,7 @@ use crate::window::{SampleSteps, hash};
 #[derive(Debug)]
 pub(crate) struct OpenVariable {
     pub(crate) name: String,
-    /// Which steps a sample has.
+    /// Which steps a sample has, those that are subtracted last.
     pub(crate) steps: SampleSteps,
     /// The times between a sample's own and those of its steps, if they are found by these.
     pub(crate) spans: Vec<TimeSpan>,
@@ -42,12 +46,18 @@ pub(crate) struct OpenVariable {
     pub(crate) coordinates: Vec<Option<Arc<Coordinates>>>,
     /// The coordinates of the steps.
     pub(crate) step_coordinates: Option<Arc<Coordinates>>,
-    /// The number of steps.
+    /// The number of steps, or of initial times if it has lead times.
     pub(crate) n_steps: u64,
+    /// Its lead times, each of which is a step of every initial time.
+    pub(crate) leads: Option<Leads>,
     /// Shape of the selected part of a row.
     pub(crate) row_shape: Vec<usize>,
     /// Its array, or one for some of its channels each, in the order of a row.
     pub(crate) members: Vec<Member>,
+    /// What is computed of a row, without an array.
+    pub(crate) forcings: Vec<OpenForcing>,
+    /// What is subtracted, if anything is.
+    pub(crate) difference: Option<Difference>,
     /// The values of an array without steps.
     pub(crate) values: Option<StaticValues>,
     /// The dimension of the channels, and those of arrays that became channels.
@@ -58,71 +68,6 @@ pub(crate) struct OpenVariable {
     pub(crate) pool: Arc<Pool>,
 }
 
-/// An array in one store or several: the steps of the first, then those of the second, and so on.
-#[derive(Debug)]
-pub(crate) struct Member {
-    first: OpenArray,
-    /// The arrays of later stores, each with its first step.
-    later: Vec<(u64, OpenArray)>,
-}
-
-impl Member {
-    /// Its arrays, each with its first step.
-    pub(crate) fn arrays(&self) -> impl Iterator<Item = (u64, &OpenArray)> {
-        let later = self.later.iter().map(|(start, array)| (*start, array));
-        std::iter::once((0, &self.first)).chain(later)
-    }
-
-    /// The array that has a step, and the step in it.
-    pub(crate) fn array_of(&self, step: u64) -> (&OpenArray, u64) {
-        match self.later.partition_point(|(start, _)| *start <= step).checked_sub(1) {
-            Some(at) => {
-                let (start, array) = &self.later[at];
-                (array, step - start)
-            }
-            None => (&self.first, step),
-        }
-    }
-
-    /// Bytes of the selected part of a row.
-    pub(crate) fn row_bytes(&self) -> usize {
-        self.first.row_bytes()
-    }
-
-    /// The steps that are valid by what the stores say.
-    fn valid_steps(&self, n_steps: u64, times: &Times) -> Result<Vec<Range<u64>>, String> {
-        let ends = self.later.iter().map(|(start, _)| *start).chain([n_steps]);
-        let valid = self.arrays().zip(ends).map(|((start, array), end)| {
-            let Some((first, last)) = &array.valid else { return Ok(start..end) };
-            let first = first.as_deref().map_or(Ok(0), |date| times.first_from(date))?;
-            let last = last.as_deref().map_or(Ok(end), |date| times.first_after(date))?;
-            Ok(first.max(start)..last.min(end))
-        });
-        valid.collect()
-    }
-
-    /// Its arrays, to be changed.
-    pub(crate) fn arrays_mut(&mut self) -> impl Iterator<Item = &mut OpenArray> {
-        std::iter::once(&mut self.first).chain(self.later.iter_mut().map(|(_, array)| array))
-    }
-
-    /// Whether rows of `other` are rows of this one, in all stores.
-    pub(crate) fn has_rows_of(&self, other: &Self) -> bool {
-        self.later.len() == other.later.len()
-            && self
-                .arrays()
-                .zip(other.arrays())
-                .all(|((first, one), (start, other))| first == start && one.has_rows_of(other))
-    }
-
-    fn fingerprint(&self) -> String {
-        let later = self.later.iter();
-        let later = later.map(|(start, array)| format!("from {start} {}", array.fingerprint()));
-        let first = std::iter::once(self.first.fingerprint());
-        first.chain(later).collect::<Vec<_>>().join(", ")
-    }
-}
-
 /// Where a variable is opened, and how.
 pub(crate) struct Opening<'a, 's> {
     pub(crate) storage: &'s Arc<dyn Storage>,
@@ -130,6 +75,8 @@ pub(crate) struct Opening<'a, 's> {
     pub(crate) store: usize,
     /// The dimension of the steps.
     pub(crate) along: Option<&'a Dimension>,
+    /// The dimension of the lead times.
+    pub(crate) lead: Option<&'a String>,
     pub(crate) axes: Axes<'a>,
     pub(crate) arrays: &'a mut CoordinateArrays<'s>,
     /// The valid dates that groups of the store name, as far as they were looked for.
@@ -147,6 +94,7 @@ impl OpenVariable {
     pub(crate) fn open(spec: &Variable, opening: Opening<'_, '_>) -> Result<Option<Self>, Error> {
         let Opening { storage, arrays, valid, .. } = opening;
         rollout::check(spec)?;
+        let difference = Difference::of(spec)?;
         let path = spec.path.trim_matches('/').to_owned();
         let opened = match metadata::open(storage, &path) {
             Err(Unopened::Missing) => return Ok(None),
@@ -165,33 +113,34 @@ impl OpenVariable {
             vec![None; dimensions.len()]
         };
         let known = Dimensions { array: &path, names: &dimensions, shape: array.shape() };
-        let axis = known.axis(opening.along)?;
+        let along = spec.along.as_ref().or(opening.along);
+        let axis = known.axis(along)?;
+        let lead = known.lead(opening.lead, axis)?;
         let mut selected = known.selected((&spec.select, axis), &coordinates, arrays)?;
         known.turn((&mut selected, axis), opening.axes.directions, &coordinates, arrays)?;
-        let order = known.order((&spec.order, opening.axes.order), axis)?;
+        let mut order = known.order((&spec.order, opening.axes.order), axis)?;
+        if let Some(lead) = lead {
+            order.retain(|at| *at != lead);
+            order.insert(0, lead);
+        }
         let mut coordinates = cut(&coordinates, &selected, array.shape());
+        let leads = lead.map(|at| known.leads(at, &mut coordinates)).transpose()?;
         // The rows of an array without steps are the indices of the dimension delivered outermost.
         let rows_at = axis.or_else(|| order.first().copied()).unwrap_or(0);
         let outer = selected.remove(rows_at);
-        let in_row: Vec<usize> = order
-            .iter()
-            .filter(|at| **at != rows_at)
-            .map(|at| at - usize::from(rows_at < *at))
-            .collect();
+        let in_row = in_row(&order, rows_at);
         let packing = (!spec.as_stored).then(|| packing(&opened, &path)).transpose()?;
         let rows = (rows_at, selected);
         let array = OpenArray::new(opened.array, &path, (&**storage, opening.store), rows)?;
-        let array = array.ordered(&in_row);
-        let array = match packing {
-            Some((element, packing)) => array.unpacked(element, packing),
-            None => array,
-        };
-        let mut first = if spec.as_f32 { array.into_f32() } else { array };
-        if !spec.normalize.is_empty() {
-            first = first.normalized(&spec.normalize).map_err(|reason| Error::Spec {
+        let mut array = array.ordered(&in_row);
+        if let Some(lead) = lead {
+            array = array.by_lead(lead - usize::from(rows_at < lead));
+            order.remove(0);
+        }
+        let (mut first, difference) = difference::delivered(array, spec, packing, difference)
+            .map_err(|reason| Error::Spec {
                 reason: format!("{} in {}: {reason}", spec.name, storage.place()),
             })?;
-        }
         let mut values = None;
         let mut step_coordinates = None;
         if let Some(axis) = axis {
@@ -200,27 +149,26 @@ impl OpenVariable {
                 first.valid = valid_dates(&**storage, &path, valid)?;
             }
         } else {
-            check_static(spec, opening.along)?;
-            let read = first.read_rows(&**storage, &outer, opening.threads);
-            let place = || storage.place();
-            let failed = |source| Error::ReadElements { array: path, place: place(), source };
-            values = Some(read.map_err(failed)?);
+            check_static(spec, along)?;
+            values = Some(first.read_rows(&**storage, &outer, opening.threads)?);
         }
         // Those of spans are set once the times are known.
-        let counted =
-            if spec.spans.is_empty() { spec.steps.clone() } else { vec![0; spec.spans.len()] };
+        let (steps, spans) = difference::all_steps(spec);
         Ok(Some(Self {
             name: spec.name.clone(),
-            steps: SampleSteps::Relative(counted),
-            spans: spec.spans.clone(),
+            steps: SampleSteps::Relative(steps),
+            spans,
             rollout: spec.rollout.clone(),
-            element: first.element,
+            element: difference::element(spec, difference.as_ref(), first.element),
             dimensions: reordered(&dimensions, &order),
             coordinates: reordered(&coordinates, &order),
             step_coordinates,
             n_steps: if values.is_some() { 0 } else { outer.len() },
-            row_shape: first.chunks.geometry.row_shape.clone(),
+            leads,
+            row_shape: first.step_shape().to_vec(),
             members: vec![Member { first, later: Vec::new() }],
+            forcings: Vec::new(),
+            difference,
             values,
             channel_dimensions: Vec::new(),
             patch: None,
@@ -228,18 +176,33 @@ impl OpenVariable {
         }))
     }
 
-    /// The same with normalised elements.
-    pub(crate) fn normalized(self, by: &[(f64, f64)]) -> Result<Self, String> {
-        let normalized = |Member { first, later }| {
-            let later = later.into_iter().map(|(start, array): (u64, OpenArray)| {
-                Ok::<_, String>((start, array.normalized(by)?))
-            });
-            let (later, first) =
-                (later.collect::<Result<_, _>>()?, OpenArray::normalized(first, by)?);
+    /// The same with normalised elements, converted to a type if one is given.
+    pub(crate) fn normalized(
+        mut self,
+        by: &[(f64, f64)],
+        element: Option<ElementType>,
+    ) -> Result<Self, String> {
+        if let Some(difference) = &mut self.difference {
+            difference.normalize(by)?;
+            return Ok(self);
+        }
+        for forcing in &mut self.forcings {
+            forcing.normalize(by)?;
+        }
+        let normalized = |array: OpenArray| {
+            let mut array = array.normalized(by)?;
+            if let Some(element) = element {
+                array.deliver_as(element);
+            }
+            Ok::<_, String>(array)
+        };
+        let of_member = |Member { first, later }| {
+            let later = later.into_iter().map(|(start, array)| Ok((start, normalized(array)?)));
+            let (later, first) = (later.collect::<Result<_, String>>()?, normalized(first)?);
             Ok::<_, String>(Member { first, later })
         };
         let members: Vec<Member> =
-            self.members.into_iter().map(normalized).collect::<Result<_, _>>()?;
+            self.members.into_iter().map(of_member).collect::<Result<_, _>>()?;
         let element = members.first().map_or(self.element, |member| member.first.element);
         Ok(Self { element, members, ..self })
     }
@@ -274,6 +237,9 @@ impl OpenVariable {
         {
             return Err(format!("the coordinates of {dimension} differ"));
         }
+        if self.leads.as_ref().map(|of| &of.micros) != next.leads.as_ref().map(|of| &of.micros) {
+            return Err("its lead times differ".to_owned());
+        }
         let both = self.step_coordinates.take().zip(next.step_coordinates);
         self.step_coordinates = both.and_then(|(these, next)| these.then(&next)).map(Arc::new);
         for (member, next) in self.members.iter_mut().zip(next.members) {
@@ -303,31 +269,25 @@ impl OpenVariable {
         self.members.iter().flat_map(Member::arrays).map(|(_, array)| array)
     }
 
-    /// The store and the row of chunks that have a step, in each of its arrays.
-    pub(crate) fn chunks_of(&self, step: u64) -> impl Iterator<Item = (usize, u64)> {
-        self.members.iter().map(move |member| {
-            let (array, step) = member.array_of(step);
-            (array.store, step / array.chunks.geometry.chunk_rows.max(1))
-        })
-    }
-
-    /// These steps of an array, in the numbers of the variable; none if it does not have the array,
-    /// which is known by the name of its kept chunks.
+    /// The steps of these rows of an array, in the numbers of the variable; none if it does not
+    /// have the array, which is known by the name of its kept chunks.
     pub(crate) fn steps_in(
         &self,
         kept_as: &str,
-        steps: Range<u64>,
+        rows: Range<u64>,
     ) -> impl Iterator<Item = Range<u64>> {
+        let n_leads = self.n_leads();
         let arrays = self.members.iter().flat_map(Member::arrays);
         let found = arrays.filter(move |(_, array)| *array.chunks.kept_as == *kept_as);
         found.map(move |(first, _)| {
-            first.saturating_add(steps.start)..first.saturating_add(steps.end)
+            let step = |row: u64| first.saturating_add(row).saturating_mul(n_leads);
+            step(rows.start)..step(rows.end)
         })
     }
 
     /// The store that has a step, in the first of its arrays.
     pub(crate) fn store_of(&self, step: u64) -> usize {
-        self.members.first().map_or(0, |member| member.array_of(step).0.store)
+        self.members.first().map_or(0, |member| member.array_of(self.row_of(step)).0.store)
     }
 
     /// The steps that are valid by what the stores say, in each of its arrays.
@@ -335,9 +295,9 @@ impl OpenVariable {
         self.members.iter().map(|member| member.valid_steps(self.n_steps, times)).collect()
     }
 
-    /// Bytes of a sample's part of a row.
+    /// Bytes of a sample's part of a row, as delivered.
     pub(crate) fn row_bytes(&self) -> usize {
-        self.members.iter().map(Member::row_bytes).sum()
+        self.row_shape.iter().product::<usize>() * self.element.n_bytes()
     }
 
     /// Shape of a sample with all its steps.
@@ -390,8 +350,14 @@ impl OpenVariable {
             [] => String::new(),
             rollout => format!(" by epoch {rollout:?}"),
         };
-        let members: Vec<String> = self.members.iter().map(Member::fingerprint).collect();
-        format!("{path} {n_steps} {steps}{rollout} {}", members.join(" and "))
+        let members = self.members.iter().map(Member::fingerprint);
+        let forcings = self.forcings.iter().map(OpenForcing::fingerprint);
+        let parts: Vec<String> = members.chain(forcings).collect();
+        let difference = match &self.difference {
+            Some(difference) => difference.fingerprint(self.element),
+            None => String::new(),
+        };
+        format!("{path} {n_steps} {steps}{rollout} {}{difference}", parts.join(" and "))
     }
 }
 
@@ -415,10 +381,17 @@ fn cut(
 
 /// Refuses steps of an array that has none.
 fn check_static(spec: &Variable, along: Option<&Dimension>) -> Result<(), Error> {
-    if spec.steps == [0] && spec.spans.is_empty() && spec.rollout.is_empty() {
+    let has_one = spec.steps == [0] && spec.spans.is_empty() && spec.rollout.is_empty();
+    if has_one && spec.minus.is_empty() {
         return Ok(());
     }
     let dimension = along.map(ToString::to_string).unwrap_or_default();
     let reason = format!("{} has no dimension {dimension}, so it has no steps", spec.name);
     Err(Error::Spec { reason })
+}
+
+/// The places of dimensions in a row, of those of the array in this order.
+fn in_row(order: &[usize], rows_at: usize) -> Vec<usize> {
+    let of_row = order.iter().filter(|at| **at != rows_at);
+    of_row.map(|at| at - usize::from(rows_at < *at)).collect()
 }

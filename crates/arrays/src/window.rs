@@ -1,13 +1,18 @@
 //! Which steps of the arrays belong to a sample.
 
+mod timed;
+
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::leads::first_with_steps;
 use crate::patches::OpenPatches;
-use crate::spec::{Period, SampleSpec};
-use crate::times::{NotFound, TimeSpan, Times};
+use crate::spec::SampleSpec;
+use crate::times::NotFound;
 use crate::variable::OpenVariable;
+
+use timed::Timed;
 
 /// The steps that samples are about.
 #[derive(Debug, Clone)]
@@ -20,7 +25,8 @@ pub(crate) struct Window {
     pub(crate) left_out: LeftOut,
 }
 
-/// The steps that samples are about, in the variable whose steps they are.
+/// The steps that samples are about, in the variable whose steps they are. Steps of a variable with
+/// lead times count these fastest.
 #[derive(Debug, Clone)]
 pub(crate) enum Anchors {
     /// As many steps from each to the next.
@@ -97,15 +103,19 @@ impl Window {
         if variables.is_empty() {
             return Err(refused("a sample needs a variable".to_owned()));
         }
-        let Some(first) = variables.iter().position(|variable| !variable.is_static()) else {
+        let Some(first) = first_with_steps(variables) else {
             let along = spec.along.as_ref().map(ToString::to_string).unwrap_or_default();
             return Err(refused(format!("no array has the dimension {along}")));
         };
-        if let Some(variable) = variables.iter().find(|variable| variable.steps.len() == 0) {
+        if let Some(variable) = variables.iter().find(|variable| variable.n_delivered_steps() == 0)
+        {
             return Err(refused(format!("{} has no steps", variable.name)));
         }
         if spec.stride == 0 {
             return Err(refused("the stride must not be 0".to_owned()));
+        }
+        if let Some(lead) = spec.lead.as_ref().filter(|_| variables[first].leads.is_none()) {
+            return Err(refused(format!("no array has the dimension of lead times {lead}")));
         }
         if spec.is_timed() {
             return Timed::new(variables, spec)?.window(variables, first);
@@ -114,7 +124,8 @@ impl Window {
         let others = variables.iter().filter(|variable| !variable.is_static());
         if let Some(other) = others.clone().find(|other| other.n_steps != first.n_steps) {
             return Err(refused(format!(
-                "{} has {} steps and {} has {}: the arrays of a sample have equally many",
+                "{} has {} steps and {} has {}: the arrays of a sample have equally many, unless \
+                 they are found by their times: give steps as lengths of time (0h)",
                 first.path(),
                 first.n_steps,
                 other.path(),
@@ -219,6 +230,16 @@ impl Window {
         variable: &'a OpenVariable,
         sample: u64,
     ) -> impl Iterator<Item = u64> + use<'a> {
+        self.steps_at(variable, sample, 0..variable.steps.len())
+    }
+
+    /// Those of these numbers among the steps of a sample in a variable.
+    pub(crate) fn steps_at<'a, N: Iterator<Item = usize>>(
+        &self,
+        variable: &'a OpenVariable,
+        sample: u64,
+        numbers: N,
+    ) -> impl Iterator<Item = u64> + use<'a, N> {
         let step = self.step(sample);
         let (relative, listed) = match &variable.steps {
             SampleSteps::Relative(steps) => (&steps[..], &[][..]),
@@ -228,8 +249,10 @@ impl Window {
                 (&[][..], steps.get(start..start.saturating_add(*n)).unwrap_or_default())
             }
         };
-        let relative = relative.iter().map(move |by| step.saturating_add_signed(*by));
-        relative.chain(listed.iter().copied())
+        numbers.filter_map(move |number| match relative.get(number) {
+            Some(by) => Some(step.saturating_add_signed(*by)),
+            None => listed.get(number).copied(),
+        })
     }
 
     /// The samples that have any of these steps in a variable, one range for each of a sample's
@@ -247,7 +270,7 @@ impl Window {
             };
             let start = first_sample(self.n_anchors, |anchor| steps.start <= step_of(anchor));
             let end = first_sample(self.n_anchors, |anchor| steps.end <= step_of(anchor));
-            start * n_patches..end * n_patches
+            start * n_patches..end.max(start) * n_patches
         })
     }
 
@@ -305,163 +328,6 @@ fn range(first: &OpenVariable, spec: &SampleSpec, before: u64) -> Result<Range<u
     Ok(start..wanted)
 }
 
-/// Samples whose steps are found by their times.
-struct Timed<'a> {
-    spec: &'a SampleSpec,
-    /// The times of each variable that has steps; equal ones are one object.
-    times: Vec<Option<Arc<Times>>>,
-    /// The valid steps of each variable, in each of its arrays.
-    valid: Vec<Vec<Vec<Range<u64>>>>,
-}
-
-impl<'a> Timed<'a> {
-    fn new(variables: &[OpenVariable], spec: &'a SampleSpec) -> Result<Self, Error> {
-        let refused = |reason: String| Error::Spec { reason };
-        if spec.frequency.is_some() && spec.stride != 1 {
-            return Err(refused("give a frequency or a stride, not both".to_owned()));
-        }
-        if let Some(TimeSpan { micros: ..=0 }) = spec.frequency {
-            return Err(refused("the frequency must be a positive time".to_owned()));
-        }
-        let mut times: Vec<Option<Arc<Times>>> = Vec::with_capacity(variables.len());
-        let mut valid = Vec::with_capacity(variables.len());
-        for variable in variables {
-            let unread = |reason: String| {
-                refused(format!("the times of {} are not known: {reason}", variable.path()))
-            };
-            if variable.is_static() {
-                times.push(None);
-                valid.push(Vec::new());
-                continue;
-            }
-            let coordinates = variable.step_coordinates.as_deref();
-            let coordinates = coordinates
-                .ok_or_else(|| unread("its first dimension has no coordinates".to_owned()))?;
-            let found = Times::of(coordinates).map_err(unread)?;
-            let known = times.iter().flatten().find(|known| ***known == found).cloned();
-            let found = known.unwrap_or_else(|| Arc::new(found));
-            valid.push(variable.valid_steps(&found).map_err(unread)?);
-            times.push(Some(found));
-        }
-        Ok(Self { spec, times, valid })
-    }
-
-    /// The step of a variable at a time.
-    fn find(&self, variable: usize, micros: i64) -> Result<u64, Reason> {
-        let times = self.times[variable].as_ref();
-        let step = times.map_or(Err(NotFound::Outside), |times| times.find(micros));
-        self.valid_step(variable, step.map_err(Reason::NotFound)?)
-    }
-
-    fn valid_step(&self, variable: usize, step: u64) -> Result<u64, Reason> {
-        let is_in = |valid: &Vec<Range<u64>>| valid.iter().any(|valid| valid.contains(&step));
-        let is_valid = self.valid[variable].iter().all(is_in);
-        if is_valid { Ok(step) } else { Err(Reason::Invalid) }
-    }
-
-    /// The steps of a variable in the sample about step `anchor` of the variable `first`.
-    fn steps(
-        &self,
-        variables: &[OpenVariable],
-        (variable, first): (usize, usize),
-        (anchor, micros): (u64, i64),
-        into: &mut Vec<u64>,
-    ) -> Result<(), Reason> {
-        let OpenVariable { spans, steps, n_steps, .. } = &variables[variable];
-        for span in spans {
-            let Some(at) = micros.checked_add(span.micros) else {
-                return Err(Reason::NotFound(NotFound::Outside));
-            };
-            into.push(self.find(variable, at)?);
-        }
-        let SampleSteps::Relative(relative) = steps else { return Ok(()) };
-        if !spans.is_empty() {
-            return Ok(());
-        }
-        let has_times_of_first = self.times[variable].as_ref().zip(self.times[first].as_ref());
-        let is_own = has_times_of_first.is_some_and(|(one, other)| Arc::ptr_eq(one, other));
-        let own = if is_own { anchor } else { self.find(variable, micros)? };
-        for by in relative {
-            let step = own.checked_add_signed(*by).filter(|step| step < n_steps);
-            let step = step.ok_or(Reason::NotFound(NotFound::Outside))?;
-            into.push(self.valid_step(variable, step)?);
-        }
-        Ok(())
-    }
-
-    /// The samples, about steps of the variable `first`.
-    fn window(&self, variables: &mut [OpenVariable], first: usize) -> Result<Window, Error> {
-        let refused = |reason: String| Error::Spec { reason };
-        let Some(times) = &self.times[first] else {
-            return Err(refused("no variable has times".to_owned()));
-        };
-        let wanted = self.wanted(&variables[first], times)?;
-        let with_steps: Vec<usize> =
-            (0..variables.len()).filter(|at| !variables[*at].is_static()).collect();
-        let mut steps: Vec<Vec<u64>> = vec![Vec::new(); with_steps.len()];
-        let (mut anchors, mut left_out) = (Vec::new(), LeftOut::default());
-        let mut of_sample: Vec<Vec<u64>> = steps.clone();
-        for (anchor, micros) in wanted {
-            let found = with_steps.iter().zip(&mut of_sample).try_for_each(|(at, into)| {
-                into.clear();
-                self.steps(variables, (*at, first), (anchor, micros), into)
-            });
-            match found {
-                Ok(()) => {
-                    anchors.push(anchor);
-                    steps.iter_mut().zip(&of_sample).for_each(|(all, of)| all.extend(of));
-                }
-                Err(reason) => left_out.count(reason),
-            }
-        }
-        if anchors.is_empty() {
-            return Err(refused(format!(
-                "there is no sample: {} has {} steps, and of those that were asked for {} look \
-                 beyond its ends, {} into gaps, {} at doubled times and {} at times that are not \
-                 valid",
-                variables[first].path(),
-                variables[first].n_steps,
-                left_out.ends,
-                left_out.gaps,
-                left_out.doubled,
-                left_out.invalid
-            )));
-        }
-        for (at, steps) in with_steps.into_iter().zip(steps) {
-            let n = variables[at].steps.len();
-            variables[at].steps = packed(&anchors, steps, n);
-        }
-        let n_samples = anchors.len() as u64;
-        Ok(Window::of(Anchors::of(anchors), n_samples, left_out))
-    }
-
-    /// The steps that samples are wanted of, each with its time.
-    fn wanted(&self, first: &OpenVariable, times: &Times) -> Result<Vec<(u64, i64)>, Error> {
-        let of_period = |Period { start, end }: &Period| -> Result<Range<u64>, String> {
-            let start = start.as_deref().map_or(Ok(0), |date| times.first_from(date))?;
-            let end = end.as_deref();
-            Ok(start..end.map_or(Ok(first.n_steps), |date| times.first_after(date))?)
-        };
-        let periods = self.spec.periods.iter().map(of_period).collect::<Result<Vec<_>, _>>();
-        let periods = periods.map_err(|reason| Error::Spec { reason })?;
-        let is_wanted =
-            |step: &u64| periods.is_empty() || periods.iter().any(|period| period.contains(step));
-        let steps = range(first, self.spec, 0)?.step_by(self.spec.stride as usize);
-        let mut wanted: Vec<(u64, i64)> =
-            steps.filter(is_wanted).filter_map(|step| Some((step, times.micros(step)?))).collect();
-        if let (Some(TimeSpan { micros: every }), Some((_, start))) =
-            (self.spec.frequency, wanted.first().copied())
-        {
-            let is_near = |micros: i64| {
-                let after = micros.saturating_sub(start).rem_euclid(every);
-                after.min(every - after) <= times.tolerance()
-            };
-            wanted.retain(|(_, micros)| is_near(*micros));
-        }
-        Ok(wanted)
-    }
-}
-
 impl Anchors {
     fn of(steps: Vec<u64>) -> Self {
         let [first, second, ..] = steps[..] else { return Self::Listed(steps.into()) };
@@ -470,24 +336,5 @@ impl Anchors {
             return Self::Regular { start: first, stride };
         }
         Self::Listed(steps.into())
-    }
-}
-
-/// The steps of all samples, `n` of each, as distances from `anchors` if all samples have the same.
-fn packed(anchors: &[u64], steps: Vec<u64>, n: usize) -> SampleSteps {
-    let distance =
-        |anchor: &u64, step: &u64| i64::try_from(i128::from(*step) - i128::from(*anchor));
-    let of = |anchor: &u64, steps: &[u64]| -> Option<Vec<i64>> {
-        steps.iter().map(|step| distance(anchor, step).ok()).collect()
-    };
-    let mut samples = anchors.iter().zip(steps.chunks_exact(n.max(1)));
-    let first = samples.next().and_then(|(anchor, steps)| of(anchor, steps));
-    match first {
-        Some(first)
-            if samples.all(|(anchor, steps)| of(anchor, steps).as_ref() == Some(&first)) =>
-        {
-            SampleSteps::Relative(first)
-        }
-        _ => SampleSteps::Listed { steps, n },
     }
 }

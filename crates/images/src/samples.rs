@@ -277,6 +277,10 @@ impl Source for ImageSamples {
         Ok(Need { block: 0, largest: 0, batch: 0, reading, other })
     }
 
+    fn answers_late(&self) -> bool {
+        self.data().storages().iter().any(|storage| storage.request_counts().is_some())
+    }
+
     fn block_bytes(&self, block: &ImageBlock) -> BlockBytes {
         let now = if self.ring.is_some() { 0 } else { block.memory_bytes() };
         BlockBytes { now, most: now }

@@ -125,4 +125,8 @@ impl<S: Source> Source for Selected<S> {
     fn keeps(&self) -> bool {
         self.source.keeps()
     }
+
+    fn answers_late(&self) -> bool {
+        self.source.answers_late()
+    }
 }

@@ -94,6 +94,12 @@ pub trait Source: Send + Sync + 'static {
     fn keeps(&self) -> bool {
         false
     }
+
+    /// Whether rows come from a storage that answers late, so that reading several blocks at once
+    /// is of use.
+    fn answers_late(&self) -> bool {
+        false
+    }
 }
 
 /// Puts rows of blocks into batches.

@@ -8,6 +8,8 @@ use slots::{PooledSlot, SlotMemory as _};
 
 use super::{ArraySamples, ReadScratch};
 use crate::chunk_task::{Task, WantedRow, tasks};
+use crate::error::Cause;
+use crate::memory::words;
 use crate::open_array::OpenArray;
 use crate::patch_read::{PatchReads, WantedPatch, put_static};
 use crate::read;
@@ -96,11 +98,13 @@ impl ArraySamples {
                 let epoch = epoch.unwrap_or(0);
                 these.iter().map(|sample| patches.starts(*sample, epoch)).collect()
             });
+            let ReadScratch { workers, rows: scratch } = &mut *scratch;
+            let subtracted = self.subtracted_rows(these.len(), epoch, scratch)?;
             let Wanted { mut rows, patches: in_patches } =
-                self.wanted((these, idx * one_read), (epoch, &starts), into);
+                self.wanted((these, idx * one_read), (epoch, &starts), (&mut *into, subtracted));
             let reads: Vec<PatchReads<'_>> = in_patches
                 .into_iter()
-                .filter_map(|(of, all)| Some(PatchReads::new(of, (patches?, &starts), all)))
+                .map(|(of, all)| PatchReads::new(of, (patches, &starts), all))
                 .collect();
             for (store, storage) in self.stores.iter().enumerate() {
                 let of_store = rows.iter_mut().filter(|(array, _)| array.store == store);
@@ -113,9 +117,17 @@ impl ArraySamples {
                     self.set_next_uses(&mut all, begun.start(), upcoming);
                 }
                 if !all.is_empty() {
-                    let with = (&mut scratch.0, self.threads);
+                    let with = (&mut *workers, self.threads);
                     stats += read::run((&**storage, &self.kept), all, with, stop)?;
                 }
+            }
+            for ((variable, into), rows) in self.variables.iter().zip(&mut *into).zip(scratch) {
+                let sample_bytes = variable.sample_bytes_in(epoch) as usize;
+                let n_bytes = variable.rows_bytes_in(epoch) as usize * these.len();
+                let rows = &bytemuck::cast_slice(rows)[..n_bytes];
+                let places = &mut into[idx * one_read * sample_bytes..];
+                let places = &mut places[..these.len() * sample_bytes];
+                variable.subtract(rows, epoch, (places, self.threads));
             }
         }
         let requests = requests_sent().zip(requests_before);
@@ -130,19 +142,37 @@ impl ArraySamples {
         })
     }
 
+    /// Memory for the rows of samples, if some of them are subtracted: for each variable.
+    fn subtracted_rows<'s>(
+        &self,
+        n_samples: usize,
+        epoch: Option<u64>,
+        scratch: &'s mut Vec<Vec<u64>>,
+    ) -> Result<Vec<&'s mut [u8]>, read::Failure> {
+        scratch.resize_with(self.variables.len(), Vec::new);
+        let each = self.variables.iter().zip(scratch).map(|(variable, scratch)| {
+            let n_bytes = variable.rows_bytes_in(epoch).saturating_mul(n_samples as u64);
+            let rows = usize::try_from(n_bytes).map_err(Cause::from);
+            let rows = rows.and_then(|n_bytes| words(scratch, n_bytes));
+            rows.map_err(|source| read::Failure { path: variable.path().to_owned(), source })
+        });
+        each.collect()
+    }
+
     /// What these samples, of which the first has the place `at` in the memory, want of the arrays.
-    /// Puts the patches of arrays without steps there. `starts` are where the patches begin.
+    /// Puts the patches of arrays without steps there, and what is computed. `starts` are where the
+    /// patches begin. Rows that are subtracted have memory of their own.
     fn wanted<'a>(
         &'a self,
         (samples, at): (&[u64], usize),
         (epoch, starts): (Option<u64>, &[Vec<i64>]),
-        into: &'a mut [&mut [u8]],
+        (into, subtracted): (&'a mut [&mut [u8]], Vec<&'a mut [u8]>),
     ) -> Wanted<'a> {
         let mut wanted = Wanted::default();
-        for (variable, into) in self.variables.iter().zip(into) {
+        for ((variable, into), rows) in self.variables.iter().zip(into).zip(subtracted) {
             let sample_bytes = variable.sample_bytes_in(epoch) as usize;
-            let n_steps = variable.n_steps_in(epoch);
             let places = &mut into[at * sample_bytes..][..samples.len() * sample_bytes];
+            let places = if variable.difference.is_some() { rows } else { places };
             if variable.is_static() {
                 if let Some(patches) = &self.window.patches {
                     put_static(variable, (patches, starts), places);
@@ -150,20 +180,32 @@ impl ArraySamples {
                 continue;
             }
             let steps = samples.iter().enumerate().flat_map(|(number, sample)| {
-                let steps = self.window.steps_of(variable, *sample).take(n_steps);
+                let steps = variable.steps_read_in(epoch);
+                let steps = self.window.steps_at(variable, *sample, steps);
                 steps.map(move |step| (number, step))
             });
-            for ((number, step), row) in steps.zip(places.chunks_exact_mut(variable.row_bytes())) {
+            let row_bytes = variable.read_row_bytes();
+            for ((number, step), row) in steps.zip(places.chunks_exact_mut(row_bytes)) {
                 let mut rest = row;
-                for member in &variable.members {
-                    let (array, step) = member.array_of(step);
+                let lead = variable.lead_of(step);
+                let mut forcings = variable.forcings.iter().peekable();
+                for n_before in 0..=variable.members.len() {
+                    while let Some(forcing) = forcings.next_if(|of| of.n_before == n_before) {
+                        let (into, after) = rest.split_at_mut(forcing.row_bytes(variable));
+                        rest = after;
+                        let patches = self.window.patches.as_deref();
+                        let patch = patches.zip(starts.get(number).map(Vec::as_slice));
+                        forcing.put((variable, patch), step, into);
+                    }
+                    let Some(member) = variable.members.get(n_before) else { break };
+                    let (array, row) = member.array_of(variable.row_of(step));
                     let (into, after) = rest.split_at_mut(member.row_bytes());
                     rest = after;
-                    if variable.patch.is_some() {
-                        let patch = WantedPatch { step, starts: number, into };
+                    if array.patch.is_some() {
+                        let patch = WantedPatch { row, lead, starts: number, into };
                         push(&mut wanted.patches, array, patch);
                     } else {
-                        push(&mut wanted.rows, array, (step, into));
+                        push(&mut wanted.rows, array, (row, into));
                     }
                 }
             }

@@ -89,7 +89,7 @@ proptest! {
         let mut variable = Variable::new("x").ordered([2, 1]);
         variable = variable.select(1, Indices::List(lats.clone()));
         variable = variable.select(2, Indices::List(lons.clone()));
-        variable.as_f32 = converts || normalizes;
+        variable.element = (converts || normalizes).then_some(arrays::ElementType::F32);
         if normalizes {
             variable = variable.normalized(pairs.clone());
         }
@@ -102,7 +102,7 @@ proptest! {
                 }));
             }
         }
-        let is_f32 = variable.as_f32;
+        let is_f32 = variable.element.is_some();
         let spec = SampleSpec { threads, ..SampleSpec::new([variable]) };
         let samples = open_with(folder.path(), &spec).unwrap();
         let shape = samples.sample_shape("x").unwrap();

@@ -18,15 +18,15 @@ use crate::far::far;
 use crate::{chain, in_order, open_with};
 
 /// Lengths of the dimensions that arrays are made of.
-const NAMES: [&str; 4] = ["t", "y", "x", "c"];
+pub(crate) const NAMES: [&str; 4] = ["t", "y", "x", "c"];
 
 /// An array whose element i is i, with dimensions of these numbers.
 #[derive(Debug, Clone)]
-struct Stored {
-    dims: Vec<usize>,
-    chunk: Vec<u64>,
-    is_sharded: bool,
-    is_compressed: bool,
+pub(crate) struct Stored {
+    pub(crate) dims: Vec<usize>,
+    pub(crate) chunk: Vec<u64>,
+    pub(crate) is_sharded: bool,
+    pub(crate) is_compressed: bool,
 }
 
 impl Stored {
@@ -38,7 +38,7 @@ impl Stored {
         self.dims.contains(&0)
     }
 
-    fn write(&self, folder: &Path, name: &str, lens: [u64; 4]) {
+    pub(crate) fn write(&self, folder: &Path, name: &str, lens: [u64; 4]) {
         let store = Arc::new(FilesystemStore::new(folder).unwrap());
         let shape = self.shape(lens);
         let mut builder =
@@ -60,7 +60,7 @@ impl Stored {
     }
 }
 
-fn stored(layouts: &'static [&'static [usize]]) -> impl Strategy<Value = Stored> {
+pub(crate) fn stored(layouts: &'static [&'static [usize]]) -> impl Strategy<Value = Stored> {
     let chunk = prop::collection::vec(1..4_u64, 4);
     (prop::sample::select(layouts), chunk, any::<bool>(), any::<bool>()).prop_map(
         |(dims, chunk, is_sharded, is_compressed)| Stored {
@@ -150,7 +150,7 @@ fn picked(chosen: Option<&Indices>, len: u64) -> Vec<u64> {
 
 /// The elements of an array at some steps and at some indices of its other dimensions, which are
 /// delivered with `last` at the end.
-fn expected(
+pub(crate) fn expected(
     (stored, last): (&Stored, &[usize]),
     lens: [u64; 4],
     steps: &[u64],
@@ -178,7 +178,7 @@ fn expected(
 }
 
 /// How samples are read: sizes of chunks of samples, blocks and batches, threads, and what is kept.
-fn engine() -> impl Strategy<Value = (PipelineSpec, ReadStrategy, usize)> {
+pub(crate) fn engine() -> impl Strategy<Value = (PipelineSpec, ReadStrategy, usize)> {
     let sizes = (1..20_u64, 1..4_u64, 1..9_u64, any::<u64>(), any::<bool>());
     let strategy = prop_oneof![Just(ReadStrategy::Stacked), Just(ReadStrategy::PerSample)];
     (sizes, strategy, 1..4_usize).prop_map(

@@ -1,0 +1,80 @@
+"""The least that a row needs, without a loader: floor.py STORE STEPS BATCH EPOCHS [ARRAY]. Two threads read and decode chunks by numcodecs and
+fill batches that are used again. A chunk of one step that is needed once is decoded straight into its batch. Other chunks of one step are decoded into
+memory that stays; those of several steps 16 at a time into memory that is used again, as loaders that shuffle blocks do. Samples are copied from
+there. Prints samples/s of each epoch and the sum of bits, as read.py does."""
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import zarr
+from numcodecs import blosc
+
+store, steps, batch, epochs = sys.argv[1], [int(by) for by in sys.argv[2].split(",")], int(sys.argv[3]), int(sys.argv[4])
+name = (sys.argv[5:] or ["t"])[0]
+array = zarr.open_group(store, mode="r")[name]
+(n, *shape), rows = array.shape, array.chunks[0]
+assert list(array.chunks[1:]) == shape, "chunks hold whole steps"
+blosc.set_nthreads(1)
+blosc.use_threads = False
+kept = {}
+in_block = [np.empty((rows, *shape), "f4") for _ in range(16 if rows > 1 else 0)]
+
+
+def decode(chunk, into):
+    blosc.decompress((Path(store) / name / ".".join([str(chunk), *"0" * len(shape)])).read_bytes(), into)
+
+
+def put(step, into):
+    if rows > 1:
+        return np.copyto(into, in_block[places[step // rows]][step % rows])
+    if len(steps) == 1 and epochs == 1:
+        return decode(step, into)
+    if step not in kept:
+        field = np.empty(shape, "f4")
+        decode(step, field)
+        kept[step] = field
+    np.copyto(into, kept[step])
+
+
+batches = [np.empty((batch, len(steps), *shape), "f4") for _ in range(3)]
+places = {}
+with ThreadPoolExecutor(2) as threads:
+    def in_order(epoch):
+        """Samples, each block's after its chunks are there."""
+        rng = np.random.default_rng([1, epoch])
+        if rows == 1:
+            yield rng.permutation(np.arange(-min(0, *steps), n - max(0, *steps)) if len(steps) > 1 else np.arange(n))
+            return
+        chunks = rng.permutation(-(-n // rows))
+        for start in range(0, len(chunks), 16):
+            block = chunks[start:start + 16]
+            places.update({chunk: place for place, chunk in enumerate(block)})
+            list(threads.map(decode, block, in_block))
+            yield rng.permutation(np.concatenate([np.arange(chunk * rows, min(n, (chunk + 1) * rows)) for chunk in block]))
+
+    for epoch in range(epochs):
+        start, bits, n_samples = time.perf_counter(), 0, 0
+        for order in in_order(epoch):
+            def fill(at):
+                """Two threads fill a batch by halves of its samples."""
+                into, these = batches[at // batch % 3], order[at:at + batch]
+
+                def half(which):
+                    for place in range(which, len(these), 2):
+                        for by, step in enumerate(steps):
+                            put(these[place] + step, into[place, by])
+                return into[:len(these)], [threads.submit(half, which) for which in range(2)]
+
+            ahead = fill(0)
+            for at in range(0, len(order), batch):
+                (into, halves), ahead = ahead, None
+                if len(order) > at + batch:
+                    ahead = fill(at + batch)
+                for one in halves:
+                    one.result()
+                bits = (bits + int(into.view("u8").sum())) % 2**64
+            n_samples += len(order)
+        wall = time.perf_counter() - start
+        print(f"floor epoch {epoch}: {n_samples} samples, {n_samples / wall:.1f}/s, bits {bits}", flush=True)
