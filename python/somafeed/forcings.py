@@ -119,7 +119,9 @@ def computed(
         ValueError: It has another shape.
     """
     assert callable(forcing.what)
-    times, places, lengths = micros.astype("datetime64[us]"), [None, None], []
+    times = micros.astype("datetime64[us]")
+    places: list[npt.NDArray[Any] | None] = [None, None]
+    lengths: list[int] = []
     if grid is not None:
         gridded, *both = grid
         order = [one for one in batch.dimensions(gridded) if one in both]
@@ -215,7 +217,8 @@ def latitude_weights(
         weights = np.abs(np.diff(np.sin(np.radians(np.clip(bounds, -90, 90)))))
     else:
         raise ValueError(f"method is 'area' or 'cosine', not {shown(method)}")
-    return weights / weights.mean()
+    normal: npt.NDArray[np.float64] = weights / weights.mean()
+    return normal
 
 
 __all__ = ["Forcing", "latitude_weights"]

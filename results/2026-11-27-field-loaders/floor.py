@@ -1,7 +1,7 @@
-"""The least that a row needs, without a loader: floor.py STORE STEPS BATCH EPOCHS [ARRAY]. Two threads read and decode chunks by numcodecs and
-fill batches that are used again. A chunk of one step that is needed once is decoded straight into its batch. Other chunks of one step are decoded into
-memory that stays; those of several steps 16 at a time into memory that is used again, as loaders that shuffle blocks do. Samples are copied from
-there. Prints samples/s of each epoch and the sum of bits, as read.py does."""
+"""The least that a row needs, without a loader: floor.py STORE STEPS BATCH EPOCHS [keep] [ARRAY]. Two threads read and decode chunks by numcodecs
+and fill batches that are used again. A chunk of one step is decoded straight into its batch or, with `keep`, once into memory that stays. Chunks
+of several steps are decoded 16 at a time into memory that is used again, as loaders that shuffle blocks do. Samples are copied from there. Prints
+samples/s of each epoch and the sum of bits, as read.py does."""
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,8 @@ import zarr
 from numcodecs import blosc
 
 store, steps, batch, epochs = sys.argv[1], [int(by) for by in sys.argv[2].split(",")], int(sys.argv[3]), int(sys.argv[4])
-name = (sys.argv[5:] or ["t"])[0]
+keep = "keep" in sys.argv[5:]
+name = ([one for one in sys.argv[5:] if one != "keep"] or ["t"])[0]
 array = zarr.open_group(store, mode="r")[name]
 (n, *shape), rows = array.shape, array.chunks[0]
 assert list(array.chunks[1:]) == shape, "chunks hold whole steps"
@@ -29,7 +30,7 @@ def decode(chunk, into):
 def put(step, into):
     if rows > 1:
         return np.copyto(into, in_block[places[step // rows]][step % rows])
-    if len(steps) == 1 and epochs == 1:
+    if not keep:
         return decode(step, into)
     if step not in kept:
         field = np.empty(shape, "f4")

@@ -58,6 +58,28 @@ impl Coordinates {
         }
     }
 
+    /// Whether they are the same, or numbers that differ as those in single precision do from those
+    /// in double precision.
+    pub(crate) fn is_near(&self, other: &Self) -> bool {
+        use CoordinateValues::{Floats, Integers};
+        let as_floats = |of: &CoordinateValues| -> Option<Vec<f64>> {
+            match of {
+                Integers(values) => Some(values.iter().map(|value| *value as f64).collect()),
+                Floats(values) => Some(values.clone()),
+                CoordinateValues::Strings(_) => None,
+            }
+        };
+        match (as_floats(&self.values), as_floats(&other.values)) {
+            (Some(these), Some(others)) => {
+                let is_near = |(one, other): (&f64, &f64)| {
+                    (one - other).abs() <= 1e-6 * one.abs().max(other.abs()).max(1.0)
+                };
+                these.len() == others.len() && these.iter().zip(&others).all(is_near)
+            }
+            _ => self.values == other.values,
+        }
+    }
+
     /// Whether there is no value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

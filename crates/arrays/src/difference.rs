@@ -11,7 +11,7 @@ use crate::element::ElementType;
 use crate::error::Error;
 use crate::function::Function;
 use crate::member::Member;
-use crate::open_array::OpenArray;
+use crate::open_array::{OpenArray, check_normalized};
 use crate::packing::Packing;
 use crate::spec::Variable;
 use crate::times::TimeSpan;
@@ -63,7 +63,7 @@ pub(crate) fn delivered(
     let by = &spec.normalize;
     if let Some(mut difference) = difference {
         if !by.is_empty() {
-            array.check_normalized(by)?;
+            check_normalized(by, array.step_shape())?;
             difference.normalize(by)?;
         }
         return Ok((array, Some(difference)));
@@ -127,12 +127,16 @@ impl Difference {
         self.by != [(0.0, 1.0)]
     }
 
-    /// Adds the planes of a variable that is stacked after these, both of which are channels.
-    pub(crate) fn stack(&mut self, n_channels: usize, next: &Self, n_next: usize) {
+    /// Adds the pairs of a variable whose `n_next` equal parts of a row, channels or members, come
+    /// after the `n` of these. Parts may have several pairs, each for a plane of theirs.
+    pub(crate) fn stack(&mut self, n: usize, next: &Self, n_next: usize) {
+        let of_part = |by: &[(f64, f64)], n: usize| by.len().checked_div(n).unwrap_or(0).max(1);
+        let n_planes = of_part(&self.by, n).max(of_part(&next.by, n_next));
         let of_each = |by: &[(f64, f64)], n: usize| -> Vec<(f64, f64)> {
-            by.iter().flat_map(|pair| std::iter::repeat_n(*pair, n / by.len().max(1))).collect()
+            let n_equal = (n * n_planes).checked_div(by.len()).unwrap_or(0);
+            by.iter().flat_map(|pair| std::iter::repeat_n(*pair, n_equal)).collect()
         };
-        self.by = [of_each(&self.by, n_channels), of_each(&next.by, n_next)].concat();
+        self.by = [of_each(&self.by, n), of_each(&next.by, n_next)].concat();
     }
 
     /// The number of pairs by which it is normalised.

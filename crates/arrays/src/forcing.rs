@@ -217,11 +217,6 @@ impl OpenForcing {
         let &[(mean, deviation)] = by else {
             return Err(format!("it is normalised by {} pairs: one is expected", by.len()));
         };
-        if !mean.is_finite() || !deviation.is_finite() || deviation == 0.0 {
-            return Err(format!(
-                "it cannot be normalised by the mean {mean} and the deviation {deviation}"
-            ));
-        }
         self.packing = Some(Packing::normalized(self.packing.as_ref(), (mean, deviation)));
         Ok(())
     }

@@ -149,7 +149,7 @@ impl OpenArray {
     /// The same with elements less a mean and divided by a deviation: one pair for all, or one for
     /// each selected index of the outermost dimension of a row, or of several of them.
     pub(crate) fn normalized(self, by: &[(f64, f64)]) -> Result<Self, String> {
-        self.check_normalized(by)?;
+        check_normalized(by, self.step_shape())?;
         let (to, packing) = match &self.convert {
             Convert::Floats { to, packing } => (*to, packing.as_ref()),
             Convert::Planes { .. } => {
@@ -162,32 +162,6 @@ impl OpenArray {
         let to = packings.first().map_or(to, |packing| packing.delivered(to));
         let plane_len = (self.step_shape().iter().product::<usize>() / by.len()).max(1);
         Ok(Self { convert: Convert::Planes { to, plane_len, packings }, element: to, ..self })
-    }
-
-    /// Fails if elements cannot be normalised by these pairs.
-    pub(crate) fn check_normalized(&self, by: &[(f64, f64)]) -> Result<(), String> {
-        let is_right = |(mean, deviation): &(f64, f64)| {
-            mean.is_finite() && deviation.is_finite() && *deviation != 0.0
-        };
-        if let Some((mean, deviation)) = by.iter().find(|pair| !is_right(pair)) {
-            return Err(format!(
-                "it cannot be normalised by the mean {mean} and the deviation {deviation}"
-            ));
-        }
-        let row_shape = self.step_shape();
-        let mut planes = row_shape.iter().scan(1, |n, len| {
-            *n *= len;
-            Some(*n)
-        });
-        if by.len() != 1 && !planes.any(|n| n == by.len()) {
-            return Err(format!(
-                "it is normalised by {} pairs of a mean and a deviation: one is expected, or one for \
-                 each of {} indices of its outermost dimension",
-                by.len(),
-                row_shape.first().copied().unwrap_or(1)
-            ));
-        }
-        Ok(())
     }
 
     /// Cuts steps into patches of this shape along some of their dimensions, each of which has a
@@ -321,6 +295,31 @@ impl OpenArray {
             .map_err(|failure| failure.source)?;
         Ok(StaticValues { words: memory, n_bytes, n_outer })
     }
+}
+
+/// Fails if elements of rows of this shape cannot be normalised by these pairs.
+pub(crate) fn check_normalized(by: &[(f64, f64)], row_shape: &[usize]) -> Result<(), String> {
+    let is_right = |(mean, deviation): &(f64, f64)| {
+        mean.is_finite() && deviation.is_finite() && *deviation != 0.0
+    };
+    if let Some((mean, deviation)) = by.iter().find(|pair| !is_right(pair)) {
+        return Err(format!(
+            "it cannot be normalised by the mean {mean} and the deviation {deviation}"
+        ));
+    }
+    let mut planes = row_shape.iter().scan(1, |n, len| {
+        *n *= len;
+        Some(*n)
+    });
+    if by.len() != 1 && !planes.any(|n| n == by.len()) {
+        return Err(format!(
+            "it is normalised by {} pairs of a mean and a deviation: one is expected, or one for \
+             each of {} indices of its outermost dimension",
+            by.len(),
+            row_shape.first().copied().unwrap_or(1)
+        ));
+    }
+    Ok(())
 }
 
 /// Fails if one of these dimensions of a row is cut into patches that has several planes, which are

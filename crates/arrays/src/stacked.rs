@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::coordinates::{CoordinateValues, Coordinates};
-use crate::difference::Difference;
 use crate::element::ElementType;
 use crate::spec::Variable;
 use crate::times::Times;
@@ -64,8 +63,7 @@ impl OpenVariable {
         Ok(stack)
     }
 
-    /// Adds the parts of another variable's rows, which make `n` planes after the `n_before` of
-    /// these.
+    /// Adds the parts of another variable's rows, `n` of equal size after the `n_before` of these.
     fn add(&mut self, other: Self, (n_before, n): (usize, usize)) {
         let n_arrays = self.members.len();
         self.forcings.extend(other.forcings.into_iter().map(|of| of.after(n_arrays)));
@@ -84,7 +82,7 @@ impl OpenVariable {
     ) -> Result<Self, String> {
         let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
         let mut joined: Option<Self> = None;
-        for member in members {
+        for (at, member) in members.into_iter().enumerate() {
             if member.is_static() {
                 return Err(format!("{} has no steps, so it is no member", member.name));
             }
@@ -97,19 +95,7 @@ impl OpenVariable {
                 continue;
             };
             joined.check_beside(&member, joined.row_shape.len().max(member.row_shape.len()))?;
-            let differs =
-                joined.coordinates.iter().zip(&member.coordinates).position(|(one, other)| {
-                    let values =
-                        |of: &Option<Arc<Coordinates>>| of.as_ref().map(|of| of.values().clone());
-                    values(one) != values(other)
-                });
-            if let Some(name) = differs.and_then(|at| joined.dimensions.get(at)) {
-                let (one, other) = (&joined.name, &member.name);
-                return Err(format!("the coordinates of {name} of {one} and {other} differ"));
-            }
-            let planes = |of: &Self| of.difference.as_ref().map_or(0, Difference::n_planes);
-            let n_planes = (planes(joined), planes(&member));
-            joined.add(member, n_planes);
+            joined.add(member, (at, 1));
         }
         let Some(mut joined) = joined else { return Err("it has no members".to_owned()) };
         if joined.dimensions.iter().any(|known| known == dimension) {
@@ -142,6 +128,18 @@ impl OpenVariable {
                 self.dimensions, self.row_shape, other.dimensions, other.row_shape
             ));
         }
+        let of_grid =
+            |of: &Self| of.coordinates.iter().rev().take(n_grid).cloned().collect::<Vec<_>>();
+        let differs = |(one, other): &(Option<Arc<Coordinates>>, Option<Arc<Coordinates>>)| {
+            one.as_ref().zip(other.as_ref()).is_some_and(|(one, other)| !one.is_near(other))
+        };
+        if let Some((Some(of), _)) = of_grid(self).into_iter().zip(of_grid(other)).find(differs) {
+            let name = of.dimension();
+            return Err(format!(
+                "the coordinates of {name} of {pair} differ: take those that are alike (sel), in \
+                 one direction (orient)"
+            ));
+        }
         if self.element != other.element {
             let (one, another) = (self.element, other.element);
             return Err(format!(
@@ -155,7 +153,7 @@ impl OpenVariable {
         let times = |of: &Self| of.step_coordinates.as_ref().map(|steps| Times::of(steps));
         // Times may be counted in other units; other numbers are compared as they are.
         let are_equal = match (times(self), times(other)) {
-            (Some(Ok(one)), Some(Ok(other))) => one == other,
+            (Some(Ok(one)), Some(Ok(other))) => one.are(&other),
             _ => steps(self) == steps(other),
         };
         let leads = |of: &Self| of.leads.as_ref().map(|leads| leads.micros.clone());

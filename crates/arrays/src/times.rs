@@ -100,11 +100,15 @@ pub(crate) fn span_micros(coordinates: &Coordinates) -> Result<Vec<i64>, String>
             each.collect()
         }
         CoordinateValues::Floats(values) => {
+            // As exactly as they are known, they are whole seconds.
+            let exact = tolerance(values, unit) as f64;
             let each = values.iter().enumerate().map(|(at, value)| {
-                let micros = (value * unit as f64 / divisor as f64).round();
+                let micros = value * unit as f64 / divisor as f64;
                 if !micros.is_finite() {
                     return Err(format!("that at {at} is {value}"));
                 }
+                let second = (micros / 1e6).round() * 1e6;
+                let micros = if (micros - second).abs() <= exact { second } else { micros.round() };
                 i64::try_from(micros as i128).map_err(|_| outside(at))
             });
             each.collect()
@@ -369,6 +373,22 @@ impl Times {
         Ok(self.micros.partition_point(|at| *at <= end) as u64)
     }
 
+    /// Whether days of both calendars are counted alike.
+    pub(crate) fn counts_as(&self, other: &Self) -> bool {
+        use Calendar::{Julian, ProlepticGregorian, Standard};
+        let is_real = |calendar| matches!(calendar, Standard | ProlepticGregorian | Julian);
+        self.calendar == other.calendar || is_real(self.calendar) && is_real(other.calendar)
+    }
+
+    /// Whether they are the same times, as exactly as both are known.
+    pub(crate) fn are(&self, other: &Self) -> bool {
+        let tolerance = self.tolerance.max(other.tolerance).unsigned_abs();
+        let is_same = |(one, other): (&i64, &i64)| one.abs_diff(*other) <= tolerance;
+        self.counts_as(other)
+            && self.micros.len() == other.micros.len()
+            && self.micros.iter().zip(&other.micros).all(is_same)
+    }
+
     /// How exactly times are known, in microseconds.
     pub(crate) fn tolerance(&self) -> i64 {
         self.tolerance
@@ -493,5 +513,34 @@ mod tests {
         assert_eq!(times.first_after("2019-02"), Ok(4 * 59));
         assert!(times.first_from("2019-02-30").is_err());
         assert!(times.first_from("soon").is_err());
+    }
+
+    #[test]
+    fn lead_times_in_single_precision_are_whole_seconds() {
+        let of = |values: CoordinateValues, units: &str| {
+            let attributes = json!({"units": units}).as_object().unwrap().clone();
+            span_micros(&Coordinates::new("lead", values, attributes)).unwrap()
+        };
+        let hours: Vec<i64> = (0..60).map(|at| 2 * at).collect();
+        let right: Vec<i64> = hours.iter().map(|at| at * MICROS_PER_HOUR).collect();
+        let days = hours.iter().map(|at| f64::from(*at as f32 / 24.0)).collect();
+        assert_eq!(of(CoordinateValues::Floats(days), "days"), right);
+        assert_eq!(of(CoordinateValues::Integers(hours), "hours"), right);
+        assert_eq!(of(CoordinateValues::Floats(vec![0.5]), "seconds"), [500_000]);
+    }
+
+    #[test]
+    fn equal_times_may_be_counted_in_other_ways() {
+        let whole =
+            times(CoordinateValues::Integers(vec![0, 6, 18]), "hours since 2000-01-01", "standard");
+        let days = CoordinateValues::Floats(vec![0.0, 0.25, 0.75]);
+        let days = times(days, "days since 2000-01-01", "proleptic_gregorian");
+        assert!(whole.as_ref().unwrap().are(days.as_ref().unwrap()));
+        let other =
+            times(CoordinateValues::Integers(vec![0, 6, 12]), "hours since 2000-01-01", "standard");
+        assert!(!whole.as_ref().unwrap().are(&other.unwrap()));
+        let model =
+            times(CoordinateValues::Integers(vec![0, 6, 18]), "hours since 2000-01-01", "noleap");
+        assert!(!whole.unwrap().are(&model.unwrap()));
     }
 }

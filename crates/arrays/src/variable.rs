@@ -19,7 +19,9 @@ use crate::labels::Selection;
 use crate::leads::Leads;
 use crate::member::Member;
 use crate::metadata::{self, Unopened};
-use crate::open_array::{OpenArray, StaticValues, ValidDates, packing, valid_dates};
+use crate::open_array::{
+    OpenArray, StaticValues, ValidDates, check_normalized, packing, valid_dates,
+};
 use crate::patches::PatchShape;
 use crate::rollout;
 use crate::selection::Indices;
@@ -182,6 +184,7 @@ impl OpenVariable {
         by: &[(f64, f64)],
         element: Option<ElementType>,
     ) -> Result<Self, String> {
+        check_normalized(by, &self.row_shape)?;
         if let Some(difference) = &mut self.difference {
             difference.normalize(by)?;
             return Ok(self);

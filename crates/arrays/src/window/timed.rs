@@ -57,6 +57,9 @@ impl<'a> Timed<'a> {
             let coordinates = coordinates
                 .ok_or_else(|| unread("its first dimension has no coordinates".to_owned()))?;
             let found = Times::of(coordinates).map_err(unread)?;
+            if times.iter().flatten().next().is_some_and(|first| !first.counts_as(&found)) {
+                return Err(unread("their calendar is another than that of others".to_owned()));
+            }
             let known = times.iter().flatten().find(|known| ***known == found).cloned();
             let found = known.unwrap_or_else(|| Arc::new(found));
             valid.push(variable.valid_steps(&found).map_err(unread)?);

@@ -145,6 +145,77 @@ fn members_of_other_shapes_or_times_are_named() {
     let pair = |hours: &[i64]| [packed((1.0, 0.0), &[0, 6]), packed((1.0, 0.0), hours)];
     refused(&pair(&[0, 6, 12]), of(2), &["x cannot be stacked", "2 and 3 steps"]);
     refused(&pair(&[0, 7]), of(2), &["other coordinates"]);
+
+    // The grids of channels run the same way.
+    let turned = |latitudes: [i16; 2]| {
+        let folder = packed((1.0, 0.0), &[0, 6]);
+        let grid = |values: Vec<i16>, names: &[&str]| {
+            let shape = names.iter().map(|_| 2);
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            Grid { shape: shape.collect(), values, names, packing: None }
+        };
+        write_grid(folder.path(), "y", &grid((0..8).collect(), &["time", "lat", "lon"]));
+        write_grid(folder.path(), "lat", &grid(latitudes.to_vec(), &["lat"]));
+        folder
+    };
+    let y = |at: usize| Variable::new("y").named(at.to_string()).of_stores([at]);
+    let opposite = [turned([10, 20]), turned([20, 10])];
+    refused(&opposite, Variable::stacked("x", [y(0), y(1)]), &["coordinates of lat", "orient"]);
+    refused(&opposite, Variable::ensemble("x", "n", [y(0), y(1)]), &["coordinates of lat"]);
+    let stack = SampleSpec::new([Variable::stacked("x", [y(0), y(1)])]);
+    ArraySamples::open_all(&stores(&[turned([10, 20]), turned([10, 20])]), &stack).unwrap();
+}
+
+/// All values of a variable, as a data set of it alone delivers them.
+fn all_of(variable: Variable, folder: &std::path::Path) -> Vec<f32> {
+    let samples = open_with(folder, &SampleSpec::new([variable])).unwrap();
+    let pipeline = Pipeline::new(Arc::new(samples), in_order(), ArrayBatch::n_samples).unwrap();
+    let batches = pipeline.epoch(0).unwrap();
+    batches
+        .flat_map(|batch| {
+            let batch = batch.unwrap();
+            batch.variables().next().unwrap().values::<f32>().unwrap().to_vec()
+        })
+        .collect()
+}
+
+/// Differences are normalised as those of each alone, however deep the pairs of each go.
+#[test]
+fn differences_beside_each_other_have_their_own_pairs() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = Stored {
+        dims: vec![0, 1, 2, 3],
+        chunk: vec![2; 4],
+        is_sharded: false,
+        is_compressed: false,
+    };
+    of.write(folder.path(), "z", [4, 3, 2, 5]);
+    let pairs = |n: i32| (1..=n).map(|at| (f64::from(at), 0.5 * f64::from(at)));
+    let z = |n: i32| {
+        let name = n.to_string();
+        let by_step = Variable { minus: vec![0], ..Variable::new("z") }.as_f32();
+        by_step.named(name).steps([1]).normalized(pairs(n).collect::<Vec<_>>())
+    };
+    for depths in [vec![1, 3, 6], vec![6, 1], vec![3, 6, 6, 1]] {
+        let alone: Vec<Vec<f32>> = depths.iter().map(|n| all_of(z(*n), folder.path())).collect();
+        let right: Vec<f32> = (0..3)
+            .flat_map(|sample| alone.iter().flat_map(move |of| of[sample * 30..][..30].to_vec()))
+            .collect();
+        let members = || depths.iter().map(|n| z(*n));
+        for joined in
+            [Variable::ensemble("x", "number", members()), Variable::stacked("x", members())]
+        {
+            let joined = Variable { minus: vec![0], ..joined }.as_f32().steps([1]);
+            assert_eq!(all_of(joined, folder.path()), right, "{depths:?}");
+        }
+    }
+    let wrong = [vec![(0.0, 0.0)], vec![(f64::NAN, 1.0)], vec![(0.0, 1.0); 2]];
+    for by in wrong {
+        let members = [Variable::new("z").named("a"), Variable::new("z").named("b")];
+        let ensemble = Variable::ensemble("x", "number", members).normalized(by);
+        let spec = SampleSpec::new([Variable { minus: vec![0], ..ensemble }.steps([1])]);
+        assert!(chain(&open_with(folder.path(), &spec).unwrap_err()).contains("normalised"));
+    }
 }
 
 #[test]
