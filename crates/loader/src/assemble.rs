@@ -14,6 +14,7 @@ use crate::block::Block;
 use crate::buffers::{BatchBuffer, BatchBuffers};
 use crate::dataset::Dataset;
 use crate::error::LoaderError;
+use crate::neighbours::{Neighbours, Table};
 use crate::spec::{LoaderSpec, Totals};
 use crate::tokens::TokenMaker;
 use crate::unfinished::{MatrixMaker, Rows, Unfinished};
@@ -28,9 +29,9 @@ pub(crate) struct Assembler<B: BatchBuffers> {
     transform: Option<Transform>,
     totals: Totals,
     tokens: Option<TokenMaker>,
-    /// Time of the threads that helped to make the last batch's tokens. It counts with the next
-    /// rows that are added.
-    token_threads: ThreadTime,
+    /// Time of the threads that helped to finish the last batch. It counts with the next rows that
+    /// are added.
+    helpers: ThreadTime,
     /// Most threads that write a batch.
     n_threads: usize,
     /// The batch in the making.
@@ -54,7 +55,7 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         };
         let others = filling.add(self, block, part.order)?;
         self.filling = Some(filling);
-        Ok(others + std::mem::take(&mut self.token_threads))
+        Ok(others + std::mem::take(&mut self.helpers))
     }
 
     fn finish(&mut self, place: BatchPlace) -> Result<Batch<B::Buffer>, LoaderError> {
@@ -63,13 +64,13 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
             None => self.filling(0)?,
         };
         let BatchPlace { epoch, batch_idx, n_padding } = place;
-        let mut x = self.x.finish(&*self.buffers, (x, rows.len()))?;
+        let (mut x, neighbours) = self.finish_x(x, rows.len())?;
         let tokens = match &mut self.tokens {
             Some(maker) => {
                 let epoch_rows = (epoch, rows.as_slice());
                 let (tokens, others) =
                     maker.make(&self.dataset, &*self.buffers, epoch_rows, &mut x)?;
-                self.token_threads += others;
+                self.helpers += others;
                 Some(tokens)
             }
             None => None,
@@ -89,6 +90,7 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         Ok(Batch {
             batch_idx,
             x,
+            neighbours,
             layers,
             obsm,
             present: present(&self.dataset.x_matrix(), cells),
@@ -135,7 +137,7 @@ impl<B: BatchBuffers> Assembler<B> {
             transform: Some(spec.transform).filter(|transform| !transform.is_identity()),
             totals: spec.totals,
             tokens: TokenMaker::new(spec),
-            token_threads: ThreadTime::default(),
+            helpers: ThreadTime::default(),
             n_threads: spec.n_batch_threads(),
             filling: None,
         }
@@ -145,10 +147,34 @@ impl<B: BatchBuffers> Assembler<B> {
     fn filling(&self, n_rows: usize) -> Result<Filling<B::Buffer>, LoaderError> {
         let begin = |maker: &MatrixMaker| maker.begin(&*self.buffers, n_rows);
         Ok(Filling {
-            x: begin(&self.x)?,
+            x: match self.dataset.neighbours() {
+                Some(_) => FillingX::Table(Box::default()),
+                None => FillingX::Rows(begin(&self.x)?),
+            },
             beside: self.beside.iter().map(begin).collect::<Result<_, _>>()?,
             rows: Vec::with_capacity(n_rows),
         })
+    }
+
+    /// X of a full batch of `n_rows` cells, and their neighbours.
+    fn finish_x(
+        &mut self,
+        x: FillingX<B::Buffer>,
+        n_rows: usize,
+    ) -> Result<(Matrix<B::Buffer>, Option<Neighbours>), LoaderError> {
+        match x {
+            FillingX::Rows(x) => Ok((self.x.finish(&*self.buffers, (x, n_rows))?, None)),
+            FillingX::Table(table) => {
+                let k = self.dataset.neighbours().map_or(0, |of| of.k);
+                let transform = self.transform.as_ref();
+                let transforms =
+                    transform.map(|transform| RowTransforms { transform, totals: None });
+                let (x, neighbours, others) =
+                    table.finish(&*self.buffers, (&mut self.x, k), (transforms, self.n_threads))?;
+                self.helpers += others;
+                Ok((x, Some(neighbours)))
+            }
+        }
     }
 
     /// The matrices beside X of a full batch, whose cells have these experiments and joinids.
@@ -191,9 +217,16 @@ fn present(matrix: &DatasetMatrix<'_>, (experiments, joinids): (&[u32], &[i64]))
     experiments.iter().zip(joinids).map(has_cell).collect()
 }
 
+/// X of a batch that is not yet full.
+enum FillingX<V> {
+    Rows(Unfinished<V>),
+    /// With neighbours.
+    Table(Box<Table>),
+}
+
 /// A batch that is not yet full.
 struct Filling<V> {
-    x: Unfinished<V>,
+    x: FillingX<V>,
     beside: Vec<Unfinished<V>>,
     /// Rows of the selection, in the batch's order.
     rows: Vec<u64>,
@@ -220,7 +253,15 @@ impl<V: BatchBuffer> Filling<V> {
             .as_ref()
             .map(|transform| RowTransforms { transform, totals: totals.as_deref() });
         let rows = Rows { first, order, transforms, n_threads: assembler.n_threads };
-        let added = self.x.add(&*assembler.buffers, &block.x, rows);
+        let dataset = &assembler.dataset;
+        let added = match (&mut self.x, dataset.neighbours()) {
+            (FillingX::Rows(x), _) => x.add(&*assembler.buffers, &block.x, rows),
+            // Values are transformed when the table is full.
+            (FillingX::Table(table), of) => {
+                let k = of.map_or(0, |of| of.k);
+                table.add(dataset, block, (order, k)).map(|()| ThreadTime::default())
+            }
+        };
         let mut others = added.map_err(|error| match error {
             LoaderError::Densify { source: densify::Error::Total { row_idx, total }, .. } => {
                 let (experiment, joinid) =

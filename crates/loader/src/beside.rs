@@ -292,15 +292,15 @@ impl Dataset {
 
     /// Fails if another data set, the one at `idx`, has other matrices beside X than this one.
     pub(crate) fn check_same_matrices(&self, idx: usize, other: &Self) -> Result<(), ConcatError> {
-        if self.beside == other.beside {
+        if self.beside == other.beside && self.neighbours == other.neighbours {
             return Ok(());
         }
-        let list = |of: &Self| match &of.beside[..] {
-            [] => "none".to_owned(),
-            some => {
-                let list = some.iter().map(|one| format!("{one} of {} columns", one.n_columns));
-                list.collect::<Vec<_>>().join(", ")
-            }
+        let list = |of: &Self| {
+            let matrices = of.beside.iter();
+            let matrices = matrices.map(|one| format!("{one} of {} columns", one.n_columns));
+            let graph = of.neighbours.iter().map(|of| format!("{of:?}"));
+            let list: Vec<String> = matrices.chain(graph).collect();
+            if list.is_empty() { "none".to_owned() } else { list.join(", ") }
         };
         Err(ConcatError::Matrices { idx, found: list(other), first: list(self) })
     }

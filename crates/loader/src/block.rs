@@ -13,6 +13,7 @@ use crate::element_type::ElementType;
 use crate::elements::{ElementsMut, wrong_type};
 use crate::error::LoaderError;
 use crate::need::PACKED_CELL_BYTES;
+use crate::neighbours::BlockNeighbours;
 
 /// Number of values of dense rows per thread: about a millisecond of work, while starting a thread
 /// takes about 20 µs.
@@ -35,6 +36,7 @@ pub(crate) struct Block {
     pub(crate) rows: Vec<u64>,
     pub(crate) x: BlockMatrix,
     pub(crate) beside: Vec<BlockMatrix>,
+    pub(crate) neighbours: BlockNeighbours,
 }
 
 /// One matrix of a block.
@@ -82,7 +84,8 @@ impl Block {
     pub(crate) fn bytes(&self) -> BlockBytes {
         let rows = size_of_val(self.rows.as_slice()) as u64;
         let mut all = BlockBytes { now: rows, most: rows };
-        for BlockBytes { now, most } in self.matrices().map(BlockMatrix::bytes) {
+        let of_matrices = self.matrices().map(BlockMatrix::bytes);
+        for BlockBytes { now, most } in of_matrices.chain([self.neighbours.bytes()]) {
             all.now += now;
             all.most += most;
         }
@@ -98,7 +101,7 @@ impl Block {
 impl BlockMatrix {
     /// Bytes of the values, now and at most: packed values need more if some value is not a count,
     /// which may happen in a later block.
-    fn bytes(&self) -> BlockBytes {
+    pub(crate) fn bytes(&self) -> BlockBytes {
         let of_csr = |row_offsets: &[usize], nnz: usize| {
             size_of_val(row_offsets) + nnz * (size_of::<u32>() + size_of::<f32>())
         };

@@ -9,6 +9,7 @@ use soma_io::ReadForm;
 use crate::beside::DatasetMatrix;
 use crate::dataset::Dataset;
 use crate::error::LoaderError;
+use crate::neighbours::NeighbourSpec;
 use crate::spec::{BatchForm, BlockForm, LoaderSpec};
 
 /// Bytes of a value in CSR: its column and the value.
@@ -23,6 +24,15 @@ const COO_CELL_BYTES: u64 = 12;
 const ROW_INDEX_BYTES: u64 = 8;
 /// Bytes of a row's offset among the values, in each matrix of a block.
 const OFFSET_BYTES: u64 = 8;
+
+/// Bytes of a neighbour in a block: its place and its value.
+const PLACE_BYTES: u64 = 8;
+/// Bytes of a neighbour in a batch: in Python an int64, a value and a boolean.
+const POSITION_BYTES: u64 = 13;
+/// Bytes of a cell's experiment and joinid.
+const CELL_NAME_BYTES: u64 = 16;
+/// Bytes of a joinid.
+const JOINID_BYTES: u64 = 8;
 
 /// Estimates the memory that blocks of `block_rows` rows and batches of `batch_rows` rows need, of
 /// X and the matrices beside it.
@@ -59,7 +69,50 @@ pub(crate) fn memory_need(
         }
     }
     need.reading = collected + working;
+    if let Some(NeighbourSpec { k, .. }) = &dataset.neighbours {
+        add_neighbours(dataset, *k as u64, spec, (block_rows, batch_rows), &mut need)?;
+    }
     Ok(need)
+}
+
+/// Adds the memory of neighbours, as if no cell were the neighbour of two: at most all cells of X.
+fn add_neighbours(
+    dataset: &Dataset,
+    k: u64,
+    spec: &LoaderSpec,
+    (block_rows, batch_rows): (u64, u64),
+    need: &mut Need,
+) -> Result<(), LoaderError> {
+    let n_cells: u64 = dataset.sources.iter().map(|source| source.x.reader.n_rows()).sum();
+    let most = |n_rows: u64| n_rows.saturating_mul(k).min(n_cells);
+    let (x, further) = (dataset.x_matrix(), most(block_rows));
+    let row_nnz = dataset.mean_row_nnz(&x)?;
+    // A batch has its own rows already, which its table has, too.
+    let of_x = MatrixNeed::estimate((&x, false), row_nnz, spec, further, most(batch_rows));
+    let places = block_rows.saturating_mul(k).saturating_mul(PLACE_BYTES);
+    let own = places.saturating_add(further * CELL_NAME_BYTES);
+    need.block = need.block.saturating_add(of_x.block).saturating_add(own);
+    need.largest = need.largest.saturating_add(of_x.largest).saturating_add(own);
+    need.batch = need.batch.saturating_add(of_x.batch).saturating_add(
+        batch_rows.saturating_mul(k).saturating_mul(POSITION_BYTES)
+            + most(batch_rows) * CELL_NAME_BYTES,
+    );
+    // Rows of the graph, and the nearest cells of each, on the thread that reads.
+    let graphs = dataset.sources.iter().filter_map(|source| source.graph.as_ref());
+    let mut graph_bytes = 0;
+    for graph in graphs {
+        let nnz = (graph.mean_row_nnz()? * block_rows as f64).ceil() as u64;
+        let nnz = nnz.saturating_add(nnz / 8);
+        let working = graph.reader.working_bytes(nnz, &graph.columns.selection, ReadForm::Csr);
+        graph_bytes = graph_bytes.max((nnz * CSR_CELL_BYTES).saturating_add(working));
+    }
+    let found = block_rows.saturating_mul(k).saturating_mul(2 * JOINID_BYTES);
+    need.reading = need.reading.saturating_add(of_x.collected).saturating_add(of_x.working);
+    need.reading = need.reading.saturating_add(graph_bytes).saturating_add(found);
+    // The rows of the batch in the making, before they are in order.
+    let rows = (row_nnz * (batch_rows + most(batch_rows)) as f64) as u64;
+    need.other = need.other.saturating_add(rows.saturating_mul(CSR_CELL_BYTES));
+    Ok(())
 }
 
 /// Bytes that one matrix needs.

@@ -16,6 +16,7 @@ use crate::beside::DatasetMatrix;
 use crate::block::{Block, BlockMatrix, densify_error};
 use crate::dataset::Dataset;
 use crate::error::LoaderError;
+use crate::neighbours::GraphReader;
 use crate::selected::{Part, SelectedMatrix};
 use crate::spec::BlockForm;
 
@@ -29,6 +30,8 @@ pub(crate) struct Scratch {
     columns: Vec<Vec<Option<AxisIndex>>>,
     /// For each group of matrices that is read at the same time.
     buffers: Vec<Buffers>,
+    /// Rows of the graph of neighbours.
+    graph: CsrBuffers,
 }
 
 /// Values on their way to a block.
@@ -49,7 +52,7 @@ pub(crate) struct BlockReader<'a> {
 impl BlockReader<'_> {
     /// Reads rows of the selection into a block: X and the matrices beside it, one group after
     /// another in the same memory, or all at the same time if their readers wait for remote
-    /// answers.
+    /// answers; then the rows of their neighbours.
     pub(crate) fn fill(
         &self,
         wanted: &BlockRows<'_>,
@@ -71,11 +74,11 @@ impl BlockReader<'_> {
         let n_beside = self.dataset.beside.len();
         let at_once = self.dataset.reads_at_once();
         let groups = self.dataset.read_groups();
-        let Scratch { columns, buffers } = scratch;
+        let Scratch { columns, buffers, graph } = scratch;
         columns.resize_with(1 + n_beside, Vec::new);
         buffers.resize_with(if at_once { groups.len() } else { 1 }, Buffers::default);
         let mut places: Vec<Option<_>> =
-            block.matrices_mut(n_beside).zip(columns).map(Some).collect();
+            block.matrices_mut(n_beside).zip(&mut *columns).map(Some).collect();
         let groups = groups.into_iter().map(|group| {
             let jobs = group.into_iter().filter_map(|(place_of_matrix, matrix)| {
                 let (into, columns) = places[place_of_matrix].take()?;
@@ -88,13 +91,25 @@ impl BlockReader<'_> {
         });
         let mut all = ReadStats::nothing();
         if at_once {
-            for read in read_at_once(groups.zip(buffers))? {
+            for read in read_at_once(groups.zip(&mut *buffers))? {
                 all += read?;
             }
-            return Ok(all);
+        } else {
+            for mut group in groups {
+                all += group.read(&mut buffers[0])?;
+            }
         }
-        for mut group in groups {
-            all += group.read(&mut buffers[0])?;
+        if let Some(spec) = &self.dataset.neighbours {
+            let finder = GraphReader { dataset: self.dataset, spec, place, stop };
+            let into = &mut block.neighbours;
+            let (parts, read) = finder.find(&parts, (n_rows, graph), into)?;
+            all += read;
+            let (matrix, n_rows) = (self.dataset.x_matrix(), into.further.len());
+            let x = &mut into.x;
+            (x.place, x.n_rows, x.n_columns) = (place, n_rows, matrix.n_columns);
+            let reader = MatrixReader { matrix, parts: &parts, place, stop };
+            let job = Job { reader, into: x, columns: &mut columns[0] };
+            all += Group { jobs: vec![job], form: self.form }.read(&mut buffers[0])?;
         }
         Ok(all)
     }
@@ -427,7 +442,7 @@ fn coo_columns(piece: &RecordBatch) -> Result<[&ArrayRef; 3], soma_io::Error> {
 }
 
 /// The error of a read that nobody waits for any more.
-fn dropped() -> soma_io::Error {
+pub(crate) fn dropped() -> soma_io::Error {
     give_up("the epoch was dropped")
 }
 

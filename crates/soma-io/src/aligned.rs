@@ -46,6 +46,8 @@ pub struct AlignedReader {
     /// What the matrix is called in errors.
     uri: String,
     rows: Arc<[u32]>,
+    /// The joinid of each column, if the columns are cells, too.
+    columns: Option<Arc<[u32]>>,
     /// The rows of the matrix in its own order, and those of a read as COO. Both are used again by
     /// the next read.
     stored: Mutex<CsrBuffers>,
@@ -60,12 +62,44 @@ impl AlignedReader {
     pub fn new(inner: Arc<dyn XReader>, uri: &str, rows: Arc<[u32]>) -> Result<Self, Error> {
         check_rows(&rows, inner.n_rows())
             .map_err(|problem| Error::Alignment { uri: uri.to_owned(), problem })?;
-        Ok(Self::checked(inner, uri, rows))
+        Ok(Self::checked(inner, uri, (rows, None)))
     }
 
-    fn checked(inner: Arc<dyn XReader>, uri: &str, rows: Arc<[u32]>) -> Self {
+    /// Aligns a graph, whose rows and columns are the same cells: the columns that are read are
+    /// joinids. All of them must be requested.
+    ///
+    /// # Errors
+    /// [`Error::Alignment`] if a row is beyond the matrix, belongs to two cells or to none, or if
+    /// there are more or fewer columns than rows.
+    pub fn graph(inner: Arc<dyn XReader>, uri: &str, rows: Arc<[u32]>) -> Result<Self, Error> {
+        let failed = |problem| Error::Alignment { uri: uri.to_owned(), problem };
+        let (n_rows, n_columns) = (inner.n_rows(), inner.n_columns());
+        if n_columns != n_rows {
+            let problem = format!("a graph has {n_rows} rows, but {n_columns} columns");
+            return Err(failed(problem));
+        }
+        check_rows(&rows, n_rows).map_err(failed)?;
+        let mut columns = vec![None; n_rows as usize];
+        for (joinid, row) in
+            (0..).zip(&*rows).filter_map(|(id, row)| Some((id, row.checked_sub(1)?)))
+        {
+            columns[row as usize] = Some(joinid);
+        }
+        let unused = |column| failed(format!("row {column} belongs to no cell"));
+        let columns: Option<Arc<[u32]>> = match columns.iter().position(Option::is_none) {
+            Some(column) => return Err(unused(column)),
+            None => columns.into_iter().collect(),
+        };
+        Ok(Self::checked(inner, uri, (rows, columns)))
+    }
+
+    fn checked(
+        inner: Arc<dyn XReader>,
+        uri: &str,
+        (rows, columns): (Arc<[u32]>, Option<Arc<[u32]>>),
+    ) -> Self {
         let (stored, csr) = (Mutex::default(), Mutex::default());
-        Self { inner, uri: uri.to_owned(), rows, stored, csr }
+        Self { inner, uri: uri.to_owned(), rows, columns, stored, csr }
     }
 
     /// Which cells the matrix has; `None` if it has all.
@@ -107,6 +141,23 @@ fn stored_rows(places: &[(u32, usize)]) -> Result<RowRanges, Error> {
     RowRanges::new(runs.map(range).collect())
 }
 
+/// Replaces columns by the joinids of their cells, which ascend in each row.
+fn name_columns(stored: &mut CsrBuffers, joinids: &[u32]) {
+    let CsrBuffers { row_offsets, columns, values, n_columns } = stored;
+    *n_columns = joinids.len();
+    let mut cells = Vec::new();
+    for ends in row_offsets.windows(2) {
+        let (columns, values) = (&mut columns[ends[0]..ends[1]], &mut values[ends[0]..ends[1]]);
+        cells.clear();
+        let named = columns.iter().map(|column| joinids[*column as usize]);
+        cells.extend(named.zip(values.iter().copied()));
+        cells.sort_unstable_by_key(|(joinid, _)| *joinid);
+        for ((column, value), cell) in columns.iter_mut().zip(values).zip(&cells) {
+            (*column, *value) = *cell;
+        }
+    }
+}
+
 /// Puts the rows of `stored` at their places among `n_rows` rows.
 fn place_rows(stored: &CsrBuffers, places: &[(u32, usize)], n_rows: usize, out: &mut CsrBuffers) {
     out.clear();
@@ -132,7 +183,6 @@ impl XReader for AlignedReader {
     storage::forward! { inner:
         fn name() -> &'static str;
         fn why_not_native() -> Option<&str>;
-        fn n_columns() -> u64;
         fn data_type() -> &DataType;
         fn nnz() -> Result<Option<u64>, Error>;
         fn most_nnz() -> Result<Option<u64>, Error>;
@@ -145,6 +195,10 @@ impl XReader for AlignedReader {
 
     fn n_rows(&self) -> u64 {
         self.rows.len() as u64
+    }
+
+    fn n_columns(&self) -> u64 {
+        if self.columns.is_some() { self.n_rows() } else { self.inner.n_columns() }
     }
 
     /// The rows behind it are others, which the plan does not number.
@@ -172,7 +226,8 @@ impl XReader for AlignedReader {
 
     fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
         let inner = self.inner.exact()?;
-        Ok(Arc::new(Self::checked(inner, &self.uri, Arc::clone(&self.rows))))
+        let places = (Arc::clone(&self.rows), self.columns.clone());
+        Ok(Arc::new(Self::checked(inner, &self.uri, places)))
     }
 
     fn read_csr(
@@ -182,12 +237,19 @@ impl XReader for AlignedReader {
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, Error> {
         rows.check_within(&self.uri, self.n_rows())?;
+        if self.columns.is_some() && *genes != GeneSelection::All {
+            let problem = "all columns of a graph are read, not some of them".to_owned();
+            return Err(Error::Alignment { uri: self.uri.clone(), problem });
+        }
         let places = self.places(rows);
         // A concurrent read uses memory of its own.
         let mut own = CsrBuffers::default();
         let mut shared = self.stored.try_lock().ok();
         let stored = shared.as_deref_mut().unwrap_or(&mut own);
         let stats = self.inner.read_csr(&stored_rows(&places)?, genes, stored)?;
+        if let Some(joinids) = &self.columns {
+            name_columns(stored, joinids);
+        }
         place_rows(stored, &places, rows.n_rows() as usize, out);
         Ok(stats)
     }

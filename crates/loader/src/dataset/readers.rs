@@ -18,8 +18,8 @@ impl Dataset {
     }
 
     /// The readers of an experiment's matrices: that of X, then those of the further layers, arrays
-    /// of obsm and modalities, in the order in which they were added. None if there is no such
-    /// experiment.
+    /// of obsm and modalities, in the order in which they were added, then that of the graph of
+    /// neighbours. None if there is no such experiment.
     pub fn readers_of(&self, experiment: usize) -> Vec<Arc<dyn XReader>> {
         let matrices = self.sources.get(experiment).into_iter().flat_map(Selected::matrices);
         matrices.map(|matrix| Arc::clone(&matrix.reader)).collect()
@@ -181,6 +181,7 @@ fn replace(
         return Err(ReaderError::Count { found, expected });
     }
     let names = iter::once("X".to_owned()).chain(beside.iter().map(Beside::to_string));
+    let names = names.chain(iter::once("the graph of neighbours".to_owned()));
     let matrices = source.matrices().zip(readers).zip(names).map(|((matrix, reader), name)| {
         let reader = match &matrix.rows {
             Some(rows) => aligned(reader, &name, rows)?,
@@ -196,5 +197,6 @@ fn replace(
     });
     let mut matrices = matrices.collect::<Result<Vec<_>, _>>()?;
     let x = matrices.remove(0);
-    Ok(Selected { cells: source.cells.clone(), x, beside: matrices })
+    let graph = source.graph.as_ref().and_then(|_| matrices.pop());
+    Ok(Selected { cells: source.cells.clone(), x, beside: matrices, graph })
 }
