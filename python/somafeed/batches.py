@@ -234,8 +234,7 @@ def beside_maker(
     n_genes = dict(dataset.modalities)
     masks = ["present", *(mask for _, mask, _ in modalities)] if modalities else []
     names = [*layers, *obsm, *modality_makers, *masks]
-    has_neighbours = dataset.neighbours is not None
-    if has_neighbours:
+    if dataset.neighbours is not None:
         names += [NEIGHBOURS, *(f"{NEIGHBOURS}_{part}" for part in NEIGHBOUR_PARTS)]
     twice = {name for name in names if names.count(name) > 1}
     if twice:

@@ -124,8 +124,8 @@ impl AnnData {
     }
 
     /// Identifies the state of its files: a text that differs once the file was written to, if it
-    /// is HDF5, and once an element that is read, apart from obsp, was written anew, if it is Zarr. Chunks beyond the
-    /// first of an array of Zarr that were written to in place are not noticed.
+    /// is HDF5, and once an element that is read, apart from obsp, was written anew, if it is Zarr.
+    /// Chunks beyond the first of an array of Zarr that were written to in place are not noticed.
     ///
     /// # Errors
     /// [`Error::Metadata`] if the storage cannot be reached or refuses.
@@ -139,8 +139,8 @@ impl AnnData {
         Ok((n_found == n_datasets).then(|| Raw { elements: Arc::clone(&self.elements) }))
     }
 
-    /// The paths of the elements that are not read like X and obsm, each with the reason, apart from those of
-    /// tables ([`Frame::unsupported`]) and of uns ([`Uns::unread`]).
+    /// The paths of the elements that are not read, or like obsp are not read with X, each with the
+    /// reason, apart from those of tables ([`Frame::unsupported`]) and of uns ([`Uns::unread`]).
     ///
     /// # Errors
     /// [`Error::Metadata`] if the storage cannot be reached or refuses.

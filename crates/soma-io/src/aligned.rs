@@ -1,5 +1,6 @@
 //! A reader of a matrix whose rows stand in another order than the cells, or are not all there.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
@@ -65,8 +66,7 @@ impl AlignedReader {
         Ok(Self::checked(inner, uri, (rows, None)))
     }
 
-    /// Aligns a graph, whose rows and columns are the same cells: the columns that are read are
-    /// joinids. All of them must be requested.
+    /// Aligns a graph, whose rows and columns are the same cells: columns are joinids, too.
     ///
     /// # Errors
     /// [`Error::Alignment`] if a row is beyond the matrix, belongs to two cells or to none, or if
@@ -141,21 +141,41 @@ fn stored_rows(places: &[(u32, usize)]) -> Result<RowRanges, Error> {
     RowRanges::new(runs.map(range).collect())
 }
 
-/// Replaces columns by the joinids of their cells, which ascend in each row.
-fn name_columns(stored: &mut CsrBuffers, joinids: &[u32]) {
-    let CsrBuffers { row_offsets, columns, values, n_columns } = stored;
-    *n_columns = joinids.len();
-    let mut cells = Vec::new();
-    for ends in row_offsets.windows(2) {
-        let (columns, values) = (&mut columns[ends[0]..ends[1]], &mut values[ends[0]..ends[1]]);
-        cells.clear();
-        let named = columns.iter().map(|column| joinids[*column as usize]);
-        cells.extend(named.zip(values.iter().copied()));
-        cells.sort_unstable_by_key(|(joinid, _)| *joinid);
-        for ((column, value), cell) in columns.iter_mut().zip(values).zip(&cells) {
-            (*column, *value) = *cell;
+/// Replaces columns by the places of their cells among the selected ones, which ascend in each row,
+/// and leaves out the others.
+fn name_columns(
+    stored: &mut CsrBuffers,
+    joinids: &[u32],
+    genes: &GeneSelection,
+) -> Result<(), Error> {
+    let n_columns = genes.n_columns(joinids.len() as u64)?;
+    let listed: HashMap<u64, u32> = match genes {
+        GeneSelection::List(list) => list.iter().copied().zip(0..).collect(),
+        GeneSelection::All | GeneSelection::Range(_) => HashMap::new(),
+    };
+    let place = |joinid: u64| match genes {
+        GeneSelection::All => Some(joinid as u32),
+        GeneSelection::Range(range) => {
+            range.contains(&joinid).then(|| (joinid - range.start) as u32)
         }
+        GeneSelection::List(_) => listed.get(&joinid).copied(),
+    };
+    let mut named = CsrBuffers::empty(n_columns);
+    let mut cells = Vec::new();
+    for row in 0..stored.n_rows() {
+        let (columns, values) = stored.row(row);
+        let of_row = columns.iter().zip(values);
+        cells.clear();
+        cells.extend(of_row.filter_map(|(column, value)| {
+            Some((place(u64::from(joinids[*column as usize]))?, *value))
+        }));
+        cells.sort_unstable_by_key(|(place, _)| *place);
+        named.columns.extend(cells.iter().map(|(place, _)| *place));
+        named.values.extend(cells.iter().map(|(_, value)| *value));
+        named.row_offsets.push(named.values.len());
     }
+    *stored = named;
+    Ok(())
 }
 
 /// Puts the rows of `stored` at their places among `n_rows` rows.
@@ -220,6 +240,7 @@ impl XReader for AlignedReader {
         if rows.check_within(&self.uri, self.n_rows()).is_ok()
             && let Ok(stored) = stored_rows(&self.places(rows))
         {
+            let genes = if self.columns.is_some() { &GeneSelection::All } else { genes };
             self.inner.announce_next(&stored, genes);
         }
     }
@@ -237,18 +258,16 @@ impl XReader for AlignedReader {
         out: &mut CsrBuffers,
     ) -> Result<ReadStats, Error> {
         rows.check_within(&self.uri, self.n_rows())?;
-        if self.columns.is_some() && *genes != GeneSelection::All {
-            let problem = "all columns of a graph are read, not some of them".to_owned();
-            return Err(Error::Alignment { uri: self.uri.clone(), problem });
-        }
         let places = self.places(rows);
         // A concurrent read uses memory of its own.
         let mut own = CsrBuffers::default();
         let mut shared = self.stored.try_lock().ok();
         let stored = shared.as_deref_mut().unwrap_or(&mut own);
-        let stats = self.inner.read_csr(&stored_rows(&places)?, genes, stored)?;
+        let of_inner = if self.columns.is_some() { &GeneSelection::All } else { genes };
+        let mut stats = self.inner.read_csr(&stored_rows(&places)?, of_inner, stored)?;
         if let Some(joinids) = &self.columns {
-            name_columns(stored, joinids);
+            name_columns(stored, joinids, genes)?;
+            stats.values = stored.nnz() as u64;
         }
         place_rows(stored, &places, rows.n_rows() as usize, out);
         Ok(stats)

@@ -423,7 +423,7 @@ impl StoredMeasurement for Collection {
 
     fn obsp(&self, name: &str) -> Result<Matrix, Error> {
         if self.obsp_names()?.is_empty() {
-            let (uri, name) = (self.uri().to_owned(), name.to_owned());
+            let (uri, name) = (self.place.uri.clone(), name.to_owned());
             return Err(Error::NoMember { uri, kind: GRAPH, name, existing: Vec::new() });
         }
         let place = self.collection(OBSP)?.member(GRAPH, name)?;
