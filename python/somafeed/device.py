@@ -119,12 +119,15 @@ class DeviceCopies:
         nnz = _parts(like)[-1].shape[0]
         if table.layout == package.sparse_csr:
             offsets, columns, values = _parts(table)
-            parts = offsets[: n_rows + 1], columns[:nnz], values[:nnz]
-            made = package.sparse_csr_tensor(*parts, like.shape, check_invariants=False)
+            made = package.sparse_csr_tensor(
+                offsets[: n_rows + 1], columns[:nnz], values[:nnz], like.shape,
+                check_invariants=False,
+            )
         else:
             places, values = _parts(table)
-            parts = places[:, :nnz], values[:nnz]
-            made = package.sparse_coo_tensor(*parts, like.shape, check_invariants=False)
+            made = package.sparse_coo_tensor(
+                places[:, :nnz], values[:nnz], like.shape, check_invariants=False
+            )
         return made
 
     def _mapped(self, batch: Any, copy: Callable[[torch.Tensor], torch.Tensor]) -> Any:

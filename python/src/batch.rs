@@ -59,7 +59,8 @@ impl Batch {
         let n_rows = batch.n_rows();
         let nnz = nnz_of(&batch.x, n_rows).or_exception()?;
         let x = Py::new(py, Matrix::new(py, batch.x, element, kept, &mut n_bytes)?)?;
-        let neighbours = batch.neighbours.map(|of| Neighbours::new(py, of, &x)).transpose()?;
+        let of_batch = |of| Py::new(py, Neighbours::new(py, of, &x)?);
+        let neighbours = batch.neighbours.map(of_batch).transpose()?;
         let mut named = |matrices: Vec<(String, loader::Matrix<SlotBuffer>)>| {
             let matrices = matrices.into_iter().map(|(name, matrix)| {
                 let matrix = Matrix::new(py, matrix, None, kept, &mut n_bytes)?;

@@ -11,8 +11,8 @@ import torch
 from batches import dense
 from conftest import TESTS, tiledbsoma_python
 from scipy import sparse
-from somafeed.device import DeviceCopies, _parts
 from somafeed import ExperimentDataset, Neighbours, WithReplacement, experiment_dataloader
+from somafeed.device import DeviceCopies, _parts
 
 SOURCES = ["cells.h5ad", "v2.zarr", "v3.zarr", "experiment"]
 PARTS = ["neighbours", *(f"neighbours_{of}" for of in ("positions", "values", "present", "joinids"))]
@@ -228,7 +228,7 @@ def test_each_row_is_read_once(written):
 def test_cells_drawn_twice(written):
     ds = opened(written, sampling=WithReplacement(200))
     n_cells = 0
-    for X, obs, beside in ds:
+    for _, obs, beside in ds:
         cells = obs["soma_joinid"].to_numpy()
         n_cells += len(cells)
         assert beside["neighbours_joinids"][: len(cells)].tolist() == cells.tolist()
@@ -273,7 +273,7 @@ def test_wrong_arguments(written):
         (lambda: Neighbours("distances", 0), ValueError),
         (lambda: Neighbours("distances", "many"), TypeError),
         (lambda: Neighbours(3), TypeError),
-        (lambda: Neighbours("distances", nearest="largets"), ValueError),
+        (lambda: Neighbours("distances", nearest="near"), ValueError),
         (lambda: opened(written, neighbours="distances"), TypeError),
     ]:
         with pytest.raises(error):

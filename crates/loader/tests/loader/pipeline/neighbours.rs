@@ -259,6 +259,7 @@ fn neighbours_are_of_a_part_only_if_that_is_asked_for() {
     let only = NeighbourSpec { selected_only: true, ..spec };
     let batch = only_batch(whole(&only));
     assert_eq!(by_cell(&batch), [vec![(3, 49.0)], vec![(0, 49.0)]]);
+    assert!(batch.to_arrow().unwrap_err().source.to_string().contains("neighbours"));
     assert_eq!(batch.x.shape().0, 2);
 }
 
