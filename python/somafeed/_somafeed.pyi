@@ -972,8 +972,8 @@ class Neighbours:
 
     @property
     def table(self) -> Matrix:
-        """Rows of X: those of the batch, then those of neighbours that are not among them, each once.
-        The batch's own X is a view of its first rows."""
+        """Rows of X: those of the batch, then those of neighbours that are not among them, each once,
+        by their first occurrence. The batch's own X is a view of its first rows."""
     @property
     def positions(self) -> npt.NDArray[np.int64]:
         """The row of each neighbour in the table, (n_rows, k); of a missing one that of the cell."""

@@ -97,18 +97,19 @@ fn add_neighbours(
         batch_rows.saturating_mul(k).saturating_mul(POSITION_BYTES)
             + most(batch_rows) * CELL_NAME_BYTES,
     );
-    // Rows of the graph, and the nearest cells of each, on the thread that reads.
-    let graphs = dataset.sources.iter().filter_map(|source| source.graph.as_ref());
-    let mut graph_bytes = 0;
-    for graph in graphs {
+    // Rows of the graph, and the nearest cells of each; then the further rows are read. The memory
+    // of what was read before is used again.
+    let mut of_graphs = (0, 0);
+    for graph in dataset.sources.iter().filter_map(|source| source.graph.as_ref()) {
         let nnz = (graph.mean_row_nnz()? * block_rows as f64).ceil() as u64;
         let nnz = nnz.saturating_add(nnz / 8);
         let working = graph.reader.working_bytes(nnz, &graph.columns.selection, ReadForm::Csr);
-        graph_bytes = graph_bytes.max((nnz * CSR_CELL_BYTES).saturating_add(working));
+        of_graphs = (of_graphs.0.max(nnz * CSR_CELL_BYTES), of_graphs.1.max(working));
     }
     let found = block_rows.saturating_mul(k).saturating_mul(2 * JOINID_BYTES);
-    need.reading = need.reading.saturating_add(of_x.collected).saturating_add(of_x.working);
-    need.reading = need.reading.saturating_add(graph_bytes).saturating_add(found);
+    let of_further = of_x.collected.saturating_add(of_x.working);
+    need.reading = need.reading.max(of_graphs.1).max(of_further);
+    need.reading = need.reading.saturating_add(of_graphs.0).saturating_add(found);
     // The rows of the batch in the making, before they are in order.
     let rows = (row_nnz * (batch_rows + most(batch_rows)) as f64) as u64;
     need.other = need.other.saturating_add(rows.saturating_mul(CSR_CELL_BYTES));

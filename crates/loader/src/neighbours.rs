@@ -95,7 +95,8 @@ impl Nearest {
 }
 
 /// The neighbours of a batch's cells. Their rows are in [`Batch::x`](crate::Batch::x), which has
-/// the cells of the batch first, then all neighbours that are not among them, each once.
+/// the cells of the batch first, then all neighbours that are not among them, each once, by their
+/// first occurrence.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Neighbours {

@@ -145,10 +145,10 @@ fn stored_rows(places: &[(u32, usize)]) -> Result<RowRanges, Error> {
 /// and leaves out the others.
 fn name_columns(
     stored: &mut CsrBuffers,
-    joinids: &[u32],
+    (joinids, n_cells): (&[u32], u64),
     genes: &GeneSelection,
 ) -> Result<(), Error> {
-    let n_columns = genes.n_columns(joinids.len() as u64)?;
+    let n_columns = genes.n_columns(n_cells)?;
     let listed: HashMap<u64, u32> = match genes {
         GeneSelection::List(list) => list.iter().copied().zip(0..).collect(),
         GeneSelection::All | GeneSelection::Range(_) => HashMap::new(),
@@ -266,7 +266,7 @@ impl XReader for AlignedReader {
         let of_inner = if self.columns.is_some() { &GeneSelection::All } else { genes };
         let mut stats = self.inner.read_csr(&stored_rows(&places)?, of_inner, stored)?;
         if let Some(joinids) = &self.columns {
-            name_columns(stored, joinids, genes)?;
+            name_columns(stored, (joinids, self.n_rows()), genes)?;
             stats.values = stored.nnz() as u64;
         }
         place_rows(stored, &places, rows.n_rows() as usize, out);

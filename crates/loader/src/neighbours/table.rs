@@ -118,10 +118,12 @@ impl Table {
             // A cell that was drawn twice is there twice; its first row counts.
             *first = (*first).min(row);
         }
-        for (collected, row) in (0..).zip(&mut row_in) {
+        // By their first occurrence: the order in which rows were collected depends on the blocks.
+        for collected in self.neighbours.iter().filter(|row| **row != MISSING) {
+            let row = &mut row_in[*collected as usize];
             if *row == MISSING {
                 *row = order.len() as u32;
-                order.push(collected);
+                order.push(*collected);
             }
         }
         let positions = self.neighbours.iter().enumerate().map(|(idx, row)| match *row {

@@ -269,7 +269,7 @@ fn each_row_is_read_once_for_a_block() {
     let graph: Graph = (0..40).map(|cell| vec![((cell + 1) % 40, 1.0)]).collect();
     let spec = NeighbourSpec::new("distances", 3);
     let mut of_loader = sample::spec();
-    of_loader.pipeline.order = loader::Order::InOrder;
+    (of_loader.pipeline.chunk_rows, of_loader.pipeline.chunks_per_block) = (8, 1);
     let loader = Loader::new(dataset(&graph, (0..40).collect(), &spec), of_loader).unwrap();
     let mut epoch = loader.epoch(0).unwrap();
     assert_eq!(epoch.by_ref().map(|batch| batch.unwrap().n_rows()).sum::<usize>(), 40);
