@@ -34,6 +34,8 @@ pub(crate) struct Assembler<B: BatchBuffers> {
     helpers: ThreadTime,
     /// Most threads that write a batch.
     n_threads: usize,
+    /// The table of the last batch, whose memory is used again.
+    table: Option<Box<Table>>,
     /// The batch in the making.
     filling: Option<Filling<B::Buffer>>,
 }
@@ -139,16 +141,18 @@ impl<B: BatchBuffers> Assembler<B> {
             tokens: TokenMaker::new(spec),
             helpers: ThreadTime::default(),
             n_threads: spec.n_batch_threads(),
+            table: None,
             filling: None,
         }
     }
 
     /// An empty batch with room for `n_rows` rows.
-    fn filling(&self, n_rows: usize) -> Result<Filling<B::Buffer>, LoaderError> {
+    fn filling(&mut self, n_rows: usize) -> Result<Filling<B::Buffer>, LoaderError> {
+        let table = self.table.take().unwrap_or_default();
         let begin = |maker: &MatrixMaker| maker.begin(&*self.buffers, n_rows);
         Ok(Filling {
             x: match self.dataset.neighbours() {
-                Some(_) => FillingX::Table(Box::default()),
+                Some(_) => FillingX::Table(table),
                 None => FillingX::Rows(begin(&self.x)?),
             },
             beside: self.beside.iter().map(begin).collect::<Result<_, _>>()?,
@@ -164,7 +168,7 @@ impl<B: BatchBuffers> Assembler<B> {
     ) -> Result<(Matrix<B::Buffer>, Option<Neighbours>), LoaderError> {
         match x {
             FillingX::Rows(x) => Ok((self.x.finish(&*self.buffers, (x, n_rows))?, None)),
-            FillingX::Table(table) => {
+            FillingX::Table(mut table) => {
                 let k = self.dataset.neighbours().map_or(0, |of| of.k);
                 let transform = self.transform.as_ref();
                 let transforms =
@@ -172,6 +176,7 @@ impl<B: BatchBuffers> Assembler<B> {
                 let (x, neighbours, others) =
                     table.finish(&*self.buffers, (&mut self.x, k), (transforms, self.n_threads))?;
                 self.helpers += others;
+                self.table = Some(table);
                 Ok((x, Some(neighbours)))
             }
         }

@@ -281,7 +281,7 @@ fn each_row_is_read_once_for_a_block() {
 
 #[test]
 fn ranks_share_them_and_an_epoch_resumes() {
-    let places: Vec<f32> = (0..60_u8).map(|cell| f32::from(cell * 37 % 101)).collect();
+    let places: Vec<f32> = (0..60_u16).map(|cell| f32::from(cell * 37 % 101)).collect();
     let graph = line(&places);
     let neighbours = NeighbourSpec::new("distances", 4);
     let all: Vec<u64> = (0..60).collect();
