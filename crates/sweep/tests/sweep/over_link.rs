@@ -97,8 +97,8 @@ fn faults_of_the_link_are_in_the_row() {
     let bed = Bed::new();
     let faults = "refused=1/9,cut=1/9,storm=4:1,seed=2";
     let arguments = ["--link", "1ms", "--link-faults", faults, "-b", "4x16", "-m", "native"];
-    // Requests at once meet these faults in any order, so that one of them meets many of them; of
-    // twenty tries in a row none would be left once in 10^7 requests.
+    // Which request meets which fault depends on their order, so one may fail several times in a
+    // row: twenty times less than once in 10^7 requests.
     let tries = ["--config", "vfs.s3.connect_max_tries=20"];
     let arguments = [&arguments[..], &tries].concat();
     let rows = bed.sweep("out", &arguments);
