@@ -14,7 +14,7 @@ use crate::block::Block;
 use crate::buffers::{BatchBuffer, BatchBuffers};
 use crate::dataset::Dataset;
 use crate::error::LoaderError;
-use crate::neighbours::{Neighbours, Table};
+use crate::neighbours::{Neighbours, Table, TableMaker, Written};
 use crate::spec::{LoaderSpec, Totals};
 use crate::tokens::TokenMaker;
 use crate::unfinished::{MatrixMaker, Rows, Unfinished};
@@ -61,7 +61,7 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
     }
 
     fn finish(&mut self, place: BatchPlace) -> Result<Batch<B::Buffer>, LoaderError> {
-        let Filling { x, beside, rows } = match self.filling.take() {
+        let Filling { x, beside, rows, .. } = match self.filling.take() {
             Some(filling) => filling,
             None => self.filling(0)?,
         };
@@ -152,12 +152,25 @@ impl<B: BatchBuffers> Assembler<B> {
         let begin = |maker: &MatrixMaker| maker.begin(&*self.buffers, n_rows);
         Ok(Filling {
             x: match self.dataset.neighbours() {
-                Some(_) => FillingX::Table(table),
+                Some(_) => FillingX::Table { table, written: None },
                 None => FillingX::Rows(begin(&self.x)?),
             },
             beside: self.beside.iter().map(begin).collect::<Result<_, _>>()?,
             rows: Vec::with_capacity(n_rows),
+            n_rows,
         })
+    }
+
+    /// Makes X with neighbours.
+    fn table_maker(&self) -> TableMaker<'_, B> {
+        let transform = self.transform.as_ref();
+        TableMaker {
+            buffers: &*self.buffers,
+            x: &self.x,
+            k: self.dataset.neighbours().map_or(0, |of| of.k),
+            transforms: transform.map(|transform| RowTransforms { transform, totals: None }),
+            n_threads: self.n_threads,
+        }
     }
 
     /// X of a full batch of `n_rows` cells, and their neighbours.
@@ -168,16 +181,15 @@ impl<B: BatchBuffers> Assembler<B> {
     ) -> Result<(Matrix<B::Buffer>, Option<Neighbours>), LoaderError> {
         match x {
             FillingX::Rows(x) => Ok((self.x.finish(&*self.buffers, (x, n_rows))?, None)),
-            FillingX::Table(mut table) => {
-                let k = self.dataset.neighbours().map_or(0, |of| of.k);
-                let transform = self.transform.as_ref();
-                let transforms =
-                    transform.map(|transform| RowTransforms { transform, totals: None });
-                let (x, neighbours, others) =
-                    table.finish(&*self.buffers, (&mut self.x, k), (transforms, self.n_threads))?;
+            FillingX::Table { mut table, written } => {
+                let (x, neighbours, others) = match written {
+                    Some(written) => written,
+                    None => table.write(&self.table_maker())?,
+                };
                 self.helpers += others;
                 self.table = Some(table);
-                Ok((x, Some(neighbours)))
+                let n_rows = neighbours.joinids.len();
+                Ok((self.x.finish(&*self.buffers, (x, n_rows))?, Some(neighbours)))
             }
         }
     }
@@ -225,8 +237,11 @@ fn present(matrix: &DatasetMatrix<'_>, (experiments, joinids): (&[u32], &[i64]))
 /// X of a batch that is not yet full.
 enum FillingX<V> {
     Rows(Unfinished<V>),
-    /// With neighbours.
-    Table(Box<Table>),
+    /// With neighbours. It is written early if one block has all cells of the batch.
+    Table {
+        table: Box<Table>,
+        written: Option<Written<V>>,
+    },
 }
 
 /// A batch that is not yet full.
@@ -235,6 +250,8 @@ struct Filling<V> {
     beside: Vec<Unfinished<V>>,
     /// Rows of the selection, in the batch's order.
     rows: Vec<u64>,
+    /// Number of rows of the full batch; fewer follow if some cannot be read.
+    n_rows: usize,
 }
 
 impl<V: BatchBuffer> Filling<V> {
@@ -258,13 +275,12 @@ impl<V: BatchBuffer> Filling<V> {
             .as_ref()
             .map(|transform| RowTransforms { transform, totals: totals.as_deref() });
         let rows = Rows { first, order, transforms, n_threads: assembler.n_threads };
-        let dataset = &assembler.dataset;
-        let added = match (&mut self.x, dataset.neighbours()) {
-            (FillingX::Rows(x), _) => x.add(&*assembler.buffers, &block.x, rows),
-            // Values are transformed when the table is full.
-            (FillingX::Table(table), of) => {
-                let k = of.map_or(0, |of| of.k);
-                table.add(dataset, block, (order, k)).map(|()| ThreadTime::default())
+        let added = match &mut self.x {
+            FillingX::Rows(x) => x.add(&*assembler.buffers, &block.x, rows),
+            FillingX::Table { table, written } => {
+                let is_whole = order.len() == self.n_rows;
+                let added = table.add(&assembler.table_maker(), block, (order, is_whole));
+                added.map(|made| *written = made).map(|()| ThreadTime::default())
             }
         };
         let mut others = added.map_err(|error| match error {

@@ -277,12 +277,14 @@ impl Dataset {
     }
 
     /// All matrices, in groups that one read serves: matrices are in one group if they are columns
-    /// of the same rows, which their reader decodes whole. Each has its place among
-    /// [`matrices`](Self::matrices).
+    /// of the same rows, which their reader decodes whole. With neighbours, X has further rows, so
+    /// it is alone. Each has its place among [`matrices`](Self::matrices).
     pub(crate) fn read_groups(&self) -> Vec<Vec<(usize, DatasetMatrix<'_>)>> {
         let mut groups: Vec<Vec<(usize, DatasetMatrix<'_>)>> = Vec::new();
         for (place, matrix) in self.matrices().enumerate() {
-            match groups.iter_mut().find(|group| group[0].1.shares_rows_with(&matrix)) {
+            let of_x = usize::from(self.neighbours.is_some());
+            let mut known = groups.iter_mut().skip(of_x);
+            match known.find(|group| group[0].1.shares_rows_with(&matrix)) {
                 Some(group) => group.push((place, matrix)),
                 None => groups.push(vec![(place, matrix)]),
             }

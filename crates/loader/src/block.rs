@@ -34,6 +34,7 @@ pub(crate) fn densify_error(place: BlockPlace, source: densify::Error) -> Loader
 pub(crate) struct Block {
     /// The rows of the selection, ascending.
     pub(crate) rows: Vec<u64>,
+    /// With neighbours, it has the rows of further cells, too, and another order.
     pub(crate) x: BlockMatrix,
     pub(crate) beside: Vec<BlockMatrix>,
     pub(crate) neighbours: BlockNeighbours,
@@ -101,7 +102,7 @@ impl Block {
 impl BlockMatrix {
     /// Bytes of the values, now and at most: packed values need more if some value is not a count,
     /// which may happen in a later block.
-    pub(crate) fn bytes(&self) -> BlockBytes {
+    fn bytes(&self) -> BlockBytes {
         let of_csr = |row_offsets: &[usize], nnz: usize| {
             size_of_val(row_offsets) + nnz * (size_of::<u32>() + size_of::<f32>())
         };

@@ -80,7 +80,7 @@ impl<B: BatchBuffers> Source for CellSource<B> {
         let reader = BlockReader { dataset: &self.dataset, form: self.spec.block_form };
         let read = reader.fill(rows, into, scratch, stop)?;
         if self.dataset.neighbours.is_some() {
-            let n_further = into.neighbours.further.len();
+            let n_further = into.neighbours.cells.len() - into.rows.len();
             self.row_counts.add(rows.place.epoch, into.rows.len(), n_further);
         }
         Ok(read)

@@ -1,7 +1,8 @@
 //! Neighbours of cells by a graph of obsp: what is asked for, and which cells of a row are nearest.
 //!
-//! A graph has a row and a column for each cell of obs, both by joinid. The rows of X of all
-//! neighbours of a block are read with the block, each once; a batch lists each cell once, too.
+//! A graph has a row and a column for each cell of obs, both by joinid. A block reads its rows of
+//! the graph, then the rows of X of its cells and all their neighbours, each once; a batch lists
+//! each cell once, too.
 
 mod counts;
 mod read;
@@ -12,7 +13,7 @@ use soma_io::{Measurement, ReaderChoice};
 pub use self::counts::NeighbourRows;
 pub(crate) use self::counts::RowCounts;
 pub(crate) use self::read::{BlockNeighbours, GraphReader, MISSING};
-pub(crate) use self::table::Table;
+pub(crate) use self::table::{Table, TableMaker, Written};
 use crate::dataset::Dataset;
 use crate::error::{DatasetError, LoaderError, MatrixError, open_error};
 use crate::selected::{ColumnPlaces, SelectedMatrix};

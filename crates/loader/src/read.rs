@@ -52,7 +52,7 @@ pub(crate) struct BlockReader<'a> {
 impl BlockReader<'_> {
     /// Reads rows of the selection into a block: X and the matrices beside it, one group after
     /// another in the same memory, or all at the same time if their readers wait for remote
-    /// answers; then the rows of their neighbours.
+    /// answers. With neighbours, X has their rows, too: the graph's rows are read before it.
     pub(crate) fn fill(
         &self,
         wanted: &BlockRows<'_>,
@@ -77,19 +77,30 @@ impl BlockReader<'_> {
         let Scratch { columns, buffers, graph } = scratch;
         columns.resize_with(1 + n_beside, Vec::new);
         buffers.resize_with(if at_once { groups.len() } else { 1 }, Buffers::default);
+        let mut all = ReadStats::nothing();
+        let mut of_x = None;
+        if let Some(spec) = &self.dataset.neighbours {
+            let finder = GraphReader { dataset: self.dataset, spec, place, stop };
+            let (parts, read) = finder.find(&parts, (n_rows, graph), &mut block.neighbours)?;
+            all += read;
+            of_x = Some((parts, block.neighbours.cells.len()));
+        }
         let mut places: Vec<Option<_>> =
             block.matrices_mut(n_beside).zip(&mut *columns).map(Some).collect();
         let groups = groups.into_iter().map(|group| {
             let jobs = group.into_iter().filter_map(|(place_of_matrix, matrix)| {
                 let (into, columns) = places[place_of_matrix].take()?;
+                let (parts, n_rows) = match &of_x {
+                    Some((parts, n_rows)) if place_of_matrix == 0 => (parts, *n_rows),
+                    _ => (&parts, n_rows),
+                };
                 columns.resize_with(self.dataset.n_experiments(), || None);
                 (into.place, into.n_rows, into.n_columns) = (place, n_rows, matrix.n_columns);
-                let reader = MatrixReader { matrix, parts: &parts, place, stop };
+                let reader = MatrixReader { matrix, parts, place, stop };
                 Some(Job { reader, into, columns })
             });
             Group { jobs: jobs.collect(), form: self.form }
         });
-        let mut all = ReadStats::nothing();
         if at_once {
             for read in read_at_once(groups.zip(&mut *buffers))? {
                 all += read?;
@@ -98,18 +109,6 @@ impl BlockReader<'_> {
             for mut group in groups {
                 all += group.read(&mut buffers[0])?;
             }
-        }
-        if let Some(spec) = &self.dataset.neighbours {
-            let finder = GraphReader { dataset: self.dataset, spec, place, stop };
-            let into = &mut block.neighbours;
-            let (parts, read) = finder.find(&parts, (n_rows, graph), into)?;
-            all += read;
-            let (matrix, n_rows) = (self.dataset.x_matrix(), into.further.len());
-            let x = &mut into.x;
-            (x.place, x.n_rows, x.n_columns) = (place, n_rows, matrix.n_columns);
-            let reader = MatrixReader { matrix, parts: &parts, place, stop };
-            let job = Job { reader, into: x, columns: &mut columns[0] };
-            all += Group { jobs: vec![job], form: self.form }.read(&mut buffers[0])?;
         }
         Ok(all)
     }
@@ -122,8 +121,7 @@ impl BlockReader<'_> {
         for part in self.dataset.parts(rows) {
             // The read itself reports rows that cannot be.
             let Ok(ranges) = part.rows() else { continue };
-            for matrix in self.dataset.matrices() {
-                let matrix = matrix.of_each[part.source];
+            for matrix in self.dataset.sources[part.source].matrices() {
                 matrix.reader.announce_next(&ranges, &matrix.columns.selection);
             }
         }

@@ -128,7 +128,7 @@ impl Dataset {
     }
 
     /// Lets the readers keep up to `limit_bytes` of decoded values for a loader, each in proportion
-    /// to its rows; if there are matrices beside X and all readers know their numbers of values, in
+    /// to its rows; if there are other matrices than X and all readers know their numbers of values, in
     /// proportion to the values that it reads.
     pub(crate) fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
         let all: u128 = self.distinct_readers().map(|(weight, _)| weight).sum();
@@ -149,7 +149,8 @@ impl Dataset {
             // A reader that cannot count its values reports the error when it reads.
             matches!(matrix.reader.most_nnz(), Ok(Some(_)))
         };
-        let by_values = !self.beside.is_empty() && self.uses().all(is_known);
+        let has_several = !self.beside.is_empty() || self.neighbours.is_some();
+        let by_values = has_several && self.uses().all(is_known);
         let weight = |source: &Selected, matrix: &SelectedMatrix| {
             let n_rows = source.cells.n_rows();
             match matrix.mean_row_nnz() {

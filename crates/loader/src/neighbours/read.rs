@@ -1,42 +1,50 @@
-//! Reads the neighbours of a block: rows of the graph, then the rows of X that the block lacks.
-
-use std::ops::Range;
+//! Finds the neighbours of a block's cells in the graph, and with them the rows of X that the block
+//! needs: those of its own cells and those of all their neighbours, each once, in one read.
 
 use pipeline::{BlockBytes, BlockPlace, ReadStats, Stop};
-use soma_io::{CsrBuffers, GeneSelection};
+use soma_io::CsrBuffers;
 
 use super::{Nearest, NeighbourSpec};
-use crate::block::BlockMatrix;
 use crate::cells::runs;
 use crate::dataset::Dataset;
 use crate::error::LoaderError;
 use crate::selected::Part;
 
-/// The place of a neighbour that there is not.
+/// The row of a neighbour that is missing.
 pub(crate) const MISSING: u32 = u32::MAX;
 
-/// The neighbours of a block's rows.
+/// The neighbours of a block's cells, as rows of the block's X, which has further cells, too.
 #[derive(Debug, Default)]
 pub(crate) struct BlockNeighbours {
-    /// `k` places for each row of the block, the nearest first: below the block's number of rows,
-    /// one of its rows; from there on, one of `further`. Or [`MISSING`].
-    pub(crate) places: Vec<u32>,
-    /// The values of the graph.
+    /// The row of each of the block's own cells.
+    pub(crate) own: Vec<u32>,
+    /// `k` rows for each of the block's own cells, the nearest first; [`MISSING`] if there are fewer.
+    pub(crate) nearest: Vec<u32>,
+    /// The values of the graph, as many.
     pub(crate) values: Vec<f32>,
-    /// The experiment and the joinid of neighbours that are no rows of the block.
-    pub(crate) further: Vec<(u32, u64)>,
-    /// Their rows of X.
-    pub(crate) x: BlockMatrix,
+    /// The experiment and the joinid of each row.
+    pub(crate) cells: Vec<(u32, u64)>,
 }
 
 impl BlockNeighbours {
-    /// Bytes of the rows and places, now and at most.
+    /// Bytes of all lists.
     pub(crate) fn bytes(&self) -> BlockBytes {
-        let own = size_of_val(&self.places[..])
+        let bytes = size_of_val(&self.own[..])
+            + size_of_val(&self.nearest[..])
             + size_of_val(&self.values[..])
-            + size_of_val(&self.further[..]);
-        let BlockBytes { now, most } = self.x.bytes();
-        BlockBytes { now: own as u64 + now, most: own as u64 + most }
+            + size_of_val(&self.cells[..]);
+        BlockBytes { now: bytes as u64, most: bytes as u64 }
+    }
+
+    /// Empties the lists, with room for `n_rows` own cells. `Err` if memory is lacking.
+    fn clear(&mut self, n_rows: usize, k: usize) -> Result<(), std::collections::TryReserveError> {
+        let Self { own, nearest, values, cells } = self;
+        (own.clear(), nearest.clear(), values.clear(), cells.clear());
+        values.try_reserve(n_rows * k)?;
+        nearest.try_reserve(n_rows * k)?;
+        nearest.resize(n_rows * k, MISSING);
+        own.resize(n_rows, 0);
+        Ok(())
     }
 }
 
@@ -50,70 +58,68 @@ pub(crate) struct GraphReader<'a> {
 
 impl GraphReader<'_> {
     /// Reads the graph's rows of these parts, which are all `n_rows` rows of a block, and returns
-    /// the parts of X with the neighbours that are not among them.
+    /// the parts of X that have them and their neighbours.
     pub(crate) fn find(
         &self,
         parts: &[Part],
         (n_rows, rows): (usize, &mut CsrBuffers),
         into: &mut BlockNeighbours,
     ) -> Result<(Vec<Part>, ReadStats), LoaderError> {
-        let BlockNeighbours { places, values, further, .. } = into;
-        let n_places = n_rows * self.spec.k;
-        places.clear();
-        values.clear();
-        further.clear();
-        let (reserved, of_values) = (places.try_reserve(n_places), values.try_reserve(n_places));
-        reserved.and(of_values).map_err(|_| self.too_many(n_rows))?;
-        let (mut first, mut of_x) = (0, Vec::new());
-        let mut all = ReadStats::nothing();
+        let (k, mut all) = (self.spec.k, ReadStats::nothing());
+        // Places of neighbours and of own rows are counted in 32 bits.
+        if n_rows.saturating_mul(k + 1) >= MISSING as usize || into.clear(n_rows, k).is_err() {
+            return Err(self.too_many(n_rows));
+        }
+        let (mut first, mut of_x) = (0, Vec::with_capacity(parts.len()));
         for part in parts {
             let Some(graph) = &self.dataset.sources[part.source].graph else { continue };
             let failed = |error| part.read_error(self.place, error);
             if self.stop.is_set() {
                 return Err(failed(crate::read::dropped()));
             }
-            let wanted = part.rows().map_err(failed)?;
-            let read = graph.reader.read_csr(&wanted, &GeneSelection::All, rows).map_err(failed)?;
+            let (wanted, all_cells) = (part.rows().map_err(failed)?, &graph.columns.selection);
+            let read = graph.reader.read_csr(&wanted, all_cells, rows).map_err(failed)?;
             part.check_shape(graph, (rows.n_rows(), rows.n_columns), self.place.block_idx)?;
             // Not values of X.
             all += ReadStats { values: 0, ..read };
-            let nearest = self.nearest(part, rows, values)?;
-            let own = Places::new(&part.joinids, first);
-            let mut others: Vec<u64> =
-                nearest.iter().copied().filter(|id| *id != NONE && own.of(*id).is_none()).collect();
-            others.sort_unstable();
-            others.dedup();
-            let joinids: Vec<_> = runs(&others).collect();
-            let of_further = Places::new(&joinids, n_rows + further.len());
-            further.extend(others.iter().map(|joinid| (part.source as u32, *joinid)));
-            if MISSING as usize <= n_rows + further.len() {
-                return Err(self.too_many(n_rows));
+            let mut uses = self.nearest(part, (rows, first), &mut into.values)?;
+            let own = first + n_rows * k..;
+            uses.extend(part.joinids.iter().cloned().flatten().zip(own).map(Use::new));
+            uses.sort_unstable();
+            let mut joinids = Vec::new();
+            for uses in uses.chunk_by(|one, other| one.joinid() == other.joinid()) {
+                let row = into.cells.len() as u32;
+                joinids.push(uses[0].joinid());
+                into.cells.push((part.source as u32, uses[0].joinid()));
+                for place in uses.iter().map(Use::place) {
+                    match place.checked_sub(n_rows * k) {
+                        Some(own) => into.own[own] = row,
+                        None => into.nearest[place] = row,
+                    }
+                }
             }
-            places.extend(nearest.iter().map(|joinid| {
-                let place = own.of(*joinid).or_else(|| of_further.of(*joinid));
-                place.map_or(MISSING, |place| place as u32)
-            }));
-            if !others.is_empty() {
-                let (source, n_rows) = (part.source, others.len());
-                of_x.push(Part { source, joinids, n_rows, next_reads: None });
-            }
+            of_x.push(Part {
+                joinids: runs(&joinids).collect(),
+                n_rows: joinids.len(),
+                ..part.clone()
+            });
             first += part.n_rows;
         }
         Ok((of_x, all))
     }
 
-    /// The joinids of the nearest cells of each row, `k` for each, and [`NONE`] for those that are
-    /// missing. Appends their values, with 0 for missing ones.
+    /// The nearest cells of each row, which are the rows of a block from `first` on, with their
+    /// places. Appends their values, with 0 for missing ones.
     fn nearest(
         &self,
         part: &Part,
-        rows: &CsrBuffers,
+        (rows, first): (&CsrBuffers, usize),
         values: &mut Vec<f32>,
-    ) -> Result<Vec<u64>, LoaderError> {
+    ) -> Result<Vec<Use>, LoaderError> {
         let source = &self.dataset.sources[part.source];
         let (k, nearest) = (self.spec.k, self.spec.nearest.unwrap_or(Nearest::Smallest));
         let x_rows = source.x.reader.n_rows();
-        let mut joinids = Vec::with_capacity(rows.n_rows() * k);
+        let mut uses = Vec::with_capacity(rows.n_rows() * (k + 1));
         let mut cells: Vec<(u64, f32)> = Vec::new();
         for (row, centre) in part.joinids.iter().cloned().flatten().enumerate() {
             let (columns, stored) = rows.row(row);
@@ -136,16 +142,15 @@ impl GraphReader<'_> {
                 let problem = format!("cell {joinid} is its neighbour, but X has {x_rows} rows");
                 return Err(wrong(problem));
             }
-            let n_missing = k - cells.len();
-            if n_missing > 0 && !self.spec.allow_fewer {
+            if cells.len() < k && !self.spec.allow_fewer {
                 return Err(wrong(format!("it has {} neighbours instead of {k}", cells.len())));
             }
-            joinids.extend(cells.iter().map(|(joinid, _)| *joinid));
-            joinids.resize(joinids.len() + n_missing, NONE);
+            let places = (first + row) * k..;
+            uses.extend(cells.iter().map(|(joinid, _)| *joinid).zip(places).map(Use::new));
             values.extend(cells.iter().map(|(_, value)| *value));
-            values.resize(values.len() + n_missing, 0.0);
+            values.resize((first + row + 1) * k, 0.0);
         }
-        Ok(joinids)
+        Ok(uses)
     }
 
     fn too_many(&self, n_rows: usize) -> LoaderError {
@@ -159,29 +164,22 @@ impl GraphReader<'_> {
     }
 }
 
-/// The joinid of a neighbour that there is not: joinids are below 2^63.
-const NONE: u64 = u64::MAX;
+/// A cell that a block needs, and the place of a neighbour, or behind all of them of an own cell,
+/// for which it does. One number, because sorting these takes most of the time: both fit in 32
+/// bits, joinids because they are columns of the graph.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Use(u64);
 
-/// The places of joinids that are read together.
-struct Places<'a> {
-    joinids: &'a [Range<u64>],
-    /// The place of the first joinid of each range.
-    starts: Vec<usize>,
-}
-
-impl<'a> Places<'a> {
-    fn new(joinids: &'a [Range<u64>], first: usize) -> Self {
-        let starts = joinids.iter().scan(first, |next, range| {
-            let start = *next;
-            *next += (range.end - range.start) as usize;
-            Some(start)
-        });
-        Self { joinids, starts: starts.collect() }
+impl Use {
+    fn new((joinid, place): (u64, usize)) -> Self {
+        Self(joinid << 32 | place as u64)
     }
 
-    fn of(&self, joinid: u64) -> Option<usize> {
-        let idx = self.joinids.partition_point(|range| range.end <= joinid);
-        let range = self.joinids.get(idx).filter(|range| range.start <= joinid)?;
-        Some(self.starts[idx] + (joinid - range.start) as usize)
+    fn joinid(&self) -> u64 {
+        self.0 >> 32
+    }
+
+    fn place(&self) -> usize {
+        self.0 as u32 as usize
     }
 }

@@ -3,117 +3,146 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use csr::CsrBuffers;
 use densify::RowTransforms;
 use worktime::ThreadTime;
 
 use super::{MISSING, Neighbours};
-use crate::batch::Matrix;
 use crate::block::{Block, BlockMatrix, Values};
 use crate::buffers::BatchBuffers;
-use crate::dataset::Dataset;
 use crate::error::LoaderError;
-use crate::unfinished::{MatrixMaker, Rows};
+use crate::unfinished::{MatrixMaker, Rows, Unfinished};
 
-/// The rows of a batch in the making, in memory that the next batch uses again. A batch is cut
-/// across blocks, whose cells may be neighbours of each other, so rows are collected as CSR, each
-/// cell once, and put in order when the batch is full.
+/// The cells of a batch in the making, in memory that the next batch uses again.
+///
+/// If all come from one block, as most do, its rows are written straight into the batch. Otherwise
+/// they are collected as CSR, because cells of one block may be neighbours of those of another.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    /// The rows that were collected.
-    rows: BlockMatrix,
-    /// The experiment and the joinid of each cell, by its first occurrence in the batch.
+    /// The experiment and the joinid of each cell, by its first occurrence.
     cells: Vec<(u32, u64)>,
-    /// The place of each cell among `rows`.
-    places: Vec<u32>,
     number_of: HashMap<(u32, u64), u32, BuildHasherDefault<CellHasher>>,
+    /// The row in X of their block of the cells that came last.
+    new_rows: Vec<u32>,
+    /// The rows of all cells, if they come from several blocks.
+    rows: BlockMatrix,
     /// The number of each of the batch's own cells.
     centres: Vec<u32>,
     /// The number of each neighbour; [`MISSING`] if there is none.
-    neighbours: Vec<u32>,
+    nearest: Vec<u32>,
     values: Vec<f32>,
 }
 
+/// Writes the rows of a table.
+pub(crate) struct TableMaker<'a, B> {
+    pub(crate) buffers: &'a B,
+    pub(crate) x: &'a MatrixMaker,
+    /// Number of neighbours of each cell.
+    pub(crate) k: usize,
+    pub(crate) transforms: Option<RowTransforms<'a>>,
+    pub(crate) n_threads: usize,
+}
+
+/// X of a table, its neighbours, and the time of the threads that helped to write it.
+pub(crate) type Written<V> = (Unfinished<V>, Neighbours, ThreadTime);
+
 impl Table {
-    /// Appends rows of a block, in this order, with their neighbours.
-    pub(crate) fn add(
+    /// Appends rows of a block, in this order, with their neighbours. If `is_whole`, they are all
+    /// of the batch, which is returned; otherwise more may follow, and then [`write`](Self::write).
+    pub(crate) fn add<B: BatchBuffers>(
         &mut self,
-        dataset: &Dataset,
+        maker: &TableMaker<'_, B>,
         block: &Block,
-        (order, k): (&[u32], usize),
-    ) -> Result<(), LoaderError> {
-        let (n_rows, of_block) = (block.rows.len(), &block.neighbours);
-        // The number of each new cell, and its row in the block or beside it.
-        let (mut own, mut further) = (Vec::new(), Vec::new());
-        let mut number = |place: u32| {
-            if place == MISSING {
-                return MISSING;
-            }
-            let of_further = (place as usize).checked_sub(n_rows);
-            let cell = match of_further {
-                Some(further) => of_block.further[further],
-                None => {
-                    let (experiment, joinid) = dataset.origin(block.selection_row(place));
-                    (experiment as u32, joinid)
-                }
-            };
-            let next = self.cells.len() as u32;
-            *self.number_of.entry(cell).or_insert_with(|| {
-                self.cells.push(cell);
-                match of_further {
-                    Some(row) => further.push((next, row as u32)),
-                    None => own.push((next, place)),
-                }
-                next
-            })
-        };
-        self.centres.extend(order.iter().map(|row| number(*row)));
+        (order, is_whole): (&[u32], bool),
+    ) -> Result<Option<Written<B::Buffer>>, LoaderError> {
+        let (of, k) = (&block.neighbours, maker.k);
+        self.new_rows.clear();
+        for row in order {
+            let centre = self.number(of.own[*row as usize], &of.cells);
+            self.centres.push(centre);
+        }
         for row in order {
             let slots = *row as usize * k..(*row as usize + 1) * k;
-            self.neighbours.extend(of_block.places[slots.clone()].iter().map(|at| number(*at)));
-            self.values.extend(&of_block.values[slots]);
+            for row in &of.nearest[slots.clone()] {
+                let number = self.number(*row, &of.cells);
+                self.nearest.push(number);
+            }
+            self.values.extend(&of.values[slots]);
         }
-        self.places.resize(self.cells.len(), 0);
-        let first = self.rows.n_rows as u32;
-        for (place, (number, _)) in (first..).zip(own.iter().chain(&further)) {
-            self.places[*number as usize] = place;
+        if !is_whole {
+            return self.collect(&block.x).map(|()| None);
         }
-        let rows = |of: &[(u32, u32)]| of.iter().map(|(_, row)| *row).collect::<Vec<_>>();
-        self.collect(&block.x, &rows(&own))?;
-        self.collect(&of_block.x, &rows(&further))
+        let row_of = |number: u32| self.new_rows[number as usize];
+        let written = self.written(maker, (&block.x, row_of), &of.cells);
+        self.clear();
+        written.map(Some)
     }
 
-    /// Appends rows of a matrix.
-    fn collect(&mut self, from: &BlockMatrix, rows: &[u32]) -> Result<(), LoaderError> {
-        if rows.is_empty() {
-            return Ok(());
+    /// The number of the cell in a row of a block's X.
+    fn number(&mut self, row: u32, cells: &[(u32, u64)]) -> u32 {
+        if row == MISSING {
+            return MISSING;
         }
-        let (place, n_columns) = (from.place, from.n_columns);
-        if !matches!(self.rows.values, Values::Csr(_)) {
-            self.rows = BlockMatrix {
-                values: Values::Csr(CsrBuffers::empty(n_columns)),
-                ..BlockMatrix::default()
-            };
-        }
-        (self.rows.place, self.rows.n_columns) = (place, n_columns);
-        self.rows.n_rows += rows.len();
-        let added = from.nnz_of(rows)?;
+        let (cell, next) = (cells[row as usize], self.cells.len() as u32);
+        *self.number_of.entry(cell).or_insert_with(|| {
+            self.cells.push(cell);
+            self.new_rows.push(row);
+            next
+        })
+    }
+
+    /// Appends the rows of the cells that came last.
+    fn collect(&mut self, from: &BlockMatrix) -> Result<(), LoaderError> {
+        (self.rows.place, self.rows.n_columns) = (from.place, from.n_columns);
+        self.rows.n_rows += self.new_rows.len();
+        let added = from.nnz_of(&self.new_rows)?;
         let csr = self.rows.csr_mut();
+        csr.n_columns = from.n_columns;
         let nnz = csr.nnz();
         csr.columns.resize(nnz + added, 0);
         csr.values.resize(nnz + added, 0.0);
         let out = (&mut csr.columns[nnz..], &mut csr.values[nnz..]);
-        from.rows_to_csr_on(1, rows, None, &mut csr.row_offsets, out).map(drop)
+        from.rows_to_csr_on(1, &self.new_rows, None, &mut csr.row_offsets, out).map(drop)
     }
 
-    /// The table as a matrix in the form of X, with the places of neighbours in it, and the time of
-    /// the threads that helped to write it. The table is empty then.
-    pub(crate) fn finish<B: BatchBuffers>(
+    /// The table of the rows that were collected. It is empty then.
+    pub(crate) fn write<B: BatchBuffers>(
         &mut self,
-        buffers: &B,
-        (maker, k): (&mut MatrixMaker, usize),
-        (transforms, n_threads): (Option<RowTransforms<'_>>, usize),
-    ) -> Result<(Matrix<B::Buffer>, Neighbours, ThreadTime), LoaderError> {
+        maker: &TableMaker<'_, B>,
+    ) -> Result<Written<B::Buffer>, LoaderError> {
+        // Rows were collected by number.
+        let written = self.written(maker, (&self.rows, |number| number), &self.cells);
+        self.clear();
+        written
+    }
+
+    /// The table, written from the rows of a matrix: `row_of` is the row of each number, and
+    /// `cells` has the cell of each row.
+    fn written<B: BatchBuffers>(
+        &self,
+        maker: &TableMaker<'_, B>,
+        (from, row_of): (&BlockMatrix, impl Fn(u32) -> u32),
+        cells: &[(u32, u64)],
+    ) -> Result<Written<B::Buffer>, LoaderError> {
+        let TableMaker { buffers, x, k, transforms, n_threads } = *maker;
+        let (numbers, neighbours) = self.in_order(k);
+        let order: Vec<u32> = numbers.into_iter().map(row_of).collect();
+        let mut made = x.begin(buffers, order.len())?;
+        if order.is_empty() {
+            return Ok((made, neighbours, ThreadTime::default()));
+        }
+        let rows = Rows { first: 0, order: &order, transforms, n_threads };
+        let others = made.add(buffers, from, rows).map_err(|error| match error {
+            LoaderError::Densify { source: densify::Error::Total { row_idx, total }, .. } => {
+                let (experiment, joinid) = cells[row_idx];
+                LoaderError::Total { experiment: experiment as usize, joinid, total }
+            }
+            error => error,
+        })?;
+        Ok((made, neighbours, others))
+    }
+
+    /// The number of the cell in each row of the table, and the neighbours by these rows.
+    fn in_order(&self, k: usize) -> (Vec<u32>, Neighbours) {
         let mut numbers = self.centres.clone();
         let mut row_of = vec![MISSING; self.cells.len()];
         for (row, number) in (0..).zip(&numbers) {
@@ -122,14 +151,14 @@ impl Table {
             *first = (*first).min(row);
         }
         // By their first occurrence: the order in which rows were collected depends on the blocks.
-        for number in self.neighbours.iter().filter(|number| **number != MISSING) {
+        for number in self.nearest.iter().filter(|number| **number != MISSING) {
             let row = &mut row_of[*number as usize];
             if *row == MISSING {
                 *row = numbers.len() as u32;
                 numbers.push(*number);
             }
         }
-        let positions = self.neighbours.iter().enumerate().map(|(idx, number)| match *number {
+        let positions = self.nearest.iter().enumerate().map(|(idx, number)| match *number {
             MISSING => (idx / k) as u32,
             number => row_of[number as usize],
         });
@@ -138,46 +167,24 @@ impl Table {
             k,
             positions: positions.collect(),
             values: self.values.clone(),
-            present: self.neighbours.iter().map(|number| *number != MISSING).collect(),
+            present: self.nearest.iter().map(|number| *number != MISSING).collect(),
             joinids: cells.clone().map(|(_, joinid)| joinid as i64).collect(),
             experiments: cells.map(|(experiment, _)| experiment).collect(),
         };
-        let order: Vec<u32> = numbers.iter().map(|number| self.places[*number as usize]).collect();
-        let mut made = maker.begin(buffers, order.len())?;
-        let rows = Rows { first: 0, order: &order, transforms, n_threads };
-        let others = if order.is_empty() {
-            ThreadTime::default()
-        } else {
-            made.add(buffers, &self.rows, rows).map_err(|error| self.named(error))?
-        };
-        self.clear();
-        Ok((maker.finish(buffers, (made, order.len()))?, neighbours, others))
+        (numbers, neighbours)
     }
 
     /// Empties the table, whose memory stays.
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.rows.n_rows = 0;
         if let Values::Csr(csr) = &mut self.rows.values {
             csr.clear();
         }
         self.cells.clear();
-        self.places.clear();
         self.number_of.clear();
         self.centres.clear();
-        self.neighbours.clear();
+        self.nearest.clear();
         self.values.clear();
-    }
-
-    /// The error of a row that was collected, by the name of its cell.
-    fn named(&self, error: LoaderError) -> LoaderError {
-        match error {
-            LoaderError::Densify { source: densify::Error::Total { row_idx, total }, .. } => {
-                let number = self.places.iter().position(|row| *row as usize == row_idx);
-                let (experiment, joinid) = number.map_or((0, 0), |number| self.cells[number]);
-                LoaderError::Total { experiment: experiment as usize, joinid, total }
-            }
-            error => error,
-        }
     }
 }
 
