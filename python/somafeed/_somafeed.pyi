@@ -982,7 +982,7 @@ class Neighbours:
         """The values of the graph, (n_rows, k); 0 of a missing neighbour."""
     @property
     def present(self) -> npt.NDArray[np.bool_]:
-        """Whether there is this neighbour, (n_rows, k)."""
+        """Whether the cell has this neighbour, (n_rows, k)."""
     @property
     def joinids(self) -> npt.NDArray[np.int64]:
         """The joinid of each row of the table."""

@@ -53,10 +53,10 @@ class Neighbours:
 
 
 def checked_neighbours(neighbours: Neighbours | None) -> Neighbours | None:
-    """The neighbours, if they are some.
+    """The neighbours that batches have; None for none.
 
     Raises:
-        TypeError: They are something else.
+        TypeError: They are not a `Neighbours`.
     """
     if neighbours is None or isinstance(neighbours, Neighbours):
         return neighbours

@@ -46,7 +46,7 @@ def unsorted(rows, columns, values, n_cells, rng):
 
 
 def cells(n_cells, seed):
-    """Cells whose X is told by their number."""
+    """Cells with values that are all different."""
     rng = np.random.default_rng(seed)
     X = sparse.random(n_cells, N_GENES, 0.4, format="csr", random_state=seed)
     X.data = (1 + np.arange(X.nnz)).astype(np.float32)

@@ -105,7 +105,7 @@ impl AnnData {
         Matrix::open(&self.elements, &format!("obsm/{name}"))
     }
 
-    /// The names of the graphs of obsp, sorted; of a collection none, since each data set has its own.
+    /// The names of the graphs of obsp, sorted. A collection has none: each data set has its own.
     pub fn obsp_names(&self) -> Result<Vec<String>, Error> {
         if self.elements.is_collection() { Ok(Vec::new()) } else { self.names("obsp") }
     }

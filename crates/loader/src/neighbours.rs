@@ -108,7 +108,7 @@ pub struct Neighbours {
     pub positions: Vec<u32>,
     /// The values of the graph, as many; 0 where a neighbour is missing.
     pub values: Vec<f32>,
-    /// Whether there is this neighbour.
+    /// Whether the cell has this neighbour.
     pub present: Vec<bool>,
     /// The `soma_joinid` of each row of X in its experiment.
     pub joinids: Vec<i64>,

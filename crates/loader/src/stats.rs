@@ -7,9 +7,9 @@ use crate::spec::LoaderSpec;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EpochStats {
-    /// What the engine counted. Its values are those of the blocks' rows and their neighbours, and
-    /// the selected genes;
-    /// conversions are those of the reader's tables to blocks, from COO to CSR or dense.
+    /// What the engine counted. Its values are those of the blocks' rows, with those of neighbours,
+    /// and the selected genes; conversions are those of the reader's tables to blocks, from COO to
+    /// CSR or dense.
     pub engine: pipeline::EpochStats,
     /// The settings with which it ran, which may read ahead less than requested.
     pub spec: LoaderSpec,

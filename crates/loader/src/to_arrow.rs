@@ -40,8 +40,8 @@ impl<B: ReadableBuffer> Batch<B> {
     /// booleans, its name and `_present`.
     ///
     /// # Errors
-    /// The batch has neighbours; two columns have one name; there are more genes, or more values in the
-    /// batch, than Arrow's 32-bit sizes can count.
+    /// The batch has neighbours; two columns have one name; there are more genes, or more values in
+    /// the batch, than Arrow's 32-bit sizes can count.
     pub fn to_arrow(&self) -> Result<RecordBatch, ToArrowError> {
         self.arrow().map_err(|source| ToArrowError { batch_idx: self.batch_idx, source })
     }

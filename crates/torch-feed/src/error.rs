@@ -10,8 +10,8 @@ pub enum Error {
 
     /// There are no tensors of neighbours.
     #[error(
-        "there are no tensors of neighbours: leave DatasetSpec::neighbours out, or take the batches of \
-         loader::Loader"
+        "there are no tensors of neighbours: leave DatasetSpec::neighbours out, or take the batches \
+         of loader::Loader"
     )]
     Neighbours,
 

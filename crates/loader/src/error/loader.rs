@@ -57,9 +57,9 @@ pub enum LoaderError {
         problem: &'static str,
     },
 
-    /// The neighbours of a cell are not what was asked for.
+    /// A row of the graph does not give the requested neighbours.
     #[error(
-        "cell {joinid} of experiment {experiment} has no right neighbours in graph {obsp:?} of obsp: \
+        "cell {joinid} of experiment {experiment} cannot have neighbours by graph {obsp:?} of obsp: \
          {problem}"
     )]
     Neighbours {

@@ -18,7 +18,8 @@ pub(crate) const MISSING: u32 = u32::MAX;
 pub(crate) struct BlockNeighbours {
     /// The row of each of the block's own cells.
     pub(crate) own: Vec<u32>,
-    /// `k` rows for each of the block's own cells, the nearest first; [`MISSING`] if there are fewer.
+    /// `k` rows for each of the block's own cells, the nearest first; [`MISSING`] at the end if a
+    /// cell has fewer.
     pub(crate) nearest: Vec<u32>,
     /// The values of the graph, as many.
     pub(crate) values: Vec<f32>,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use loader::{
     Batch, BatchForm, BlockForm, Budget, Cells, Dataset, GeneSelection, Loader, LoaderError,
@@ -9,8 +10,9 @@ use loader::{
     Transform, World,
 };
 use proptest::prelude::*;
-use soma_io::{CsrBuffers, MemoryReader};
+use soma_io::{CsrBuffers, MemoryReader, XReader as _};
 
+use crate::pipeline::counted::CountedReader;
 use crate::pipeline::sample::{self, WAYS, dense_rows};
 
 const N_GENES: u64 = 5;
@@ -277,6 +279,60 @@ fn each_row_is_read_once_for_a_block() {
     let rows = epoch.stats().neighbours.unwrap();
     assert_eq!((rows.centres, rows.further), (40, 5));
     assert_eq!(rows.amplification(), Some(45.0 / 40.0));
+}
+
+#[test]
+fn one_read_of_x_serves_a_block() {
+    // A modality of the same matrix does not have the rows of neighbours.
+    let spec = NeighbourSpec::new("distances", 2);
+    let graph = line(&(0..30_u8).map(f32::from).collect::<Vec<_>>());
+    let mut x = CountedReader::new(sample::reader(30, N_GENES), 0);
+    x.reads_whole_rows = true;
+    let x = Arc::new(x);
+    let data = sample::dataset(
+        Arc::<CountedReader>::clone(&x),
+        Cells::Range(0..30),
+        GeneSelection::Range(0..3),
+    );
+    let same = Arc::<CountedReader>::clone(&x);
+    let data = data.with_modality("others", same, GeneSelection::Range(3..5), None).unwrap();
+    let data = data.with_neighbours(spec, reader(&graph)).unwrap();
+    let mut of_loader = sample::spec();
+    (of_loader.pipeline.chunk_rows, of_loader.pipeline.chunks_per_block) = (5, 2);
+    let mut epoch = Loader::new(data, of_loader).unwrap().epoch(0).unwrap();
+    for batch in epoch.by_ref() {
+        let batch = batch.unwrap();
+        let joinids = &batch.neighbours.as_ref().unwrap().joinids;
+        for (row, joinid) in dense_rows(&batch.x).iter().zip(joinids) {
+            assert_eq!(*row, expected_row(*joinid)[..3]);
+        }
+        let others = dense_rows(&batch.modalities[0].1.x);
+        assert_eq!(others.len(), batch.joinids.len());
+        for (row, joinid) in others.iter().zip(&batch.joinids) {
+            assert_eq!(*row, expected_row(*joinid)[3..]);
+        }
+    }
+    // Of each block one for X, and one for the modality.
+    let n_blocks = epoch.stats().engine.n_blocks as usize;
+    assert_eq!((n_blocks, x.n_started.load(Ordering::SeqCst)), (3, 6));
+}
+
+#[test]
+fn x_and_the_graph_keep_decoded_values_in_proportion() {
+    let graph: Graph = (0..40).map(|cell| vec![((cell + 1) % 40, 1.0)]).collect();
+    let counted = |inner| Arc::new(CountedReader::new(inner, 0));
+    let inner = Arc::into_inner(reader(&graph)).unwrap();
+    let (x, of_graph) = (counted(sample::reader(40, N_GENES)), counted(inner));
+    let data =
+        sample::dataset(Arc::<CountedReader>::clone(&x), Cells::Range(0..40), GeneSelection::All);
+    let same = Arc::<CountedReader>::clone(&of_graph);
+    let data = data.with_neighbours(NeighbourSpec::new("distances", 1), same).unwrap();
+    let mut spec = sample::spec();
+    spec.pipeline.keep_bytes = Some(1000);
+    let loader = Loader::new(data, spec).unwrap();
+    loader.epoch(0).unwrap().for_each(|batch| drop(batch.unwrap()));
+    let n_values = x.nnz().unwrap().unwrap();
+    assert_eq!(of_graph.allowed(), 1000 * 40 / (n_values + 40));
 }
 
 #[test]
