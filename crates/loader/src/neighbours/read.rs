@@ -40,7 +40,10 @@ impl BlockNeighbours {
     /// Empties the lists, with room for `n_rows` own cells. `Err` if memory is lacking.
     fn clear(&mut self, n_rows: usize, k: usize) -> Result<(), std::collections::TryReserveError> {
         let Self { own, nearest, values, cells } = self;
-        (own.clear(), nearest.clear(), values.clear(), cells.clear());
+        own.clear();
+        nearest.clear();
+        values.clear();
+        cells.clear();
         values.try_reserve(n_rows * k)?;
         nearest.try_reserve(n_rows * k)?;
         nearest.resize(n_rows * k, MISSING);
@@ -92,7 +95,7 @@ impl GraphReader<'_> {
                 let row = into.cells.len() as u32;
                 joinids.push(uses[0].joinid());
                 into.cells.push((part.source as u32, uses[0].joinid()));
-                for place in uses.iter().map(Use::place) {
+                for place in uses.iter().copied().map(Use::place) {
                     match place.checked_sub(n_rows * k) {
                         Some(own) => into.own[own] = row,
                         None => into.nearest[place] = row,
@@ -176,11 +179,11 @@ impl Use {
         Self(joinid << 32 | place as u64)
     }
 
-    fn joinid(&self) -> u64 {
+    fn joinid(self) -> u64 {
         self.0 >> 32
     }
 
-    fn place(&self) -> usize {
+    fn place(self) -> usize {
         self.0 as u32 as usize
     }
 }

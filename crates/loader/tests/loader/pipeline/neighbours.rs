@@ -359,7 +359,12 @@ fn ranks_share_them_and_an_epoch_resumes() {
             };
             for (step, batch) in epoch.by_ref().take(most).enumerate() {
                 let batch = batch.unwrap();
-                check(&batch, std::slice::from_ref(&graph), &named(&neighbours), &[all.clone()]);
+                check(
+                    &batch,
+                    std::slice::from_ref(&graph),
+                    &named(&neighbours),
+                    std::slice::from_ref(&all),
+                );
                 if rank == 0 {
                     steps.push(Vec::new());
                 }
