@@ -42,6 +42,7 @@ from somafeed._somafeed import (
     version,
 )
 from somafeed.modalities import Modality
+from somafeed.neighbours import Neighbours
 from somafeed.samplings import (
     AtMostPerClass,
     ClassBalanced,
@@ -110,6 +111,7 @@ __all__ = [
     "Loader",
     "Mixture",
     "Modality",
+    "Neighbours",
     "ObsForm",
     "OneHot",
     "OwnSamples",

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed.modalities import Modality
+from somafeed.neighbours import Neighbours as NeighbourSpec
 
 version: str
 """Version of the native module, equal to that of the package."""
@@ -98,6 +99,7 @@ class Experiment:
     def measurements(self) -> list[str]: ...
     def layers(self, measurement: str) -> list[str]: ...
     def obsm_names(self, measurement: str) -> list[str]: ...
+    def obsp_names(self, measurement: str) -> list[str]: ...
     def obs(
         self,
         *,
@@ -151,6 +153,7 @@ class Dataset:
         modalities: Mapping[str, Modality] | None = None,
         presence: str | None = None,
         cell_join: CellJoin = "union",
+        neighbours: NeighbourSpec | None = None,
     ) -> Dataset:
         """Opens X and reads the requested columns of obs and var.
 
@@ -167,7 +170,7 @@ class Dataset:
         `modalities` are further measurements of the same cells, by their names in a batch; their
         order is that of the dictionary. `presence` is the obs column of booleans that says which
         cells X has. If X or a modality lacks cells, those that any of them has come, or with
-        `cell_join="intersection"` those that all have.
+        `cell_join="intersection"` those that all have. `neighbours` is a `somafeed.Neighbours`.
         """
     @staticmethod
     def from_anndata(
@@ -224,6 +227,9 @@ class Dataset:
     @property
     def modalities(self) -> list[tuple[str, int]]:
         """The modalities that batches have beside X, each with its number of genes."""
+    @property
+    def neighbours(self) -> tuple[str, int] | None:
+        """The graph of neighbours that batches have, and the number of each cell's."""
     def modality_var(self, name: str) -> ArrowTable:
         """The requested var columns of a modality: one row per gene. ValueError if there is none."""
     @property
@@ -941,6 +947,9 @@ class Epoch:
         alive) and others. `n_skipped` is the number of samples that could not be read and are
         missing in the batches; `skipped` has the reasons for the first 100 of them, by name.
 
+        With neighbours, `neighbour_rows` is the number of rows that were read only for them, and
+        `read_amplification` that of all rows read, for each row of the epoch; None before the first.
+
         `accelerator_utilization` is the AU of MLPerf Storage: the share of the time after the first
         batch in which the loader was not waited for, None before the second. `entropy` has, for
         each encoder and each categorical obs column of at most 65,534 categories, of samples of
@@ -968,6 +977,30 @@ class Matrix:
         """Like `Batch.csr`."""
     def coo(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[Any]]:
         """Like `Batch.coo`."""
+
+@final
+class Neighbours:
+    """The neighbours of a batch's cells, as rows of a table."""
+
+    @property
+    def table(self) -> Matrix:
+        """Rows of X: those of the batch, then those of neighbours that are not among them, each once,
+        by their first occurrence. The batch's own X is a view of its first rows."""
+    @property
+    def positions(self) -> npt.NDArray[np.int64]:
+        """The row of each neighbour in the table, (n_rows, k); of a missing one that of the cell."""
+    @property
+    def values(self) -> npt.NDArray[np.float32]:
+        """The values of the graph, (n_rows, k); 0 of a missing neighbour."""
+    @property
+    def present(self) -> npt.NDArray[np.bool_]:
+        """Whether the cell has this neighbour, (n_rows, k)."""
+    @property
+    def joinids(self) -> npt.NDArray[np.int64]:
+        """The joinid of each row of the table."""
+    @property
+    def experiments(self) -> npt.NDArray[np.uint32]:
+        """The experiment of each row of the table."""
 
 @final
 class Batch:
@@ -1006,6 +1039,9 @@ class Batch:
         """The rows of a modality, in its own form. ValueError if there is none."""
     def present(self, modality: str | None = None) -> npt.NDArray[np.bool_]:
         """Whether X, or a modality, has each cell; one that was not measured has a row of zeros."""
+    @property
+    def neighbours(self) -> Neighbours | None:
+        """The neighbours of the cells; None if none were asked for."""
     def tokens(self) -> dict[str, npt.NDArray[Any]]:
         """The tokens of the cells. ValueError unless the loader has a tokenizer.
 

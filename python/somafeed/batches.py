@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from somafeed import _somafeed as native
+from somafeed.neighbours import NEIGHBOURS
 from somafeed.settings import shown
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ XOrTokens: TypeAlias = "npt.NDArray[Any] | sparse.csr_matrix | torch.Tensor | di
 # `Any`, as in batches of all kinds, because a type checker does not know the form of a batch.
 MiniBatch: TypeAlias = tuple[Any, ...]
 """Rows of X (`XBatch`), of shape (cells, genes), and the same rows of obs (`ObsBatch`); with
-`layers`, `obsm` or `modalities`, also the same rows of those, by name (`Beside`). With `tokens`, the tokens of the
+`layers`, `obsm` or `modalities`, also the same rows of those, by name (`Beside`), which has
+`neighbours`, too. With `tokens`, the tokens of the
 cells (`somafeed.tokens.TokenBatch`) are in the place of X."""
 
 Form: TypeAlias = Literal["numpy", "f16", "torch", "torch_f16", "torch_csr", "torch_coo"]
@@ -83,6 +85,8 @@ NATIVE_FORMS: dict[str, native.Form] = {
     "torch_csr": "csr",
     "torch_coo": "coo",
 }
+NEIGHBOUR_PARTS = ("positions", "values", "present", "joinids")
+"""Arrays of neighbours, by the ends of their names in a batch."""
 OBS_FORMS = ("pandas", "arrow", "codes")
 DTYPES = ("stored", "float32")
 
@@ -217,8 +221,10 @@ def beside_maker(
     form: Form,
     batch_size: int,
     modality_makers: Mapping[str, XMaker],
+    make_table: XMaker,
 ) -> Callable[[native.Batch], Beside] | None:
-    """The function that takes further layers, arrays of obsm and modalities; None if there are none.
+    """The function that takes further layers, arrays of obsm, modalities and neighbours; None if
+    there are none.
 
     Raises:
         ValueError: Two of them have one name.
@@ -228,11 +234,13 @@ def beside_maker(
     n_genes = dict(dataset.modalities)
     masks = ["present", *(mask for _, mask, _ in modalities)] if modalities else []
     names = [*layers, *obsm, *modality_makers, *masks]
+    if dataset.neighbours is not None:
+        names += [NEIGHBOURS, *(f"{NEIGHBOURS}_{part}" for part in NEIGHBOUR_PARTS)]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise ValueError(
             f"{min(twice)!r} is the name of two of these: a layer, an array of obsm, a modality, the "
-            "mask of one"
+            "mask of one, neighbours"
         )
     if not names:
         return None
@@ -251,6 +259,11 @@ def beside_maker(
             made[mask] = as_form(batch.present(name))
         if modalities:
             made["present"] = as_form(batch.present())
+        if batch.neighbours is not None:
+            table = batch.neighbours.table
+            made[NEIGHBOURS] = make_table(table, table.shape)
+            for part in NEIGHBOUR_PARTS:
+                made[f"{NEIGHBOURS}_{part}"] = as_form(getattr(batch.neighbours, part))
         return made
 
     return beside

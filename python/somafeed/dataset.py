@@ -23,6 +23,7 @@ from somafeed.cells import Cells, Encoder, Selected
 from somafeed.engine import EngineSettings
 from somafeed.joinids import Joinids
 from somafeed.modalities import Modalities, Modality, checked_genes, checked_modalities
+from somafeed.neighbours import Neighbours, checked_neighbours
 from somafeed.obs_forms import obs_maker
 from somafeed.parts import Parts
 from somafeed.settings import names_of, shown
@@ -101,6 +102,7 @@ class ExperimentDataset(Parts, Selected):
         modalities: Mapping[str, Modality] | Sequence[str] = (),
         presence: str | None = None,
         cell_join: native.CellJoin = "union",
+        neighbours: Neighbours | None = None,
         reader: native.Reader = "auto",
         dataset: native.Dataset | None = None,
         form: Form = "numpy",
@@ -149,7 +151,7 @@ class ExperimentDataset(Parts, Selected):
                 at which each process opens it.
             layers: Further layers of X, whose rows come beside X.
             obsm: Arrays of obsm whose rows come beside X, for example `X_pca`. With `layers`,
-                `obsm` or `modalities`, a batch is `(X, obs, beside)`: a dictionary of the rows by
+                `obsm`, `modalities` or `neighbours`, a batch is `(X, obs, beside)`: a dictionary of the rows by
                 name. Layers have the form of X, arrays of obsm are dense.
             feature_type: The feature type of the genes of X in `uri`, like `"Gene Expression"`, by
                 the var column `feature_types`.
@@ -162,6 +164,11 @@ class ExperimentDataset(Parts, Selected):
                 modalities.
             cell_join: Which cells come if X or a modality lacks some: `"union"`, those that any of
                 them has, or `"intersection"`, those that all have.
+            neighbours: A `somafeed.Neighbours`, for example `Neighbours("distances", k=10)`: the
+                nearest cells of each cell by a graph of obsp. `beside["neighbours"]` has rows of X in
+                its form: first those of the batch, of which X is then a view, then those of all
+                neighbours, each cell once; `beside["neighbours_positions"]` has the row of each
+                neighbour in it.
             reader: `"native"` or `"libtiledb"` insists on one reader of X.
             dataset: A native data set, instead of all the above. Cannot be pickled.
             form: The form of X: see `Form`.
@@ -243,6 +250,7 @@ class ExperimentDataset(Parts, Selected):
             modalities=checked_modalities(modalities),
             presence=presence,
             cell_join=cell_join,
+            neighbours=checked_neighbours(neighbours),
             reader=reader,
             var_columns=() if self.tokens is None else (self.tokens.gene_column,),
         )
@@ -382,7 +390,9 @@ class ExperimentDataset(Parts, Selected):
             name: x_maker(form, is_sparse, batch_size)
             for name, (form, is_sparse) in self._modality_forms().items()
         }
-        make_beside = beside_maker(make_x, self.dataset, form, batch_size, forms)
+        # A table has several rows, also if the batch has one.
+        make_table = x_maker(form, self.return_sparse_X, 0)
+        make_beside = beside_maker(make_x, self.dataset, form, batch_size, forms, make_table)
 
         def make(batch: native.Batch) -> MiniBatch:
             x: XOrTokens

@@ -7,10 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from somafeed.batches import required
+from somafeed.neighbours import NEIGHBOURS
 from somafeed.world import current_worker
 
 if TYPE_CHECKING:
     import torch
+
+BESIDE = 2
+"""The place of what is beside X in a batch of cells."""
 
 Device: TypeAlias = "str | int | torch.device"
 
@@ -68,12 +72,12 @@ class DeviceCopies:
     def __call__(self, batch: Any) -> Any:
         """The batch with its tensors on the device."""
         if self._stream is None:
-            return self._mapped(batch, lambda tensor: tensor.to(self._device))
+            return self._copied_batch(batch, lambda tensor: tensor.to(self._device))
         cuda = self._torch.cuda
         self._end_copies()
         with cuda.stream(self._stream):
             try:
-                copied = self._mapped(batch, self._from_pinned)
+                copied = self._copied_batch(batch, self._from_pinned)
             finally:
                 # Also what began before an error reads the batch's memory.
                 self._under_way = (self._stream.record_event(), batch, os.getpid())
@@ -96,6 +100,35 @@ class DeviceCopies:
     def _from_pinned(self, tensor: torch.Tensor) -> torch.Tensor:
         pinned = tensor if tensor.is_pinned() else tensor.pin_memory()
         return pinned.to(self._device, non_blocking=True)
+
+    def _copied_batch(self, batch: Any, copy: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+        """The batch with its tensors copied. With neighbours, X stays a view of their table, so that
+        its rows are copied once."""
+        beside = batch[-1] if isinstance(batch, tuple) and len(batch) > BESIDE else None
+        if not isinstance(beside, dict) or NEIGHBOURS not in beside:
+            return self._mapped(batch, copy)
+        others = self._mapped(batch[1:], copy)
+        return (self._first_rows(others[-1][NEIGHBOURS], batch[0]), *others)
+
+    def _first_rows(self, table: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+        """The first rows of a table, as many as a matrix on the host has, over its memory."""
+        package, n_rows = self._torch, like.shape[0]
+        made: torch.Tensor
+        if table.layout == package.strided:
+            return table[0] if like.dim() == 1 else table[:n_rows]
+        nnz = _parts(like)[-1].shape[0]
+        if table.layout == package.sparse_csr:
+            offsets, columns, values = _parts(table)
+            made = package.sparse_csr_tensor(
+                offsets[: n_rows + 1], columns[:nnz], values[:nnz], like.shape,
+                check_invariants=False,
+            )
+        else:
+            places, values = _parts(table)
+            made = package.sparse_coo_tensor(
+                places[:, :nnz], values[:nnz], like.shape, check_invariants=False
+            )
+        return made
 
     def _mapped(self, batch: Any, copy: Callable[[torch.Tensor], torch.Tensor]) -> Any:
         if isinstance(batch, self._torch.Tensor):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from somafeed import _somafeed as native
 from somafeed.joinids import Joinids, NDArrayJoinId
 from somafeed.modalities import Modalities
+from somafeed.neighbours import Neighbours
 from somafeed.settings import shown
 from somafeed.splits import Rows, Split
 
@@ -25,7 +26,9 @@ Genes: TypeAlias = tuple[str, ...]
 """Names of genes, or the experiment and the measurement whose joinids they have."""
 
 # What is read beside X, however cells are named.
-_OF_ALL = ("layers", "obsm", "modalities", "presence", "cell_join", "reader", "var_columns")
+_OF_ALL = (
+    "layers", "obsm", "modalities", "neighbours", "presence", "cell_join", "reader", "var_columns",
+)
 _WAYS = "cells come from {query,layer_name} xor {x_locator,query_ids} xor uri= xor dataset="
 
 
@@ -93,6 +96,8 @@ class Selection:
     """The feature type of the genes, instead of joinids, filter and names."""
     modalities: Modalities = ()
     """Further measurements, by their names in a batch."""
+    neighbours: Neighbours | None = None
+    """The neighbours of each cell, whose rows come beside X."""
     presence: str | None = None
     """The obs column that says which cells X has."""
     cell_join: native.CellJoin = "union"
@@ -147,6 +152,7 @@ class Selection:
             modalities={name: one.beside(self.config) for name, one in self.modalities},
             presence=self.presence,
             cell_join=self.cell_join,
+            neighbours=self.neighbours,
             reader=self.reader,
         )
 
@@ -485,9 +491,10 @@ def source_of(
     if dataset is not None:
         if not isinstance(dataset, native.Dataset):
             raise TypeError(f"dataset must be a somafeed.Dataset, not {shown(dataset)}")
-        if any(of_all[name] for name in ("layers", "obsm", "modalities", "presence")):
+        own = ("layers", "obsm", "modalities", "neighbours", "presence")
+        if any(of_all[name] for name in own):
             raise ValueError(
-                "an opened data set has its layers, arrays of obsm and modalities already"
+                "an opened data set has its layers, arrays of obsm, modalities and neighbours already"
             )
         return Opened(dataset)
     if query is not None and layer_name is not None:

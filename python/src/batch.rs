@@ -6,12 +6,12 @@ use arrow_array::RecordBatch;
 use loader::{BatchForm, CooBatch, CsrBatch, ReadableBuffer as _};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PySlice};
 
 use crate::arrow_table::ArrowTable;
 use crate::border::{Element, Memory};
 use crate::buffers::SlotBuffer;
-use crate::errors::{SomafeedError, value_error};
+use crate::errors::{OrException as _, SomafeedError, value_error};
 use crate::experiment::unpicklable;
 use crate::memory_limit::KeptBatches;
 use crate::numpy;
@@ -27,7 +27,12 @@ type Arrays<'py> = PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, Py
 pub(crate) struct Batch {
     idx: u64,
     n_padding: usize,
-    x: Matrix,
+    n_rows: usize,
+    /// Stored values of its own rows, if it is sparse.
+    nnz: Option<usize>,
+    /// With neighbours, the rows of further cells come after those of the batch.
+    x: Py<Matrix>,
+    neighbours: Option<Py<Neighbours>>,
     layers: Vec<(String, Py<Matrix>)>,
     obsm: Vec<(String, Py<Matrix>)>,
     modalities: Vec<(String, Py<Matrix>)>,
@@ -51,7 +56,11 @@ impl Batch {
         kept: &Arc<KeptBatches>,
     ) -> PyResult<Self> {
         let mut n_bytes = 0;
-        let x = Matrix::new(py, batch.x, element, kept, &mut n_bytes)?;
+        let n_rows = batch.n_rows();
+        let nnz = nnz_of(&batch.x, n_rows).or_exception()?;
+        let x = Py::new(py, Matrix::new(py, batch.x, element, kept, &mut n_bytes)?)?;
+        let of_batch = |of| Py::new(py, Neighbours::new(py, of, &x)?);
+        let neighbours = batch.neighbours.map(of_batch).transpose()?;
         let mut named = |matrices: Vec<(String, loader::Matrix<SlotBuffer>)>| {
             let matrices = matrices.into_iter().map(|(name, matrix)| {
                 let matrix = Matrix::new(py, matrix, None, kept, &mut n_bytes)?;
@@ -73,7 +82,10 @@ impl Batch {
         Ok(Self {
             idx: batch.batch_idx,
             n_padding: batch.n_padding,
+            n_rows,
+            nnz,
             x,
+            neighbours,
             layers,
             obsm,
             modalities,
@@ -85,6 +97,74 @@ impl Batch {
             joinids: own(Memory::of_vec(batch.joinids))?,
             experiments: own(Memory::of_vec(batch.experiments))?,
         })
+    }
+}
+
+/// The neighbours of a batch's cells, as rows of a table.
+#[pyclass(frozen, module = "somafeed._somafeed")]
+#[derive(Debug)]
+pub(crate) struct Neighbours {
+    table: Py<Matrix>,
+    positions: Py<Memory>,
+    values: Py<Memory>,
+    present: Py<Memory>,
+    joinids: Py<Memory>,
+    experiments: Py<Memory>,
+}
+
+impl Neighbours {
+    /// Takes over the neighbours of a batch whose rows are in `table`.
+    fn new(py: Python<'_>, of: loader::Neighbours, table: &Py<Matrix>) -> PyResult<Self> {
+        let loader::Neighbours { k, positions, values, present, joinids, experiments, .. } = of;
+        let shape = [positions.len() / k.max(1), k];
+        let positions: Vec<i64> = positions.into_iter().map(i64::from).collect();
+        let shaped = |memory: Memory| Py::new(py, memory.with_shape(&shape)?);
+        Ok(Self {
+            table: table.clone_ref(py),
+            positions: shaped(Memory::of_vec(positions))?,
+            values: shaped(Memory::of_vec(values))?,
+            present: shaped(Memory::of_vec(present))?,
+            joinids: Py::new(py, Memory::of_vec(joinids))?,
+            experiments: Py::new(py, Memory::of_vec(experiments))?,
+        })
+    }
+}
+
+#[pymethods]
+impl Neighbours {
+    #[getter]
+    fn table(&self, py: Python<'_>) -> Py<Matrix> {
+        self.table.clone_ref(py)
+    }
+
+    #[getter]
+    fn positions<'py>(&self, py: Python<'py>) -> Array<'py> {
+        numpy::array(py, &self.positions)
+    }
+
+    #[getter]
+    fn values<'py>(&self, py: Python<'py>) -> Array<'py> {
+        numpy::array(py, &self.values)
+    }
+
+    #[getter]
+    fn present<'py>(&self, py: Python<'py>) -> Array<'py> {
+        numpy::array(py, &self.present)
+    }
+
+    #[getter]
+    fn joinids<'py>(&self, py: Python<'py>) -> Array<'py> {
+        numpy::array(py, &self.joinids)
+    }
+
+    #[getter]
+    fn experiments<'py>(&self, py: Python<'py>) -> Array<'py> {
+        numpy::array(py, &self.experiments)
+    }
+
+    #[expect(clippy::unused_self, reason = "Python calls it on an object")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(unpicklable("Neighbours", "pickle its arrays"))
     }
 }
 
@@ -226,16 +306,40 @@ fn offsets(row_offsets: &[usize]) -> PyResult<Vec<i32>> {
     row_offsets.iter().map(offset).collect()
 }
 
+/// Number of stored values of the first rows of a sparse matrix.
+fn nnz_of(
+    x: &loader::Matrix<SlotBuffer>,
+    n_rows: usize,
+) -> Result<Option<usize>, loader::LoaderError> {
+    Ok(match x {
+        loader::Matrix::Csr(csr) => csr.row_offsets.get(n_rows).copied(),
+        // Values come row by row.
+        loader::Matrix::Coo(coo) => {
+            Some(coo.rows()?.partition_point(|row| (*row as usize) < n_rows))
+        }
+        _ => None,
+    })
+}
+
+/// The first elements of an array with others of each value.
+fn first<'py>(
+    (first, columns, values): (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>),
+    [n_first, nnz]: [usize; 2],
+) -> Arrays<'py> {
+    let to = |n: usize| PySlice::new(values.py(), 0, n as isize, 1);
+    Ok((first.get_item(to(n_first))?, columns.get_item(to(nnz))?, values.get_item(to(nnz))?))
+}
+
 #[pymethods]
 impl Batch {
     #[getter]
     fn n_rows(&self) -> usize {
-        self.x.shape.0
+        self.n_rows
     }
 
     #[getter]
     fn n_columns(&self) -> usize {
-        self.x.shape.1
+        self.x.get().shape.1
     }
 
     #[getter]
@@ -250,24 +354,41 @@ impl Batch {
 
     #[getter]
     fn form(&self) -> &'static str {
-        self.x.form()
+        self.x.get().form()
     }
 
     #[getter]
     fn nnz(&self) -> Option<usize> {
-        self.x.nnz
+        self.nnz
     }
 
     fn dense<'py>(&self, py: Python<'py>) -> Array<'py> {
-        self.x.dense(py)
+        let all = self.x.get().dense(py)?;
+        match &self.neighbours {
+            Some(_) => all.get_item(PySlice::new(py, 0, self.n_rows as isize, 1)),
+            None => Ok(all),
+        }
     }
 
     fn csr<'py>(&self, py: Python<'py>) -> Arrays<'py> {
-        self.x.csr(py)
+        let all = self.x.get().csr(py)?;
+        match (&self.neighbours, self.nnz) {
+            (Some(_), Some(nnz)) => first(all, [self.n_rows + 1, nnz]),
+            _ => Ok(all),
+        }
     }
 
     fn coo<'py>(&self, py: Python<'py>) -> Arrays<'py> {
-        self.x.coo(py)
+        let all = self.x.get().coo(py)?;
+        match (&self.neighbours, self.nnz) {
+            (Some(_), Some(nnz)) => first(all, [nnz, nnz]),
+            _ => Ok(all),
+        }
+    }
+
+    #[getter]
+    fn neighbours(&self, py: Python<'_>) -> Option<Py<Neighbours>> {
+        self.neighbours.as_ref().map(|of| of.clone_ref(py))
     }
 
     fn layer(&self, py: Python<'_>, name: &str) -> PyResult<Py<Matrix>> {
@@ -315,11 +436,12 @@ impl Batch {
     }
 
     fn __len__(&self) -> usize {
-        self.x.shape.0
+        self.n_rows
     }
 
     fn __repr__(&self) -> String {
-        let ((n_rows, n_columns), form) = (self.x.shape, self.x.form.name());
+        let (x, n_rows) = (self.x.get(), self.n_rows);
+        let (n_columns, form) = (x.shape.1, x.form.name());
         format!("Batch({}: {n_rows} x {n_columns}, {form})", self.idx)
     }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray as _;
 use arrow_array::{Array as _, ArrayRef, RecordBatch, RecordBatchOptions};
 use loader::{
-    CellJoin, Cells, DatasetError, DatasetSpec, Genes, ModalitySpec, ReaderChoice, RowSet, encode,
+    CellJoin, Cells, DatasetError, DatasetSpec, Genes, ModalitySpec, Nearest, NeighbourSpec,
+    ReaderChoice, RowSet, encode,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -47,6 +48,8 @@ pub(crate) struct Dataset {
     obsm: Vec<(String, usize)>,
     /// Names of modalities, each with its number of genes and its var.
     modalities: Vec<(String, usize, RecordBatch)>,
+    /// The graph of neighbours and their number.
+    neighbours: Option<(String, usize)>,
 }
 
 /// How a modality is selected: the fields of `somafeed.Modality`.
@@ -84,6 +87,28 @@ impl Modality {
     }
 }
 
+/// How neighbours are selected: the fields of `somafeed.Neighbours`.
+#[derive(FromPyObject)]
+struct Neighbours {
+    obsp: String,
+    k: usize,
+    nearest: Option<String>,
+    selected_only: bool,
+    allow_fewer: bool,
+}
+
+impl Neighbours {
+    fn spec(self) -> PyResult<NeighbourSpec> {
+        let Self { obsp, k, nearest, selected_only, allow_fewer } = self;
+        let nearest = nearest.map(|nearest| choice("nearest", &nearest, &NEAREST)).transpose()?;
+        Ok(NeighbourSpec { obsp, k, nearest, selected_only, allow_fewer })
+    }
+}
+
+/// Which values of a graph are those of the nearest cells, by name.
+const NEAREST: [(&str, Nearest); 2] =
+    [("smallest", Nearest::Smallest), ("largest", Nearest::Largest)];
+
 /// How a process gets its readers of an experiment's matrices.
 #[derive(Debug, Clone)]
 enum Source {
@@ -115,6 +140,7 @@ impl Dataset {
             stored: stored_type(&dataset),
             layers: dataset.layers().map(str::to_owned).collect(),
             obsm: dataset.obsm().map(|(name, n)| (name.to_owned(), n)).collect(),
+            neighbours: dataset.neighbours().map(|of| (of.obsp.clone(), of.k)),
             modalities: dataset
                 .modalities()
                 .filter_map(|(name, n)| {
@@ -168,7 +194,8 @@ impl Dataset {
         obs_joinids = None, obs_filter = None, var_joinids = None, var_filter = None,
         gene_column = None, gene_names = None, obs_columns = Vec::new(), var_columns = Vec::new(),
         totals = None, layers = Vec::new(), obsm = Vec::new(), reader = "auto",
-        feature_type = None, modalities = None, presence = None, cell_join = "union"
+        feature_type = None, modalities = None, presence = None, cell_join = "union",
+        neighbours = None
     ))]
     fn from_experiment(
         py: Python<'_>,
@@ -191,6 +218,7 @@ impl Dataset {
         modalities: Option<Bound<'_, PyDict>>,
         presence: Option<String>,
         cell_join: &str,
+        neighbours: Option<Neighbours>,
     ) -> PyResult<Self> {
         let reader: ReaderChoice = reader.parse::<ReaderChoice>().or_exception()?;
         let opened = experiment.here(py)?;
@@ -208,6 +236,7 @@ impl Dataset {
             obs_columns,
             var_columns,
             modalities,
+            neighbours: neighbours.map(Neighbours::spec).transpose()?,
             presence,
             cell_join: choice("cell_join", cell_join, &CELL_JOINS)?,
             totals,
@@ -220,6 +249,7 @@ impl Dataset {
             layers: spec.layers.clone(),
             obsm: spec.obsm.clone(),
             modalities: Vec::new(),
+            obsp: spec.neighbours.as_ref().map(|of| of.obsp.clone()),
             reader,
         };
         let open = move |_: &_| -> Result<_, DatasetError> {
@@ -336,6 +366,11 @@ impl Dataset {
     #[getter]
     fn modalities(&self) -> Vec<(String, usize)> {
         self.modalities.iter().map(|(name, n, _)| (name.clone(), *n)).collect()
+    }
+
+    #[getter]
+    fn neighbours(&self) -> Option<(String, usize)> {
+        self.neighbours.clone()
     }
 
     fn modality_var(&self, name: &str) -> PyResult<ArrowTable> {

@@ -158,6 +158,8 @@ pub(crate) struct RunStats {
     pub(crate) reader: Option<String>,
     /// Number of genes, the columns of every batch.
     pub(crate) n_columns: Option<usize>,
+    /// Rows that were read for neighbours, if batches have them.
+    pub(crate) neighbours: Option<loader::NeighbourRows>,
 }
 
 /// Warns that samples are left out.

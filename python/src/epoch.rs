@@ -193,7 +193,7 @@ impl Epoch {
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let shared = self.shared()?;
         let stats = detached(py, || shared.lock().stats())?;
-        let RunStats { engine, spec, reader, n_columns } = &stats;
+        let RunStats { engine, spec, reader, n_columns, neighbours } = &stats;
         let dict = PyDict::new(py);
         dict.set_item("epoch", engine.epoch)?;
         dict.set_item("n_rows", engine.n_rows)?;
@@ -220,6 +220,10 @@ impl Epoch {
             dict.set_item("reader", reader)?;
             dict.set_item("n_columns", n_columns)?;
             dict.set_item("nnz", engine.read.values)?;
+        }
+        if let Some(rows) = neighbours {
+            dict.set_item("neighbour_rows", rows.further)?;
+            dict.set_item("read_amplification", rows.amplification())?;
         }
         let entropy = shared.of.lock_entropy();
         if reader.is_some() || !entropy.is_empty() {

@@ -136,6 +136,10 @@ impl Experiment {
         self.with(py, move |experiment| experiment.measurement(&measurement)?.obsm_names())
     }
 
+    fn obsp_names(&self, py: Python<'_>, measurement: String) -> PyResult<Vec<String>> {
+        self.with(py, move |experiment| experiment.measurement(&measurement)?.obsp_names())
+    }
+
     #[pyo3(signature = (*, columns = None, joinids = None, value_filter = None))]
     fn obs(
         &self,
@@ -245,11 +249,14 @@ pub(crate) struct Origin {
     pub(crate) obsm: Vec<String>,
     /// The measurement and the layer of each modality, and its experiment if it is another.
     pub(crate) modalities: Vec<(Option<Arc<Address>>, String, String)>,
+    /// The graph of neighbours.
+    pub(crate) obsp: Option<String>,
     pub(crate) reader: ReaderChoice,
 }
 
 impl Origin {
-    /// Opens readers of X, of the further layers, the arrays of obsm and the modalities.
+    /// Opens readers of X, of the further layers, the arrays of obsm, the modalities and the graph
+    /// of neighbours.
     pub(crate) fn open(&self) -> Result<Vec<Arc<dyn XReader>>, soma_io::Error> {
         let experiment = self.address.open()?;
         let measurement = experiment.measurement(&self.measurement)?;
@@ -274,6 +281,9 @@ impl Origin {
                 }
             };
             readers.push(reader);
+        }
+        if let Some(name) = &self.obsp {
+            readers.push(measurement.obsp(name)?.reader(self.reader)?);
         }
         Ok(readers)
     }

@@ -51,7 +51,7 @@ mod _somafeed {
     #[pymodule_export]
     use super::arrow_table::ArrowTable;
     #[pymodule_export]
-    use super::batch::{Batch, Matrix};
+    use super::batch::{Batch, Matrix, Neighbours};
     #[pymodule_export]
     use super::dataset::Dataset;
     #[pymodule_export]

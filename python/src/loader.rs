@@ -132,9 +132,10 @@ impl RunningEpoch for CellEpoch {
     }
 
     fn stats(&self) -> RunStats {
-        let loader::EpochStats { engine, spec, reader, n_columns, .. } = self.epoch.stats();
+        let loader::EpochStats { engine, spec, reader, n_columns, neighbours, .. } =
+            self.epoch.stats();
         let (reader, n_columns) = (Some(reader), Some(n_columns));
-        RunStats { engine, spec: spec.pipeline, reader, n_columns }
+        RunStats { engine, spec: spec.pipeline, reader, n_columns, neighbours }
     }
 }
 

@@ -202,7 +202,13 @@ impl<S: Source<Batch: MadeBatch, Error: IntoException>> RunningEpoch for pipelin
     }
 
     fn stats(&self) -> RunStats {
-        RunStats { engine: self.stats(), spec: self.spec().clone(), reader: None, n_columns: None }
+        RunStats {
+            engine: self.stats(),
+            spec: self.spec().clone(),
+            reader: None,
+            n_columns: None,
+            neighbours: None,
+        }
     }
 }
 

@@ -14,6 +14,7 @@ DATA_SETS = ["ExperimentDataset", "FieldDataset", "ImageDataset", "SequenceDatas
 # Parts of samples, by the headings of their tables.
 PARTS = {
     "Modality": ["Modality"],
+    "Neighbours": ["Neighbours"],
     "Variable and Stack": ["Variable", "Stack"],
     "Forcing": ["Forcing"],
     "Patches": ["Patches"],
@@ -28,6 +29,7 @@ SPECS = {
     "Transform": [("densify/src/transform.rs", "Transform")],
     "DatasetSpec: which part of an experiment": [("loader/src/selection.rs", "DatasetSpec")],
     "ModalitySpec": [("loader/src/selection/modality.rs", "ModalitySpec")],
+    "NeighbourSpec": [("loader/src/neighbours.rs", "NeighbourSpec")],
     "AxisQuery and OpenOptions": [
         ("soma-io/src/axis_query.rs", "AxisQuery"),
         ("soma-io/src/experiment.rs", "OpenOptions"),

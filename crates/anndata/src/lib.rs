@@ -37,7 +37,7 @@
 //!
 //! # Not read
 //!
-//! Matrices by columns (`csc_matrix`), tables in obsm, obsp, varm and varp; of uns, numbers with
+//! Matrices by columns (`csc_matrix`), tables in obsm, varm and varp; of uns, numbers with
 //! dimensions, tables and matrices; what only some data sets of a collection have.
 //! [`AnnData::unread`], [`Frame::unsupported`] and [`Uns::unread`] name them.
 #![forbid(unsafe_code)]

@@ -105,6 +105,16 @@ impl AnnData {
         Matrix::open(&self.elements, &format!("obsm/{name}"))
     }
 
+    /// The names of the graphs of obsp, sorted. A collection has none: each data set has its own.
+    pub fn obsp_names(&self) -> Result<Vec<String>, Error> {
+        if self.elements.is_collection() { Ok(Vec::new()) } else { self.names("obsp") }
+    }
+
+    /// Opens a graph of obsp: a row and a column for each observation.
+    pub fn obsp(&self, name: &str) -> Result<Matrix, Error> {
+        Matrix::open(&self.elements, &format!("obsp/{name}"))
+    }
+
     /// Reads the plain values of uns. A collection has none: each data set has its own.
     ///
     /// # Errors
@@ -114,8 +124,8 @@ impl AnnData {
     }
 
     /// Identifies the state of its files: a text that differs once the file was written to, if it
-    /// is HDF5, and once an element that is read was written anew, if it is Zarr. Chunks beyond the
-    /// first of an array of Zarr that were written to in place are not noticed.
+    /// is HDF5, and once an element that is read, apart from obsp, was written anew, if it is Zarr.
+    /// Chunks beyond the first of an array of Zarr that were written to in place are not noticed.
     ///
     /// # Errors
     /// [`Error::Metadata`] if the storage cannot be reached or refuses.
@@ -129,8 +139,8 @@ impl AnnData {
         Ok((n_found == n_datasets).then(|| Raw { elements: Arc::clone(&self.elements) }))
     }
 
-    /// The paths of the elements that are not read, each with the reason, apart from those of
-    /// tables ([`Frame::unsupported`]) and of uns ([`Uns::unread`]).
+    /// The paths of the elements that are not read, or like obsp are not read with X, each with the
+    /// reason, apart from those of tables ([`Frame::unsupported`]) and of uns ([`Uns::unread`]).
     ///
     /// # Errors
     /// [`Error::Metadata`] if the storage cannot be reached or refuses.
@@ -138,7 +148,11 @@ impl AnnData {
         let mut unread = Vec::new();
         for group in ["obsp", "varm", "varp", "raw/varm"] {
             let members = self.elements.members(group)?;
-            let not_read = |(name, _)| (format!("{group}/{name}"), format!("{group} is not read"));
+            let reason = match group {
+                "obsp" => "obsp is read for neighbours only".to_owned(),
+                _ => format!("{group} is not read"),
+            };
+            let not_read = |(name, _)| (format!("{group}/{name}"), reason.clone());
             unread.extend(members.into_iter().map(not_read));
         }
         for group in ["layers", "obsm"] {

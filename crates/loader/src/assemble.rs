@@ -14,6 +14,7 @@ use crate::block::Block;
 use crate::buffers::{BatchBuffer, BatchBuffers};
 use crate::dataset::Dataset;
 use crate::error::LoaderError;
+use crate::neighbours::{Neighbours, Table, TableMaker, Written};
 use crate::spec::{LoaderSpec, Totals};
 use crate::tokens::TokenMaker;
 use crate::unfinished::{MatrixMaker, Rows, Unfinished};
@@ -28,11 +29,13 @@ pub(crate) struct Assembler<B: BatchBuffers> {
     transform: Option<Transform>,
     totals: Totals,
     tokens: Option<TokenMaker>,
-    /// Time of the threads that helped to make the last batch's tokens. It counts with the next
-    /// rows that are added.
-    token_threads: ThreadTime,
+    /// Time of the threads that helped to finish the last batch. It counts with the next rows that
+    /// are added.
+    helpers: ThreadTime,
     /// Most threads that write a batch.
     n_threads: usize,
+    /// The table of the last batch, whose memory is used again.
+    table: Option<Box<Table>>,
     /// The batch in the making.
     filling: Option<Filling<B::Buffer>>,
 }
@@ -54,22 +57,22 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         };
         let others = filling.add(self, block, part.order)?;
         self.filling = Some(filling);
-        Ok(others + std::mem::take(&mut self.token_threads))
+        Ok(others + std::mem::take(&mut self.helpers))
     }
 
     fn finish(&mut self, place: BatchPlace) -> Result<Batch<B::Buffer>, LoaderError> {
-        let Filling { x, beside, rows } = match self.filling.take() {
+        let Filling { x, beside, rows, .. } = match self.filling.take() {
             Some(filling) => filling,
             None => self.filling(0)?,
         };
         let BatchPlace { epoch, batch_idx, n_padding } = place;
-        let mut x = self.x.finish(&*self.buffers, (x, rows.len()))?;
+        let (mut x, neighbours) = self.finish_x(x, rows.len())?;
         let tokens = match &mut self.tokens {
             Some(maker) => {
                 let epoch_rows = (epoch, rows.as_slice());
                 let (tokens, others) =
                     maker.make(&self.dataset, &*self.buffers, epoch_rows, &mut x)?;
-                self.token_threads += others;
+                self.helpers += others;
                 Some(tokens)
             }
             None => None,
@@ -89,6 +92,7 @@ impl<B: BatchBuffers> Assemble for Assembler<B> {
         Ok(Batch {
             batch_idx,
             x,
+            neighbours,
             layers,
             obsm,
             present: present(&self.dataset.x_matrix(), cells),
@@ -135,20 +139,59 @@ impl<B: BatchBuffers> Assembler<B> {
             transform: Some(spec.transform).filter(|transform| !transform.is_identity()),
             totals: spec.totals,
             tokens: TokenMaker::new(spec),
-            token_threads: ThreadTime::default(),
+            helpers: ThreadTime::default(),
             n_threads: spec.n_batch_threads(),
+            table: None,
             filling: None,
         }
     }
 
     /// An empty batch with room for `n_rows` rows.
-    fn filling(&self, n_rows: usize) -> Result<Filling<B::Buffer>, LoaderError> {
+    fn filling(&mut self, n_rows: usize) -> Result<Filling<B::Buffer>, LoaderError> {
+        let table = self.table.take().unwrap_or_default();
         let begin = |maker: &MatrixMaker| maker.begin(&*self.buffers, n_rows);
         Ok(Filling {
-            x: begin(&self.x)?,
+            x: match self.dataset.neighbours() {
+                Some(_) => FillingX::Table { table, written: None },
+                None => FillingX::Rows(begin(&self.x)?),
+            },
             beside: self.beside.iter().map(begin).collect::<Result<_, _>>()?,
             rows: Vec::with_capacity(n_rows),
+            n_rows,
         })
+    }
+
+    /// Makes X with neighbours.
+    fn table_maker(&self) -> TableMaker<'_, B> {
+        let transform = self.transform.as_ref();
+        TableMaker {
+            buffers: &*self.buffers,
+            x: &self.x,
+            k: self.dataset.neighbours().map_or(0, |of| of.k),
+            transforms: transform.map(|transform| RowTransforms { transform, totals: None }),
+            n_threads: self.n_threads,
+        }
+    }
+
+    /// X of a full batch of `n_rows` cells, and their neighbours.
+    fn finish_x(
+        &mut self,
+        x: FillingX<B::Buffer>,
+        n_rows: usize,
+    ) -> Result<(Matrix<B::Buffer>, Option<Neighbours>), LoaderError> {
+        match x {
+            FillingX::Rows(x) => Ok((self.x.finish(&*self.buffers, (x, n_rows))?, None)),
+            FillingX::Table { mut table, written } => {
+                let (x, neighbours, others) = match written {
+                    Some(written) => written,
+                    None => table.write(&self.table_maker())?,
+                };
+                self.helpers += others;
+                self.table = Some(table);
+                let n_rows = neighbours.joinids.len();
+                Ok((self.x.finish(&*self.buffers, (x, n_rows))?, Some(neighbours)))
+            }
+        }
     }
 
     /// The matrices beside X of a full batch, whose cells have these experiments and joinids.
@@ -191,12 +234,24 @@ fn present(matrix: &DatasetMatrix<'_>, (experiments, joinids): (&[u32], &[i64]))
     experiments.iter().zip(joinids).map(has_cell).collect()
 }
 
+/// X of a batch that is not yet full.
+enum FillingX<V> {
+    Rows(Unfinished<V>),
+    /// With neighbours. It is written early if one block has all cells of the batch.
+    Table {
+        table: Box<Table>,
+        written: Option<Written<V>>,
+    },
+}
+
 /// A batch that is not yet full.
 struct Filling<V> {
-    x: Unfinished<V>,
+    x: FillingX<V>,
     beside: Vec<Unfinished<V>>,
     /// Rows of the selection, in the batch's order.
     rows: Vec<u64>,
+    /// Number of rows of the full batch; fewer follow if some cannot be read.
+    n_rows: usize,
 }
 
 impl<V: BatchBuffer> Filling<V> {
@@ -220,7 +275,14 @@ impl<V: BatchBuffer> Filling<V> {
             .as_ref()
             .map(|transform| RowTransforms { transform, totals: totals.as_deref() });
         let rows = Rows { first, order, transforms, n_threads: assembler.n_threads };
-        let added = self.x.add(&*assembler.buffers, &block.x, rows);
+        let added = match &mut self.x {
+            FillingX::Rows(x) => x.add(&*assembler.buffers, &block.x, rows),
+            FillingX::Table { table, written } => {
+                let is_whole = order.len() == self.n_rows;
+                let added = table.add(&assembler.table_maker(), block, (order, is_whole));
+                added.map(|made| *written = made).map(|()| ThreadTime::default())
+            }
+        };
         let mut others = added.map_err(|error| match error {
             LoaderError::Densify { source: densify::Error::Total { row_idx, total }, .. } => {
                 let (experiment, joinid) =

@@ -7,6 +7,7 @@ use half::f16;
 
 use crate::buffers::{HeapBuffer, ReadableBuffer};
 use crate::elements::{ElementTypeError, Elements};
+use crate::neighbours::Neighbours;
 use crate::tokens::TokenBatch;
 
 /// Rows of the selection, in the epoch's order.
@@ -14,8 +15,11 @@ use crate::tokens::TokenBatch;
 pub struct Batch<B = HeapBuffer> {
     /// The batch's index in the epoch, from 0.
     pub batch_idx: u64,
-    /// The values of X: one row per cell, one column per selected gene.
+    /// The values of X: one row per cell, one column per selected gene. With `neighbours`, the rows
+    /// of further cells come after those of the batch's cells.
     pub x: Matrix<B>,
+    /// The [neighbours](crate::DatasetSpec::neighbours) of each cell, as rows of `x`.
+    pub neighbours: Option<Neighbours>,
     /// The [further layers](crate::DatasetSpec::layers), each with its name: rows, columns and form
     /// are those of `x`. Transforms are not applied to them.
     pub layers: Vec<(String, Matrix<B>)>,

@@ -277,12 +277,14 @@ impl Dataset {
     }
 
     /// All matrices, in groups that one read serves: matrices are in one group if they are columns
-    /// of the same rows, which their reader decodes whole. Each has its place among
-    /// [`matrices`](Self::matrices).
+    /// of the same rows, which their reader decodes whole. With neighbours, X has further rows, so
+    /// it is alone. Each has its place among [`matrices`](Self::matrices).
     pub(crate) fn read_groups(&self) -> Vec<Vec<(usize, DatasetMatrix<'_>)>> {
         let mut groups: Vec<Vec<(usize, DatasetMatrix<'_>)>> = Vec::new();
         for (place, matrix) in self.matrices().enumerate() {
-            match groups.iter_mut().find(|group| group[0].1.shares_rows_with(&matrix)) {
+            let of_x = usize::from(self.neighbours.is_some());
+            let mut known = groups.iter_mut().skip(of_x);
+            match known.find(|group| group[0].1.shares_rows_with(&matrix)) {
                 Some(group) => group.push((place, matrix)),
                 None => groups.push(vec![(place, matrix)]),
             }
@@ -292,15 +294,15 @@ impl Dataset {
 
     /// Fails if another data set, the one at `idx`, has other matrices beside X than this one.
     pub(crate) fn check_same_matrices(&self, idx: usize, other: &Self) -> Result<(), ConcatError> {
-        if self.beside == other.beside {
+        if self.beside == other.beside && self.neighbours == other.neighbours {
             return Ok(());
         }
-        let list = |of: &Self| match &of.beside[..] {
-            [] => "none".to_owned(),
-            some => {
-                let list = some.iter().map(|one| format!("{one} of {} columns", one.n_columns));
-                list.collect::<Vec<_>>().join(", ")
-            }
+        let list = |of: &Self| {
+            let matrices = of.beside.iter();
+            let matrices = matrices.map(|one| format!("{one} of {} columns", one.n_columns));
+            let graph = of.neighbours.iter().map(|of| format!("{of:?}"));
+            let list: Vec<String> = matrices.chain(graph).collect();
+            if list.is_empty() { "none".to_owned() } else { list.join(", ") }
         };
         Err(ConcatError::Matrices { idx, found: list(other), first: list(self) })
     }

@@ -13,6 +13,7 @@ use crate::element_type::ElementType;
 use crate::elements::{ElementsMut, wrong_type};
 use crate::error::LoaderError;
 use crate::need::PACKED_CELL_BYTES;
+use crate::neighbours::BlockNeighbours;
 
 /// Number of values of dense rows per thread: about a millisecond of work, while starting a thread
 /// takes about 20 µs.
@@ -33,8 +34,10 @@ pub(crate) fn densify_error(place: BlockPlace, source: densify::Error) -> Loader
 pub(crate) struct Block {
     /// The rows of the selection, ascending.
     pub(crate) rows: Vec<u64>,
+    /// With neighbours, it has the rows of further cells, too, and another order.
     pub(crate) x: BlockMatrix,
     pub(crate) beside: Vec<BlockMatrix>,
+    pub(crate) neighbours: BlockNeighbours,
 }
 
 /// One matrix of a block.
@@ -82,7 +85,8 @@ impl Block {
     pub(crate) fn bytes(&self) -> BlockBytes {
         let rows = size_of_val(self.rows.as_slice()) as u64;
         let mut all = BlockBytes { now: rows, most: rows };
-        for BlockBytes { now, most } in self.matrices().map(BlockMatrix::bytes) {
+        let of_matrices = self.matrices().map(BlockMatrix::bytes);
+        for BlockBytes { now, most } in of_matrices.chain([self.neighbours.bytes()]) {
             all.now += now;
             all.most += most;
         }

@@ -12,6 +12,7 @@ use crate::buffers::BatchBuffers;
 use crate::dataset::Dataset;
 use crate::error::LoaderError;
 use crate::need;
+use crate::neighbours::RowCounts;
 use crate::read::{BlockReader, Scratch};
 use crate::spec::LoaderSpec;
 
@@ -20,12 +21,15 @@ pub(crate) struct CellSource<B: BatchBuffers> {
     pub(crate) dataset: Dataset,
     pub(crate) spec: LoaderSpec,
     pub(crate) buffers: Arc<B>,
+    /// Rows that were read for neighbours.
+    pub(crate) row_counts: RowCounts,
     row_nnz: OnceLock<Vec<f64>>,
 }
 
 impl<B: BatchBuffers> CellSource<B> {
     pub(crate) fn new(dataset: Dataset, spec: LoaderSpec, buffers: Arc<B>) -> Self {
-        Self { dataset, spec, buffers, row_nnz: OnceLock::new() }
+        let row_counts = RowCounts::default();
+        Self { dataset, spec, buffers, row_counts, row_nnz: OnceLock::new() }
     }
 
     /// Expected number of values in a row of each matrix's batches, if they are sparse; 0 if they
@@ -74,7 +78,12 @@ impl<B: BatchBuffers> Source for CellSource<B> {
         stop: &Stop,
     ) -> Result<ReadStats, LoaderError> {
         let reader = BlockReader { dataset: &self.dataset, form: self.spec.block_form };
-        reader.fill(rows, into, scratch, stop)
+        let read = reader.fill(rows, into, scratch, stop)?;
+        if self.dataset.neighbours.is_some() {
+            let n_further = into.neighbours.cells.len() - into.rows.len();
+            self.row_counts.add(rows.place.epoch, into.rows.len(), n_further);
+        }
+        Ok(read)
     }
 
     fn row_name(&self, row: u64) -> String {

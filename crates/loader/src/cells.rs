@@ -64,6 +64,17 @@ impl Cells {
         }
     }
 
+    /// Whether the cell with this joinid is selected.
+    pub(crate) fn contains(&self, joinid: u64) -> bool {
+        match self {
+            Self::Range(range) => range.contains(&joinid),
+            Self::List(joinids) => joinids.binary_search(&joinid).is_ok(),
+            Self::Set(joinids) => {
+                joinids.n_below(joinid) < joinids.n_below(joinid.saturating_add(1))
+            }
+        }
+    }
+
     /// The joinids, ascending.
     pub fn joinids(&self) -> impl Iterator<Item = u64> + '_ {
         self.ranges().flatten()
@@ -198,7 +209,7 @@ impl Cells {
 }
 
 /// Runs of consecutive joinids.
-fn runs(joinids: &[u64]) -> impl Iterator<Item = Range<u64>> + '_ {
+pub(crate) fn runs(joinids: &[u64]) -> impl Iterator<Item = Range<u64>> + '_ {
     let runs = joinids.chunk_by(|a, b| a.checked_add(1) == Some(*b));
     runs.map(|run| run[0]..run[0].saturating_add(run.len() as u64))
 }

@@ -15,6 +15,7 @@ use twox_hash::XxHash3_64;
 use crate::beside::Beside;
 use crate::cells::Cells;
 use crate::error::{ConcatError, DatasetError, columns_error, open_error};
+use crate::neighbours::NeighbourSpec;
 use crate::selected::{ColumnPlaces, Part, Selected, SelectedMatrix};
 
 /// Selected cells and genes of X, with the cells' obs columns in memory. Cheap to clone.
@@ -26,6 +27,8 @@ pub struct Dataset {
     pub(crate) sources: Arc<[Selected]>,
     /// The matrices beside X.
     pub(crate) beside: Arc<[Beside]>,
+    /// The neighbours whose rows come with the batches.
+    pub(crate) neighbours: Option<NeighbourSpec>,
     /// The first row of each source, then the number of rows.
     pub(crate) starts: Arc<[u64]>,
     pub(crate) obs: RecordBatch,
@@ -135,6 +138,7 @@ impl Dataset {
         Ok(Self {
             sources,
             beside,
+            neighbours: None,
             starts,
             obs,
             codes,
@@ -202,6 +206,7 @@ impl Dataset {
             starts: Self::starts_of(&sources),
             sources,
             beside: Arc::clone(&first.beside),
+            neighbours: first.neighbours.clone(),
             obs,
             codes,
             var: first.var.clone(),
@@ -279,7 +284,7 @@ impl Dataset {
     }
 
     /// A hash of the selected cells of each experiment, the same for equal cells in any form, and
-    /// of the names and numbers of columns of the matrices beside X.
+    /// of the names and numbers of columns of the matrices beside X, and of the neighbours.
     pub(crate) fn fingerprint(&self) -> String {
         let mut hash = XxHash3_64::new();
         for Selected { cells, .. } in self.sources.iter() {
@@ -290,6 +295,9 @@ impl Dataset {
         }
         for beside in self.beside.iter() {
             hash.write(format!("{beside} x {}\0", beside.n_columns).as_bytes());
+        }
+        if let Some(neighbours) = &self.neighbours {
+            hash.write(format!("{neighbours:?}\0").as_bytes());
         }
         format!("{:016x}", hash.finish())
     }

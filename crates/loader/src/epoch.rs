@@ -8,6 +8,7 @@ use crate::batch::Batch;
 use crate::buffers::{BatchBuffers, HeapBuffers};
 use crate::cell_source::CellSource;
 use crate::error::LoaderError;
+use crate::neighbours::RowCounts;
 use crate::spec::LoaderSpec;
 use crate::stats::EpochStats;
 use crate::{Dataset, LoaderState};
@@ -20,21 +21,27 @@ pub struct Epoch<B: BatchBuffers = HeapBuffers> {
     pub(crate) running: pipeline::Epoch<CellSource<B>>,
     pub(crate) dataset: Dataset,
     pub(crate) spec: LoaderSpec,
+    row_counts: RowCounts,
 }
 
 impl<B: BatchBuffers> Epoch<B> {
-    pub(crate) fn wrap(
-        running: pipeline::Epoch<CellSource<B>>,
-        dataset: &Dataset,
-        spec: &LoaderSpec,
-    ) -> Self {
-        let spec = LoaderSpec { pipeline: running.spec().clone(), ..spec.clone() };
-        Self { running, dataset: dataset.clone(), spec }
+    pub(crate) fn wrap(running: pipeline::Epoch<CellSource<B>>, source: &CellSource<B>) -> Self {
+        let spec = LoaderSpec { pipeline: running.spec().clone(), ..source.spec.clone() };
+        let (dataset, row_counts) = (source.dataset.clone(), source.row_counts.clone());
+        Self { running, dataset, spec, row_counts }
     }
 
     /// Counts and times of the epoch so far.
     pub fn stats(&self) -> EpochStats {
-        EpochStats::new(self.running.stats(), self.spec.clone(), &self.dataset)
+        let engine = self.running.stats();
+        let neighbours = self.dataset.neighbours().map(|_| self.row_counts.of(engine.epoch));
+        EpochStats {
+            neighbours,
+            engine,
+            spec: self.spec.clone(),
+            reader: self.dataset.reader_name(),
+            n_columns: self.dataset.n_columns(),
+        }
     }
 
     /// Number of cells that the batches so far lack, because they could not be read.
@@ -113,8 +120,7 @@ impl<B: BatchBuffers> fmt::Debug for Epoch<B> {
 /// one are consumed. Made by [`Loader::epochs`](crate::Loader::epochs).
 pub struct Epochs<'a, B: BatchBuffers = HeapBuffers> {
     pub(crate) running: pipeline::Epochs<'a, CellSource<B>>,
-    pub(crate) dataset: &'a Dataset,
-    pub(crate) spec: &'a LoaderSpec,
+    pub(crate) source: &'a CellSource<B>,
 }
 
 impl<B: BatchBuffers> Iterator for Epochs<'_, B> {
@@ -122,7 +128,7 @@ impl<B: BatchBuffers> Iterator for Epochs<'_, B> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let running = self.running.next()?;
-        Some(running.map(|running| Epoch::wrap(running, self.dataset, self.spec)))
+        Some(running.map(|running| Epoch::wrap(running, self.source)))
     }
 }
 

@@ -3,8 +3,8 @@
 //! A [`Dataset`] is a selection of cells and genes, from one experiment or several. A [`Loader`]
 //! delivers it with the settings of a [`LoaderSpec`]: each pass is an [`Epoch`], which iterates
 //! [`Batch`]es. A batch has rows of X (dense, CSR or COO), of further layers, arrays of obsm and
-//! modalities, and the obs row and joinid of each. Threads read blocks and make batches ahead,
-//! within limits; dropping the epoch ends them at any point.
+//! modalities, and the obs row and joinid of each; with neighbours, their rows of X, too. Threads
+//! read blocks and make batches ahead, within limits; dropping the epoch ends them at any point.
 //!
 //! Several processes can share one order: [`PipelineSpec::world`] is the rank of this process and
 //! their number. [`Epoch::state`] saves a place in the order, and [`Loader::resume`] continues
@@ -34,6 +34,7 @@ mod gene_names;
 mod loader;
 mod memory;
 mod need;
+mod neighbours;
 mod obs;
 mod read;
 mod selected;
@@ -66,6 +67,7 @@ pub use error::{
 };
 pub use loader::Loader;
 pub use memory::CellMemory;
+pub use neighbours::{Nearest, NeighbourRows, NeighbourSpec, Neighbours};
 pub use pipeline::{
     Budget, LoaderState, PipelineSpec, Skipped, StageTime, StageTimes, WhenDamaged, World,
 };

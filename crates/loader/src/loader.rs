@@ -15,6 +15,7 @@ use crate::dataset::Dataset;
 use crate::epoch::{Epoch, Epochs};
 use crate::error::LoaderError;
 use crate::memory::CellMemory;
+use crate::neighbours;
 use crate::spec::{BlockForm, LoaderSpec, Totals};
 
 /// Delivers the cells of a data set in batches, epoch by epoch.
@@ -31,6 +32,8 @@ impl Loader<HeapBuffers> {
     /// - Tokens should be made of batches that are not in CSR, of other genes than the tokenizer
     ///   knows, or by rank of transformed values.
     /// - A form is that of a modality which the data set lacks.
+    /// - Batches with neighbours should have tokens, be made of dense blocks, or be scaled by totals
+    ///   in obs.
     /// - The sampling is of another number of rows.
     /// - A dense block is larger than memory can address, or the budget is too small for a block.
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, LoaderError> {
@@ -63,6 +66,7 @@ impl<B: BatchBuffers> Loader<B> {
         if let Some(tokens) = &spec.tokens {
             tokens.check(&spec, &dataset)?;
         }
+        neighbours::check(&dataset, &spec)?;
         let is_missing = |name: &&String| !dataset.modalities().any(|(one, _)| one == *name);
         if let Some(name) = spec.modality_forms.keys().find(is_missing) {
             let existing = dataset.modalities().map(|(name, _)| name.to_owned()).collect();
@@ -189,11 +193,11 @@ impl<B: BatchBuffers> Loader<B> {
     }
 
     fn running(&self, running: pipeline::Epoch<CellSource<B>>) -> Epoch<B> {
-        Epoch::wrap(running, self.dataset(), self.spec())
+        Epoch::wrap(running, self.source())
     }
 
     fn running_on<'a>(&'a self, running: pipeline::Epochs<'a, CellSource<B>>) -> Epochs<'a, B> {
-        Epochs { running, dataset: self.dataset(), spec: self.spec() }
+        Epochs { running, source: self.source() }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::beside::DatasetMatrix;
 use crate::block::{Block, BlockMatrix, densify_error};
 use crate::dataset::Dataset;
 use crate::error::LoaderError;
+use crate::neighbours::GraphReader;
 use crate::selected::{Part, SelectedMatrix};
 use crate::spec::BlockForm;
 
@@ -29,6 +30,8 @@ pub(crate) struct Scratch {
     columns: Vec<Vec<Option<AxisIndex>>>,
     /// For each group of matrices that is read at the same time.
     buffers: Vec<Buffers>,
+    /// Rows of the graph of neighbours.
+    graph: CsrBuffers,
 }
 
 /// Values on their way to a block.
@@ -49,7 +52,7 @@ pub(crate) struct BlockReader<'a> {
 impl BlockReader<'_> {
     /// Reads rows of the selection into a block: X and the matrices beside it, one group after
     /// another in the same memory, or all at the same time if their readers wait for remote
-    /// answers.
+    /// answers. With neighbours, X has their rows, too: the graph's rows are read before it.
     pub(crate) fn fill(
         &self,
         wanted: &BlockRows<'_>,
@@ -71,30 +74,41 @@ impl BlockReader<'_> {
         let n_beside = self.dataset.beside.len();
         let at_once = self.dataset.reads_at_once();
         let groups = self.dataset.read_groups();
-        let Scratch { columns, buffers } = scratch;
+        let Scratch { columns, buffers, graph } = scratch;
         columns.resize_with(1 + n_beside, Vec::new);
         buffers.resize_with(if at_once { groups.len() } else { 1 }, Buffers::default);
+        let mut all = ReadStats::nothing();
+        let mut of_x = None;
+        if let Some(spec) = &self.dataset.neighbours {
+            let finder = GraphReader { dataset: self.dataset, spec, place, stop };
+            let (parts, read) = finder.find(&parts, (n_rows, graph), &mut block.neighbours)?;
+            all += read;
+            of_x = Some((parts, block.neighbours.cells.len()));
+        }
         let mut places: Vec<Option<_>> =
-            block.matrices_mut(n_beside).zip(columns).map(Some).collect();
+            block.matrices_mut(n_beside).zip(&mut *columns).map(Some).collect();
         let groups = groups.into_iter().map(|group| {
             let jobs = group.into_iter().filter_map(|(place_of_matrix, matrix)| {
                 let (into, columns) = places[place_of_matrix].take()?;
+                let (parts, n_rows) = match &of_x {
+                    Some((parts, n_rows)) if place_of_matrix == 0 => (parts, *n_rows),
+                    _ => (&parts, n_rows),
+                };
                 columns.resize_with(self.dataset.n_experiments(), || None);
                 (into.place, into.n_rows, into.n_columns) = (place, n_rows, matrix.n_columns);
-                let reader = MatrixReader { matrix, parts: &parts, place, stop };
+                let reader = MatrixReader { matrix, parts, place, stop };
                 Some(Job { reader, into, columns })
             });
             Group { jobs: jobs.collect(), form: self.form }
         });
-        let mut all = ReadStats::nothing();
         if at_once {
-            for read in read_at_once(groups.zip(buffers))? {
+            for read in read_at_once(groups.zip(&mut *buffers))? {
                 all += read?;
             }
-            return Ok(all);
-        }
-        for mut group in groups {
-            all += group.read(&mut buffers[0])?;
+        } else {
+            for mut group in groups {
+                all += group.read(&mut buffers[0])?;
+            }
         }
         Ok(all)
     }
@@ -107,8 +121,7 @@ impl BlockReader<'_> {
         for part in self.dataset.parts(rows) {
             // The read itself reports rows that cannot be.
             let Ok(ranges) = part.rows() else { continue };
-            for matrix in self.dataset.matrices() {
-                let matrix = matrix.of_each[part.source];
+            for matrix in self.dataset.sources[part.source].matrices() {
                 matrix.reader.announce_next(&ranges, &matrix.columns.selection);
             }
         }
@@ -427,7 +440,7 @@ fn coo_columns(piece: &RecordBatch) -> Result<[&ArrayRef; 3], soma_io::Error> {
 }
 
 /// The error of a read that nobody waits for any more.
-fn dropped() -> soma_io::Error {
+pub(crate) fn dropped() -> soma_io::Error {
     give_up("the epoch was dropped")
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Selected {
     pub(crate) x: SelectedMatrix,
     /// In the order of the data set's matrices beside X.
     pub(crate) beside: Vec<SelectedMatrix>,
+    /// The graph of obsp by which cells have neighbours; not a matrix of the batches.
+    pub(crate) graph: Option<SelectedMatrix>,
 }
 
 /// The selected columns of one matrix of an experiment.
@@ -50,12 +52,13 @@ pub(crate) struct ColumnPlaces {
 impl Selected {
     /// Selected cells, with X alone.
     pub(crate) fn new(cells: Cells, reader: Arc<dyn XReader>, columns: ColumnPlaces) -> Self {
-        Self { cells, x: SelectedMatrix::new(reader, columns), beside: Vec::new() }
+        let x = SelectedMatrix::new(reader, columns);
+        Self { cells, x, beside: Vec::new(), graph: None }
     }
 
-    /// X, then the matrices beside it.
+    /// X, then the matrices beside it, then the graph of neighbours.
     pub(crate) fn matrices(&self) -> impl Iterator<Item = &SelectedMatrix> {
-        iter::once(&self.x).chain(&self.beside)
+        iter::once(&self.x).chain(&self.beside).chain(&self.graph)
     }
 }
 

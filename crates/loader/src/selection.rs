@@ -18,6 +18,7 @@ use crate::cells::{CollectedCells, JOINID};
 use crate::dataset::{Dataset, genes_error};
 use crate::error::{ColumnsError, DatasetError, OpenError, columns_error, open_error};
 use crate::gene_names;
+use crate::neighbours::NeighbourSpec;
 use crate::selected::{ColumnPlaces, Selected};
 
 /// Selects a part of an experiment. The default is all of layer `raw` of measurement `RNA`, without
@@ -40,6 +41,9 @@ pub struct DatasetSpec {
     /// Further measurements of the same cells ([`Batch::modalities`](crate::Batch::modalities)),
     /// for example proteins or peaks, each with genes of its own.
     pub modalities: Vec<ModalitySpec>,
+    /// Neighbours of each cell by a graph of obsp of the measurement of X, whose rows of X come
+    /// with the batch ([`Batch::neighbours`](crate::Batch::neighbours)).
+    pub neighbours: Option<NeighbourSpec>,
     /// The obs column of booleans that says whether X has a cell
     /// ([`Batch::present`](crate::Batch::present)); null means no. `None` means that X has all
     /// cells, except those that a MuData says it lacks.
@@ -69,6 +73,7 @@ impl Default for DatasetSpec {
             layers: Vec::new(),
             obsm: Vec::new(),
             modalities: Vec::new(),
+            neighbours: None,
             presence: None,
             cell_join: CellJoin::Union,
             cells: AxisQuery::default(),
@@ -204,6 +209,7 @@ impl Dataset {
         if let Some(totals) = totals {
             dataset = dataset.with_totals(totals)?;
         }
+        let dataset = dataset.with_graph_of(&measurement, spec.neighbours.as_ref(), spec.reader)?;
         let open = vec![(measurement.uri().to_owned(), main, x)];
         let dataset = dataset.with_modalities((experiment, spec), &presences, open, &choose)?;
         dataset.joined_cells(spec.cell_join)

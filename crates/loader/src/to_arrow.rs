@@ -40,13 +40,17 @@ impl<B: ReadableBuffer> Batch<B> {
     /// booleans, its name and `_present`.
     ///
     /// # Errors
-    /// Two columns have one name; there are more genes, or more values in the
-    /// batch, than Arrow's 32-bit sizes can count.
+    /// The batch has neighbours; two columns have one name; there are more genes, or more values in
+    /// the batch, than Arrow's 32-bit sizes can count.
     pub fn to_arrow(&self) -> Result<RecordBatch, ToArrowError> {
         self.arrow().map_err(|source| ToArrowError { batch_idx: self.batch_idx, source })
     }
 
     fn arrow(&self) -> Result<RecordBatch, ArrowError> {
+        if self.neighbours.is_some() {
+            let problem = "the batch has neighbours, whose rows have no obs: leave them out";
+            return Err(ArrowError::SchemaError(problem.to_owned()));
+        }
         let mut fields: Vec<Arc<Field>> = self.obs.schema_ref().fields().iter().cloned().collect();
         let mut columns: Vec<ArrayRef> = self.obs.columns().to_vec();
         let mut add = |name: &str, column: ArrayRef| {

@@ -1,5 +1,6 @@
 //! A reader of a matrix whose rows stand in another order than the cells, or are not all there.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
@@ -46,6 +47,8 @@ pub struct AlignedReader {
     /// What the matrix is called in errors.
     uri: String,
     rows: Arc<[u32]>,
+    /// The joinid of each column, if the columns are cells, too.
+    columns: Option<Arc<[u32]>>,
     /// The rows of the matrix in its own order, and those of a read as COO. Both are used again by
     /// the next read.
     stored: Mutex<CsrBuffers>,
@@ -60,12 +63,43 @@ impl AlignedReader {
     pub fn new(inner: Arc<dyn XReader>, uri: &str, rows: Arc<[u32]>) -> Result<Self, Error> {
         check_rows(&rows, inner.n_rows())
             .map_err(|problem| Error::Alignment { uri: uri.to_owned(), problem })?;
-        Ok(Self::checked(inner, uri, rows))
+        Ok(Self::checked(inner, uri, (rows, None)))
     }
 
-    fn checked(inner: Arc<dyn XReader>, uri: &str, rows: Arc<[u32]>) -> Self {
+    /// Aligns a graph, whose rows and columns are the same cells: columns are joinids, too.
+    ///
+    /// # Errors
+    /// [`Error::Alignment`] if a row is beyond the matrix, belongs to two cells or to none, or if
+    /// there are more or fewer columns than rows.
+    pub fn graph(inner: Arc<dyn XReader>, uri: &str, rows: Arc<[u32]>) -> Result<Self, Error> {
+        let failed = |problem| Error::Alignment { uri: uri.to_owned(), problem };
+        let (n_rows, n_columns) = (inner.n_rows(), inner.n_columns());
+        if n_columns != n_rows {
+            let problem = format!("a graph has {n_rows} rows, but {n_columns} columns");
+            return Err(failed(problem));
+        }
+        check_rows(&rows, n_rows).map_err(failed)?;
+        let mut columns = vec![None; n_rows as usize];
+        for (joinid, row) in
+            (0..).zip(&*rows).filter_map(|(id, row)| Some((id, row.checked_sub(1)?)))
+        {
+            columns[row as usize] = Some(joinid);
+        }
+        let unused = |column| failed(format!("row {column} belongs to no cell"));
+        let columns: Option<Arc<[u32]>> = match columns.iter().position(Option::is_none) {
+            Some(column) => return Err(unused(column)),
+            None => columns.into_iter().collect(),
+        };
+        Ok(Self::checked(inner, uri, (rows, columns)))
+    }
+
+    fn checked(
+        inner: Arc<dyn XReader>,
+        uri: &str,
+        (rows, columns): (Arc<[u32]>, Option<Arc<[u32]>>),
+    ) -> Self {
         let (stored, csr) = (Mutex::default(), Mutex::default());
-        Self { inner, uri: uri.to_owned(), rows, stored, csr }
+        Self { inner, uri: uri.to_owned(), rows, columns, stored, csr }
     }
 
     /// Which cells the matrix has; `None` if it has all.
@@ -107,6 +141,43 @@ fn stored_rows(places: &[(u32, usize)]) -> Result<RowRanges, Error> {
     RowRanges::new(runs.map(range).collect())
 }
 
+/// Replaces columns by the places of their cells among the selected ones, which ascend in each row,
+/// and leaves out the others.
+fn name_columns(
+    stored: &mut CsrBuffers,
+    (joinids, n_cells): (&[u32], u64),
+    genes: &GeneSelection,
+) -> Result<(), Error> {
+    let n_columns = genes.n_columns(n_cells)?;
+    let listed: HashMap<u64, u32> = match genes {
+        GeneSelection::List(list) => list.iter().copied().zip(0..).collect(),
+        GeneSelection::All | GeneSelection::Range(_) => HashMap::new(),
+    };
+    let place = |joinid: u64| match genes {
+        GeneSelection::All => Some(joinid as u32),
+        GeneSelection::Range(range) => {
+            range.contains(&joinid).then(|| (joinid - range.start) as u32)
+        }
+        GeneSelection::List(_) => listed.get(&joinid).copied(),
+    };
+    let mut named = CsrBuffers::empty(n_columns);
+    let mut cells = Vec::new();
+    for row in 0..stored.n_rows() {
+        let (columns, values) = stored.row(row);
+        let of_row = columns.iter().zip(values);
+        cells.clear();
+        cells.extend(of_row.filter_map(|(column, value)| {
+            Some((place(u64::from(joinids[*column as usize]))?, *value))
+        }));
+        cells.sort_unstable_by_key(|(place, _)| *place);
+        named.columns.extend(cells.iter().map(|(place, _)| *place));
+        named.values.extend(cells.iter().map(|(_, value)| *value));
+        named.row_offsets.push(named.values.len());
+    }
+    *stored = named;
+    Ok(())
+}
+
 /// Puts the rows of `stored` at their places among `n_rows` rows.
 fn place_rows(stored: &CsrBuffers, places: &[(u32, usize)], n_rows: usize, out: &mut CsrBuffers) {
     out.clear();
@@ -132,7 +203,6 @@ impl XReader for AlignedReader {
     storage::forward! { inner:
         fn name() -> &'static str;
         fn why_not_native() -> Option<&str>;
-        fn n_columns() -> u64;
         fn data_type() -> &DataType;
         fn nnz() -> Result<Option<u64>, Error>;
         fn most_nnz() -> Result<Option<u64>, Error>;
@@ -145,6 +215,10 @@ impl XReader for AlignedReader {
 
     fn n_rows(&self) -> u64 {
         self.rows.len() as u64
+    }
+
+    fn n_columns(&self) -> u64 {
+        if self.columns.is_some() { self.n_rows() } else { self.inner.n_columns() }
     }
 
     /// The rows behind it are others, which the plan does not number.
@@ -166,13 +240,15 @@ impl XReader for AlignedReader {
         if rows.check_within(&self.uri, self.n_rows()).is_ok()
             && let Ok(stored) = stored_rows(&self.places(rows))
         {
+            let genes = if self.columns.is_some() { &GeneSelection::All } else { genes };
             self.inner.announce_next(&stored, genes);
         }
     }
 
     fn exact(&self) -> Result<Arc<dyn XReader>, Error> {
         let inner = self.inner.exact()?;
-        Ok(Arc::new(Self::checked(inner, &self.uri, Arc::clone(&self.rows))))
+        let places = (Arc::clone(&self.rows), self.columns.clone());
+        Ok(Arc::new(Self::checked(inner, &self.uri, places)))
     }
 
     fn read_csr(
@@ -187,7 +263,12 @@ impl XReader for AlignedReader {
         let mut own = CsrBuffers::default();
         let mut shared = self.stored.try_lock().ok();
         let stored = shared.as_deref_mut().unwrap_or(&mut own);
-        let stats = self.inner.read_csr(&stored_rows(&places)?, genes, stored)?;
+        let of_inner = if self.columns.is_some() { &GeneSelection::All } else { genes };
+        let mut stats = self.inner.read_csr(&stored_rows(&places)?, of_inner, stored)?;
+        if let Some(joinids) = &self.columns {
+            name_columns(stored, (joinids, self.n_rows()), genes)?;
+            stats.values = stored.nnz() as u64;
+        }
         place_rows(stored, &places, rows.n_rows() as usize, out);
         Ok(stats)
     }

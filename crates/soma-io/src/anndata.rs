@@ -23,7 +23,7 @@ use self::matrix::AnnDataMatrix;
 use self::mudata::MuDataExperiment;
 use self::reader::AnnDataReader;
 use self::table::AnnDataTable;
-use crate::experiment::{StoredExperiment, StoredMeasurement};
+use crate::experiment::{GRAPH, StoredExperiment, StoredMeasurement};
 use crate::file_kind::file_kind;
 use crate::native::NotNative;
 use crate::soma_object::Place;
@@ -280,6 +280,27 @@ impl StoredMeasurement for AnnDataMeasurement {
             return Err(self.no_member("array of obsm", name, existing));
         }
         self.array(self.experiment.matrices()?.anndata.obsm(name)?)
+    }
+
+    fn obsp_names(&self) -> Result<Vec<String>, Error> {
+        match self.part {
+            Part::Main => Ok(self.experiment.tables.obsp_names()?),
+            Part::Raw => Ok(Vec::new()),
+        }
+    }
+
+    fn obsp(&self, name: &str) -> Result<crate::Matrix, Error> {
+        let existing = self.obsp_names()?;
+        if !existing.iter().any(|of| of == name) {
+            return Err(self.no_member(GRAPH, name, existing));
+        }
+        let graph = self.experiment.matrices()?.anndata.obsp(name)?;
+        let (n_columns, n_cells) = (graph.shape().1, self.experiment.tables.obs()?.n_rows());
+        if n_columns != n_cells {
+            let problem = format!("it has {n_columns} columns, and obs {n_cells} rows");
+            return Err(Error::Schema { uri: self.experiment.uri_of(graph.path()), problem });
+        }
+        self.array(graph)
     }
 
     fn uns(&self) -> Result<Option<Uns>, Error> {

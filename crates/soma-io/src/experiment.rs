@@ -99,6 +99,8 @@ pub(crate) trait StoredMeasurement: Debug + Send + Sync {
     fn x(&self, layer: &str) -> Result<Matrix, Error>;
     fn obsm_names(&self) -> Result<Vec<String>, Error>;
     fn obsm(&self, name: &str) -> Result<Matrix, Error>;
+    fn obsp_names(&self) -> Result<Vec<String>, Error>;
+    fn obsp(&self, name: &str) -> Result<Matrix, Error>;
     fn present(&self) -> Result<Option<BooleanBuffer>, Error> {
         Ok(None)
     }
@@ -187,8 +189,8 @@ impl Experiment {
     }
 
     /// The elements of an AnnData that are not read, by their paths, each with the reason: those of
-    /// obsp, varm and varp, and what only some data sets of a collection have. Columns and values
-    /// of uns have lists of their own ([`DataFrame::unread_columns`], [`Uns::left_out`]). Empty for
+    /// obsp (which [`Measurement::obsp`] reads), varm and varp, and what only some data sets of a
+    /// collection have. Columns and values of uns have lists of their own ([`DataFrame::unread_columns`], [`Uns::left_out`]). Empty for
     /// a SOMA experiment.
     ///
     /// # Errors
@@ -269,6 +271,11 @@ const MEASUREMENTS: &str = "ms";
 const LAYERS: &str = "X";
 /// The collection of arrays with a row for each cell.
 const OBSM: &str = "obsm";
+/// The collection of graphs with a row and a column for each cell.
+const OBSP: &str = "obsp";
+
+/// What a matrix of obsp is called in errors.
+pub(crate) const GRAPH: &str = "graph of obsp";
 
 /// A `SOMAMeasurement`: genes in var, values in the layers of X, further columns of the cells in
 /// obsm.
@@ -321,6 +328,21 @@ impl Measurement {
     /// genes. [`Matrix::used_columns`] is their number.
     pub fn obsm(&self, name: &str) -> Result<Matrix, Error> {
         self.stored.obsm(name)
+    }
+
+    /// The names of the graphs of obsp, for example `distances`; none if the measurement has no
+    /// collection `obsp`.
+    pub fn obsp_names(&self) -> Result<Vec<String>, Error> {
+        self.stored.obsp_names()
+    }
+
+    /// Opens a graph of obsp, for example `distances`: rows and columns are both cells, by joinid.
+    ///
+    /// # Errors
+    /// There is no such graph; it has another number of rows or columns than an AnnData's obs; the
+    /// storage cannot be read.
+    pub fn obsp(&self, name: &str) -> Result<Matrix, Error> {
+        self.stored.obsp(name)
     }
 
     /// Which cells the measurement has, by joinid; `None` if it has all, or does not say. SOMA does
@@ -387,16 +409,34 @@ impl StoredMeasurement for Collection {
     }
 
     fn obsm_names(&self) -> Result<Vec<String>, Error> {
-        if !self.names().iter().any(|name| name == OBSM) {
-            return Ok(Vec::new());
-        }
-        Ok(self.collection(OBSM)?.names())
+        names_in(self, OBSM)
     }
 
     fn obsm(&self, name: &str) -> Result<Matrix, Error> {
         let place = self.collection(OBSM)?.member("array of obsm", name)?;
         NdArray::open(place).map(Matrix::new)
     }
+
+    fn obsp_names(&self) -> Result<Vec<String>, Error> {
+        names_in(self, OBSP)
+    }
+
+    fn obsp(&self, name: &str) -> Result<Matrix, Error> {
+        if self.obsp_names()?.is_empty() {
+            let (uri, name) = (self.place.uri.clone(), name.to_owned());
+            return Err(Error::NoMember { uri, kind: GRAPH, name, existing: Vec::new() });
+        }
+        let place = self.collection(OBSP)?.member(GRAPH, name)?;
+        NdArray::open(place).map(Matrix::new)
+    }
+}
+
+/// The names in a collection that a measurement may lack.
+fn names_in(measurement: &Collection, collection: &str) -> Result<Vec<String>, Error> {
+    if !measurement.names().iter().any(|name| name == collection) {
+        return Ok(Vec::new());
+    }
+    Ok(measurement.collection(collection)?.names())
 }
 
 fn data_frame(collection: &Collection, name: &str) -> Result<DataFrame, Error> {

@@ -8,6 +8,13 @@ pub enum Error {
     #[error(transparent)]
     Loader(#[from] loader::LoaderError),
 
+    /// There are no tensors of neighbours.
+    #[error(
+        "there are no tensors of neighbours: leave DatasetSpec::neighbours out, or take the batches \
+         of loader::Loader"
+    )]
+    Neighbours,
+
     /// A batch's buffer has elements of another type than its form says.
     #[error(transparent)]
     ElementType(#[from] loader::ElementTypeError),

@@ -40,7 +40,13 @@ fn n_buffers(dataset: &Dataset, spec: &LoaderSpec) -> usize {
 
 impl TensorLoader {
     /// Makes a loader of `dataset` whose tensors are on the CPU.
+    ///
+    /// # Errors
+    /// Those of [`Loader::with_buffers`]; the data set has [neighbours](Dataset::neighbours).
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, Error> {
+        if dataset.neighbours().is_some() {
+            return Err(Error::Neighbours);
+        }
         let buffers = TensorBuffers::new(n_buffers(&dataset, &spec));
         let loader = Loader::with_buffers(dataset, spec, Arc::new(buffers))?;
         let feed = Feed { device: Device::Cpu, staging: None, dense_kind: None, stored: None };

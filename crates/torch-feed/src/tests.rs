@@ -19,7 +19,7 @@ use half::f16;
 use loader::encode::{Encoders, LabelEncoder, Rules};
 use loader::{
     BatchBuffer as _, BatchBuffers as _, BatchForm, BlockForm, Cells, CsrBatch, Dataset,
-    ElementType, GeneSelection, Loader, LoaderSpec, Matrix, PipelineSpec, Transform,
+    ElementType, GeneSelection, Loader, LoaderSpec, Matrix, NeighbourSpec, PipelineSpec, Transform,
 };
 use proptest::prelude::*;
 use soma_io::{CsrBuffers, MemoryReader};
@@ -335,6 +335,21 @@ fn what_is_made_dense_on_the_device_is_what_the_loader_makes() {
             }
         }
     }
+}
+
+#[test]
+fn there_are_no_tensors_of_neighbours() {
+    let n_cells = dataset().n_rows() as usize;
+    let graph = CsrBuffers {
+        row_offsets: vec![0; n_cells + 1],
+        n_columns: n_cells,
+        ..CsrBuffers::default()
+    };
+    let graph = Arc::new(MemoryReader::new(graph).unwrap());
+    let neighbours = NeighbourSpec::new("distances", 2);
+    let refused = dataset().with_neighbours(neighbours, graph).unwrap();
+    let refused = TensorLoader::new(refused, spec(BatchForm::Dense));
+    assert!(matches!(refused, Err(Error::Neighbours)), "{refused:?}");
 }
 
 #[test]

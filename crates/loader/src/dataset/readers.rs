@@ -18,8 +18,8 @@ impl Dataset {
     }
 
     /// The readers of an experiment's matrices: that of X, then those of the further layers, arrays
-    /// of obsm and modalities, in the order in which they were added. None if there is no such
-    /// experiment.
+    /// of obsm and modalities, in the order in which they were added, then that of the graph of
+    /// neighbours. None if there is no such experiment.
     pub fn readers_of(&self, experiment: usize) -> Vec<Arc<dyn XReader>> {
         let matrices = self.sources.get(experiment).into_iter().flat_map(Selected::matrices);
         matrices.map(|matrix| Arc::clone(&matrix.reader)).collect()
@@ -128,8 +128,8 @@ impl Dataset {
     }
 
     /// Lets the readers keep up to `limit_bytes` of decoded values for a loader, each in proportion
-    /// to its rows; if there are matrices beside X and all readers know their numbers of values, in
-    /// proportion to the values that it reads.
+    /// to its rows; if there are other matrices than X and all readers know their numbers of values,
+    /// in proportion to the values that it reads.
     pub(crate) fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
         let all: u128 = self.distinct_readers().map(|(weight, _)| weight).sum();
         for (weight, reader) in self.distinct_readers() {
@@ -149,7 +149,8 @@ impl Dataset {
             // A reader that cannot count its values reports the error when it reads.
             matches!(matrix.reader.most_nnz(), Ok(Some(_)))
         };
-        let by_values = !self.beside.is_empty() && self.uses().all(is_known);
+        let has_several = !self.beside.is_empty() || self.neighbours.is_some();
+        let by_values = has_several && self.uses().all(is_known);
         let weight = |source: &Selected, matrix: &SelectedMatrix| {
             let n_rows = source.cells.n_rows();
             match matrix.mean_row_nnz() {
@@ -181,6 +182,7 @@ fn replace(
         return Err(ReaderError::Count { found, expected });
     }
     let names = iter::once("X".to_owned()).chain(beside.iter().map(Beside::to_string));
+    let names = names.chain(iter::once("the graph of neighbours".to_owned()));
     let matrices = source.matrices().zip(readers).zip(names).map(|((matrix, reader), name)| {
         let reader = match &matrix.rows {
             Some(rows) => aligned(reader, &name, rows)?,
@@ -196,5 +198,6 @@ fn replace(
     });
     let mut matrices = matrices.collect::<Result<Vec<_>, _>>()?;
     let x = matrices.remove(0);
-    Ok(Selected { cells: source.cells.clone(), x, beside: matrices })
+    let graph = source.graph.as_ref().and_then(|_| matrices.pop());
+    Ok(Selected { cells: source.cells.clone(), x, beside: matrices, graph })
 }

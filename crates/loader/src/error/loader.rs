@@ -50,6 +50,29 @@ pub enum LoaderError {
         existing: Vec<String>,
     },
 
+    /// Batches of these settings cannot have neighbours.
+    #[error("batches cannot have neighbours: {problem}")]
+    NeighbourSettings {
+        /// The reason, with the remedy.
+        problem: &'static str,
+    },
+
+    /// A row of the graph does not give the requested neighbours.
+    #[error(
+        "cell {joinid} of experiment {experiment} cannot have neighbours by graph {obsp:?} of obsp: \
+         {problem}"
+    )]
+    Neighbours {
+        /// The graph.
+        obsp: String,
+        /// The experiment's index in the data set, from 0.
+        experiment: usize,
+        /// The cell's joinid.
+        joinid: u64,
+        /// What is wrong.
+        problem: String,
+    },
+
     /// Batches cannot have tokens.
     #[error(transparent)]
     Tokens(#[from] TokenError),

@@ -46,6 +46,15 @@ pub enum MatrixError {
     #[error(transparent)]
     Columns(#[from] ColumnsError),
 
+    /// Cells cannot have neighbours by a graph of obsp.
+    #[error("cells cannot have neighbours by the {graph}: {problem}")]
+    Neighbours {
+        /// The graph.
+        graph: String,
+        /// The reason, with the remedy.
+        problem: String,
+    },
+
     /// A layer has another number of columns than X.
     #[error("{layer} has {found} columns, X has {of_x}: layers have the genes of X as columns")]
     LayerColumns {

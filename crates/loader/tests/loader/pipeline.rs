@@ -12,6 +12,7 @@ mod far;
 mod in_parts;
 mod kept;
 mod memory;
+mod neighbours;
 mod one_line;
 mod over_link;
 mod ranks;

@@ -47,6 +47,8 @@ struct ModalityMeasurement {
 struct ModalityMatrix {
     inner: Matrix,
     rows: Arc<[u32]>,
+    /// Whether its columns are cells, too.
+    is_graph: bool,
 }
 
 impl MuDataExperiment {
@@ -139,7 +141,10 @@ impl ModalityMeasurement {
     /// A matrix whose rows are those of the cells.
     fn aligned(&self, inner: Matrix) -> Matrix {
         match &self.rows {
-            Some(rows) => Matrix::new(ModalityMatrix { inner, rows: Arc::clone(rows) }),
+            Some(rows) => {
+                let rows = Arc::clone(rows);
+                Matrix::new(ModalityMatrix { inner, rows, is_graph: false })
+            }
             None => inner,
         }
     }
@@ -174,6 +179,21 @@ impl StoredMeasurement for ModalityMeasurement {
         Ok(self.aligned(self.inner.obsm(name)?))
     }
 
+    fn obsp_names(&self) -> Result<Vec<String>, Error> {
+        self.inner.obsp_names()
+    }
+
+    fn obsp(&self, name: &str) -> Result<Matrix, Error> {
+        let inner = self.inner.obsp(name)?;
+        Ok(match &self.rows {
+            Some(rows) => {
+                let rows = Arc::clone(rows);
+                Matrix::new(ModalityMatrix { inner, rows, is_graph: true })
+            }
+            None => inner,
+        })
+    }
+
     fn present(&self) -> Result<Option<BooleanBuffer>, Error> {
         let lacking = self.rows.as_ref().filter(|rows| rows.contains(&0));
         Ok(lacking.map(|rows| rows.iter().map(|row| *row > 0).collect()))
@@ -190,7 +210,8 @@ impl StoredMatrix for ModalityMatrix {
     }
 
     fn shape(&self) -> (u64, u64) {
-        (self.rows.len() as u64, self.inner.shape().1)
+        let n_cells = self.rows.len() as u64;
+        (n_cells, if self.is_graph { n_cells } else { self.inner.shape().1 })
     }
 
     fn data_type(&self) -> Result<DataType, Error> {
@@ -209,6 +230,7 @@ impl StoredMatrix for ModalityMatrix {
 
     fn reader(&self, choice: ReaderChoice) -> Result<Arc<dyn XReader>, Error> {
         let (inner, rows) = (self.inner.reader(choice)?, Arc::clone(&self.rows));
-        Ok(Arc::new(AlignedReader::new(inner, self.uri(), rows)?))
+        let aligned = if self.is_graph { AlignedReader::graph } else { AlignedReader::new };
+        Ok(Arc::new(aligned(inner, self.uri(), rows)?))
     }
 }

@@ -45,6 +45,48 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn the_columns_of_a_graph_are_cells(
+        order in Just((0..7_u32).collect::<Vec<_>>()).prop_shuffle(),
+        gaps in proptest::collection::vec(0..2_usize, 7),
+        values in proptest::collection::vec(proptest::collection::vec(0..4_u8, 7), 7),
+    ) {
+        let stored: Vec<Vec<f32>> =
+            values.iter().map(|row| row.iter().map(|value| f32::from(*value)).collect()).collect();
+        let rows: Vec<u32> = order
+            .iter()
+            .zip(&gaps)
+            .flat_map(|(row, gap)| std::iter::repeat_n(0, *gap).chain([row + 1]))
+            .collect();
+        let value = |row: &u32, column: &u32| match (row, column) {
+            (0, _) | (_, 0) => 0.0,
+            (row, column) => stored[*row as usize - 1][*column as usize - 1],
+        };
+        let row = |row| rows.iter().map(|column| value(row, column)).collect();
+        let expected: Vec<Vec<f32>> = rows.iter().map(row).collect();
+        let inner = Arc::new(MemoryReader::new(csr(&stored, 7)).unwrap());
+        let n_cells = rows.len();
+        let aligned = AlignedReader::graph(inner, "obsp", rows.into()).unwrap();
+        contract::check(&aligned, &csr(&expected, n_cells));
+    }
+}
+
+#[test]
+fn a_graph_of_other_cells_is_an_error() {
+    for (rows, n_columns, expected) in [
+        (vec![1, 2], 3, "2 rows, but 3 columns"),
+        (vec![2, 0], 2, "row 0 belongs to no cell"),
+        (vec![1, 3], 2, "there are 2"),
+    ] {
+        let inner = MemoryReader::new(csr(&[vec![1.0], vec![2.0]], n_columns)).unwrap();
+        let error = AlignedReader::graph(Arc::new(inner), "obsp", rows.into()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
 #[test]
 fn rows_that_cannot_be_are_an_error() {
     let inner = || Arc::new(MemoryReader::new(csr(&[vec![1.0], vec![2.0]], 1)).unwrap());
