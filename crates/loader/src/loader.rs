@@ -32,8 +32,8 @@ impl Loader<HeapBuffers> {
     /// - Tokens should be made of batches that are not in CSR, of other genes than the tokenizer
     ///   knows, or by rank of transformed values.
     /// - A form is that of a modality which the data set lacks.
-    /// - Batches with neighbours should have tokens, be made of dense blocks, or be scaled by totals
-    ///   in obs.
+    /// - Batches with neighbours should have tokens, be made of dense blocks, or be scaled by
+    ///   totals in obs.
     /// - The sampling is of another number of rows.
     /// - A dense block is larger than memory can address, or the budget is too small for a block.
     pub fn new(dataset: Dataset, spec: LoaderSpec) -> Result<Self, LoaderError> {

@@ -190,8 +190,8 @@ impl Experiment {
 
     /// The elements of an AnnData that are not read, by their paths, each with the reason: those of
     /// obsp (which [`Measurement::obsp`] reads), varm and varp, and what only some data sets of a
-    /// collection have. Columns and values of uns have lists of their own ([`DataFrame::unread_columns`], [`Uns::left_out`]). Empty for
-    /// a SOMA experiment.
+    /// collection have. Columns and values of uns have lists of their own
+    /// ([`DataFrame::unread_columns`], [`Uns::left_out`]). Empty for a SOMA experiment.
     ///
     /// # Errors
     /// [`Error::AnnData`] if the storage cannot be reached or refuses.

@@ -128,8 +128,8 @@ impl Dataset {
     }
 
     /// Lets the readers keep up to `limit_bytes` of decoded values for a loader, each in proportion
-    /// to its rows; if there are other matrices than X and all readers know their numbers of values,
-    /// in proportion to the values that it reads.
+    /// to its rows; if there are other matrices than X and all readers know their numbers of
+    /// values, in proportion to the values that it reads.
     pub(crate) fn keep_decoded(&self, holder: u64, limit_bytes: u64) {
         let all: u128 = self.distinct_readers().map(|(weight, _)| weight).sum();
         for (weight, reader) in self.distinct_readers() {

@@ -312,7 +312,7 @@ fn one_read_of_x_serves_a_block() {
             assert_eq!(*row, expected_row(*joinid)[3..]);
         }
     }
-    // Of each block one for X, and one for the modality.
+    // Each block has one read of X, and one of the modality.
     let n_blocks = epoch.stats().engine.n_blocks as usize;
     assert_eq!((n_blocks, x.n_started.load(Ordering::SeqCst)), (3, 6));
 }
