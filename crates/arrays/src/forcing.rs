@@ -21,11 +21,11 @@ use crate::window::SampleSteps;
 /// and 4.2).
 const LATITUDE: [&[&str]; 2] = [
     &["latitude", "lat"],
-    &["degrees_north", "degree_north", "degree_n", "degrees_n", "degreen", "degreesn"],
+    &["degrees_north", "degree_north", "degree_N", "degrees_N", "degreeN", "degreesN"],
 ];
 const LONGITUDE: [&[&str]; 2] = [
     &["longitude", "lon"],
-    &["degrees_east", "degree_east", "degree_e", "degrees_e", "degreee", "degreese"],
+    &["degrees_east", "degree_east", "degree_E", "degrees_E", "degreeE", "degreesE"],
 ];
 
 /// What is computed of a row.
@@ -181,7 +181,7 @@ impl Grid {
 
 /// Whether coordinates are called one of these, or have one of the units.
 fn is(coordinates: &Coordinates, [names, units]: [&[&str]; 2]) -> bool {
-    let is_of = |text: &str, all: &[&str]| all.contains(&text.to_ascii_lowercase().as_str());
+    let is_of = |text: &str, all: &[&str]| all.iter().any(|one| one.eq_ignore_ascii_case(text));
     let standard_name = coordinates.attribute("standard_name");
     is_of(coordinates.dimension(), names)
         || standard_name.is_some_and(|name| is_of(name, names))
