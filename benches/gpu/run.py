@@ -49,6 +49,9 @@ KEPT = {".json", ".md", ".parquet", ".svg"}
 WITH_CUDA = {"feed_device", "torch-feed-unit-tests", "train_cell_types"}
 """Programs that use the GPU. Loading CUDA takes seconds, so others go without it."""
 
+OF_PACKAGE = {"fields", "sequences"}
+"""Programs that are commands of the Python package."""
+
 
 class Run:
     """One call: its programs, its data and what was found so far."""
@@ -155,10 +158,13 @@ class Run:
         return code, text
 
     def program(self, name: str, *arguments, **options) -> tuple[int, str]:
-        """Runs a program; `somafeed` is the command of the Python package."""
+        """Runs a program; `somafeed`, and its commands for some kinds, are of the Python package."""
         options.setdefault("cuda", name in WITH_CUDA)
-        is_of_package = name == "somafeed"
-        command = [sys.executable, "-m", name] if is_of_package else [self.programs / name]
+        of_kind = [name] if name in OF_PACKAGE else []
+        if of_kind or name == "somafeed":
+            command = [sys.executable, "-m", "somafeed", *of_kind]
+        else:
+            command = [self.programs / name]
         return self.call([*command, *arguments], **options)
 
     def function(self, name: str, *arguments, **options) -> tuple[int, str]:

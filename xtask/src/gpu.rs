@@ -30,16 +30,14 @@ const FOLDER: &str = "target/gpu-bundle";
 /// The largest bundle: more may not fit where it has to travel.
 const MOST_BYTES: u64 = 40 << 20;
 
-/// Programs and examples that the script runs.
-const PROGRAMS: [&str; 5] = ["fields", "cubes", "sequences", "feed_device", "train_cell_types"];
+/// Programs and examples that the script runs; others are commands of the Python package.
+const PROGRAMS: [&str; 3] = ["cubes", "feed_device", "train_cell_types"];
 const EXAMPLES: [&str; 2] = ["--example=feed_device", "--example=train_cell_types"];
 /// Cargo's arguments that build the programs of the bundle, without the examples.
-const RELEASE: [&str; 8] = [
+const RELEASE: [&str; 6] = [
     "build",
     "--release",
-    "-p=fields",
     "-p=cubes",
-    "-p=sequence-bench",
     "-p=somafeed-torch-feed",
     "--features=cubes/torch",
     "--bins",
