@@ -22,10 +22,12 @@ class Chapter:
 # Names without a module are those of the package; `module.Name` is for what it does not export.
 CHAPTERS = {
     "cells": Chapter("Cells", "Batches of cells, and what selects them.", (
-        "ExperimentDataset", "Modality", "RankTokens", "BinTokens", "LabelEncoder", "BatchKeyEncoder",
+        "ExperimentDataset", "Modality", "Neighbours", "RankTokens", "BinTokens", "LabelEncoder", "BatchKeyEncoder",
         "QueryIDs", "XLocator", "generate_example", "Form", "ObsForm", "DType",
     )),
-    "fields": Chapter("Fields", "Samples of Zarr arrays.", ("FieldDataset", "Variable", "Stack", "Forcing", "Patches", "latitude_weights")),
+    "fields": Chapter("Fields", "Samples of Zarr arrays.", (
+        "FieldDataset", "Variable", "Stack", "Forcing", "Patches", "latitude_weights",
+    )),
     "images": Chapter("Image cubes", "Image cubes with their masks.", (
         "ImageDataset", "Key", "Augmentation", "Affine",
     )),
