@@ -7,6 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
@@ -143,16 +144,24 @@ class Fields(OpenedSamples[native.Fields]):
                     "has stored: give each variable its own dims"
                 )
 
-    def _whole(self, described: dict[str, Any], options: dict[str, Any]) -> native.Fields:
-        """An array of the first store that has it."""
+    def _whole(
+        self, described: dict[str, Any], beside: Sequence[dict[str, Any]], options: dict[str, Any]
+    ) -> native.Fields:
+        """An array of the first store that has it; one without steps beside one that has some."""
         first, *others = described["stores"] or range(len(self._stores))
         one = {**described, "stores": []}
-        for at in others:
-            try:
-                return native.Fields([self._stores[first]], [one], **options)
-            except FileNotFoundError:
-                first = at
-        return native.Fields([self._stores[first]], [one], **options)
+        try:
+            for at in others:
+                try:
+                    return native.Fields([self._stores[first]], [one], **options)
+                except FileNotFoundError:
+                    first = at
+            return native.Fields([self._stores[first]], [one], **options)
+        except ValueError:
+            for other in beside:
+                with suppress(ValueError):
+                    return native.Fields(self._stores, [other, described], **options)
+            raise
 
     @property
     def lead(self) -> str | None:
@@ -181,25 +190,29 @@ class Fields(OpenedSamples[native.Fields]):
     def _selections(self) -> Selections:
         """The indices and labels that are selected of each array."""
         arrays = arrays_of(self.variables)
-        if not any(one.isel or one.sel for one in arrays.values()):
+        selected = {key: one for key, one in arrays.items() if one.isel or one.sel}
+        if not selected:
             return {}
         names = {key: "/".join(key) for key in arrays}
-        whole_arrays = [
-            {**described(names[key], one, {}, self._numbers), **PLAIN}
+        whole = {
+            key: {**described(names[key], one, {}, self._numbers), **PLAIN}
             for key, one in arrays.items()
-        ]
+        }
         selects_labels = any(one.sel for one in arrays.values())
         options = {**self._options, **PLAIN_OPTIONS, "coordinates": selects_labels}
         if are_timed(self._options, self.variables):
             # They may have other numbers of steps.
-            opened = [self._whole(one, options) for one in whole_arrays]
+            opened = [
+                self._whole(whole[key], [other for at, other in whole.items() if at != key], options)
+                for key in selected
+            ]
         else:
-            opened = [native.Fields(self._stores, whole_arrays, **options)]
+            opened = [native.Fields(self._stores, list(whole.values()), **options)]
         wholes = {name: (of, dims, shape) for of in opened for name, _, dims, shape, _ in of.variables()}
         selections: Selections = {}
-        for key, variable in arrays.items():
+        for key, variable in selected.items():
             name = names[key]
-            whole, dims, shape = wholes[name]
+            array, dims, shape = wholes[name]
             lengths = dict(zip(dims, shape))
             unknown = [one for one in [*variable.isel, *variable.sel] if one not in lengths]
             if unknown:
@@ -213,7 +226,7 @@ class Fields(OpenedSamples[native.Fields]):
             sel = []
             for one, label in variable.sel.items():
                 if isinstance(label, slice):
-                    isel.append((one, between_labels(one, label, whole.coordinates(name, one))))
+                    isel.append((one, between_labels(one, label, array.coordinates(name, one))))
                 else:
                     sel.append((one, labels_of(label)))
             selections[key] = {"isel": isel, "sel": sel}

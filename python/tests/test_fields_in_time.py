@@ -128,6 +128,11 @@ def test_a_static_variable_comes_once_a_batch(years):
     assert np.array_equal(second["mask"], right)
     tensors = FieldDataset(years, variables, 8, dim="time", form="torch")
     assert next(iter(tensors))["mask"].tolist() == right.tolist()
+    # Chosen by dates, and beside variables of which parts are selected, too.
+    of_part = {"mask": variables["mask"], "whole": "mask", "t": Variable("t", isel={"lat": [1, 0]})}
+    batch = next(iter(FieldDataset(years, of_part, 8, dim="time", start="2002-02", shuffle=False)))
+    assert np.array_equal(batch["mask"], right) and batch["t"].shape == (8, 2, 4)
+    assert np.array_equal(batch["whole"][[2, 0]], right)
 
 
 @pytest.mark.parametrize(("options", "error", "message"), [
