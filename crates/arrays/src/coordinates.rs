@@ -61,15 +61,7 @@ impl Coordinates {
     /// Whether they are the same, or numbers that differ as those in single precision do from those
     /// in double precision.
     pub(crate) fn is_near(&self, other: &Self) -> bool {
-        use CoordinateValues::{Floats, Integers};
-        let as_floats = |of: &CoordinateValues| -> Option<Vec<f64>> {
-            match of {
-                Integers(values) => Some(values.iter().map(|value| *value as f64).collect()),
-                Floats(values) => Some(values.clone()),
-                CoordinateValues::Strings(_) => None,
-            }
-        };
-        match (as_floats(&self.values), as_floats(&other.values)) {
+        match (self.values.numbers(), other.values.numbers()) {
             (Some(these), Some(others)) => {
                 let is_near = |(one, other): (&f64, &f64)| {
                     (one - other).abs() <= 1e-6 * one.abs().max(other.abs()).max(1.0)
@@ -148,13 +140,7 @@ impl Coordinates {
         let is_same = units(self) == units(next)
             && self.attribute("calendar").unwrap_or("standard")
                 == next.attribute("calendar").unwrap_or("standard");
-        let numbers = |of: &Self| -> Option<Vec<f64>> {
-            match &of.values {
-                Integers(values) => Some(values.iter().map(|n| *n as f64).collect()),
-                Floats(values) => Some(values.clone()),
-                Strings(_) => None,
-            }
-        };
+        let numbers = |of: &Self| of.values.numbers();
         let values = match (&self.values, &next.values) {
             (Strings(all), Strings(more)) => Strings([&all[..], more].concat()),
             (Integers(all), Integers(more)) if is_same => Integers([&all[..], more].concat()),
@@ -224,6 +210,15 @@ impl Coordinates {
 }
 
 impl CoordinateValues {
+    /// The values in double precision; `None` if they are texts.
+    pub(crate) fn numbers(&self) -> Option<Vec<f64>> {
+        match self {
+            Self::Integers(values) => Some(values.iter().map(|value| *value as f64).collect()),
+            Self::Floats(values) => Some(values.clone()),
+            Self::Strings(_) => None,
+        }
+    }
+
     /// Unpacks numbers. Integers stay exact where none of them stands for another number.
     pub(crate) fn unpacked(self, packing: &Packing) -> Self {
         let unpack = |n: f64| packing.unpack(n);

@@ -61,9 +61,11 @@ pub(crate) fn delivered(
         None => array,
     };
     let by = &spec.normalize;
+    if !by.is_empty() {
+        check_normalized(by, array.step_shape())?;
+    }
     if let Some(mut difference) = difference {
         if !by.is_empty() {
-            check_normalized(by, array.step_shape())?;
             difference.normalize(by)?;
         }
         return Ok((array, Some(difference)));

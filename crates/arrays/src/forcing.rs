@@ -4,7 +4,7 @@ use std::f64::consts::{PI, TAU};
 use std::sync::Arc;
 
 use crate::convert::Convert;
-use crate::coordinates::{CoordinateValues, Coordinates};
+use crate::coordinates::Coordinates;
 use crate::difference::{Difference, all_steps};
 use crate::element::ElementType;
 use crate::error::Error;
@@ -191,13 +191,7 @@ fn is(coordinates: &Coordinates, [names, units]: [&[&str]; 2]) -> bool {
 impl Axis {
     /// `None` if the coordinates are no numbers.
     fn of(coordinates: &Coordinates) -> Option<Self> {
-        let radians = match coordinates.values() {
-            CoordinateValues::Integers(values) => {
-                values.iter().map(|at| (*at as f64).to_radians()).collect()
-            }
-            CoordinateValues::Floats(values) => values.iter().map(|at| at.to_radians()).collect(),
-            CoordinateValues::Strings(_) => return None,
-        };
+        let radians = coordinates.values().numbers()?.into_iter().map(f64::to_radians).collect();
         Some(Self { dimension: coordinates.dimension().to_owned(), radians })
     }
 

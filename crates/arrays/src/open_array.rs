@@ -147,9 +147,9 @@ impl OpenArray {
     }
 
     /// The same with elements less a mean and divided by a deviation: one pair for all, or one for
-    /// each selected index of the outermost dimension of a row, or of several of them.
+    /// each selected index of the outermost dimension of a row, or of several of them, which
+    /// [`check_normalized`] has checked.
     pub(crate) fn normalized(self, by: &[(f64, f64)]) -> Result<Self, String> {
-        check_normalized(by, self.step_shape())?;
         let (to, packing) = match &self.convert {
             Convert::Floats { to, packing } => (*to, packing.as_ref()),
             Convert::Planes { .. } => {
