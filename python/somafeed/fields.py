@@ -39,6 +39,7 @@ from somafeed.variables import (
     between_labels,
     checked_variables,
     described,
+    function_of,
     labels_of,
     selected_indices,
 )
@@ -172,11 +173,6 @@ class Fields(OpenedSamples[native.Fields]):
     def patches(self) -> dict[str | int, CutDimension]:
         """The dimensions that are cut into patches."""
         return {name: CutDimension(*of) for name, *of in self.opened.patches()}
-
-    def is_function(self, name: str) -> bool:
-        """Whether a variable is what a function of Python makes of times."""
-        variable = self.variables[name]
-        return isinstance(variable, Forcing) and callable(variable.what)
 
     def grid_shape(self) -> dict[str, int]:
         """The lengths of the grid's two dimensions, latitudes and longitudes in their order."""
@@ -394,7 +390,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
             variable = self._samples.variables[name]
             kept = [(one, n) for one, n in zip(dims, shape) if one not in variable.dropped]
             moved = place_of_members([one for one, _ in kept], variable, self._samples.dims)
-            of_grid = grid.values() if self._samples.is_function(name) else ()
+            of_grid = grid.values() if function_of(variable) is not None else ()
             shapes[name] = (*(n for _, n in placed(kept, moved)), *of_grid)
         return shapes
 
@@ -499,7 +495,7 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
         of_functions = [
             name
             for name, one in self.variables.items()
-            if self._samples.is_function(name) and one.dtype == "bfloat16"
+            if function_of(one) is not None and one.dtype == "bfloat16"
         ]
         if (halves or of_functions) and self.form != "torch":
             raise TypeError(
@@ -668,16 +664,11 @@ class _Made:
     dims: Sequence[str]
     """The order of dimensions."""
 
-    def function(self, name: str) -> Forcing | None:
-        """The variable if it is made by a function of Python."""
-        variable = self.variables[name]
-        return variable if isinstance(variable, Forcing) and callable(variable.what) else None
-
     def values(
         self, batch: native.FieldBatch, name: str, values: npt.NDArray[Any]
     ) -> npt.NDArray[Any]:
         """The values of a variable, computed of the times if a function makes them."""
-        variable = self.function(name)
+        variable = function_of(self.variables[name])
         return values if variable is None else computed(variable, name, values, batch, self.grid)
 
 
@@ -693,7 +684,7 @@ def _tensors(of: _Made) -> ArrayMaker:
         if name in of.halves:
             return tensor(values.view(np.int16)).view(torch.bfloat16)
         array = tensor(of.values(batch, name, values))
-        variable = of.function(name)
+        variable = function_of(of.variables[name])
         is_half = variable is not None and variable.dtype == "bfloat16"
         return array.to(torch.bfloat16) if is_half else array
 
@@ -708,7 +699,7 @@ def _data_arrays(of: _Made) -> ArrayMaker:
         variable = variables[name]
         drop = variable.dropped
         # What a function makes has the grid of another variable.
-        is_function, gridded = of.function(name) is not None, name
+        is_function, gridded = function_of(variable) is not None, name
         all_dimensions = batch.dimensions(name)
         if is_function:
             values = of.values(batch, name, values)

@@ -154,7 +154,7 @@ class Stack(OfSteps):
         object.__setattr__(self, "variables", checked_variables(self.variables))
         if len(self.members) < len(self.variables):
             raise TypeError("a Stack has variables, not other stacks")
-        if any(isinstance(one, Forcing) and callable(one.what) for one in self.members.values()):
+        if any(function_of(one) is not None for one in self.members.values()):
             raise TypeError("a Stack has no functions: give the Forcing beside it")
         checked_dtype(self.dtype)
         _pairs(self.normalize)
@@ -185,6 +185,11 @@ class Stack(OfSteps):
 
 
 AnyVariable: TypeAlias = Variable | Stack | Forcing
+
+
+def function_of(variable: AnyVariable) -> Forcing | None:
+    """The variable if a function of Python makes it of times."""
+    return variable if isinstance(variable, Forcing) and callable(variable.what) else None
 
 
 def arrays_of(named: Mapping[str, AnyVariable]) -> dict[tuple[str, str], Variable]:
