@@ -2,8 +2,9 @@
 //! builds a program outside the workspace on them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::UNIX_EPOCH;
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
@@ -31,6 +32,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     // A release is made of a clean tree, which `release-check` looks at.
     let mut pack = cargo::cargo(["package", "--locked", "--allow-dirty"], &native);
     pack.args(published.iter().map(|package| format!("--package={}", text(package, "name"))));
+    pack.env("CARGO_BUILD_BUILD_DIR", new_path_of_target()?);
     let status = cargo::run(&mut pack)?;
     if !status.success() {
         return Ok(cargo::exit_code(status));
@@ -40,6 +42,17 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     let folder = cargo::workspace_root().join(FOLDER);
     write_program(&folder, &published)?;
     build_outside(&folder, facade, &native)
+}
+
+/// A path of the build folder that cargo has not seen. Packages that it packs at a path and a
+/// version which it has seen are to cargo those of then, and other packages are built on these.
+fn new_path_of_target() -> anyhow::Result<PathBuf> {
+    let folder = cargo::workspace_root().join("target/packing");
+    remove(&folder)?;
+    fs::create_dir_all(&folder)?;
+    let path = folder.join(UNIX_EPOCH.elapsed()?.as_millis().to_string());
+    std::os::unix::fs::symlink("..", &path)?;
+    Ok(path)
 }
 
 fn text<'a>(package: &'a Value, key: &str) -> &'a str {

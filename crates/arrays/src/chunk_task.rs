@@ -7,7 +7,6 @@ use std::sync::Arc;
 use storage::{FileVersion, Piece, Storage};
 use worktime::{ReadStats, ThreadTime};
 
-use crate::blosc::DecodeScratch;
 use crate::chunk_files::{ChunkFile, PlaceInShard};
 use crate::chunks::Chunks;
 use crate::convert::Convert;
@@ -415,8 +414,7 @@ pub(crate) struct Worker {
     pub(crate) encoded: Vec<u64>,
     /// A chunk decoded.
     pub(crate) decoded: Vec<u64>,
-    contexts: Contexts,
-    pub(crate) blosc: DecodeScratch,
+    pub(crate) contexts: Contexts,
     /// Counts of the present read.
     pub(crate) stats: ReadStats,
 }

@@ -1,9 +1,9 @@
 //! Decodes chunks into memory that is used again.
 //!
 //! zarrs decodes any chain of codecs into memory of its own. The common chains (elements as they
-//! are in memory, not compressed or compressed by zstd or gzip) are decoded here instead, straight
-//! into the caller's memory, which saves a copy and fresh pages. A chunk that is wanted in part is
-//! decoded only as far as needed, if zstd compressed it.
+//! are in memory, not compressed or compressed by zstd, gzip or Blosc) are decoded here instead,
+//! straight into the caller's memory, which saves a copy and fresh pages. A chunk that is wanted in
+//! part is decoded only as far as needed, if zstd compressed it.
 
 use std::borrow::Cow;
 use std::io::Read as _;
@@ -19,6 +19,7 @@ use zarrs::array::{
 use zarrs::metadata::v3::MetadataV3;
 use zstd::stream::raw::{InBuffer, Operation as _, OutBuffer};
 
+use crate::blosc;
 use crate::error::Cause;
 use crate::memory::{check_chunk, zeroed};
 
@@ -36,7 +37,8 @@ pub(crate) enum Decoder {
     Gzip,
     /// A zlib stream (RFC 1950) of elements as in memory.
     Zlib,
-    /// A buffer of c-blosc of elements as in memory, of which parts can be decoded.
+    /// A buffer of c-blosc of elements as in memory, of which parts can be decoded. The chain is
+    /// for formats that only zarrs decodes.
     Blosc(Box<Chain>),
     /// Any other chain of codecs.
     Chain(Box<Chain>),
@@ -59,6 +61,7 @@ pub(crate) struct Chain {
 pub(crate) struct Contexts {
     zstd: Option<zstd::bulk::Decompressor<'static>>,
     zstd_start: Option<zstd::stream::raw::Decoder<'static>>,
+    pub(crate) blosc: blosc::DecodeScratch,
 }
 
 impl std::fmt::Debug for Contexts {
@@ -140,11 +143,12 @@ impl Decoder {
             }
             Self::Gzip => inflate(flate2::bufread::MultiGzDecoder::new(encoded), into)?,
             Self::Zlib => inflate(flate2::bufread::ZlibDecoder::new(encoded), into)?,
-            Self::Blosc(chain) | Self::Chain(chain) => {
-                let decode = AssertUnwindSafe(|| chain.decode(encoded, into, contexts));
-                let decoded = catch_unwind(decode);
-                decoded.unwrap_or_else(|panic| Err(panic_message(panic.as_ref()).into()))?;
-            }
+            Self::Blosc(chain) => match blosc::Buffer::parse(encoded, 0, into.len()) {
+                Ok(buffer) => buffer.decode(0, into, &mut contexts.blosc)?,
+                Err(blosc::Error::Unsupported { .. }) => chain.decode(encoded, into, contexts)?,
+                Err(error) => return Err(error.into()),
+            },
+            Self::Chain(chain) => chain.decode(encoded, into, contexts)?,
         }
         Ok(())
     }
@@ -173,7 +177,19 @@ impl Chain {
         }
     }
 
+    /// Decodes a chunk into `into`, which is as long as the decoded chunk.
     fn decode(
+        &self,
+        encoded: &[u8],
+        into: &mut [u8],
+        contexts: &mut Contexts,
+    ) -> Result<(), Cause> {
+        let decode = AssertUnwindSafe(|| self.decode_or_panic(encoded, into, contexts));
+        let decoded = catch_unwind(decode);
+        decoded.unwrap_or_else(|panic| Err(panic_message(panic.as_ref()).into()))
+    }
+
+    fn decode_or_panic(
         &self,
         encoded: &[u8],
         into: &mut [u8],

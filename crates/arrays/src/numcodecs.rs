@@ -204,11 +204,10 @@ impl BytesCodec {
                     let text = format!("it declares {n_bytes} bytes, {most} are expected at most");
                     return Err(CodecError::Other(text));
                 }
-                let mut decoded = vec![0; n_bytes];
-                let found = lz4_flex::block::decompress_into(block, &mut decoded)
-                    .map_err(|error| CodecError::Other(error.to_string()))?;
-                decoded.truncate(found);
-                Ok(decoded)
+                let most = i32::try_from(n_bytes)
+                    .map_err(|_| CodecError::Other(format!("{n_bytes} bytes are too many")))?;
+                lz4::block::decompress(block, Some(most))
+                    .map_err(|error| CodecError::Other(error.to_string()))
             }
             Transform::Checksum { kind, is_at_end } => {
                 let (bytes, checksum) = if is_at_end {

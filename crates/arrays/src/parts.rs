@@ -289,7 +289,11 @@ impl Worker {
                 .map(|(block, place)| (*block, &encoded[place.clone()]))
                 .collect();
             let n_bytes = task
-                .put_blocks(chunk.chunk, (blocks, &stored), (&mut self.decoded, &mut self.blosc))
+                .put_blocks(
+                    chunk.chunk,
+                    (blocks, &stored),
+                    (&mut self.decoded, &mut self.contexts.blosc),
+                )
                 .map_err(|source| task.failure(chunk.chunk, &source))?;
             self.stats.add_decoded(0, n_bytes as u64, worktime::now() - begun);
         }

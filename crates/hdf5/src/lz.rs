@@ -96,7 +96,7 @@ pub(crate) fn lz4(bytes: &[u8], most: usize) -> Option<Vec<u8>> {
 
 /// LZ4 without any frame.
 pub(crate) fn lz4_block(bytes: &[u8], most: usize) -> Option<Vec<u8>> {
-    lz4_flex::block::decompress(bytes, most).ok()
+    lz4::block::decompress(bytes, Some(i32::try_from(most).ok()?)).ok()
 }
 
 pub(crate) fn zstd(bytes: &[u8], most: usize) -> Option<Vec<u8>> {

@@ -27,18 +27,21 @@ impl<'a> Buffer<'a> {
         &self.header
     }
 
-    /// Decodes a block into `into`, which has its length.
+    /// Decodes blocks from the block `first` on into `into`, which has their length.
     ///
     /// # Errors
-    /// The block is damaged.
-    pub fn decode_block(
+    /// A block is damaged.
+    pub fn decode(
         &self,
-        block: usize,
+        first: usize,
         into: &mut [u8],
         scratch: &mut DecodeScratch,
     ) -> Result<(), Error> {
-        let start = self.header.start(block, self.bytes, self.offset)?;
-        let stored = self.bytes.get(start..).unwrap_or_default();
-        self.header.decode((stored, self.offset + start), into, scratch)
+        for (idx, into) in into.chunks_mut(self.header.block_bytes()).enumerate() {
+            let start = self.header.start(first + idx, self.bytes, self.offset)?;
+            let stored = self.bytes.get(start..).unwrap_or_default();
+            self.header.decode((stored, self.offset + start), into, scratch)?;
+        }
+        Ok(())
     }
 }

@@ -331,9 +331,13 @@ impl Codec {
         match self {
             Self::Zstd => scratch.zstd.decompress(compressed, into, offset),
             Self::Zlib => scratch.zlib.decompress(compressed, into, offset),
-            Self::Lz4 => lz4_flex::block::decompress_into(compressed, into).map_err(|error| {
-                Error::Decompress { offset, codec: "lz4", source: Box::new(error) }
-            }),
+            Self::Lz4 => {
+                // No block of the format has more bytes.
+                let most = i32::try_from(into.len()).unwrap_or(i32::MAX);
+                lz4::block::decompress_to_buffer(compressed, Some(most), into).map_err(|error| {
+                    Error::Decompress { offset, codec: "lz4", source: Box::new(error) }
+                })
+            }
             Self::Blosclz => blosclz::decompress(compressed, into).map_err(|error| {
                 Error::Decompress { offset, codec: "blosclz", source: error.into() }
             }),

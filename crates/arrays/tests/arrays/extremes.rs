@@ -33,7 +33,7 @@ fn bases() -> Vec<(&'static str, Value, Vec<u8>)> {
     zlib.write_all(&numbers).unwrap();
     let zlib = zlib.finish().unwrap();
     let mut lz4 = 32_u32.to_le_bytes().to_vec();
-    lz4.extend(lz4_flex::block::compress(&numbers));
+    lz4.extend(lz4::block::compress(&numbers, None, false).unwrap());
     let v3 = |codecs: Value| {
         json!({
             "zarr_format": 3, "node_type": "array", "shape": [4, 2], "data_type": "float64",

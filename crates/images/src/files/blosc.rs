@@ -96,9 +96,7 @@ impl Stored<'_> {
     ) -> Result<(), FileError> {
         let block_bytes = self.buffer.header().block_bytes();
         let first = piece * self.piece_bytes().div_ceil(block_bytes);
-        for (idx, block) in into.chunks_mut(block_bytes).enumerate() {
-            self.buffer.decode_block(first + idx, block, scratch)?;
-        }
+        self.buffer.decode(first, into, scratch)?;
         if self.reversed_bytes > 1 {
             into.chunks_exact_mut(self.reversed_bytes).for_each(<[u8]>::reverse);
         }

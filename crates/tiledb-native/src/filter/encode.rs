@@ -157,9 +157,11 @@ fn apply(
         Step::Compress(Codec::Lz4, _) => {
             return compress((metadata, data), out, |from, to| {
                 let start = to.len();
-                to.resize(start + lz4_flex::block::get_maximum_output_size(from.len()), 0);
-                let len = lz4_flex::block::compress_into(from, &mut to[start..])
-                    .map_err(|error| error.to_string())?;
+                let failed = |error: std::io::Error| error.to_string();
+                let most = lz4::block::compress_bound(from.len()).map_err(failed)?;
+                to.resize(start + most, 0);
+                let len = lz4::block::compress_to_buffer(from, None, false, &mut to[start..])
+                    .map_err(failed)?;
                 to.truncate(start + len);
                 Ok(())
             });
