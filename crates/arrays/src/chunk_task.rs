@@ -264,10 +264,12 @@ impl<'a> Task<'a> {
         self.chunks.failure(&self.indices(chunk), source)
     }
 
-    /// The places of a whole chunk that is delivered as it is decoded, one or several.
+    /// The places of a whole chunk that is delivered as it is decoded, one or several; missing
+    /// elements become NaN there ([`Convert::mask`]).
     fn direct(&mut self, chunk: TaskChunk<'_>) -> Option<Vec<&mut [u8]>> {
         let (n_bytes, row_elements) = (self.chunks.stored.n_bytes(), self.row_elements());
-        let elements = chunk.selected.part.whole().filter(|_| self.convert.is_copy())?;
+        let in_place = self.convert.is_in_place(self.chunks.stored);
+        let elements = chunk.selected.part.whole().filter(|_| in_place)?;
         let n_rows = self.chunks.geometry.chunk_rows as usize;
         if 1 < n_rows && elements.len() != row_elements {
             return None;
@@ -288,7 +290,7 @@ impl<'a> Task<'a> {
         encoded: &[u8],
         (decoded, contexts): (&mut Vec<u64>, &mut Contexts),
     ) -> Result<usize, Cause> {
-        let chunks = self.chunks;
+        let (chunks, convert) = (self.chunks, self.convert);
         let n_bytes = chunks.chunk_bytes();
         let kept = self.keep_in.map(|kept| (kept, self.kept_as(chunk), self.next_use));
         // A chunk that is kept is decoded as a whole.
@@ -302,6 +304,7 @@ impl<'a> Task<'a> {
             fill_each(places, |into| {
                 chunks.decoder.decode(encoded, into, contexts)?;
                 keep(into);
+                convert.mask(chunks.stored, into);
                 Ok(())
             })?;
             return Ok(n_bytes);
@@ -479,10 +482,15 @@ impl Worker {
     ) -> Result<(), Cause> {
         let start = worktime::now();
         let n_bytes = (piece.range.end - piece.range.start) as usize;
+        let (convert, stored) = (task.convert, task.chunks.stored);
         if task.chunks.decoder.is_raw()
             && let Some(places) = task.direct(chunk)
         {
-            fill_each(places, |into| Ok(storage.read(std::slice::from_ref(&piece), into)?))?;
+            fill_each(places, |into| {
+                storage.read(std::slice::from_ref(&piece), into)?;
+                convert.mask(stored, into);
+                Ok(())
+            })?;
             self.stats.add_fetched(n_bytes as u64, worktime::now() - start);
             self.stats.add_decoded(0, n_bytes as u64, ThreadTime::default());
             return Ok(());

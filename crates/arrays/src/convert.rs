@@ -31,6 +31,29 @@ impl Convert {
         matches!(self, Self::Copy)
     }
 
+    /// Whether elements are delivered as they are stored, but for missing ones
+    /// ([`mask`](Self::mask)).
+    pub(crate) fn is_in_place(&self, stored: ElementType) -> bool {
+        match self {
+            Self::Copy => true,
+            Self::Floats { to, packing } => {
+                matches!(stored, ElementType::F32 | ElementType::F64)
+                    && *to == stored
+                    && packing.as_ref().is_none_or(|packing| packing.masked().is_some())
+            }
+            Self::Planes { .. } | Self::Numbers { .. } => false,
+        }
+    }
+
+    /// Converts stored elements where they lie, if [that is possible](Self::is_in_place).
+    pub(crate) fn mask(&self, stored: ElementType, elements: &mut [u8]) {
+        if let Self::Floats { packing: Some(packing), .. } = self
+            && let Some(missing) = packing.masked()
+        {
+            mask(stored, missing, elements);
+        }
+    }
+
     /// Bytes of an element as delivered.
     pub(crate) fn n_bytes(&self, stored: ElementType) -> usize {
         match self {
@@ -163,6 +186,27 @@ impl Convert {
     }
 }
 
+/// Bytes that are copied, and masked while they are in the processor's cache.
+const MASKED_BYTES: usize = 32 << 10;
+
+/// Makes the elements NaN that are one of these numbers, of which there is at most one.
+fn mask(element: ElementType, missing: &[f64], elements: &mut [u8]) {
+    let Some(missing) = missing.first().copied() else { return };
+    let nearest = missing as f32;
+    if element == ElementType::F64 {
+        replace(bytemuck::cast_slice_mut(elements), missing, f64::NAN);
+    } else if f64::from(nearest) == missing {
+        replace(bytemuck::cast_slice_mut(elements), nearest, f32::NAN);
+    }
+}
+
+fn replace<T: Copy + PartialEq>(elements: &mut [T], from: T, to: T) {
+    for element in elements {
+        // Without a branch, so that vector instructions do it.
+        *element = if *element == from { to } else { *element };
+    }
+}
+
 /// Converts elements to floating point numbers of a type, unpacked if they are packed.
 fn to_floats(
     element: ElementType,
@@ -170,6 +214,15 @@ fn to_floats(
     from: &[u8],
     into: &mut [u8],
 ) {
+    if let (ElementType::F32 | ElementType::F64, Some(packing)) = (element, packing)
+        && let Some(missing) = packing.masked().filter(|_| element == to)
+    {
+        for (from, into) in from.chunks(MASKED_BYTES).zip(into.chunks_mut(MASKED_BYTES)) {
+            into.copy_from_slice(from);
+            mask(element, missing, into);
+        }
+        return;
+    }
     match (element, to, packing) {
         (ElementType::F16, ElementType::F32, None) => {
             let into = bytemuck::cast_slice_mut(into);
@@ -297,5 +350,71 @@ fn each<T: AnyBitPattern, F: Float>(
             *to = F::nearest(if n == *missing { f64::NAN } else { n * scale + offset });
         }),
         _ => pairs.for_each(|(to, n)| *to = F::nearest(packing.unpack(n))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::metadata::Version;
+    use crate::packing::Attributes;
+
+    /// What an array of floating point numbers makes of one missing number.
+    fn masking<T: Pod>(missing: f64) -> (ElementType, Convert) {
+        let element = if size_of::<T>() == 4 { ElementType::F32 } else { ElementType::F64 };
+        let all = json!({"missing_value": missing});
+        let all = all.as_object().unwrap();
+        let attributes = Attributes { all, version: Version::V3, fill: &[0; 8], element };
+        let (_, packing) = attributes.packing().unwrap();
+        (element, Convert::Floats { to: element, packing })
+    }
+
+    /// Checks elements that are converted where they lie, and to another place.
+    fn check<T: Pod + PartialEq + std::fmt::Debug>(elements: &[T], missing: f64, expected: &[T]) {
+        let (element, convert) = masking::<T>(missing);
+        assert!(convert.is_in_place(element));
+        let mut in_place = elements.to_vec();
+        convert.mask(element, bytemuck::cast_slice_mut(&mut in_place));
+        let mut copied = elements.to_vec();
+        let into = bytemuck::cast_slice_mut(&mut copied);
+        convert.run(element, bytemuck::cast_slice(elements), (into, 0));
+        for found in [in_place, copied] {
+            let [found, expected] = [&found, expected].map(bytemuck::cast_slice::<T, u8>);
+            assert_eq!(found, expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn only_missing_elements_change(
+            places in proptest::collection::vec(0..5_usize, 0..20_000), is_exact: bool,
+        ) {
+            let missing = if is_exact { -0.5 } else { 0.1 };
+            let one = |place: usize| [missing, -0.0, f64::INFINITY, 1.0, f64::NAN][place];
+            let masked = |place: usize| if place == 0 { f64::NAN } else { one(place) };
+            let doubles: Vec<f64> = places.iter().map(|place| one(*place)).collect();
+            let expected: Vec<f64> = places.iter().map(|place| masked(*place)).collect();
+            check(&doubles, missing, &expected);
+            // No number of single precision is 0.1.
+            let single = |double: &f64| *double as f32;
+            let singles: Vec<f32> = doubles.iter().map(single).collect();
+            let expected = if is_exact { &expected } else { &doubles };
+            check(&singles, missing, &expected.iter().map(single).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn other_conversions_need_another_place() {
+        let (element, mut convert) = masking::<f32>(1.0);
+        assert!(!convert.is_in_place(ElementType::F64));
+        if let Convert::Floats { packing: Some(packing), .. } = &mut convert {
+            packing.missing.push(2.0);
+        }
+        assert!(!convert.is_in_place(element));
+        let to_double = Convert::Floats { to: ElementType::F64, packing: None };
+        assert!(!to_double.is_in_place(element) && Convert::Copy.is_in_place(element));
     }
 }

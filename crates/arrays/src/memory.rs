@@ -42,11 +42,12 @@ pub(crate) fn check_chunk(n_bytes: usize) -> Result<(), Cause> {
     Err(text.into())
 }
 
-/// The first `n_bytes` of a buffer, which grows if needed.
+/// The first `n_bytes` of a buffer, which grows if needed: by an eighth more, as chunks of an array
+/// have slightly different sizes.
 pub(crate) fn words(buffer: &mut Vec<u64>, n_bytes: usize) -> Result<&mut [u8], Cause> {
     let n_words = n_bytes.div_ceil(size_of::<u64>());
     if buffer.len() < n_words {
-        *buffer = bytemuck::try_zeroed_vec(n_words).map_err(|()| lacking(n_bytes))?;
+        *buffer = bytemuck::try_zeroed_vec(n_words + n_words / 8).map_err(|()| lacking(n_bytes))?;
     }
     Ok(&mut bytemuck::cast_slice_mut(buffer)[..n_bytes])
 }

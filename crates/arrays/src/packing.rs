@@ -264,6 +264,15 @@ impl Packing {
         self.is_scaled
     }
 
+    /// The stored number that is delivered as NaN, if there is one; `None` if there are several, or
+    /// other numbers change, too.
+    pub(crate) fn masked(&self) -> Option<&[f64]> {
+        let is_masked = (self.scale, self.offset) == (1.0, 0.0)
+            && self.function.is_none()
+            && self.missing.len() <= 1;
+        is_masked.then_some(&self.missing[..])
+    }
+
     /// The number that a stored one stands for.
     pub(crate) fn unpack(&self, number: f64) -> f64 {
         if self.missing.contains(&number) {
