@@ -236,6 +236,10 @@ class FieldDataset(OpenedDataset[FieldBatch, Fields]):
     belongs to the user: it may be changed and kept, nothing overwrites it.
     """
 
+    _gives_blocks = True
+    # While the last chunks of one block are decoded, the first of the next are.
+    _n_blocks_read = 2
+
     def __init__(
         self,
         uri: Stores | xarray.Dataset | xarray.DataArray,

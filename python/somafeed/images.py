@@ -130,6 +130,7 @@ class ImageDataset(OpenedDataset[ImageBatch, Images]):
     """
 
     _noun = "images"
+    _gives_blocks = True
 
     def __init__(
         self,

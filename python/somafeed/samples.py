@@ -188,6 +188,10 @@ class SampleDataset(IterableDataset[B]):
     """What its samples are called."""
     _number_name = "sample"
     """What their numbers are called."""
+    _gives_blocks = False
+    """Whether a batch that is a block takes its memory, without a copy."""
+    _n_blocks_read = 1
+    """Blocks that are read at the same time from a storage that answers at once."""
 
     def __init__(
         self,
@@ -256,9 +260,17 @@ class SampleDataset(IterableDataset[B]):
 
     def _own_options(self) -> dict[str, Any]:
         """The native loader's arguments that only this kind has."""
-        # Requests for several blocks are under way together. Less is read ahead if memory is short.
-        far = self.use_eager_fetch and self._samples.opened.answers_late
-        return {"prefetch_blocks": 3, "read_threads": 4} if far else {}
+        if not self.use_eager_fetch:
+            return {}
+        own = {"read_threads": self._n_blocks_read}
+        if self._samples.opened.answers_late:
+            # Requests for several blocks are under way together. Less is read ahead if memory is
+            # short.
+            own = {"prefetch_blocks": 3, "read_threads": 4}
+        if self._gives_blocks and self.batch_size == self.io_batch_size and not self.ramp_blocks:
+            # A block that was read ahead is a batch ahead.
+            own["prefetch_batches"] = 0
+        return own
 
     @property
     def _densifies(self) -> bool:

@@ -1,7 +1,11 @@
 """The least that a row needs, without a loader: floor.py STORE STEPS BATCH EPOCHS [keep] [ARRAY]. Two threads read and decode chunks by numcodecs
 and fill batches that are used again. A chunk of one step is decoded straight into its batch or, with `keep`, once into memory that stays. Chunks
-of several steps are decoded 16 at a time into memory that is used again, as loaders that shuffle blocks do. Samples are copied from there. Prints
-samples/s of each epoch and the sum of bits, as read.py does."""
+of several steps are decoded 16 at a time into memory that is used again, as loaders that shuffle blocks do. Samples are copied from there. With
+--cold the store is not in the page cache, with --link and --server it is read over that link (see read.py): 8 or 32 further threads then fetch the
+chunks of up to 4 batches ahead. Prints samples/s of each epoch and the sum of bits, as read.py does."""
+import os
+import shlex
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,9 +15,16 @@ import numpy as np
 import zarr
 from numcodecs import blosc
 
-store, steps, batch, epochs = sys.argv[1], [int(by) for by in sys.argv[2].split(",")], int(sys.argv[3]), int(sys.argv[4])
-keep = "keep" in sys.argv[5:]
-name = ([one for one in sys.argv[5:] if one != "keep"] or ["t"])[0]
+arguments, is_cold, link, server = sys.argv[1:], "--cold" in sys.argv, None, None
+if is_cold:
+    arguments.remove("--cold")
+if "--link" in arguments:
+    at = arguments.index("--link")
+    link, server = arguments[at + 1], arguments[at + 3]
+    del arguments[at:at + 4]
+store, steps, batch, epochs = arguments[0], [int(by) for by in arguments[1].split(",")], int(arguments[2]), int(arguments[3])
+keep = "keep" in arguments[4:]
+name = ([one for one in arguments[4:] if one != "keep"] or ["t"])[0]
 array = zarr.open_group(store, mode="r")[name]
 (n, *shape), rows = array.shape, array.chunks[0]
 assert list(array.chunks[1:]) == shape, "chunks hold whole steps"
@@ -23,8 +34,35 @@ kept = {}
 in_block = [np.empty((rows, *shape), "f4") for _ in range(16 if rows > 1 else 0)]
 
 
+def key(chunk):
+    return ".".join([str(chunk), *"0" * len(shape)])
+
+
+def fetch(chunk):
+    """The bytes of a chunk as stored."""
+    if link is None:
+        return (Path(store) / name / key(chunk)).read_bytes()
+    return obstore.get(far, f"{Path(store).name}/{name}/{key(chunk)}").bytes()
+
+
 def decode(chunk, into):
-    blosc.decompress((Path(store) / name / ".".join([str(chunk), *"0" * len(shape)])).read_bytes(), into)
+    fetched = coming.pop(chunk, None)
+    blosc.decompress(fetched.result() if fetched else fetch(chunk), into)
+
+
+coming = {}
+if is_cold:
+    for file in Path(store, name).iterdir():
+        with file.open("rb") as opened:
+            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+if link is not None:
+    import obstore
+    folder = str(Path(store).parent)
+    running = subprocess.Popen([*shlex.split(server), "serve-link", "--link", link, "--name", "data", folder],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    far = obstore.store.from_url("s3://link/data", endpoint=f"http://{running.stdout.readline().strip()}", region="us-east-1",
+                                 skip_signature=True, client_options={"allow_http": True})
+fetching = ThreadPoolExecutor(32 if link else 8) if link or is_cold else None
 
 
 def put(step, into):
@@ -61,6 +99,9 @@ with ThreadPoolExecutor(2) as threads:
             def fill(at):
                 """Two threads fill a batch by halves of its samples."""
                 into, these = batches[at // batch % 3], order[at:at + batch]
+                if fetching is not None:
+                    first = at and at + 4 * batch
+                    coming.update({chunk: fetching.submit(fetch, chunk) for chunk in order[first:at + 5 * batch]})
 
                 def half(which):
                     for place in range(which, len(these), 2):

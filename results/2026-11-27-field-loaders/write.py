@@ -1,4 +1,5 @@
-"""Writes the layouts of fields that training reads: write.py FOLDER [NAME ...]. About 3 GB in all."""
+"""Writes the layouts of fields that training reads: write.py FOLDER [NAME ...]. About 3 GB in all. Fill values are NaN, as xarray writes them:
+zarr-python's own, 0, would be a missing value to xarray and somafeed."""
 import sys
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def v2(path, shape, chunks):
     group = zarr.open_group(path, mode="w", zarr_format=2)
     names = ["time", "latitude", "longitude"]
     a = group.create_array("t", shape=shape, chunks=chunks, dtype="f4",
-                           compressors=Blosc("lz4", 5, Blosc.SHUFFLE), attributes={"_ARRAY_DIMENSIONS": names})
+                           compressors=Blosc("lz4", 5, Blosc.SHUFFLE), fill_value=float("nan"), attributes={"_ARRAY_DIMENSIONS": names})
     group.create_array("time", shape=shape[:1], chunks=shape[:1], dtype="i8",
                        attributes={"_ARRAY_DIMENSIONS": ["time"], "units": "hours since 1900-01-01", "calendar": "proleptic_gregorian"})[:] = np.arange(shape[0])
     return a
@@ -55,7 +56,7 @@ def levels(path):
     n, n_levels, lat, lon = 40, 13, 361, 720
     group = zarr.open_group(path, mode="w", zarr_format=2)
     a = group.create_array("t", shape=(n, n_levels, lat, lon), chunks=(1, n_levels, lat, lon), dtype="f4",
-                           compressors=Blosc("lz4", 5, Blosc.SHUFFLE),
+                           compressors=Blosc("lz4", 5, Blosc.SHUFFLE), fill_value=float("nan"),
                            attributes={"_ARRAY_DIMENSIONS": ["time", "level", "latitude", "longitude"]})
     for step in range(n):
         a[step] = np.stack(list(smooth(n_levels, lat, lon)))
@@ -82,7 +83,7 @@ def anemoi(path):
                         "start_date": str(dates[0]), "end_date": str(dates[-1]), "field_shape": [n_cells], "constant_fields": [],
                         "allow_nans": False, "statistics_start_date": str(dates[0]), "statistics_end_date": str(dates[-1])})
     data = group.create_array("data", shape=(n, n_variables, 1, n_cells), chunks=(1, n_variables, 1, n_cells), dtype="f4",
-                              compressors=Blosc("lz4", 5, Blosc.SHUFFLE),
+                              compressors=Blosc("lz4", 5, Blosc.SHUFFLE), fill_value=float("nan"),
                               attributes={"_ARRAY_DIMENSIONS": ["time", "variable", "ensemble", "cell"]})
     for step, field in enumerate(smooth(n, n_variables, n_cells)):
         data[step] = field[None, :, None]

@@ -26,12 +26,13 @@ const PLACEHOLDER: &str = "REPOSITORY-ADDRESS";
 /// A part of the check, and its name.
 type Part = (&'static str, fn() -> anyhow::Result<ExitCode>);
 
-/// The long parts, quick ones first.
+/// The long parts. The bundle, which is made first, has a wheel of its own; that of the second part
+/// stays where it is gathered.
 const PARTS: [Part; 4] = [
+    ("the bundle for a GPU", gpu::bundle),
     ("the wheel and the sdist", || wheel::test_matrix(&[])),
     ("the packages of the crates", packages::run),
     ("other systems", platforms::run),
-    ("the bundle for a GPU", gpu::bundle),
 ];
 
 /// Names all that does not fit the version, then checks what would be published.

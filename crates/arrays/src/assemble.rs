@@ -10,6 +10,7 @@ use worktime::ThreadTime;
 use crate::batch::ArrayBatch;
 use crate::block::ArrayBlock;
 use crate::error::Error;
+use crate::memory::copy;
 use crate::variable::OpenVariable;
 use crate::window::Window;
 
@@ -116,7 +117,7 @@ impl Assemble for ArrayAssembler {
             let places: Vec<Range<usize>> = places.map(|(_, bytes)| bytes).collect();
             let from = self.parts(block, taken.clone());
             for ((to, place), (slot, bytes)) in slots.iter_mut().zip(places).zip(from) {
-                to.bytes_mut()[place].copy_from_slice(&slot.bytes()[bytes]);
+                copy(&slot.bytes()[bytes], &mut to.bytes_mut()[place]);
             }
             self.values = Values::Copied(slots);
         }

@@ -17,7 +17,7 @@ use crate::fetch_far::fetch_all;
 use crate::geometry::{Segment, SelectedChunk};
 use crate::joined::join;
 use crate::kept::KeptChunks;
-use crate::memory::{check_chunk, words};
+use crate::memory::{check_chunk, copy, words};
 use crate::patch_row::PatchRow;
 use crate::read::Failure;
 use crate::read_files::ReadFiles;
@@ -405,7 +405,7 @@ fn fill_each(
     let Some((first, others)) = places.split_first_mut() else { return Ok(()) };
     fill(first)?;
     for other in others {
-        other.copy_from_slice(first);
+        copy(first, other);
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use half::slice::HalfFloatSliceExt as _;
 use half::{bf16, f16};
 
 use crate::element::ElementType;
+use crate::memory::{COPIED_BYTES, copy};
 use crate::packing::Packing;
 use crate::part::Part;
 use crate::selection::Run;
@@ -127,7 +128,7 @@ impl Convert {
         // Runs may be short: what is asked for each of them counts.
         if self.is_copy() {
             part.for_each_run(|run| {
-                into[run.dst * n_to..][..run.len * n_to].copy_from_slice(from(&run));
+                copy(from(&run), &mut into[run.dst * n_to..][..run.len * n_to]);
             });
         } else {
             part.for_each_run(|run| {
@@ -169,7 +170,7 @@ impl Convert {
     /// have the same number of elements, and begin at an address that their type may have.
     pub(crate) fn run(&self, element: ElementType, from: &[u8], (into, at): (&mut [u8], usize)) {
         match self {
-            Self::Copy => into.copy_from_slice(from),
+            Self::Copy => copy(from, into),
             Self::Numbers { convert, .. } => convert(element, from, into),
             Self::Floats { to, packing } => to_floats(element, (*to, packing.as_ref()), from, into),
             Self::Planes { to, packings, .. } => {
@@ -185,9 +186,6 @@ impl Convert {
         }
     }
 }
-
-/// Bytes that are copied, and masked while they are in the processor's cache.
-const MASKED_BYTES: usize = 32 << 10;
 
 /// Makes the elements NaN that are one of these numbers, of which there is at most one.
 fn mask(element: ElementType, missing: &[f64], elements: &mut [u8]) {
@@ -217,7 +215,8 @@ fn to_floats(
     if let (ElementType::F32 | ElementType::F64, Some(packing)) = (element, packing)
         && let Some(missing) = packing.masked().filter(|_| element == to)
     {
-        for (from, into) in from.chunks(MASKED_BYTES).zip(into.chunks_mut(MASKED_BYTES)) {
+        // Masked while the cache has them.
+        for (from, into) in from.chunks(COPIED_BYTES).zip(into.chunks_mut(COPIED_BYTES)) {
             into.copy_from_slice(from);
             mask(element, missing, into);
         }

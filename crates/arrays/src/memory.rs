@@ -52,6 +52,21 @@ pub(crate) fn words(buffer: &mut Vec<u64>, n_bytes: usize) -> Result<&mut [u8], 
     Ok(&mut bytemuck::cast_slice_mut(buffer)[..n_bytes])
 }
 
+/// Bytes that are copied at once, which the processor's cache holds.
+pub(crate) const COPIED_BYTES: usize = 32 << 10;
+
+/// Copies bytes piece by piece. Megabytes at once, C libraries would copy past the cache, and the
+/// consumer, who reads them soon, would wait for memory.
+#[inline]
+pub(crate) fn copy(from: &[u8], into: &mut [u8]) {
+    if from.len() <= COPIED_BYTES {
+        return into.copy_from_slice(from);
+    }
+    for (from, into) in from.chunks(COPIED_BYTES).zip(into.chunks_mut(COPIED_BYTES)) {
+        into.copy_from_slice(from);
+    }
+}
+
 /// As many bytes, all of them zero.
 pub(crate) fn zeroed(n_bytes: usize) -> Result<Vec<u8>, std::io::Error> {
     bytemuck::try_zeroed_vec(n_bytes)
