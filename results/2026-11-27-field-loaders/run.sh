@@ -35,7 +35,9 @@ for r in $(seq $N); do
  for l in somafeed insitubatch tensorstore; do row hundred "100 steps a chunk, 64x32" $l $D/wb2-64x32.zarr 0 32 1; done
  for l in somafeed insitubatch; do row box "box 50x50 of a shard of 921 MB" $l $D/shards.zarr 0 16 1 --box 175:225,175:225; done
  for l in somafeed insitubatch tensorstore xarray; do row cold "cold, 1 step a chunk" $l $S 0 8 1 --cold; done
+ floor cold "cold, 1 step a chunk" $S 0 8 1 --cold
  for l in somafeed insitubatch tensorstore xarray; do row link "over a link, 1 step a chunk" $l $S 0 8 1 --link $LINK --server "$SERVER"; done
+ floor link "over a link, 1 step a chunk" $S 0 8 1 --link $LINK --server "$SERVER"
  row link "over a link, 2 workers" xbatcher $S 0 8 2 --workers 2 --link $LINK --server "$SERVER"
  for l in somafeed tensorstore xarray; do row levels "13 levels in a chunk, all read" $l $D/levels-13.zarr 0 4 3; done
  floor levels "13 levels in a chunk, all read" $D/levels-13.zarr 0 4 3
