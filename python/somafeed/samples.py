@@ -267,10 +267,17 @@ class SampleDataset(IterableDataset[B]):
             # Requests for several blocks are under way together. Less is read ahead if memory is
             # short.
             own = {"prefetch_blocks": 3, "read_threads": 4}
-        if self._gives_blocks and self.batch_size == self.io_batch_size and not self.ramp_blocks:
+        if self._gives_blocks and self._batches_are_blocks:
             # A block that was read ahead is a batch ahead.
             own["prefetch_batches"] = 0
         return own
+
+    @property
+    def _batches_are_blocks(self) -> bool:
+        """Whether each batch, but the last of an epoch, is a block."""
+        has_short_chunk = self.shuffle and self._samples.n_rows % self.shuffle_chunk_size != 0
+        is_ragged = has_short_chunk or self.ramp_blocks > 0 or self.on_error == "skip"
+        return self.batch_size == self.io_batch_size and not is_ragged
 
     @property
     def _densifies(self) -> bool:

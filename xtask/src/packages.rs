@@ -17,6 +17,8 @@ use crate::{cargo, tar};
 
 /// What users name.
 const FACADE: &str = "somafeed";
+/// The folder of other paths to the build folder.
+const PATHS: &str = "target/packing";
 /// The program outside; no folder of the workspace, for cargo.
 const FOLDER: &str = "target/outside";
 
@@ -34,6 +36,8 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
     pack.args(published.iter().map(|package| format!("--package={}", text(package, "name"))));
     pack.env("CARGO_BUILD_BUILD_DIR", new_path_of_target()?);
     let status = cargo::run(&mut pack)?;
+    // A folder that contains itself is a trap for whoever walks it.
+    remove(&cargo::workspace_root().join(PATHS))?;
     if !status.success() {
         return Ok(cargo::exit_code(status));
     }
@@ -47,7 +51,7 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 /// A path of the build folder that cargo has not seen. Packages that it packs at a path and a
 /// version which it has seen are to cargo those of then, and other packages are built on these.
 fn new_path_of_target() -> anyhow::Result<PathBuf> {
-    let folder = cargo::workspace_root().join("target/packing");
+    let folder = cargo::workspace_root().join(PATHS);
     remove(&folder)?;
     fs::create_dir_all(&folder)?;
     let path = folder.join(UNIX_EPOCH.elapsed()?.as_millis().to_string());

@@ -38,7 +38,7 @@ pub(crate) enum Decoder {
     /// A zlib stream (RFC 1950) of elements as in memory.
     Zlib,
     /// A buffer of c-blosc of elements as in memory, of which parts can be decoded. The chain is
-    /// for formats that only zarrs decodes.
+    /// for snappy, which only zarrs decodes.
     Blosc(Box<Chain>),
     /// Any other chain of codecs.
     Chain(Box<Chain>),
@@ -145,7 +145,10 @@ impl Decoder {
             Self::Zlib => inflate(flate2::bufread::ZlibDecoder::new(encoded), into)?,
             Self::Blosc(chain) => match blosc::Buffer::parse(encoded, 0, into.len()) {
                 Ok(buffer) => buffer.decode(0, into, &mut contexts.blosc)?,
-                Err(blosc::Error::Unsupported { .. }) => chain.decode(encoded, into, contexts)?,
+                Err(error @ blosc::Error::Unsupported { .. }) => {
+                    let decoded = chain.decode(encoded, into, contexts);
+                    decoded.map_err(|other| format!("{error}; zarrs: {other}"))?;
+                }
                 Err(error) => return Err(error.into()),
             },
             Self::Chain(chain) => chain.decode(encoded, into, contexts)?,

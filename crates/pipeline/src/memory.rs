@@ -31,6 +31,8 @@ pub(crate) struct Ahead {
     pub(crate) blocks: usize,
     /// Batches beside the consumer's and the one in the making.
     pub(crate) batches: usize,
+    /// The most threads that read, each a block; 0 if the consumer reads.
+    pub(crate) read_threads: usize,
     /// Rows of the largest block.
     pub(crate) block_rows: u64,
     /// Expected bytes of a block, before any was read.
@@ -52,11 +54,13 @@ impl Ahead {
     ) -> Result<Self, S::Error> {
         let block_rows = block_rows.min(source.n_rows());
         let (blocks, batches) = (spec.prefetch_blocks, spec.prefetch_batches);
+        let read_threads = spec.read_threads;
         let Some(limit) = spec.memory.limit() else {
             let (block_bytes, largest_bytes, other_bytes) = (0, 0, 0);
             return Ok(Self {
                 blocks,
                 batches,
+                read_threads,
                 block_rows,
                 block_bytes,
                 largest_bytes,
@@ -77,17 +81,17 @@ impl Ahead {
             .into());
         };
         // Reading a block while another is used up saves more than a batch made ahead. Each
-        // additional thread that reads needs working memory, too.
-        let n_others = spec.read_threads.saturating_sub(1).min(blocks) as u64;
+        // additional thread that reads needs working memory, too; without it, a block may still fit.
+        let n_others = read_threads.saturating_sub(1).min(blocks) as u64;
         let with_thread = (spare / block.saturating_add(reading).max(1)).min(n_others);
         let spare = spare - with_thread * (block + reading);
-        let without = if with_thread < n_others { 0 } else { blocks as u64 - n_others };
-        let without = (spare / block.max(1)).min(without);
+        let without = (spare / block.max(1)).min(blocks as u64 - with_thread);
         let spare = spare - without * block;
         let more_batches = (spare / batch.max(1)).min(batches as u64);
         Ok(Self {
             blocks: (with_thread + without) as usize,
             batches: more_batches as usize,
+            read_threads: read_threads.min(1 + with_thread as usize),
             block_rows,
             block_bytes: block,
             largest_bytes: largest,

@@ -209,7 +209,7 @@ impl<S: Source> Pipeline<S> {
         };
         let n_blocks = ahead.blocks.saturating_add(1).min(of_use);
         let as_run = PipelineSpec {
-            read_threads: spec.read_threads.min(n_blocks),
+            read_threads: ahead.read_threads.min(n_blocks),
             lanes: Some(lanes),
             prefetch_blocks: ahead.blocks,
             prefetch_batches: ahead.batches,

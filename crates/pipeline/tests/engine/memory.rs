@@ -38,6 +38,25 @@ fn the_least_is_what_is_needed_and_suffices() {
 }
 
 #[test]
+fn a_block_is_read_ahead_where_another_thread_does_not_fit() {
+    let reading = 100 * ROW_BYTES;
+    let block = 12 * ROW_BYTES + 12 * 4;
+    // One thread reads.
+    let least = least(&spec()) + reading;
+    for (spare, blocks, threads) in
+        [(block - 1, 0, 1), (block, 1, 1), (block + reading - 1, 1, 1), (block + reading, 1, 2)]
+    {
+        let memory = Budget::new(least + spare);
+        let spec = PipelineSpec { memory, read_threads: 2, prefetch_batches: 0, ..spec() };
+        let pipeline = pipeline(crate::numbers::Numbers { reading, ..numbers_of(96) }, spec);
+        let running = pipeline.epoch(0).unwrap();
+        let as_run = running.spec();
+        assert_eq!((as_run.prefetch_blocks, as_run.read_threads), (blocks, threads), "{spare}");
+        assert_eq!(running.map(Result::unwrap).count(), 20);
+    }
+}
+
+#[test]
 fn what_is_leased_comes_back_whatever_happens() {
     let memory = Budget::new(1 << 30);
     let spec = PipelineSpec { memory: memory.clone(), read_threads: 2, ..spec() };

@@ -18,6 +18,8 @@ pub(crate) const ROW_BYTES: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     pub(crate) n_rows: u64,
+    /// Bytes that each thread needs to read a block, beside it.
+    pub(crate) reading: u64,
     /// Delay of blocks with an even number.
     pub(crate) delay: Duration,
     /// The epoch and number of the block that cannot be read.
@@ -80,7 +82,7 @@ impl Source for Numbers {
     fn need(&self, block_rows: u64, batch_rows: u64) -> Result<Need, NumbersError> {
         let block = block_rows * ROW_BYTES;
         let batch = batch_rows * ROW_BYTES;
-        Ok(Need { block, largest: block, batch, ..Need::default() })
+        Ok(Need { block, largest: block, batch, reading: self.reading, ..Need::default() })
     }
 
     fn block_bytes(&self, block: &Vec<u64>) -> BlockBytes {
