@@ -81,7 +81,8 @@ impl Ahead {
             .into());
         };
         // Reading a block while another is used up saves more than a batch made ahead. Each
-        // additional thread that reads needs working memory, too; without it, a block may still fit.
+        // additional thread that reads needs working memory, too; without it, a block may still
+        // fit.
         let n_others = read_threads.saturating_sub(1).min(blocks) as u64;
         let with_thread = (spare / block.saturating_add(reading).max(1)).min(n_others);
         let spare = spare - with_thread * (block + reading);
