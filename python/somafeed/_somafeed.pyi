@@ -29,7 +29,7 @@ or a sequence of `int`. Negative numbers raise ValueError."""
 Rows: TypeAlias = IntegerArray | tuple[int, int]
 """Numbers, or a range `(start, stop)` without its end. A tuple of two is always a range."""
 
-Form: TypeAlias = Literal["dense", "f16", "csr", "coo"]
+Form: TypeAlias = Literal["dense", "f16", "csr", "coo", "packed"]
 Reader: TypeAlias = Literal["auto", "native", "libtiledb"]
 CellJoin: TypeAlias = Literal["union", "intersection"]
 

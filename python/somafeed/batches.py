@@ -85,6 +85,9 @@ NATIVE_FORMS: dict[str, native.Form] = {
     "torch_csr": "csr",
     "torch_coo": "coo",
 }
+HOST_FORMS: dict[str, native.Form] = {**NATIVE_FORMS, "packed": "packed"}
+"""Forms of batches in the processor's memory: with `"packed"`, `PackedRows` that become
+`"torch_csr"` on a device."""
 NEIGHBOUR_PARTS = ("positions", "values", "present", "joinids")
 """Arrays of neighbours, by the ends of their names in a batch."""
 OBS_FORMS = ("pandas", "arrow", "codes")
@@ -152,15 +155,26 @@ def import_packages(form: str, obs_form: str, return_sparse_X: bool) -> None:
 
 
 Values: TypeAlias = native.Batch | native.Matrix
-XMaker: TypeAlias = Callable[[Values, tuple[int, int]], XBatch]
+XMaker: TypeAlias = Callable[[Values, tuple[int, int]], Any]
+"""Makes an `XBatch`, or `PackedRows`."""
 ObsMaker: TypeAlias = Callable[[native.Batch], ObsBatch]
 
 
-def x_maker(form: Form, return_sparse_X: bool, batch_size: int) -> XMaker:
-    """The function that takes a matrix of a shape from a native batch. Imports what it needs."""
+class PackedRows:
+    """Rows in CSR with narrow numbers, which a device widens: the offsets as int32, the columns and
+    the values. 16 bits without a sign are in int16, since torch computes with no such type."""
+
+    def __init__(self, parts: tuple[torch.Tensor, ...], shape: tuple[int, int]) -> None:
+        """Takes tensors of one dimension each."""
+        self.parts, self.shape = parts, shape
+
+
+def x_maker(form: str, return_sparse_X: bool, batch_size: int) -> XMaker:
+    """The function that takes a matrix of a shape from a native batch, in one of `HOST_FORMS`.
+    Imports what it needs."""
     if return_sparse_X:
         return _scipy_maker()
-    if form in ("torch_csr", "torch_coo"):
+    if form in ("torch_csr", "torch_coo", "packed"):
         return _sparse_tensor_maker(form)
     squeezed = batch_size == 1
     if form in ("torch", "torch_f16"):
@@ -193,7 +207,7 @@ def _scipy_maker() -> XMaker:
     return matrix
 
 
-def _sparse_tensor_maker(form: Form) -> XMaker:
+def _sparse_tensor_maker(form: str) -> XMaker:
     package = required("torch", f"form={form!r}")
 
     # The loader's own invariants hold, so torch need not look at every index again.
@@ -212,7 +226,13 @@ def _sparse_tensor_maker(form: Form) -> XMaker:
         )
         return made
 
-    return csr if form == "torch_csr" else coo
+    def packed(values: Values, shape: tuple[int, int]) -> PackedRows:
+        parts = (
+            part.view(np.int16) if part.dtype == np.uint16 else part for part in values.csr()
+        )
+        return PackedRows(tuple(package.from_numpy(part) for part in parts), shape)
+
+    return {"torch_csr": csr, "torch_coo": coo, "packed": packed}[form]
 
 
 def beside_maker(

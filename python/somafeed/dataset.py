@@ -8,7 +8,7 @@ from typing import Any, Self, Unpack
 
 from somafeed import _somafeed as native
 from somafeed.batches import (
-    NATIVE_FORMS,
+    HOST_FORMS,
     DType,
     Form,
     MiniBatch,
@@ -341,14 +341,23 @@ class ExperimentDataset(Parts, Selected):
         is_dense = is_dense and all(form != "torch_csr" for form, _ in self._modality_forms().values())
         return is_dense and self.device is not None and self.device.type != "cpu"
 
+    @property
+    def _form_of_x(self) -> Form:
+        """The form of X before a device makes it dense."""
+        return "torch_csr" if self._densifies else self.form
+
+    def _host_form(self, form: Form) -> str:
+        """The form in the processor's memory: CSR that a device gets is packed."""
+        return "packed" if form == "torch_csr" and self.device is not None else form
+
     def _own_options(self) -> dict[str, Any]:
         tokens = self.tokens
-        is_csr = self.return_sparse_X or tokens is not None or self._densifies
+        is_csr = self.return_sparse_X or tokens is not None
         return {
             "dtype": self.dtype,
-            "form": "csr" if is_csr else NATIVE_FORMS[self.form],
+            "form": "csr" if is_csr else HOST_FORMS[self._host_form(self._form_of_x)],
             "modality_forms": tuple(
-                (name, "csr" if is_sparse else NATIVE_FORMS[form])
+                (name, "csr" if is_sparse else HOST_FORMS[self._host_form(form)])
                 for name, (form, is_sparse) in self._modality_forms().items()
             ),
             "tokens": self.tokenizer(),
@@ -378,20 +387,20 @@ class ExperimentDataset(Parts, Selected):
         return (self.form, self.return_sparse_X, self.batch_size, self.tokens, of_obs)
 
     def _batch_maker(self) -> Callable[[native.Batch], MiniBatch]:
-        form: Form = "torch_csr" if self._densifies else self.form
-        batch_size = self.batch_size
-        make_x = x_maker(form, self.return_sparse_X, batch_size)
+        form, batch_size = self._form_of_x, self.batch_size
+        of_x = self._host_form(form), self.return_sparse_X
+        make_x = x_maker(*of_x, batch_size)
         make_tokens = None if self.tokens is None else token_maker(self.tokens, form)
         make_obs = obs_maker(
             self.obs_form, self.obs_column_names, self.experiment_column, self.dataset, form,
             self._numbers,
         )
         forms = {
-            name: x_maker(form, is_sparse, batch_size)
+            name: x_maker(self._host_form(form), is_sparse, batch_size)
             for name, (form, is_sparse) in self._modality_forms().items()
         }
         # A table has several rows, also if the batch has one.
-        make_table = x_maker(form, self.return_sparse_X, 0)
+        make_table = x_maker(*of_x, 0)
         make_beside = beside_maker(make_x, self.dataset, form, batch_size, forms, make_table)
 
         def make(batch: native.Batch) -> MiniBatch:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from somafeed.batches import required
+from somafeed.batches import PackedRows, required
 from somafeed.neighbours import NEIGHBOURS
 from somafeed.world import current_worker
 
@@ -110,12 +110,12 @@ class DeviceCopies:
         others = self._mapped(batch[1:], copy)
         return (self._first_rows(others[-1][NEIGHBOURS], batch[0]), *others)
 
-    def _first_rows(self, table: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    def _first_rows(self, table: torch.Tensor, like: torch.Tensor | PackedRows) -> torch.Tensor:
         """The first rows of a table, as many as a matrix on the host has, over its memory."""
         package, n_rows = self._torch, like.shape[0]
         made: torch.Tensor
         if table.layout == package.strided:
-            return table[0] if like.dim() == 1 else table[:n_rows]
+            return table[0] if len(like.shape) == 1 else table[:n_rows]
         nnz = _parts(like)[-1].shape[0]
         if table.layout == package.sparse_csr:
             offsets, columns, values = _parts(table)
@@ -131,7 +131,7 @@ class DeviceCopies:
         return made
 
     def _mapped(self, batch: Any, copy: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-        if isinstance(batch, self._torch.Tensor):
+        if isinstance(batch, (self._torch.Tensor, PackedRows)):
             return self._copied(batch, copy)
         if isinstance(batch, dict):
             return {name: self._mapped(part, copy) for name, part in batch.items()}
@@ -140,12 +140,17 @@ class DeviceCopies:
         return batch
 
     def _copied(
-        self, tensor: torch.Tensor, copy: Callable[[torch.Tensor], torch.Tensor]
+        self,
+        tensor: torch.Tensor | PackedRows,
+        copy: Callable[[torch.Tensor], torch.Tensor],
     ) -> torch.Tensor:
         package, shape = self._torch, tensor.shape
         parts = tuple(copy(part) for part in _parts(tensor))
         made: torch.Tensor
-        if tensor.layout == package.sparse_csr:
+        if isinstance(tensor, PackedRows):
+            offsets, columns, values = parts
+            parts = (offsets, _widened(columns).int(), _widened(values).float())
+        if isinstance(tensor, PackedRows) or tensor.layout == package.sparse_csr:
             made = package.sparse_csr_tensor(*parts, shape, check_invariants=False)
             return made.to_dense() if self._densifies else made
         if tensor.layout == package.sparse_coo:
@@ -154,8 +159,15 @@ class DeviceCopies:
         return parts[0]
 
 
-def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """The dense tensors that a tensor consists of."""
+def _widened(numbers: torch.Tensor) -> torch.Tensor:
+    """Packed numbers; those of 16 bits without the sign that int16 gives them."""
+    return numbers.int().bitwise_and_(0xFFFF) if str(numbers.dtype) == "torch.int16" else numbers
+
+
+def _parts(tensor: torch.Tensor | PackedRows) -> tuple[torch.Tensor, ...]:
+    """The dense tensors that a tensor, or what becomes one, consists of."""
+    if isinstance(tensor, PackedRows):
+        return tensor.parts
     layout = str(tensor.layout)
     if layout == "torch.sparse_csr":
         return tensor.crow_indices(), tensor.col_indices(), tensor.values()

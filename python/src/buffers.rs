@@ -24,7 +24,7 @@ impl SlotBuffers {
         let forms = spec.modality_forms.values().chain([&spec.batch_form]);
         let of_matrix = forms.map(|form| match form {
             BatchForm::Coo => 3,
-            BatchForm::Csr => 2,
+            BatchForm::Csr | BatchForm::Packed => 2,
             _ => 1,
         });
         let of_tokens = if spec.tokens.is_some() { 2 } else { 0 };
@@ -45,6 +45,8 @@ impl BatchBuffers for SlotBuffers {
             ElementType::F16 => Element::F16,
             // Columns and rows, which are below 2^31 here.
             ElementType::U32 => Element::I32,
+            ElementType::U16 => Element::U16,
+            ElementType::U8 => Element::U8,
             _ => return Err(failed(ErrorKind::Unsupported)),
         };
         let slot = n.checked_mul(element_type.bytes()).and_then(|n_bytes| self.0.take(n_bytes));
@@ -56,7 +58,7 @@ impl BatchBuffers for SlotBuffers {
 #[derive(Debug)]
 pub(crate) struct SlotBuffer {
     slot: PooledSlot,
-    /// As Python sees the elements: of float32, float16 or int32.
+    /// As Python sees the elements: of float32, float16, int32, uint16 or uint8.
     element: Element,
 }
 
@@ -67,6 +69,8 @@ impl BatchBuffer for SlotBuffer {
         match self.element {
             Element::F16 => ElementsMut::F16(bytemuck::cast_slice_mut(bytes)),
             Element::I32 => ElementsMut::U32(bytemuck::cast_slice_mut(bytes)),
+            Element::U16 => ElementsMut::U16(bytemuck::cast_slice_mut(bytes)),
+            Element::U8 => ElementsMut::U8(bytes),
             _ => ElementsMut::F32(bytemuck::cast_slice_mut(bytes)),
         }
     }
@@ -83,6 +87,8 @@ impl ReadableBuffer for SlotBuffer {
         match self.element {
             Element::F16 => Elements::F16(bytemuck::cast_slice(bytes)),
             Element::I32 => Elements::U32(bytemuck::cast_slice(bytes)),
+            Element::U16 => Elements::U16(bytemuck::cast_slice(bytes)),
+            Element::U8 => Elements::U8(bytes),
             _ => Elements::F32(bytemuck::cast_slice(bytes)),
         }
     }

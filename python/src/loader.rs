@@ -257,8 +257,10 @@ fn check(spec: &LoaderSpec, dataset: &Dataset) -> PyResult<()> {
 
 /// The type that `dtype="stored"` means; `None` if the loader's values have it.
 fn element(spec: &LoaderSpec, dataset: &Dataset) -> PyResult<Option<Element>> {
-    if spec.batch_form == BatchForm::F16 {
-        let problem = "dtype=\"stored\" is for forms of float32, and form=\"f16\" rounds values";
+    if let form @ (BatchForm::F16 | BatchForm::Packed) = spec.batch_form {
+        let problem = format!(
+            "dtype=\"stored\" is for forms of float32, and form=\"{form}\" has another type"
+        );
         return Err(PyValueError::new_err(problem));
     }
     // Transforms make other values of those that are stored.

@@ -36,6 +36,9 @@ def test_rows_fit_to_those_of_x(experiment, gaps, form, batch_size):
     for board in (experiment, gaps):
         ds = dataset(board, form=form, batch_size=batch_size)
         assert_beside(board, ds)
+        if form.startswith("torch"):
+            copied = dataset(board, form=form, batch_size=batch_size, device="cpu")
+            assert_beside(board, copied)
         _, _, beside = next(iter(ds))
         assert isinstance(beside["places"], torch.Tensor if form != "numpy" else np.ndarray)
         assert beside["places"].ndim == (1 if batch_size == 1 else 2)

@@ -19,7 +19,8 @@ from somafeed import (
     Variable,
     experiment_dataloader,
 )
-from somafeed.device import DeviceCopies
+from somafeed.batches import PackedRows
+from somafeed.device import DeviceCopies, _parts
 from test_images import Stored
 from test_on_error import write_fields
 from test_sequences import written
@@ -68,10 +69,38 @@ def test_values_on_the_processor(cells, form, batch_size):
         assert torch.equal(plain[1]["soma_joinid"], copied[1]["soma_joinid"])
 
 
+@pytest.mark.parametrize("most", [255, 65_535, 65_536, 0.5])
+@pytest.mark.parametrize("form", ["torch_csr", "torch"])
+def test_rows_in_csr_travel_packed(most, form, monkeypatch):
+    values = np.float32([1, most, 200, 3])
+    made = Dataset.in_memory(
+        [0, 2, 4], [0, 65_535, 1, 40_000], values, n_columns=65_536,
+        obs=pa.table({"kind": ["a", "b"]}),
+    )
+    monkeypatch.setattr(ExperimentDataset, "_densifies", form == "torch")
+    plain = dataset((made,), form="torch_csr", batch_size=2)
+    ds = dataset((made,), form=form, batch_size=2, device="cpu")
+    seen, copied = [], DeviceCopies._copied
+
+    def recorded(self, tensor, copy):
+        seen.append(tensor)
+        return copied(self, tensor, copy)
+
+    monkeypatch.setattr(DeviceCopies, "_copied", recorded)
+    (x, _), (expected, _) = next(iter(ds)), next(iter(plain))
+    types = {255: torch.uint8, 65_535: torch.int16}
+    of_parts = [torch.int32, torch.int16, types.get(most, torch.float32)]
+    assert isinstance(seen[0], PackedRows) and [part.dtype for part in seen[0].parts] == of_parts
+    assert torch.equal(x.to_dense(), expected.to_dense()) and x.dtype == torch.float32
+    if form == "torch_csr":
+        for of_copy, of_plain in zip(_parts(x), _parts(expected), strict=True):
+            assert of_copy.dtype == of_plain.dtype and torch.equal(of_copy, of_plain)
+
+
 def test_dense_x_travels_as_csr(cells, monkeypatch):
     monkeypatch.setattr(ExperimentDataset, "_densifies", True)
     ds = dataset(cells, device="cpu")
-    assert ds._own_options()["form"] == "csr"
+    assert ds._own_options()["form"] == "packed"
     x = torch.cat([x for x, _ in ds])
     assert x.layout == torch.strided
     np.testing.assert_array_equal(x.numpy(), cells[1])

@@ -107,6 +107,8 @@ def test_each_has_a_form_of_its_own(folder):
     X, _, beside = next(iter(ds))
     assert X.dtype == torch.float32 and beside["prot"].dtype == torch.float16
     assert beside["atac"].layout == torch.sparse_csr
+    # On their way to a device they are packed.
+    assert_soma(of_soma(folder, form="torch", modalities=modalities, device="cpu"))
     modalities = {"prot": Modality(form="numpy"), "atac": ATAC}
     ds = of_soma(folder, return_sparse_X=True, modalities=modalities)
     assert_soma(ds)

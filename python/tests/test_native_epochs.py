@@ -237,7 +237,7 @@ def test_settings_that_do_not_fit_are_errors():
         (ValueError, None, {"chunk_rows": 0}),
         (ValueError, "no rank 2", {"rank": 2, "world_size": 2}),
         (ValueError, None, {"rank": 0, "world_size": 2}),
-        (ValueError, "take dense, f16, csr or coo", {"form": "sparse"}),
+        (ValueError, "take dense, f16, csr, coo or packed", {"form": "sparse"}),
         (ValueError, "take np.array", {"block_form": "list"}),
         (ValueError, "remainder is \"no\"", {"remainder": "no"}),
         (ValueError, "totals is \"all\"", {"totals": "all"}),

@@ -115,6 +115,9 @@ def test_neighbours_of_every_format(written, name, k):
 def test_the_table_has_the_form_of_x(written, form, batch_size):
     ds = opened(written, form=form, batch_size=batch_size)
     assert len(check(written, ds)) == 90
+    if form.startswith("torch"):
+        copied = opened(written, form=form, batch_size=batch_size, device="cpu")
+        assert len(check(written, copied)) == 90
     X, _, beside = next(iter(ds))
     assert list(beside) == PARTS
     assert type(beside["neighbours"]) is type(X) and beside["neighbours"].dtype == X.dtype

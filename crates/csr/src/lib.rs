@@ -13,6 +13,7 @@
 
 mod buffers;
 mod coo;
+mod count;
 mod error;
 mod insert;
 mod narrowing;
@@ -21,7 +22,8 @@ mod selection;
 
 pub use buffers::{CsrBuffers, CsrView};
 pub use coo::CooList;
+pub use count::{Count, pack_counts};
 pub use error::Error;
 pub use narrowing::{INEXACT, Narrow, Narrowing, first_inexact};
-pub use packed::{PackedCsr, PackedValues, PackedValuesMut, PackedView, pack_counts};
+pub use packed::{PackedCsr, PackedValues, PackedValuesMut, PackedView};
 pub use selection::ColumnSelection;

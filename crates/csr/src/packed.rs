@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::buffers::{CsrBuffers, sum_lengths};
+use crate::count::pack_counts;
 use crate::error::Error;
 use crate::insert::{Inserted, grow};
 
@@ -293,19 +294,6 @@ fn make_room<T: Copy + Default>(buffer: &mut Vec<T>, len: usize) {
     }
 }
 
-/// Writes values as whole numbers. Returns whether all of them are whole numbers below 65,536.
-#[inline]
-pub fn pack_counts(values: impl Iterator<Item = f32>, out: &mut [u16]) -> bool {
-    let mut lost = 0;
-    for (to, value) in out.iter_mut().zip(values) {
-        // A whole number up to 2^16 added to 2^23 stands in the sum's lower bits; others are found
-        // by comparing.
-        *to = (value + 8_388_608.0).to_bits() as u16;
-        lost |= f32::from(*to).to_bits() ^ value.to_bits();
-    }
-    lost == 0
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -374,22 +362,6 @@ mod tests {
             taken.copy_rows(&packed, &[cut..floats.len(), 0..cut]);
             let expect: Rows = floats[cut..].iter().chain(&floats[..cut]).cloned().collect();
             prop_assert_eq!(bits(&taken), expected(&expect));
-        }
-    }
-
-    #[test]
-    fn what_is_no_count_does_not_fit() {
-        for (value, fits) in [
-            (0.0, true),
-            (65_535.0, true),
-            (-0.0, false),
-            (0.5, false),
-            (-1.0, false),
-            (65_536.0, false),
-            (f32::NAN, false),
-            (f32::INFINITY, false),
-        ] {
-            assert_eq!(pack_counts([3.0, value].into_iter(), &mut [0; 2]), fits, "{value}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use csr::{CsrView, PackedValues, PackedView};
 
 use crate::Error;
+use crate::gathered::{Column, GatheredValue};
 
 /// Rows in CSR that kernels take one by one.
 pub trait CsrRows: Copy {
@@ -17,8 +18,16 @@ pub trait CsrRows: Copy {
     /// [`Error::Row`] if there is no such row, [`Error::RowOffsets`] if its values do not exist.
     fn place(&self, row_idx: usize) -> Result<Range<usize>, Error>;
 
-    /// Copies the columns and values at a row's place into slices of the same length.
-    fn copy(&self, place: Range<usize>, out: (&mut [u32], &mut [f32]));
+    /// The largest column at a row's place; `None` if it has no values.
+    fn largest_column(&self, place: Range<usize>) -> Option<u32>;
+
+    /// Copies the columns and values at a row's place into slices of the same length, whose type
+    /// must have the largest column. Returns whether theirs has each of the values.
+    fn copy<C: Column, V: GatheredValue>(
+        &self,
+        place: Range<usize>,
+        out: (&mut [C], &mut [V]),
+    ) -> bool;
 
     /// The columns and values at a row's place, converted into `scratch` if they are kept in
     /// another form.
@@ -53,9 +62,18 @@ impl CsrRows for CsrView<'_> {
         place_of(self.row_offsets, row_idx, self.columns.len().min(self.values.len()))
     }
 
-    fn copy(&self, place: Range<usize>, (columns, values): (&mut [u32], &mut [f32])) {
-        columns.copy_from_slice(&self.columns[place.clone()]);
-        values.copy_from_slice(&self.values[place]);
+    fn largest_column(&self, place: Range<usize>) -> Option<u32> {
+        self.columns[place].iter().copied().max()
+    }
+
+    fn copy<C: Column, V: GatheredValue>(
+        &self,
+        place: Range<usize>,
+        (columns, values): (&mut [C], &mut [V]),
+    ) -> bool {
+        let whole = &self.columns[place.clone()];
+        columns.iter_mut().zip(whole).for_each(|(to, column)| *to = C::from_column(*column));
+        V::copy_floats(&self.values[place], values)
     }
 
     fn values_at<'s>(
@@ -80,15 +98,20 @@ impl CsrRows for PackedView<'_> {
         place_of(self.row_offsets, row_idx, self.columns.len().min(n_values))
     }
 
-    fn copy(&self, place: Range<usize>, (columns, values): (&mut [u32], &mut [f32])) {
+    fn largest_column(&self, place: Range<usize>) -> Option<u32> {
+        self.columns[place].iter().copied().max().map(u32::from)
+    }
+
+    fn copy<C: Column, V: GatheredValue>(
+        &self,
+        place: Range<usize>,
+        (columns, values): (&mut [C], &mut [V]),
+    ) -> bool {
         let packed = &self.columns[place.clone()];
-        columns.iter_mut().zip(packed).for_each(|(to, column)| *to = u32::from(*column));
+        columns.iter_mut().zip(packed).for_each(|(to, column)| *to = C::from(*column));
         match self.values {
-            PackedValues::Counts(counts) => {
-                let counts = &counts[place];
-                values.iter_mut().zip(counts).for_each(|(to, count)| *to = f32::from(*count));
-            }
-            PackedValues::Floats(floats) => values.copy_from_slice(&floats[place]),
+            PackedValues::Counts(counts) => V::copy_counts(&counts[place], values),
+            PackedValues::Floats(floats) => V::copy_floats(&floats[place], values),
         }
     }
 
@@ -103,7 +126,8 @@ impl CsrRows for PackedView<'_> {
             values.resize(place.len(), 0.0);
         }
         let (columns, values) = (&mut columns[..place.len()], &mut values[..place.len()]);
-        self.copy(place, (columns, values));
+        // f32 has each value.
+        self.copy(place, (&mut *columns, &mut *values));
         (columns, values)
     }
 }

@@ -124,10 +124,8 @@ impl<B: BatchBuffers> Assembler<B> {
         buffers: Arc<B>,
         mut nnz: impl Iterator<Item = usize>,
     ) -> Self {
-        let mut maker = |matrix: DatasetMatrix<'_>| MatrixMaker {
-            form: matrix.batch_form(spec),
-            n_columns: matrix.n_columns,
-            most_nnz: nnz.next().unwrap_or(0),
+        let mut maker = |matrix: DatasetMatrix<'_>| {
+            MatrixMaker::new(matrix.batch_form(spec), matrix.n_columns, nnz.next().unwrap_or(0))
         };
         let x = maker(dataset.x_matrix());
         let beside = dataset.matrices_beside().map(maker).collect();

@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use half::f16;
 
 use crate::buffers::{HeapBuffer, ReadableBuffer};
-use crate::elements::{ElementTypeError, Elements};
+use crate::elements::{ElementTypeError, Elements, ElementsMut};
 use crate::neighbours::Neighbours;
 use crate::tokens::TokenBatch;
 
@@ -116,9 +116,9 @@ pub enum Matrix<B = HeapBuffer> {
 pub struct CsrBatch<B = HeapBuffer> {
     /// The index of each row's first value, then the number of values: `n_rows + 1` offsets from 0.
     pub row_offsets: Vec<usize>,
-    /// The column of each value, as u32.
+    /// The column of each value, as u32; in a packed batch u16, if there are at most 65,536.
     pub columns: B,
-    /// The values, as f32.
+    /// The values, as f32; in a packed batch u8 or u16, if all are such counts.
     pub values: B,
     /// Number of selected genes.
     pub n_columns: usize,
@@ -152,7 +152,7 @@ impl<B: ReadableBuffer> CsrBatch<B> {
     /// The column of each value.
     ///
     /// # Errors
-    /// The buffer's elements are not u32, so no loader made the batch.
+    /// The buffer's elements are not u32: the batch is packed, or no loader made it.
     pub fn columns(&self) -> Result<&[u32], ElementTypeError> {
         self.columns.elements().into_u32()
     }
@@ -160,9 +160,21 @@ impl<B: ReadableBuffer> CsrBatch<B> {
     /// The values.
     ///
     /// # Errors
-    /// The buffer's elements are not f32, so no loader made the batch.
+    /// The buffer's elements are not f32: the batch is packed, or no loader made it.
     pub fn values(&self) -> Result<&[f32], ElementTypeError> {
         self.values.elements().into_f32()
+    }
+
+    /// Columns and values of a batch that may be packed, as u32 and f32.
+    ///
+    /// # Errors
+    /// The buffers' elements are of no type of packed batches, so no loader made the batch.
+    pub fn unpacked(&self) -> Result<(Vec<u32>, Vec<f32>), ElementTypeError> {
+        let (columns, values) = (self.columns.elements(), self.values.elements());
+        let (mut wide_columns, mut wide_values) = (vec![0; columns.len()], vec![0.0; values.len()]);
+        ElementsMut::U32(&mut wide_columns).widen_from(columns)?;
+        ElementsMut::F32(&mut wide_values).widen_from(values)?;
+        Ok((wide_columns, wide_values))
     }
 }
 
@@ -221,7 +233,7 @@ impl<B: ReadableBuffer> Matrix<B> {
         match self {
             Self::Dense { values, .. } => match values.elements() {
                 Elements::F32(values) => Some(values),
-                Elements::F16(_) | Elements::U32(_) => None,
+                _ => None,
             },
             Self::Csr(_) | Self::Coo(_) => None,
         }
@@ -232,7 +244,7 @@ impl<B: ReadableBuffer> Matrix<B> {
         match self {
             Self::Dense { values, .. } => match values.elements() {
                 Elements::F16(values) => Some(values),
-                Elements::F32(_) | Elements::U32(_) => None,
+                _ => None,
             },
             Self::Csr(_) | Self::Coo(_) => None,
         }

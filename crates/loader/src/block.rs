@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::thread;
 
 use csr::{CsrBuffers, PackedCsr};
-use densify::{CsrRows as _, RowTransforms, csr_gather_rows_into};
+use densify::{Column, CsrRows, RowTransforms, csr_gather_counts_into, csr_gather_rows_into};
 use pipeline::{BlockBytes, BlockPlace};
 use worktime::ThreadTime;
 
 use crate::element_type::ElementType;
-use crate::elements::{ElementsMut, wrong_type};
+use crate::elements::{ElementTypeError, ElementsMut, wrong_type};
 use crate::error::LoaderError;
 use crate::need::PACKED_CELL_BYTES;
 use crate::neighbours::BlockNeighbours;
@@ -244,59 +244,97 @@ impl BlockMatrix {
 
     /// Writes the columns and values of the rows at these positions, in this order, into all of
     /// `out`, and appends the end of each row to `row_offsets`. Up to `n_threads` threads write
-    /// parts of a large batch; returns the time of the other threads. Fails for a dense block.
+    /// parts of a large batch; returns the time of the other threads. `None` if the type of the
+    /// values lacks one of them: then nothing is appended. Fails for a dense block.
     pub(crate) fn rows_to_csr_on(
         &self,
         n_threads: usize,
         rows: &[u32],
         transforms: Option<RowTransforms<'_>>,
         row_offsets: &mut Vec<usize>,
-        out: (&mut [u32], &mut [f32]),
-    ) -> Result<ThreadTime, LoaderError> {
-        let n_threads = n_threads.min(out.0.len() / THREAD_STORED_VALUES);
+        out: (ElementsMut<'_>, ElementsMut<'_>),
+    ) -> Result<Option<ThreadTime>, LoaderError> {
+        let n_threads = n_threads.min(out.0.as_elements().len() / THREAD_STORED_VALUES);
         if n_threads <= 1 {
-            self.rows_to_csr(rows, transforms, row_offsets, out)?;
-            return Ok(ThreadTime::default());
+            let has_each = self.rows_to_csr(rows, transforms, row_offsets, out)?;
+            return Ok(has_each.then(ThreadTime::default));
         }
         let mut begin = row_offsets.last().copied().unwrap_or(0);
         let (mut parts, mut rest) = (Vec::new(), out);
         for part in parts_of(rows, n_threads) {
             let (rows, transforms) = (&rows[part.clone()], of_rows(transforms, part));
             let nnz = self.nnz_of(rows)?;
-            let (columns, other_columns) = rest.0.split_at_mut(nnz);
-            let (values, other_values) = rest.1.split_at_mut(nnz);
+            let (columns, other_columns) = rest.0.split_at(nnz);
+            let (values, other_values) = rest.1.split_at(nnz);
             rest = (other_columns, other_values);
             let mut ends = vec![begin];
             begin += nnz;
             parts.push(move || {
-                self.rows_to_csr(rows, transforms, &mut ends, (columns, values)).map(|()| ends)
+                let out = (columns, values);
+                self.rows_to_csr(rows, transforms, &mut ends, out).map(|has_each| (ends, has_each))
             });
         }
-        let (ends, others) = on_threads(parts)?;
-        row_offsets.extend(ends.iter().flat_map(|ends| &ends[1..]));
-        Ok(others)
+        let (parts, others) = on_threads(parts)?;
+        if !parts.iter().all(|(_, has_each)| *has_each) {
+            return Ok(None);
+        }
+        row_offsets.extend(parts.iter().flat_map(|(ends, _)| &ends[1..]));
+        Ok(Some(others))
     }
 
     /// Writes the columns and values of the rows at these positions, in this order, into all of
-    /// `out`, and appends the end of each row to `row_offsets`. Fails for a dense block.
+    /// `out`, and appends the end of each row to `row_offsets`. `false` if the type of the values
+    /// lacks one of them. Fails for a dense block.
     fn rows_to_csr(
         &self,
         rows: &[u32],
         transforms: Option<RowTransforms<'_>>,
         row_offsets: &mut Vec<usize>,
-        out: (&mut [u32], &mut [f32]),
-    ) -> Result<(), LoaderError> {
-        match &self.values {
-            Values::Dense(_) => return Err(LoaderError::SparseFromDense),
-            Values::Csr(csr) => {
-                csr_gather_rows_into(csr.view(), rows, transforms, row_offsets, out)
+        (columns, values): (ElementsMut<'_>, ElementsMut<'_>),
+    ) -> Result<bool, LoaderError> {
+        let written = match (&self.values, columns) {
+            (Values::Dense(_), _) => return Err(LoaderError::SparseFromDense),
+            (Values::Csr(csr), ElementsMut::U16(columns)) => {
+                gather(csr.view(), (rows, transforms), row_offsets, (columns, values))?
             }
-            Values::Packed(csr) => {
-                csr_gather_rows_into(csr.view(), rows, transforms, row_offsets, out)
+            (Values::Csr(csr), columns) => {
+                let columns = columns.into_u32()?;
+                gather(csr.view(), (rows, transforms), row_offsets, (columns, values))?
             }
-        }
-        .map_err(|source| densify_error(self.place, source))
+            (Values::Packed(csr), ElementsMut::U16(columns)) => {
+                gather(csr.view(), (rows, transforms), row_offsets, (columns, values))?
+            }
+            (Values::Packed(csr), columns) => {
+                let columns = columns.into_u32()?;
+                gather(csr.view(), (rows, transforms), row_offsets, (columns, values))?
+            }
+        };
+        written.map_err(|source| densify_error(self.place, source))
     }
+}
+
+/// Gathers rows into values of any type. `false` if it lacks one of them, or those that a transform
+/// may give.
+fn gather<C: Column>(
+    csr: impl CsrRows,
+    (rows, transforms): (&[u32], Option<RowTransforms<'_>>),
+    row_offsets: &mut Vec<usize>,
+    (columns, values): (&mut [C], ElementsMut<'_>),
+) -> Result<Result<bool, densify::Error>, ElementTypeError> {
+    Ok(match values {
+        ElementsMut::U8(_) | ElementsMut::U16(_) if transforms.is_some() => Ok(false),
+        ElementsMut::U8(counts) => {
+            csr_gather_counts_into(csr, rows, row_offsets, (columns, counts))
+        }
+        ElementsMut::U16(counts) => {
+            csr_gather_counts_into(csr, rows, row_offsets, (columns, counts))
+        }
+        values => {
+            let values = values.into_f32()?;
+            csr_gather_rows_into(csr, rows, transforms, row_offsets, (columns, values))
+                .map(|()| true)
+        }
+    })
 }
 
 /// Splits rows into `n` parts of about equal length; fewer if there are fewer rows.

@@ -65,6 +65,8 @@ struct Free {
     f32: Vec<Vec<f32>>,
     f16: Vec<Vec<f16>>,
     u32: Vec<Vec<u32>>,
+    u16: Vec<Vec<u16>>,
+    u8: Vec<Vec<u8>>,
 }
 
 impl HeapBuffers {
@@ -77,7 +79,7 @@ impl HeapBuffers {
     /// Number of unused buffers in the pool.
     pub fn n_free(&self) -> usize {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.f32.len() + free.f16.len() + free.u32.len()
+        free.f32.len() + free.f16.len() + free.u32.len() + free.u16.len() + free.u8.len()
     }
 
     /// Memory of this type for `n` elements: the smallest that is large enough, so that the
@@ -89,6 +91,8 @@ impl HeapBuffers {
             ElementType::F32 => Memory::F32(best_fitting(&mut free.f32, n)),
             ElementType::F16 => Memory::F16(best_fitting(&mut free.f16, n)),
             ElementType::U32 => Memory::U32(best_fitting(&mut free.u32, n)),
+            ElementType::U16 => Memory::U16(best_fitting(&mut free.u16, n)),
+            ElementType::U8 => Memory::U8(best_fitting(&mut free.u8, n)),
         }
     }
 }
@@ -118,6 +122,8 @@ impl BatchBuffers for HeapBuffers {
             Memory::F32(values) => Memory::F32(fitting(values, n)?),
             Memory::F16(values) => Memory::F16(fitting(values, n)?),
             Memory::U32(numbers) => Memory::U32(fitting(numbers, n)?),
+            Memory::U16(numbers) => Memory::U16(fitting(numbers, n)?),
+            Memory::U8(numbers) => Memory::U8(fitting(numbers, n)?),
         };
         Ok(HeapBuffer { memory, pool: self.clone() })
     }
@@ -145,6 +151,8 @@ enum Memory {
     F32(Vec<f32>),
     F16(Vec<f16>),
     U32(Vec<u32>),
+    U16(Vec<u16>),
+    U8(Vec<u8>),
 }
 
 impl HeapBuffer {
@@ -179,6 +187,8 @@ impl BatchBuffer for HeapBuffer {
             Memory::F32(values) => ElementsMut::F32(values),
             Memory::F16(values) => ElementsMut::F16(values),
             Memory::U32(numbers) => ElementsMut::U32(numbers),
+            Memory::U16(numbers) => ElementsMut::U16(numbers),
+            Memory::U8(numbers) => ElementsMut::U8(numbers),
         }
     }
 
@@ -187,6 +197,8 @@ impl BatchBuffer for HeapBuffer {
             Memory::F32(values) => values.truncate(n),
             Memory::F16(values) => values.truncate(n),
             Memory::U32(numbers) => numbers.truncate(n),
+            Memory::U16(numbers) => numbers.truncate(n),
+            Memory::U8(numbers) => numbers.truncate(n),
         }
     }
 }
@@ -197,6 +209,8 @@ impl ReadableBuffer for HeapBuffer {
             Memory::F32(values) => Elements::F32(values),
             Memory::F16(values) => Elements::F16(values),
             Memory::U32(numbers) => Elements::U32(numbers),
+            Memory::U16(numbers) => Elements::U16(numbers),
+            Memory::U8(numbers) => Elements::U8(numbers),
         }
     }
 }
@@ -215,6 +229,8 @@ impl Drop for HeapBuffer {
             Memory::F32(values) => keep(values, &mut free.f32, max_free),
             Memory::F16(values) => keep(values, &mut free.f16, max_free),
             Memory::U32(numbers) => keep(numbers, &mut free.u32, max_free),
+            Memory::U16(numbers) => keep(numbers, &mut free.u16, max_free),
+            Memory::U8(numbers) => keep(numbers, &mut free.u8, max_free),
         }
     }
 }

@@ -14,6 +14,10 @@ pub enum ElementType {
     F16,
     /// Unsigned 32-bit integers, for the rows and columns of sparse batches.
     U32,
+    /// Unsigned 16-bit integers, for the columns and values of packed batches.
+    U16,
+    /// Unsigned 8-bit integers, for the values of packed batches.
+    U8,
 }
 
 impl ElementType {
@@ -23,6 +27,8 @@ impl ElementType {
             Self::F32 => size_of::<f32>(),
             Self::F16 => size_of::<f16>(),
             Self::U32 => size_of::<u32>(),
+            Self::U16 => size_of::<u16>(),
+            Self::U8 => size_of::<u8>(),
         }
     }
 }
@@ -33,6 +39,8 @@ impl fmt::Display for ElementType {
             Self::F32 => "f32",
             Self::F16 => "f16",
             Self::U32 => "u32",
+            Self::U16 => "u16",
+            Self::U8 => "u8",
         })
     }
 }

@@ -10,8 +10,8 @@ use crate::element_type::ElementType;
 /// The elements of a buffer have another type than its use in a batch requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a buffer has elements of type {found}, but {expected} is required: BatchBuffers::take must \
-     return buffers of the requested type"
+    "a buffer has elements of type {found}, but {expected} is required: batches of another form \
+     have them, and BatchBuffers::take must return buffers of the requested type"
 )]
 pub struct ElementTypeError {
     /// The required type.
@@ -30,6 +30,10 @@ pub enum Elements<'a> {
     F16(&'a [f16]),
     /// Unsigned 32-bit integers.
     U32(&'a [u32]),
+    /// Unsigned 16-bit integers.
+    U16(&'a [u16]),
+    /// Unsigned 8-bit integers.
+    U8(&'a [u8]),
 }
 
 impl<'a> Elements<'a> {
@@ -39,6 +43,8 @@ impl<'a> Elements<'a> {
             Self::F32(_) => ElementType::F32,
             Self::F16(_) => ElementType::F16,
             Self::U32(_) => ElementType::U32,
+            Self::U16(_) => ElementType::U16,
+            Self::U8(_) => ElementType::U8,
         }
     }
 
@@ -48,6 +54,8 @@ impl<'a> Elements<'a> {
             Self::F32(values) => values.len(),
             Self::F16(values) => values.len(),
             Self::U32(numbers) => numbers.len(),
+            Self::U16(numbers) => numbers.len(),
+            Self::U8(numbers) => numbers.len(),
         }
     }
 
@@ -94,6 +102,10 @@ pub enum ElementsMut<'a> {
     F16(&'a mut [f16]),
     /// Unsigned 32-bit integers.
     U32(&'a mut [u32]),
+    /// Unsigned 16-bit integers.
+    U16(&'a mut [u16]),
+    /// Unsigned 8-bit integers.
+    U8(&'a mut [u8]),
 }
 
 impl<'a> ElementsMut<'a> {
@@ -103,6 +115,8 @@ impl<'a> ElementsMut<'a> {
             Self::F32(values) => Elements::F32(values),
             Self::F16(values) => Elements::F16(values),
             Self::U32(numbers) => Elements::U32(numbers),
+            Self::U16(numbers) => Elements::U16(numbers),
+            Self::U8(numbers) => Elements::U8(numbers),
         }
     }
 
@@ -121,6 +135,8 @@ impl<'a> ElementsMut<'a> {
             Self::F32(values) => Self::F32(&mut values[range]),
             Self::F16(values) => Self::F16(&mut values[range]),
             Self::U32(numbers) => Self::U32(&mut numbers[range]),
+            Self::U16(numbers) => Self::U16(&mut numbers[range]),
+            Self::U8(numbers) => Self::U8(&mut numbers[range]),
         }
     }
 
@@ -142,6 +158,14 @@ impl<'a> ElementsMut<'a> {
             Self::U32(numbers) => {
                 let (first, rest) = numbers.split_at_mut(n);
                 (Self::U32(first), Self::U32(rest))
+            }
+            Self::U16(numbers) => {
+                let (first, rest) = numbers.split_at_mut(n);
+                (Self::U16(first), Self::U16(rest))
+            }
+            Self::U8(numbers) => {
+                let (first, rest) = numbers.split_at_mut(n);
+                (Self::U8(first), Self::U8(rest))
             }
         }
     }
@@ -167,6 +191,29 @@ impl<'a> ElementsMut<'a> {
             other => Err(wrong_type(ElementType::U32, other.element_type())),
         }
     }
+}
+
+impl ElementsMut<'_> {
+    /// Copies elements of this type, or of one whose numbers all are of this type, into the first
+    /// ones.
+    pub(crate) fn widen_from(&mut self, from: Elements<'_>) -> Result<(), ElementTypeError> {
+        match (self, from) {
+            (Self::F32(to), Elements::F32(from)) => to[..from.len()].copy_from_slice(from),
+            (Self::U32(to), Elements::U32(from)) => to[..from.len()].copy_from_slice(from),
+            (Self::U16(to), Elements::U16(from)) => to[..from.len()].copy_from_slice(from),
+            (Self::U8(to), Elements::U8(from)) => to[..from.len()].copy_from_slice(from),
+            (Self::U16(to), Elements::U8(from)) => widen(from, to),
+            (Self::F32(to), Elements::U8(from)) => widen(from, to),
+            (Self::F32(to), Elements::U16(from)) => widen(from, to),
+            (Self::U32(to), Elements::U16(from)) => widen(from, to),
+            (to, from) => return Err(wrong_type(to.element_type(), from.element_type())),
+        }
+        Ok(())
+    }
+}
+
+fn widen<N: Copy, W: From<N>>(narrow: &[N], wide: &mut [W]) {
+    wide.iter_mut().zip(narrow).for_each(|(to, from)| *to = W::from(*from));
 }
 
 impl fmt::Debug for ElementsMut<'_> {

@@ -102,28 +102,34 @@ pub enum BatchForm {
     Csr,
     /// The stored values in COO, as f32.
     Coo,
+    /// The stored values in CSR with narrow numbers, for a device that widens them: columns as u16
+    /// if there are at most 65,536, and the values of a batch as u8 or u16 if all are such counts.
+    /// What does not fit is as in `Csr`.
+    Packed,
 }
 
 impl BatchForm {
     /// Every form.
-    pub const ALL: [Self; 4] = [Self::Dense, Self::F16, Self::Csr, Self::Coo];
+    pub const ALL: [Self; 5] = [Self::Dense, Self::F16, Self::Csr, Self::Coo, Self::Packed];
 
-    /// The name on the command line and in measurements: `dense`, `f16`, `csr`, `coo`.
+    /// The name on the command line and in measurements: `dense`, `f16`, `csr`, `coo`,
+    /// `packed`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dense => "dense",
             Self::F16 => "f16",
             Self::Csr => "csr",
             Self::Coo => "coo",
+            Self::Packed => "packed",
         }
     }
 
-    /// The type of the values of a dense form; `None` for a sparse form, whose values are f32.
+    /// The type of the values of a dense form; `None` for a sparse form.
     pub fn dense_type(self) -> Option<ElementType> {
         match self {
             Self::Dense => Some(ElementType::F32),
             Self::F16 => Some(ElementType::F16),
-            Self::Csr | Self::Coo => None,
+            Self::Csr | Self::Coo | Self::Packed => None,
         }
     }
 }
@@ -141,7 +147,7 @@ impl FromStr for BatchForm {
         Self::ALL.into_iter().find(|form| form.name() == name).ok_or_else(|| UnknownForm {
             of: "batches",
             name: name.to_owned(),
-            known: "dense, f16, csr or coo",
+            known: "dense, f16, csr, coo or packed",
         })
     }
 }

@@ -106,15 +106,17 @@ fn matrix_columns<B: ReadableBuffer>(
         }
         Matrix::Csr(csr) => {
             let lengths = csr.row_offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
-            (lengths, csr.columns(), csr.values())
+            let (genes, values) = csr.unpacked().map_err(external)?;
+            (lengths, genes, values)
         }
         Matrix::Coo(coo) => {
             let mut lengths = vec![0; coo.shape.0];
             coo.rows().map_err(external)?.iter().for_each(|row| lengths[*row as usize] += 1);
-            (lengths, coo.columns(), coo.values())
+            let (genes, values) =
+                (coo.columns().map_err(external)?, coo.values().map_err(external)?);
+            (lengths, genes.to_vec(), values.to_vec())
         }
     };
-    let (genes, values) = (genes.map_err(external)?, values.map_err(external)?);
     let [genes, values] = lists(lengths, genes, values)?;
     Ok(vec![("genes", genes), ("values", values)])
 }
@@ -138,7 +140,7 @@ fn dense(values: Elements<'_>, n_columns: usize, n_rows: usize) -> Result<ArrayR
         Elements::F16(values) => {
             Arc::new(PrimitiveArray::<Float16Type>::from_iter_values(values.iter().copied()))
         }
-        Elements::U32(_) => {
+        _ => {
             return Err(external(wrong_type(ElementType::F32, values.element_type())));
         }
     };
@@ -147,7 +149,11 @@ fn dense(values: Elements<'_>, n_columns: usize, n_rows: usize) -> Result<ArrayR
     Ok(Arc::new(rows))
 }
 
-fn lists(lengths: Vec<usize>, genes: &[u32], values: &[f32]) -> Result<[ArrayRef; 2], ArrowError> {
+fn lists(
+    lengths: Vec<usize>,
+    genes: Vec<u32>,
+    values: Vec<f32>,
+) -> Result<[ArrayRef; 2], ArrowError> {
     if i32::try_from(values.len()).is_err() {
         return Err(ArrowError::InvalidArgumentError(format!(
             "{} values exceed 32 bits",
@@ -155,8 +161,8 @@ fn lists(lengths: Vec<usize>, genes: &[u32], values: &[f32]) -> Result<[ArrayRef
         )));
     }
     let offsets = OffsetBuffer::from_lengths(lengths);
-    let genes = UInt32Array::new(ScalarBuffer::from(genes.to_vec()), None);
-    let values = PrimitiveArray::<Float32Type>::new(ScalarBuffer::from(values.to_vec()), None);
+    let genes = UInt32Array::new(ScalarBuffer::from(genes), None);
+    let values = PrimitiveArray::<Float32Type>::new(ScalarBuffer::from(values), None);
     let list = |items: ArrayRef| -> Result<ArrayRef, ArrowError> {
         let field = item(items.data_type().clone());
         Ok(Arc::new(ListArray::try_new(field, offsets.clone(), items, None)?))

@@ -32,7 +32,8 @@ pub enum ToSprsError {
 }
 
 impl Matrix<HeapBuffer> {
-    /// A CSR batch as a matrix of sprs, without a copy. Its memory leaves the pool.
+    /// A CSR batch as a matrix of sprs, without a copy. Its memory leaves the pool. A packed batch
+    /// is widened into new memory.
     ///
     /// # Errors
     /// If the batch has another form, or a cell has two values of one gene, which sprs does not
@@ -40,7 +41,11 @@ impl Matrix<HeapBuffer> {
     pub fn into_sprs_csr(self) -> Result<CsMatI<f32, u32, usize>, ToSprsError> {
         let Self::Csr(csr) = self else { return Err(self.other_form("CSR")) };
         let shape = (csr.n_rows(), csr.n_columns);
-        let (columns, values) = (csr.columns.into_u32()?, csr.values.into_f32()?);
+        let (columns, values) = if csr.columns().is_ok() && csr.values().is_ok() {
+            (csr.columns.into_u32()?, csr.values.into_f32()?)
+        } else {
+            csr.unpacked()?
+        };
         CsMatI::try_new(shape, csr.row_offsets, columns, values)
             .map_err(|(_, _, _, source)| ToSprsError::Sprs { problem: source.to_string() })
     }

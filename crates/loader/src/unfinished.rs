@@ -1,6 +1,6 @@
 //! The matrices of a batch that is not yet full.
 
-use densify::RowTransforms;
+use densify::{Column, RowTransforms};
 use worktime::ThreadTime;
 
 use crate::batch::{CooBatch, CsrBatch, Matrix};
@@ -17,6 +17,8 @@ pub(crate) struct MatrixMaker {
     pub(crate) n_columns: usize,
     /// Number of values of the largest sparse batch so far, or the estimate before the first.
     pub(crate) most_nnz: usize,
+    /// The type of the values of the last sparse batch, with which the next begins.
+    pub(crate) sparse_type: ElementType,
 }
 
 /// A matrix of a batch that is not yet full. COO is made from CSR when it is full.
@@ -38,6 +40,19 @@ pub(crate) struct Rows<'a> {
 }
 
 impl MatrixMaker {
+    /// Makes matrices of this form. `nnz` is the expected number of values of a sparse one.
+    pub(crate) fn new(form: BatchForm, n_columns: usize, nnz: usize) -> Self {
+        let is_packed = form == BatchForm::Packed;
+        let sparse_type = if is_packed { ElementType::U8 } else { ElementType::F32 };
+        Self { form, n_columns, most_nnz: nnz, sparse_type }
+    }
+
+    /// The type of the columns of a sparse matrix.
+    fn column_type(&self) -> ElementType {
+        let is_narrow = self.form == BatchForm::Packed && self.n_columns <= <u16 as Column>::MOST;
+        if is_narrow { ElementType::U16 } else { ElementType::U32 }
+    }
+
     /// An empty matrix with room for `n_rows` rows.
     pub(crate) fn begin<B: BatchBuffers>(
         &self,
@@ -50,8 +65,8 @@ impl MatrixMaker {
             let room = self.most_nnz + self.most_nnz / 8;
             return Ok(Unfinished::Csr(CsrBatch {
                 row_offsets: vec![0],
-                columns: take(buffers, room, ElementType::U32)?,
-                values: take(buffers, room, ElementType::F32)?,
+                columns: take(buffers, room, self.column_type())?,
+                values: take(buffers, room, self.sparse_type)?,
                 n_columns,
             }));
         };
@@ -82,6 +97,7 @@ impl MatrixMaker {
         };
         let nnz = csr.nnz();
         self.most_nnz = self.most_nnz.max(nnz);
+        self.sparse_type = csr.values.elements_mut().element_type();
         csr.columns.truncate(nnz);
         csr.values.truncate(nnz);
         if self.form != BatchForm::Coo {
@@ -113,10 +129,17 @@ impl<V: BatchBuffer> Unfinished<V> {
             Self::Csr(csr) => {
                 let (nnz, added) = (csr.nnz(), block.nnz_of(order)?);
                 make_room(buffers, csr, added)?;
-                let columns = &mut csr.columns.elements_mut().into_u32()?[nnz..nnz + added];
-                let values = &mut csr.values.elements_mut().into_f32()?[nnz..nnz + added];
-                let row_offsets = &mut csr.row_offsets;
-                block.rows_to_csr_on(n_threads, order, transforms, row_offsets, (columns, values))
+                loop {
+                    let (columns, values) = (csr.columns.elements_mut(), csr.values.elements_mut());
+                    let element_type = values.element_type();
+                    let to = nnz..nnz + added;
+                    let out = (columns.slice(to.clone()), values.slice(to));
+                    let offsets = &mut csr.row_offsets;
+                    match block.rows_to_csr_on(n_threads, order, transforms, offsets, out)? {
+                        Some(others) => return Ok(others),
+                        None => widen_values(buffers, csr, element_type)?,
+                    }
+                }
             }
         }
     }
@@ -140,16 +163,38 @@ fn make_room<B: BatchBuffers>(
     added: usize,
 ) -> Result<(), LoaderError> {
     let (nnz, needed) = (csr.nnz(), csr.nnz() + added);
-    if csr.values.elements_mut().into_f32()?.len() >= needed {
+    if csr.values.elements_mut().as_elements().len() >= needed {
         return Ok(());
     }
     let room = needed + needed / 8;
-    let mut columns = take(buffers, room, ElementType::U32)?;
-    let mut values = take(buffers, room, ElementType::F32)?;
-    columns.elements_mut().into_u32()?[..nnz]
-        .copy_from_slice(&csr.columns.elements_mut().into_u32()?[..nnz]);
-    values.elements_mut().into_f32()?[..nnz]
-        .copy_from_slice(&csr.values.elements_mut().into_f32()?[..nnz]);
-    (csr.columns, csr.values) = (columns, values);
+    for buffer in [&mut csr.columns, &mut csr.values] {
+        let element_type = buffer.elements_mut().element_type();
+        *buffer = moved(buffers, buffer, (room, element_type), nnz)?;
+    }
     Ok(())
+}
+
+/// Takes the next wider type for the values, which are of this one.
+fn widen_values<B: BatchBuffers>(
+    buffers: &B,
+    csr: &mut CsrBatch<B::Buffer>,
+    element_type: ElementType,
+) -> Result<(), LoaderError> {
+    let is_byte = element_type == ElementType::U8;
+    let wider = if is_byte { ElementType::U16 } else { ElementType::F32 };
+    let (nnz, room) = (csr.nnz(), csr.values.elements_mut().as_elements().len());
+    csr.values = moved(buffers, &mut csr.values, (room, wider), nnz)?;
+    Ok(())
+}
+
+/// A buffer with this room and type that begins with the first `n` elements of another.
+fn moved<B: BatchBuffers>(
+    buffers: &B,
+    from: &mut B::Buffer,
+    (room, element_type): (usize, ElementType),
+    n: usize,
+) -> Result<B::Buffer, LoaderError> {
+    let mut to = take(buffers, room, element_type)?;
+    to.elements_mut().widen_from(from.elements_mut().slice(0..n).as_elements())?;
+    Ok(to)
 }

@@ -94,8 +94,8 @@ impl Way {
         match self {
             Self::Dense => n_cells * n_genes * 4.0,
             Self::F16 => n_cells * n_genes * 2.0,
-            // A column and a value of 4 bytes each, and the row's offset.
-            Self::Scatter | Self::Csr => nnz * 8.0 + n_cells * 8.0,
+            // A column and a count of 2 bytes each, and the row's offset.
+            Self::Scatter | Self::Csr => nnz * 4.0 + n_cells * 8.0,
         }
     }
 }

@@ -134,7 +134,7 @@ pub enum Error {
     },
 
     /// The loader delivered a batch in a form that this crate does not know.
-    #[error("cannot make tensors of {batch}: ask for dense, f16, csr or coo batches")]
+    #[error("cannot make tensors of {batch}: ask for dense, f16, csr, coo or packed batches")]
     UnknownForm {
         /// The batch.
         batch: String,

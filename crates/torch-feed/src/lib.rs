@@ -31,8 +31,8 @@
 //! pinned memory, from which they are copied without waiting: the host makes the next batches while
 //! the device copies and computes. Pinned memory is reused only after a wait for the device that
 //! began after its copy; one wait frees all pieces, and happens only if none is free.
-//! [`TensorLoader::densify_on_device`] sends only the stored values, 8 bytes each, and makes dense
-//! batches from them there.
+//! Sparse rows are sent packed and widened there, and [`TensorLoader::densify_on_device`] makes
+//! dense batches from them there.
 //!
 //! It has run on an H200 (`results/2026-11-26-gpu`). Everything except torch's own calls is tested
 //! without a GPU, with a stand-in that copies as late as it may. Known limits: tch has no streams,

@@ -99,6 +99,9 @@ pub(crate) enum ValueType {
     F16,
     /// Stored as torch's int32, whose largest value is half of u32's.
     U32,
+    /// Stored as torch's int16: what is above its largest value is negative there.
+    U16,
+    U8,
     I64,
 }
 
@@ -109,6 +112,8 @@ impl ValueType {
             Self::F32 => Kind::Float,
             Self::F16 => Kind::Half,
             Self::U32 => Kind::Int,
+            Self::U16 => Kind::Int16,
+            Self::U8 => Kind::Uint8,
             Self::I64 => Kind::Int64,
         }
     }
@@ -121,6 +126,8 @@ impl ValueType {
             ElementType::F32 => Some(Self::F32),
             ElementType::F16 => Some(Self::F16),
             ElementType::U32 => Some(Self::U32),
+            ElementType::U16 => Some(Self::U16),
+            ElementType::U8 => Some(Self::U8),
             _ => None,
         }
     }
@@ -132,6 +139,8 @@ pub(crate) enum ValuesMut<'a> {
     F32(&'a mut [f32]),
     F16(&'a mut [f16]),
     U32(&'a mut [u32]),
+    U16(&'a mut [u16]),
+    U8(&'a mut [u8]),
     I64(&'a mut [i64]),
 }
 
@@ -142,6 +151,8 @@ impl<'a> ValuesMut<'a> {
             Self::F32(values) => ElementsMut::F32(&mut values[..n]),
             Self::F16(values) => ElementsMut::F16(&mut values[..n]),
             Self::U32(values) => ElementsMut::U32(&mut values[..n]),
+            Self::U16(values) => ElementsMut::U16(&mut values[..n]),
+            Self::U8(values) => ElementsMut::U8(&mut values[..n]),
             Self::I64(_) => unreachable!("the memory of batches is made for other types"),
         }
     }
@@ -510,8 +521,8 @@ impl Memory {
 
     /// All values, for writing.
     pub(crate) fn values_mut(&mut self) -> ValuesMut<'_> {
-        // SAFETY, for all four: the type is that of `value_type`, torch's Half is IEEE binary16, as
-        // `f16` is, and `u32` has int32's layout.
+        // SAFETY, for all six: the type is that of `value_type`, torch's Half is IEEE binary16, as
+        // `f16` is, and `u32` and `u16` have the layouts of int32 and int16.
         match self.value_type {
             // SAFETY: as above.
             ValueType::F32 => ValuesMut::F32(unsafe { self.slice_mut() }),
@@ -519,6 +530,10 @@ impl Memory {
             ValueType::F16 => ValuesMut::F16(unsafe { self.slice_mut() }),
             // SAFETY: as above.
             ValueType::U32 => ValuesMut::U32(unsafe { self.slice_mut() }),
+            // SAFETY: as above.
+            ValueType::U16 => ValuesMut::U16(unsafe { self.slice_mut() }),
+            // SAFETY: as above.
+            ValueType::U8 => ValuesMut::U8(unsafe { self.slice_mut() }),
             // SAFETY: as above.
             ValueType::I64 => ValuesMut::I64(unsafe { self.slice_mut() }),
         }

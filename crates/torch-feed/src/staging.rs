@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loader::{BatchBuffer as _, CsrBatch};
+use loader::{BatchBuffer as _, CsrBatch, ElementsMut};
 use tch::{Kind, TchError, Tensor};
 
 use crate::ahead::Ahead;
@@ -25,9 +25,9 @@ pub(crate) struct Staging {
 pub(crate) struct SentRows {
     /// int64, one more than there are rows; the first is 0.
     row_offsets: Tensor,
-    /// int32, one per stored value.
+    /// int32 or 16 bits without a sign, one per stored value.
     columns: Tensor,
-    /// f32.
+    /// f32, or counts of 8 or 16 bits without a sign.
     values: Tensor,
     n_columns: i64,
 }
@@ -133,11 +133,12 @@ impl SentRows {
         let failed = || Error::torch("a sparse CSR tensor on the device");
         let options = (Kind::Float, self.values.device());
         let shape = [self.n_rows(), self.n_columns];
-        let columns = self.columns.f_to_kind(Kind::Int64).map_err(failed())?;
+        let columns = widened(&self.columns, Kind::Int64).map_err(failed())?;
+        let values = widened(&self.values, Kind::Float).map_err(failed())?;
         Tensor::f_internal_sparse_csr_tensor_unsafe(
             &self.row_offsets,
             &columns,
-            &self.values,
+            &values,
             shape,
             options,
         )
@@ -157,31 +158,63 @@ impl SentRows {
         let nnz_of_rows = self.row_offsets.f_diff(1, 0, None::<&Tensor>, None::<&Tensor>)?;
         // Given the size, torch need not ask the device for it.
         let starts = starts.f_repeat_interleave_self_tensor(&nnz_of_rows, 0, self.nnz())?;
-        let places = starts.f_add(&self.columns)?;
+        let places = starts.f_add(&widened(&self.columns, Kind::Int)?)?;
         let mut dense = Tensor::f_zeros([n_rows * self.n_columns], (kind, device))?;
-        drop(dense.f_scatter_(0, &places, &self.values.f_to_kind(kind)?)?);
+        drop(dense.f_scatter_(0, &places, &widened(&self.values, kind)?)?);
         dense.f_view_([n_rows, self.n_columns])
     }
+}
+
+/// The numbers of packed rows as this kind. torch's int16 has their bits, and its conversion keeps
+/// their sign.
+fn widened(numbers: &Tensor, kind: Kind) -> Result<Tensor, TchError> {
+    if numbers.f_kind()? == Kind::Int16 {
+        return numbers.f_to_kind(Kind::Int)?.f_bitwise_and_(0xffff)?.f_to_kind(kind);
+    }
+    numbers.f_to_kind(kind)
 }
 
 /// Keeps one value per cell and gene, the last one stored, like densify.
 ///
 /// A device scatters in no defined order, so either of two values for one place could win.
 pub(crate) fn remove_duplicates(rows: &mut CsrBatch<TensorBuffer>) -> Result<(), Error> {
-    let columns = rows.columns.elements_mut().into_u32()?;
-    let values = rows.values.elements_mut().into_f32()?;
-    let ascends = |columns: &[u32]| columns.windows(2).all(|pair| pair[0] < pair[1]);
-    if rows.row_offsets.windows(2).all(|ends| ascends(&columns[ends[0]..ends[1]])) {
-        return Ok(());
+    let CsrBatch { row_offsets, columns, values, .. } = rows;
+    let n_kept = match columns.elements_mut() {
+        ElementsMut::U16(columns) => keep_last(row_offsets, columns, values.elements_mut()),
+        columns => keep_last(row_offsets, columns.into_u32()?, values.elements_mut()),
+    }?;
+    columns.truncate(n_kept);
+    values.truncate(n_kept);
+    Ok(())
+}
+
+/// Keeps the last of equal columns, with values of any type; returns how many are kept.
+fn keep_last<C: Copy + Ord>(
+    row_offsets: &mut [usize],
+    columns: &mut [C],
+    values: ElementsMut<'_>,
+) -> Result<usize, Error> {
+    let ascends = |columns: &[C]| columns.windows(2).all(|pair| pair[0] < pair[1]);
+    if row_offsets.windows(2).all(|ends| ascends(&columns[ends[0]..ends[1]])) {
+        return Ok(columns.len());
     }
+    Ok(match values {
+        ElementsMut::U8(counts) => keep_last_of(row_offsets, columns, counts),
+        ElementsMut::U16(counts) => keep_last_of(row_offsets, columns, counts),
+        values => keep_last_of(row_offsets, columns, values.into_f32()?),
+    })
+}
+
+fn keep_last_of<C: Copy + Ord, V: Copy>(
+    row_offsets: &mut [usize],
+    columns: &mut [C],
+    values: &mut [V],
+) -> usize {
     let (mut n_kept, mut start) = (0, 0);
-    for end in rows.row_offsets.iter_mut().skip(1) {
-        let mut cells: Vec<(u32, f32)> = columns[start..*end]
-            .iter()
-            .copied()
-            .zip(values[start..*end].iter().copied())
-            .rev()
-            .collect();
+    for end in row_offsets.iter_mut().skip(1) {
+        let columns_of_row = columns[start..*end].iter().copied();
+        let mut cells: Vec<(C, V)> =
+            columns_of_row.zip(values[start..*end].iter().copied()).rev().collect();
         // The one stored last of equal columns comes first, and stays.
         cells.sort_by_key(|(column, _)| *column);
         cells.dedup_by_key(|(column, _)| *column);
@@ -191,7 +224,5 @@ pub(crate) fn remove_duplicates(rows: &mut CsrBatch<TensorBuffer>) -> Result<(),
         }
         (start, *end) = (*end, n_kept);
     }
-    rows.columns.truncate(n_kept);
-    rows.values.truncate(n_kept);
-    Ok(())
+    n_kept
 }

@@ -27,7 +27,7 @@ pub struct TensorLoader {
 fn n_buffers(dataset: &Dataset, spec: &LoaderSpec) -> usize {
     let of_matrix = match spec.batch_form {
         BatchForm::Dense | BatchForm::F16 => 1,
-        BatchForm::Csr => 2,
+        BatchForm::Csr | BatchForm::Packed => 2,
         // COO, and forms that this crate does not know and rejects when a batch comes.
         _ => 3,
     };
@@ -38,8 +38,16 @@ fn n_buffers(dataset: &Dataset, spec: &LoaderSpec) -> usize {
     spec.pipeline.prefetch_batches.saturating_add(2).saturating_mul(of_batch)
 }
 
+/// Settings with another form in place of one.
+fn with_form(mut spec: LoaderSpec, from: BatchForm, to: BatchForm) -> LoaderSpec {
+    let forms = spec.modality_forms.values_mut().chain([&mut spec.batch_form]);
+    forms.filter(|form| **form == from).for_each(|form| *form = to);
+    spec
+}
+
 impl TensorLoader {
-    /// Makes a loader of `dataset` whose tensors are on the CPU.
+    /// Makes a loader of `dataset` whose tensors are on the CPU. Packed batches become CSR, since
+    /// torch has no narrow columns.
     ///
     /// # Errors
     /// Those of [`Loader::with_buffers`]; the data set has [neighbours](Dataset::neighbours).
@@ -47,6 +55,7 @@ impl TensorLoader {
         if dataset.neighbours().is_some() {
             return Err(Error::Neighbours);
         }
+        let spec = with_form(spec, BatchForm::Packed, BatchForm::Csr);
         let buffers = TensorBuffers::new(n_buffers(&dataset, &spec));
         let loader = Loader::with_buffers(dataset, spec, Arc::new(buffers))?;
         let feed = Feed { device: Device::Cpu, staging: None, dense_kind: None, stored: None };
@@ -61,6 +70,9 @@ impl TensorLoader {
     /// delivered, if the batch is ready then, so they run beside the work that the consumer queues
     /// after that ([`copies_beside`](Self::copies_beside)); so there is one batch more on the
     /// device than the consumer has.
+    ///
+    /// Sparse rows are sent packed ([`BatchForm::Packed`], which the settings show) and widened on
+    /// the device: 3 or 4 bytes for a count with its column.
     ///
     /// Pinned memory holds at most `prefetch_batches + 2` batches more than without a GPU. The host
     /// waits for copies only if all of that memory is being copied, and when the loader and its
@@ -85,6 +97,10 @@ impl TensorLoader {
         device: Device,
     ) -> Result<Self, Error> {
         let spec = self.loader.spec().clone();
+        let spec = match &copies {
+            Some(_) => with_form(spec, BatchForm::Csr, BatchForm::Packed),
+            None => with_form(spec, BatchForm::Packed, BatchForm::Csr),
+        };
         let dataset = self.loader.dataset().clone();
         let most = n_buffers(&dataset, &spec);
         let buffers = match &copies {
@@ -98,12 +114,12 @@ impl TensorLoader {
         Ok(Self { loader, feed: Arc::new(feed) })
     }
 
-    /// Makes the dense batches on the device: only stored values are sent, 8 bytes each, and become
-    /// f32 or f16 there.
+    /// Makes the dense batches on the device: only stored values are sent, 3 or 4 bytes for a count
+    /// with its column and at most 8 for any value, and become f32 or f16 there.
     ///
     /// Worth it if less than half of the values are stored and the transfer to the device is the
-    /// bottleneck; in the Census about 3 % are stored. The inner loader then makes CSR batches, and
-    /// its settings show that.
+    /// bottleneck; in the Census about 3 % are stored. The inner loader then makes packed batches,
+    /// and its settings show that.
     ///
     /// The values are bit for bit those of the loader itself; if several values are stored for one
     /// cell and gene, the last counts. One case differs: scaling by a row's own total then adds all
@@ -122,7 +138,7 @@ impl TensorLoader {
             BatchForm::F16 => Kind::Half,
             form => return Err(Error::DensifySparse { form }),
         };
-        let spec = LoaderSpec { batch_form: BatchForm::Csr, ..spec.clone() };
+        let spec = LoaderSpec { batch_form: BatchForm::Packed, ..spec.clone() };
         let buffers = Arc::clone(self.loader.buffers());
         let loader = Loader::with_buffers(self.loader.dataset().clone(), spec, buffers)?;
         let Feed { device, stored, .. } = *self.feed;

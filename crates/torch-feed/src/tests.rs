@@ -19,7 +19,8 @@ use half::f16;
 use loader::encode::{Encoders, LabelEncoder, Rules};
 use loader::{
     BatchBuffer as _, BatchBuffers as _, BatchForm, BlockForm, Cells, CsrBatch, Dataset,
-    ElementType, GeneSelection, Loader, LoaderSpec, Matrix, NeighbourSpec, PipelineSpec, Transform,
+    ElementType, ElementsMut, GeneSelection, Loader, LoaderSpec, Matrix, NeighbourSpec,
+    PipelineSpec, Transform,
 };
 use proptest::prelude::*;
 use soma_io::{CsrBuffers, MemoryReader};
@@ -38,6 +39,8 @@ fn fill(memory: &mut Memory, n_values: usize, value: u8) {
         ValuesMut::F32(values) => values[..n_values].fill(f32::from(value)),
         ValuesMut::F16(values) => values[..n_values].fill(f16::from_f32(f32::from(value))),
         ValuesMut::U32(values) => values[..n_values].fill(u32::from(value)),
+        ValuesMut::U16(values) => values[..n_values].fill(u16::from(value)),
+        ValuesMut::U8(values) => values[..n_values].fill(value),
         ValuesMut::I64(values) => values[..n_values].fill(i64::from(value)),
     }
 }
@@ -58,8 +61,15 @@ enum Action {
 }
 
 fn action() -> impl Strategy<Value = Action> {
-    let types = [ValueType::F32, ValueType::F16, ValueType::U32, ValueType::I64];
-    let take = (0_usize..40, prop::sample::select(types.to_vec()), 0_u8..200);
+    let types = [
+        ValueType::F32,
+        ValueType::F16,
+        ValueType::U32,
+        ValueType::U16,
+        ValueType::U8,
+        ValueType::I64,
+    ];
+    let take = (0_usize..40, prop::sample::select(types.to_vec()), 0_u8..100);
     prop_oneof![
         4 => take.prop_map(|(n_values, value_type, value)| Action::Take { n_values, value_type, value }),
         4 => (0_usize..4).prop_map(Action::Send),
@@ -316,7 +326,7 @@ fn what_is_made_dense_on_the_device_is_what_the_loader_makes() {
             let feed = feed.to_device(Device::Cpu).unwrap();
             assert_eq!(
                 feed.loader().spec().batch_form,
-                BatchForm::Csr,
+                BatchForm::Packed,
                 "the settings that ran are reported"
             );
             for epoch in 0..2 {
@@ -383,13 +393,40 @@ fn rows() -> impl Strategy<Value = Rows> {
     prop::collection::vec(prop::collection::vec(cell, 0..20), 0..10)
 }
 
-fn batch(rows: &Rows, buffers: &TensorBuffers) -> CsrBatch<TensorBuffer> {
+/// Types of columns and values.
+type Types = (ElementType, ElementType);
+
+fn types() -> impl Strategy<Value = Types> {
+    let columns = prop_oneof![Just(ElementType::U32), Just(ElementType::U16)];
+    let values = [ElementType::F32, ElementType::U16, ElementType::U8];
+    (columns, prop::sample::select(values.to_vec()))
+}
+
+/// Rows whose values are of this type: counts of 16 bits go up to the last, which int16 has as -1.
+fn of_type(rows: &Rows, of_values: ElementType) -> Rows {
+    let value = |value: f32| match of_values {
+        ElementType::U16 => f32::from(value as i16 as u16),
+        ElementType::U8 => f32::from(value as i8 as u8),
+        _ => value,
+    };
+    let row = |row: &Vec<(u32, f32)>| row.iter().map(|cell| (cell.0, value(cell.1))).collect();
+    rows.iter().map(row).collect()
+}
+
+fn batch(rows: &Rows, types: Types, buffers: &TensorBuffers) -> CsrBatch<TensorBuffer> {
     let cells: Vec<(u32, f32)> = rows.iter().flatten().copied().collect();
-    let mut columns = buffers.take(cells.len(), ElementType::U32).unwrap();
-    let mut values = buffers.take(cells.len(), ElementType::F32).unwrap();
+    let mut columns = buffers.take(cells.len(), types.0).unwrap();
+    let mut values = buffers.take(cells.len(), types.1).unwrap();
     for (idx, (column, value)) in cells.into_iter().enumerate() {
-        columns.elements_mut().into_u32().unwrap()[idx] = column;
-        values.elements_mut().into_f32().unwrap()[idx] = value;
+        match columns.elements_mut() {
+            ElementsMut::U16(columns) => columns[idx] = column as u16,
+            columns => columns.into_u32().unwrap()[idx] = column,
+        }
+        match values.elements_mut() {
+            ElementsMut::U8(values) => values[idx] = value as u8,
+            ElementsMut::U16(values) => values[idx] = value as u16,
+            values => values.into_f32().unwrap()[idx] = value,
+        }
     }
     let ends = rows.iter().scan(0, |end, row| {
         *end += row.len();
@@ -411,7 +448,10 @@ fn dense(rows: &Rows) -> Vec<f64> {
 
 proptest! {
     #[test]
-    fn sent_rows_become_dense_as_densify_makes_them(batches in prop::collection::vec(rows(), 1..8)) {
+    fn sent_rows_become_dense_as_densify_makes_them(
+        batches in prop::collection::vec(rows(), 1..8), types in types(),
+    ) {
+        let batches: Vec<Rows> = batches.iter().map(|rows| of_type(rows, types.1)).collect();
         let cpu = Staging::new(Arc::new(TorchDevice::cpu()), 2);
         let on_cpu = TensorBuffers::new(4);
         let late = LateDevice::new();
@@ -419,15 +459,18 @@ proptest! {
         let buffers = TensorBuffers::copied_to(Arc::clone(&late) as Arc<dyn CopyDevice>, 4);
         let mut sent = Vec::new();
         for rows in &batches {
-            let mut once = batch(rows, &on_cpu);
+            let mut once = batch(rows, types, &on_cpu);
             remove_duplicates(&mut once).unwrap();
-            let ids = once.columns.elements_mut().into_u32().unwrap();
+            let ids: Vec<u32> = match once.columns.elements_mut() {
+                ElementsMut::U16(ids) => ids.iter().copied().map(u32::from).collect(),
+                ids => ids.into_u32().unwrap().to_vec(),
+            };
             for ends in once.row_offsets.windows(2) {
                 let ids = &ids[ends[0]..ends[1]];
                 prop_assert!(ids.iter().enumerate().all(|(idx, id)| !ids[..idx].contains(id)));
             }
             prop_assert_eq!(values(&cpu.send_rows(once).unwrap().to_dense(Kind::Float).unwrap()), dense(rows));
-            let mut late_rows = batch(rows, &buffers);
+            let mut late_rows = batch(rows, types, &buffers);
             remove_duplicates(&mut late_rows).unwrap();
             sent.push(staging.send_rows(late_rows).unwrap());
         }
@@ -435,7 +478,9 @@ proptest! {
         drop(staging);
         drop(buffers);
         for (sent, rows) in sent.iter().zip(&batches) {
-            prop_assert_eq!(values(&sent.to_dense(Kind::Half).unwrap()), dense(rows));
+            let rounded = dense(rows).into_iter().map(|value| f16::from_f64(value).to_f64());
+            let half = values(&sent.to_dense(Kind::Half).unwrap());
+            prop_assert_eq!(half, rounded.collect::<Vec<_>>());
             let sparse = sent.to_sparse().unwrap();
             prop_assert_eq!(sparse.size(), vec![rows.len() as i64, 12]);
             prop_assert_eq!(values(&sparse.to_dense(None::<Kind>, false)), dense(rows));

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, StringArray};
 use csr::{CsrBuffers, CsrView};
 use densify::{
-    AxisIndex, CooToCsr, CooView, Error, OwnedCoo, csr_gather_rows, csr_rows_to_dense, scatter_coo,
+    AxisIndex, CooToCsr, CooView, Error, OwnedCoo, csr_gather_counts_into, csr_gather_rows,
+    csr_rows_to_dense, scatter_coo,
 };
 
 fn axes() -> (AxisIndex, AxisIndex) {
@@ -65,6 +66,28 @@ fn gathered_columns_past_the_last_are_refused() {
     let refused = Error::Column { row_idx: 1, column: 2, n_columns: 2 };
     assert_eq!(csr_gather_rows(csr, &[0, 1], None, &mut out), Err(refused));
     assert_eq!(out, CsrBuffers::empty(2));
+}
+
+#[test]
+fn narrow_columns_and_values_are_no_others() {
+    // As 16 bits 65,541 would be 5, and as 8 bits 256 would be 0.
+    let csr = |n_columns| CsrView {
+        row_offsets: &[0, 1, 2],
+        columns: &[7, 65_541],
+        values: &[256.0, 1.0],
+        n_columns,
+    };
+    for n_columns in [1 << 16, 1 << 17] {
+        let (mut offsets, mut columns, mut values) = (vec![0], [0_u16; 2], [0_u16; 2]);
+        let out = (&mut columns[..], &mut values[..]);
+        let found = csr_gather_counts_into(csr(n_columns), &[0, 1], &mut offsets, out);
+        let refused = Error::Column { row_idx: 1, column: 65_541, n_columns: 1 << 16 };
+        assert_eq!(found, Err(refused));
+    }
+    let (mut offsets, mut columns, mut values) = (vec![0], [0_u32; 2], [0_u8; 2]);
+    let out = (&mut columns[..], &mut values[..]);
+    let found = csr_gather_counts_into(csr(1 << 17), &[1, 0], &mut offsets, out);
+    assert_eq!((found, offsets), (Ok(false), vec![0]));
 }
 
 #[test]

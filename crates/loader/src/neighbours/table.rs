@@ -9,6 +9,7 @@ use worktime::ThreadTime;
 use super::{MISSING, Neighbours};
 use crate::block::{Block, BlockMatrix, Values};
 use crate::buffers::BatchBuffers;
+use crate::elements::ElementsMut;
 use crate::error::LoaderError;
 use crate::unfinished::{MatrixMaker, Rows, Unfinished};
 
@@ -100,7 +101,8 @@ impl Table {
         let nnz = csr.nnz();
         csr.columns.resize(nnz + added, 0);
         csr.values.resize(nnz + added, 0.0);
-        let out = (&mut csr.columns[nnz..], &mut csr.values[nnz..]);
+        let (columns, values) = (&mut csr.columns[nnz..], &mut csr.values[nnz..]);
+        let out = (ElementsMut::U32(columns), ElementsMut::F32(values));
         from.rows_to_csr_on(1, &self.new_rows, None, &mut csr.row_offsets, out).map(drop)
     }
 

@@ -15,6 +15,7 @@ mod memory;
 mod neighbours;
 mod one_line;
 mod over_link;
+mod packed;
 mod ranks;
 mod row_cache;
 pub(crate) mod sample;

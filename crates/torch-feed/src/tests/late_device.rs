@@ -128,7 +128,8 @@ impl CopyDevice for LateDevice {
             let source = tch::TchError::Convert("the device is gone".to_owned());
             return Err(Error::Torch { what: "a copy", source });
         }
-        let to = Tensor::f_full(host.size(), -1.0, (host.kind(), Device::Cpu)).unwrap();
+        // A number of every type that no copy has.
+        let to = Tensor::f_full(host.size(), 101.0, (host.kind(), Device::Cpu)).unwrap();
         state.addresses.push(host.data_ptr() as usize);
         state.unordered.push(to.data_ptr() as usize);
         state.queue.push_back(Copy { from: host.shallow_clone(), to: to.shallow_clone() });

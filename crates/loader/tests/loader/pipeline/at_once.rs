@@ -111,7 +111,7 @@ fn what_is_held_does_not_grow_with_the_number_of_blocks() {
                 let most = buffers.most.load(Ordering::SeqCst);
                 let (parts, grown) = match batch_form {
                     BatchForm::Dense | BatchForm::F16 => (1, 0),
-                    BatchForm::Csr => (2, 2),
+                    BatchForm::Csr | BatchForm::Packed => (2, 2),
                     BatchForm::Coo => (3, 2),
                     other => panic!("{other}"),
                 };

@@ -119,7 +119,7 @@ fn check_forms(batch: &Batch, form: BatchForm, of_atac: BatchForm, genes: &[u64]
         _ => matrix.dense().is_some(),
     };
     let is_form = |form: BatchForm, matrix: &Matrix| match matrix {
-        Matrix::Csr(_) => form == BatchForm::Csr,
+        Matrix::Csr(_) => matches!(form, BatchForm::Csr | BatchForm::Packed),
         Matrix::Coo(_) => form == BatchForm::Coo,
         matrix if form == BatchForm::F16 => matrix.dense_f16().is_some(),
         matrix => form == BatchForm::Dense && matrix.dense().is_some(),

@@ -250,8 +250,8 @@ fn of_a_value_that_is_there_twice_dense_batches_have_the_last() {
                     assert_eq!(batch.x.dense().unwrap(), expected, "{block_form}");
                 }
                 Matrix::Csr(csr) => {
-                    assert_eq!(csr.columns().unwrap(), [1, 1, 2, 0, 0, 0], "{block_form}");
-                    let values = csr.values().unwrap();
+                    let (columns, values) = csr.unpacked().unwrap();
+                    assert_eq!(columns, [1, 1, 2, 0, 0, 0], "{block_form}");
                     assert_eq!(values, [1.0, 2.0, 5.0, 3.0, 4.0, 6.0], "{block_form}");
                 }
                 Matrix::Coo(coo) => {

@@ -38,7 +38,7 @@ fn check<T>(result: Result<T, impl std::fmt::Display>, [expected, found]: [Eleme
 
 #[test]
 fn a_pool_that_returns_another_type_ends_the_epoch() {
-    use ElementType::{F16, F32, U32};
+    use ElementType::{F16, F32, U8, U16, U32};
     for (batch_form, requested, returned) in [
         (BatchForm::Dense, F32, U32),
         (BatchForm::Dense, F32, F16),
@@ -46,6 +46,8 @@ fn a_pool_that_returns_another_type_ends_the_epoch() {
         (BatchForm::Csr, F32, F16),
         (BatchForm::Csr, U32, F32),
         (BatchForm::Coo, U32, F32),
+        (BatchForm::Packed, U8, F32),
+        (BatchForm::Packed, U16, U32),
     ] {
         let buffers = WrongBuffers { heap: HeapBuffers::new(1), requested, returned };
         let spec = LoaderSpec { batch_form, ..sample::spec() };
@@ -70,6 +72,7 @@ fn sparse_batches_of_another_type_are_no_empty_batches() {
         check(csr.values(), [F32, F16]);
         check(csr.values.elements_mut().into_u32(), [U32, F16]);
         check(csr.values.elements().into_u32(), [U32, F16]);
+        check(csr.unpacked(), [U32, F32]);
         let error = batch.to_arrow().unwrap_err();
         assert!(error.to_string().contains("to an Arrow record batch"), "{error}");
         check(batch.x.into_sprs_csr(), [U32, F32]);

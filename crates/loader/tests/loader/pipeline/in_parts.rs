@@ -45,7 +45,8 @@ fn bits(x: &Matrix) -> Vec<Vec<u32>> {
         Matrix::Dense { values: of_rows, .. } => vec![values(of_rows)],
         Matrix::Csr(csr) => {
             let offsets = csr.row_offsets.iter().map(|offset| *offset as u32).collect();
-            vec![offsets, numbers(&csr.columns), values(&csr.values)]
+            let (columns, values) = csr.unpacked().unwrap();
+            vec![offsets, columns, values.into_iter().map(f32::to_bits).collect()]
         }
         Matrix::Coo(coo) => vec![numbers(&coo.rows), numbers(&coo.columns), values(&coo.values)],
         other => panic!("{other:?}"),

@@ -85,7 +85,7 @@ pub(crate) fn spec() -> LoaderSpec {
 }
 
 /// Forms of blocks, with the forms of batches that can be made from them.
-pub(crate) const WAYS: [(BlockForm, BatchForm); 7] = [
+pub(crate) const WAYS: [(BlockForm, BatchForm); 9] = [
     (BlockForm::Dense, BatchForm::Dense),
     (BlockForm::ConvertedCsr, BatchForm::Dense),
     (BlockForm::Csr, BatchForm::Dense),
@@ -93,6 +93,8 @@ pub(crate) const WAYS: [(BlockForm, BatchForm); 7] = [
     (BlockForm::Csr, BatchForm::Csr),
     (BlockForm::ConvertedCsr, BatchForm::Coo),
     (BlockForm::Csr, BatchForm::Coo),
+    (BlockForm::ConvertedCsr, BatchForm::Packed),
+    (BlockForm::Csr, BatchForm::Packed),
 ];
 
 /// A batch's values as dense rows, whatever its form.
@@ -119,18 +121,19 @@ pub(crate) fn dense_rows<B: ReadableBuffer>(x: &Matrix<B>) -> Vec<Vec<f32>> {
             }
             dense
         }
-        Matrix::Csr(csr) => (0..n_rows)
-            .map(|row| {
+        Matrix::Csr(csr) => {
+            let (columns, values) = csr.unpacked().unwrap();
+            let dense = |row: usize| {
                 let mut dense = vec![0.0; n_columns];
                 let entries = csr.row_offsets[row]..csr.row_offsets[row + 1];
-                let columns = &csr.columns().unwrap()[entries.clone()];
-                for (column, value) in columns.iter().zip(&csr.values().unwrap()[entries]) {
+                for (column, value) in columns[entries.clone()].iter().zip(&values[entries]) {
                     assert_eq!(dense[*column as usize], 0.0, "a value came twice");
                     dense[*column as usize] = *value;
                 }
                 dense
-            })
-            .collect(),
+            };
+            (0..n_rows).map(dense).collect()
+        }
         other => panic!("{other:?}"),
     }
 }

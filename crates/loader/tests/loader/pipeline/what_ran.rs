@@ -95,7 +95,9 @@ fn a_pool_keeps_no_more_than_it_may_and_gives_the_length_asked_for() {
     assert_eq!(held.iter().map(|buffer| buffer.elements().len()).collect::<Vec<_>>(), [5, 3, 9]);
     drop(held);
     assert_eq!(pool.n_free(), 2);
-    for element_type in [ElementType::F16, ElementType::F32, ElementType::U32] {
+    for element_type in
+        [ElementType::F16, ElementType::F32, ElementType::U32, ElementType::U16, ElementType::U8]
+    {
         for n_values in [4, 0] {
             let mut buffer = pool.take(n_values, element_type).unwrap();
             let elements = buffer.elements_mut();
@@ -181,7 +183,10 @@ fn settings_that_no_data_fit_are_refused() {
         assert_eq!(name.parse::<BlockForm>().unwrap(), BlockForm::Csr);
     }
     let error = "sparse".parse::<BatchForm>().unwrap_err().to_string();
-    assert_eq!(error, "no form of batches is called \"sparse\": take dense, f16, csr or coo");
+    assert_eq!(
+        error,
+        "no form of batches is called \"sparse\": take dense, f16, csr, coo or packed"
+    );
 }
 
 #[track_caller]
