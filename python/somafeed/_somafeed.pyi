@@ -973,7 +973,7 @@ class Matrix:
         """Stored values; None for a dense matrix."""
     def dense(self) -> npt.NDArray[Any]:
         """Like `Batch.dense`."""
-    def csr(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[Any]]:
+    def csr(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], npt.NDArray[Any]]:
         """Like `Batch.csr`."""
     def coo(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[Any]]:
         """Like `Batch.coo`."""
@@ -1017,16 +1017,19 @@ class Batch:
     def n_padding(self) -> int:
         """Rows at the end that also come elsewhere (`remainder="pad"`)."""
     @property
-    def form(self) -> Form: ...
+    def form(self) -> Form:
+        """The form of X; `"csr"` also of packed rows."""
     @property
     def nnz(self) -> int | None:
         """Stored values; None for a dense batch."""
     def dense(self) -> npt.NDArray[Any]:
         """(n_rows, n_columns), float32, or the stored type for `dtype="stored"`, or float16 for
         `form="f16"`. ValueError for other forms."""
-    def csr(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[Any]]:
-        """indptr (n_rows + 1), indices (nnz), and data (nnz) of the type of `dense`. ValueError for
-        other forms."""
+    def csr(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[Any], npt.NDArray[Any]]:
+        """indptr (n_rows + 1), indices (nnz) of int32, and data (nnz) of the type of `dense`. With
+        `form="packed"`, indices of uint16 if there are at most 65,536 columns, and data of uint8 or
+        uint16 if all of the batch, and of those before it, are such counts. ValueError for other
+        forms."""
     def coo(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[Any]]:
         """rows, columns, and data of the type of `dense` (nnz each), row by row. ValueError for
         other forms."""

@@ -339,7 +339,12 @@ class ExperimentDataset(Parts, Selected):
         is_dense = self.form == "torch" and self.tokens is None and self.batch_size > 1
         # All CSR of a batch becomes dense there, so none may be wanted.
         is_dense = is_dense and all(form != "torch_csr" for form, _ in self._modality_forms().values())
-        return is_dense and self.device is not None and self.device.type != "cpu"
+        return is_dense and self._travels
+
+    @property
+    def _travels(self) -> bool:
+        """Whether batches go from the processor's memory to another device."""
+        return self.device is not None and self.device.type != "cpu"
 
     @property
     def _form_of_x(self) -> Form:
@@ -347,8 +352,8 @@ class ExperimentDataset(Parts, Selected):
         return "torch_csr" if self._densifies else self.form
 
     def _host_form(self, form: Form) -> str:
-        """The form in the processor's memory: CSR that a device gets is packed."""
-        return "packed" if form == "torch_csr" and self.device is not None else form
+        """The form in the processor's memory: CSR on its way to a device is packed."""
+        return "packed" if form == "torch_csr" and self._travels else form
 
     def _own_options(self) -> dict[str, Any]:
         tokens = self.tokens

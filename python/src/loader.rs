@@ -259,7 +259,7 @@ fn check(spec: &LoaderSpec, dataset: &Dataset) -> PyResult<()> {
 fn element(spec: &LoaderSpec, dataset: &Dataset) -> PyResult<Option<Element>> {
     if let form @ (BatchForm::F16 | BatchForm::Packed) = spec.batch_form {
         let problem = format!(
-            "dtype=\"stored\" is for forms of float32, and form=\"{form}\" has another type"
+            "dtype=\"stored\" is for forms of float32, and form=\"{form}\" changes them"
         );
         return Err(PyValueError::new_err(problem));
     }

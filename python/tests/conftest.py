@@ -9,6 +9,7 @@ from pathlib import Path
 import board
 import numpy as np
 import pytest
+from somafeed import ExperimentDataset
 
 TESTS = Path(__file__).parent
 
@@ -40,6 +41,13 @@ class Board:
     def values(self, joinids) -> np.ndarray:
         """X of these cells."""
         return board.values(joinids, self.n_genes)
+
+
+@pytest.fixture
+def travelling(monkeypatch):
+    """Makes batches for `device="cpu"` as for another device."""
+    travels = property(lambda samples: samples.device is not None)
+    monkeypatch.setattr(ExperimentDataset, "_travels", travels)
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ def assert_beside(board, batches, dtype=np.float32):
 
 @pytest.mark.parametrize("form", ["numpy", "torch", "torch_csr", "torch_coo"])
 @pytest.mark.parametrize("batch_size", [1, 7, 1000])
-def test_rows_fit_to_those_of_x(experiment, gaps, form, batch_size):
+def test_rows_fit_to_those_of_x(experiment, gaps, form, batch_size, travelling):
     for board in (experiment, gaps):
         ds = dataset(board, form=form, batch_size=batch_size)
         assert_beside(board, ds)

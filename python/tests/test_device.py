@@ -71,13 +71,12 @@ def test_values_on_the_processor(cells, form, batch_size):
 
 @pytest.mark.parametrize("most", [255, 65_535, 65_536, 0.5])
 @pytest.mark.parametrize("form", ["torch_csr", "torch"])
-def test_rows_in_csr_travel_packed(most, form, monkeypatch):
+def test_rows_in_csr_travel_packed(most, form, monkeypatch, travelling):
     values = np.float32([1, most, 200, 3])
     made = Dataset.in_memory(
         [0, 2, 4], [0, 65_535, 1, 40_000], values, n_columns=65_536,
         obs=pa.table({"kind": ["a", "b"]}),
     )
-    monkeypatch.setattr(ExperimentDataset, "_densifies", form == "torch")
     plain = dataset((made,), form="torch_csr", batch_size=2)
     ds = dataset((made,), form=form, batch_size=2, device="cpu")
     seen, copied = [], DeviceCopies._copied
@@ -97,8 +96,7 @@ def test_rows_in_csr_travel_packed(most, form, monkeypatch):
             assert of_copy.dtype == of_plain.dtype and torch.equal(of_copy, of_plain)
 
 
-def test_dense_x_travels_as_csr(cells, monkeypatch):
-    monkeypatch.setattr(ExperimentDataset, "_densifies", True)
+def test_dense_x_travels_as_csr(cells, travelling):
     ds = dataset(cells, device="cpu")
     assert ds._own_options()["form"] == "packed"
     x = torch.cat([x for x, _ in ds])
@@ -183,11 +181,16 @@ class StandIn:
         self.recorded.append((tensor.data_ptr(), one.name))
 
 
+@pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("form", ["torch", "torch_csr", "torch_coo"])
-def test_streams(cells, form, monkeypatch):
+def test_streams(cells, form, is_packed, monkeypatch, travelling):
     device = StandIn(monkeypatch, densifies=form == "torch")
+    options = {"device": "cpu"} if is_packed else {}
+    ds = dataset(cells, form="torch_coo" if form == "torch_coo" else "torch_csr", **options)
+    ds._placed_batch_maker = ds._batch_maker
 
-    plain = next(iter(dataset(cells, form="torch_csr" if form == "torch" else form)))
+    plain = next(iter(ds))
+    assert isinstance(plain[0], PackedRows) == (is_packed and form != "torch_coo")
     x, obs = device.copy(plain)
     # All parts were pinned, and the model's stream waits before it uses any of them.
     assert len(device.pinned) == {"torch": 3, "torch_csr": 3, "torch_coo": 2}[form] + 1

@@ -99,7 +99,7 @@ def test_rows_are_those_of_x(folder, form, batch_size):
     assert ds.dataset.modalities == [("prot", 4), ("atac", 9)]
 
 
-def test_each_has_a_form_of_its_own(folder):
+def test_each_has_a_form_of_its_own(folder, travelling):
     modalities = {"prot": Modality(form="torch_f16"), "atac": Modality(form="torch_csr",
                                                                     presence="has_atac")}
     ds = of_soma(folder, form="torch", modalities=modalities)

@@ -112,7 +112,7 @@ def test_neighbours_of_every_format(written, name, k):
 
 @pytest.mark.parametrize("form", ["numpy", "f16", "torch", "torch_csr", "torch_coo"])
 @pytest.mark.parametrize("batch_size", [1, 7, 1000])
-def test_the_table_has_the_form_of_x(written, form, batch_size):
+def test_the_table_has_the_form_of_x(written, form, batch_size, travelling):
     ds = opened(written, form=form, batch_size=batch_size)
     assert len(check(written, ds)) == 90
     if form.startswith("torch"):

@@ -124,8 +124,11 @@ impl<B: BatchBuffers> Assembler<B> {
         buffers: Arc<B>,
         mut nnz: impl Iterator<Item = usize>,
     ) -> Self {
+        let transform = Some(spec.transform).filter(|transform| !transform.is_identity());
         let mut maker = |matrix: DatasetMatrix<'_>| {
-            MatrixMaker::new(matrix.batch_form(spec), matrix.n_columns, nnz.next().unwrap_or(0))
+            let (form, nnz) = (matrix.batch_form(spec), nnz.next().unwrap_or(0));
+            let is_transformed = transform.is_some() && matrix.beside.is_none();
+            MatrixMaker::new(form, matrix.n_columns, nnz, is_transformed)
         };
         let x = maker(dataset.x_matrix());
         let beside = dataset.matrices_beside().map(maker).collect();
@@ -134,7 +137,7 @@ impl<B: BatchBuffers> Assembler<B> {
             buffers,
             x,
             beside,
-            transform: Some(spec.transform).filter(|transform| !transform.is_identity()),
+            transform,
             totals: spec.totals,
             tokens: TokenMaker::new(spec),
             helpers: ThreadTime::default(),

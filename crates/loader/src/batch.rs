@@ -118,7 +118,8 @@ pub struct CsrBatch<B = HeapBuffer> {
     pub row_offsets: Vec<usize>,
     /// The column of each value, as u32; in a packed batch u16, if there are at most 65,536.
     pub columns: B,
-    /// The values, as f32; in a packed batch u8 or u16, if all are such counts.
+    /// The values, as f32; in a packed batch maybe as u8 or u16
+    /// ([`BatchForm::Packed`](crate::BatchForm::Packed)).
     pub values: B,
     /// Number of selected genes.
     pub n_columns: usize,

@@ -10,7 +10,7 @@ use pipeline::{BlockBytes, BlockPlace};
 use worktime::ThreadTime;
 
 use crate::element_type::ElementType;
-use crate::elements::{ElementTypeError, ElementsMut, wrong_type};
+use crate::elements::{ElementsMut, wrong_type};
 use crate::error::LoaderError;
 use crate::need::PACKED_CELL_BYTES;
 use crate::neighbours::BlockNeighbours;
@@ -244,8 +244,8 @@ impl BlockMatrix {
 
     /// Writes the columns and values of the rows at these positions, in this order, into all of
     /// `out`, and appends the end of each row to `row_offsets`. Up to `n_threads` threads write
-    /// parts of a large batch; returns the time of the other threads. `None` if the type of the
-    /// values lacks one of them: then nothing is appended. Fails for a dense block.
+    /// parts of a large batch. Returns whether the type of the values has each of them, otherwise
+    /// nothing is appended, and the time of the other threads. Fails for a dense block.
     pub(crate) fn rows_to_csr_on(
         &self,
         n_threads: usize,
@@ -253,11 +253,11 @@ impl BlockMatrix {
         transforms: Option<RowTransforms<'_>>,
         row_offsets: &mut Vec<usize>,
         out: (ElementsMut<'_>, ElementsMut<'_>),
-    ) -> Result<Option<ThreadTime>, LoaderError> {
+    ) -> Result<(bool, ThreadTime), LoaderError> {
         let n_threads = n_threads.min(out.0.as_elements().len() / THREAD_STORED_VALUES);
         if n_threads <= 1 {
             let has_each = self.rows_to_csr(rows, transforms, row_offsets, out)?;
-            return Ok(has_each.then(ThreadTime::default));
+            return Ok((has_each, ThreadTime::default()));
         }
         let mut begin = row_offsets.last().copied().unwrap_or(0);
         let (mut parts, mut rest) = (Vec::new(), out);
@@ -275,11 +275,11 @@ impl BlockMatrix {
             });
         }
         let (parts, others) = on_threads(parts)?;
-        if !parts.iter().all(|(_, has_each)| *has_each) {
-            return Ok(None);
+        let has_each = parts.iter().all(|(_, has_each)| *has_each);
+        if has_each {
+            row_offsets.extend(parts.iter().flat_map(|(ends, _)| &ends[1..]));
         }
-        row_offsets.extend(parts.iter().flat_map(|(ends, _)| &ends[1..]));
-        Ok(Some(others))
+        Ok((has_each, others))
     }
 
     /// Writes the columns and values of the rows at these positions, in this order, into all of
@@ -290,51 +290,56 @@ impl BlockMatrix {
         rows: &[u32],
         transforms: Option<RowTransforms<'_>>,
         row_offsets: &mut Vec<usize>,
+        out: (ElementsMut<'_>, ElementsMut<'_>),
+    ) -> Result<bool, LoaderError> {
+        match &self.values {
+            Values::Dense(_) => Err(LoaderError::SparseFromDense),
+            Values::Csr(csr) => self.gather(csr.view(), (rows, transforms), row_offsets, out),
+            Values::Packed(csr) => self.gather(csr.view(), (rows, transforms), row_offsets, out),
+        }
+    }
+
+    /// Gathers rows into columns of any type.
+    fn gather(
+        &self,
+        csr: impl CsrRows,
+        (rows, transforms): (&[u32], Option<RowTransforms<'_>>),
+        row_offsets: &mut Vec<usize>,
         (columns, values): (ElementsMut<'_>, ElementsMut<'_>),
     ) -> Result<bool, LoaderError> {
-        let written = match (&self.values, columns) {
-            (Values::Dense(_), _) => return Err(LoaderError::SparseFromDense),
-            (Values::Csr(csr), ElementsMut::U16(columns)) => {
-                gather(csr.view(), (rows, transforms), row_offsets, (columns, values))?
+        let rows = (rows, transforms);
+        match columns {
+            ElementsMut::U16(columns) => {
+                self.gather_values(csr, rows, row_offsets, (columns, values))
             }
-            (Values::Csr(csr), columns) => {
-                let columns = columns.into_u32()?;
-                gather(csr.view(), (rows, transforms), row_offsets, (columns, values))?
-            }
-            (Values::Packed(csr), ElementsMut::U16(columns)) => {
-                gather(csr.view(), (rows, transforms), row_offsets, (columns, values))?
-            }
-            (Values::Packed(csr), columns) => {
-                let columns = columns.into_u32()?;
-                gather(csr.view(), (rows, transforms), row_offsets, (columns, values))?
-            }
-        };
-        written.map_err(|source| densify_error(self.place, source))
+            columns => self.gather_values(csr, rows, row_offsets, (columns.into_u32()?, values)),
+        }
     }
-}
 
-/// Gathers rows into values of any type. `false` if it lacks one of them, or those that a transform
-/// may give.
-fn gather<C: Column>(
-    csr: impl CsrRows,
-    (rows, transforms): (&[u32], Option<RowTransforms<'_>>),
-    row_offsets: &mut Vec<usize>,
-    (columns, values): (&mut [C], ElementsMut<'_>),
-) -> Result<Result<bool, densify::Error>, ElementTypeError> {
-    Ok(match values {
-        ElementsMut::U8(_) | ElementsMut::U16(_) if transforms.is_some() => Ok(false),
-        ElementsMut::U8(counts) => {
-            csr_gather_counts_into(csr, rows, row_offsets, (columns, counts))
+    /// Gathers rows into values of any type. `false` if it lacks one of them, or those that a
+    /// transform may give.
+    fn gather_values<C: Column>(
+        &self,
+        csr: impl CsrRows,
+        (rows, transforms): (&[u32], Option<RowTransforms<'_>>),
+        row_offsets: &mut Vec<usize>,
+        (columns, values): (&mut [C], ElementsMut<'_>),
+    ) -> Result<bool, LoaderError> {
+        match values {
+            ElementsMut::U8(_) | ElementsMut::U16(_) if transforms.is_some() => Ok(false),
+            ElementsMut::U8(counts) => {
+                csr_gather_counts_into(csr, rows, row_offsets, (columns, counts))
+            }
+            ElementsMut::U16(counts) => {
+                csr_gather_counts_into(csr, rows, row_offsets, (columns, counts))
+            }
+            values => {
+                let out = (columns, values.into_f32()?);
+                csr_gather_rows_into(csr, rows, transforms, row_offsets, out).map(|()| true)
+            }
         }
-        ElementsMut::U16(counts) => {
-            csr_gather_counts_into(csr, rows, row_offsets, (columns, counts))
-        }
-        values => {
-            let values = values.into_f32()?;
-            csr_gather_rows_into(csr, rows, transforms, row_offsets, (columns, values))
-                .map(|()| true)
-        }
-    })
+        .map_err(|source| densify_error(self.place, source))
+    }
 }
 
 /// Splits rows into `n` parts of about equal length; fewer if there are fewer rows.

@@ -10,8 +10,8 @@ use crate::element_type::ElementType;
 /// The elements of a buffer have another type than its use in a batch requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a buffer has elements of type {found}, but {expected} is required: batches of another form \
-     have them, and BatchBuffers::take must return buffers of the requested type"
+    "a buffer has elements of type {found}, but {expected} is required: read a packed batch by \
+     CsrBatch::unpacked; BatchBuffers::take must return buffers of the requested type"
 )]
 pub struct ElementTypeError {
     /// The required type.
@@ -195,13 +195,13 @@ impl<'a> ElementsMut<'a> {
 
 impl ElementsMut<'_> {
     /// Copies elements of this type, or of one whose numbers all are of this type, into the first
-    /// ones.
+    /// ones, of which there must be as many.
     pub(crate) fn widen_from(&mut self, from: Elements<'_>) -> Result<(), ElementTypeError> {
         match (self, from) {
-            (Self::F32(to), Elements::F32(from)) => to[..from.len()].copy_from_slice(from),
-            (Self::U32(to), Elements::U32(from)) => to[..from.len()].copy_from_slice(from),
-            (Self::U16(to), Elements::U16(from)) => to[..from.len()].copy_from_slice(from),
-            (Self::U8(to), Elements::U8(from)) => to[..from.len()].copy_from_slice(from),
+            (Self::F32(to), Elements::F32(from)) => widen(from, to),
+            (Self::U32(to), Elements::U32(from)) => widen(from, to),
+            (Self::U16(to), Elements::U16(from)) => widen(from, to),
+            (Self::U8(to), Elements::U8(from)) => widen(from, to),
             (Self::U16(to), Elements::U8(from)) => widen(from, to),
             (Self::F32(to), Elements::U8(from)) => widen(from, to),
             (Self::F32(to), Elements::U16(from)) => widen(from, to),
@@ -213,7 +213,8 @@ impl ElementsMut<'_> {
 }
 
 fn widen<N: Copy, W: From<N>>(narrow: &[N], wide: &mut [W]) {
-    wide.iter_mut().zip(narrow).for_each(|(to, from)| *to = W::from(*from));
+    let first = &mut wide[..narrow.len()];
+    first.iter_mut().zip(narrow).for_each(|(to, from)| *to = W::from(*from));
 }
 
 impl fmt::Debug for ElementsMut<'_> {

@@ -3,7 +3,6 @@
 //! The number of values of a block is estimated as its rows times the mean number of values of a
 //! row of the matrix, times the selected share of its columns, plus an eighth.
 
-use csr::PackedCsr;
 use pipeline::Need;
 use soma_io::ReadForm;
 
@@ -172,9 +171,7 @@ impl MatrixNeed {
             (_, Some(element)) => batch_rows * n_columns * element.bytes() as u64,
             // torch's COO tensors have int64 indices: 16 bytes more per value.
             (BatchForm::Coo, None) => nnz_of(batch_rows) * (COO_CELL_BYTES + 16),
-            (BatchForm::Packed, None) if matrix.n_columns <= PackedCsr::MAX_COLUMNS => {
-                nnz_of(batch_rows) * PACKED_CELL_BYTES
-            }
+            // Packed batches need less, unless values are being widened.
             (_, None) => nnz_of(batch_rows) * CSR_CELL_BYTES,
         };
         let offsets = block_rows * OFFSET_BYTES;

@@ -103,8 +103,8 @@ pub enum BatchForm {
     /// The stored values in COO, as f32.
     Coo,
     /// The stored values in CSR with narrow numbers, for a device that widens them: columns as u16
-    /// if there are at most 65,536, and the values of a batch as u8 or u16 if all are such counts.
-    /// What does not fit is as in `Csr`.
+    /// if there are at most 65,536; values as u8 or u16 if all of the batch, and of those before it
+    /// in the epoch, are such counts. What does not fit is as in `Csr`.
     Packed,
 }
 
@@ -112,8 +112,8 @@ impl BatchForm {
     /// Every form.
     pub const ALL: [Self; 5] = [Self::Dense, Self::F16, Self::Csr, Self::Coo, Self::Packed];
 
-    /// The name on the command line and in measurements: `dense`, `f16`, `csr`, `coo`,
-    /// `packed`.
+    /// The name on the command line (of all but `packed`), in Python and in measurements: `dense`,
+    /// `f16`, `csr`, `coo`, `packed`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dense => "dense",

@@ -41,9 +41,9 @@ pub(crate) struct Rows<'a> {
 
 impl MatrixMaker {
     /// Makes matrices of this form. `nnz` is the expected number of values of a sparse one.
-    pub(crate) fn new(form: BatchForm, n_columns: usize, nnz: usize) -> Self {
-        let is_packed = form == BatchForm::Packed;
-        let sparse_type = if is_packed { ElementType::U8 } else { ElementType::F32 };
+    pub(crate) fn new(form: BatchForm, n_columns: usize, nnz: usize, is_transformed: bool) -> Self {
+        let are_counts = form == BatchForm::Packed && !is_transformed;
+        let sparse_type = if are_counts { ElementType::U8 } else { ElementType::F32 };
         Self { form, n_columns, most_nnz: nnz, sparse_type }
     }
 
@@ -129,16 +129,20 @@ impl<V: BatchBuffer> Unfinished<V> {
             Self::Csr(csr) => {
                 let (nnz, added) = (csr.nnz(), block.nnz_of(order)?);
                 make_room(buffers, csr, added)?;
+                let mut all = ThreadTime::default();
                 loop {
                     let (columns, values) = (csr.columns.elements_mut(), csr.values.elements_mut());
                     let element_type = values.element_type();
                     let to = nnz..nnz + added;
                     let out = (columns.slice(to.clone()), values.slice(to));
                     let offsets = &mut csr.row_offsets;
-                    match block.rows_to_csr_on(n_threads, order, transforms, offsets, out)? {
-                        Some(others) => return Ok(others),
-                        None => widen_values(buffers, csr, element_type)?,
+                    let (has_each, others) =
+                        block.rows_to_csr_on(n_threads, order, transforms, offsets, out)?;
+                    all += others;
+                    if has_each {
+                        return Ok(all);
                     }
+                    widen_values(buffers, csr, element_type)?;
                 }
             }
         }

@@ -78,7 +78,7 @@ impl TensorBuffer {
     }
 
     /// The elements for a device to copy from, before [`give_back_after`](Self::give_back_after)
-    /// returns the memory. Whole numbers are int32.
+    /// returns the memory. Whole numbers are int32, or of 16 or 8 bits.
     pub(crate) fn source(&self) -> Result<Tensor, Error> {
         match &self.memory {
             Some(memory) => {

@@ -136,6 +136,8 @@ impl TensorLoader {
         let dense_kind = match spec.batch_form {
             BatchForm::Dense => Kind::Float,
             BatchForm::F16 => Kind::Half,
+            // The user asked for CSR, which is packed on its way.
+            BatchForm::Packed => return Err(Error::DensifySparse { form: BatchForm::Csr }),
             form => return Err(Error::DensifySparse { form }),
         };
         let spec = LoaderSpec { batch_form: BatchForm::Packed, ..spec.clone() };

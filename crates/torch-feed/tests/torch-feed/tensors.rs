@@ -304,7 +304,7 @@ fn real_counts_come_through_as_tensors() {
                 BatchForm::Dense | BatchForm::F16 => {
                     batch.x().f_count_nonzero(None).unwrap().f_int64_value(&[]).unwrap()
                 }
-                BatchForm::Csr => batch.x().f_values().unwrap().size()[0],
+                BatchForm::Csr | BatchForm::Packed => batch.x().f_values().unwrap().size()[0],
                 BatchForm::Coo => batch.x().f_internal_values().unwrap().size()[0],
                 other => panic!("{other}"),
             };
