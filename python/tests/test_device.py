@@ -184,13 +184,14 @@ class StandIn:
 @pytest.mark.parametrize("is_packed", [False, True])
 @pytest.mark.parametrize("form", ["torch", "torch_csr", "torch_coo"])
 def test_streams(cells, form, is_packed, monkeypatch, travelling):
-    device = StandIn(monkeypatch, densifies=form == "torch")
+    # Batches as they are before they are copied.
+    monkeypatch.setattr(ExperimentDataset, "_placed_batch_maker", lambda ds: ds._batch_maker())
     options = {"device": "cpu"} if is_packed else {}
     ds = dataset(cells, form="torch_coo" if form == "torch_coo" else "torch_csr", **options)
-    ds._placed_batch_maker = ds._batch_maker
-
     plain = next(iter(ds))
     assert isinstance(plain[0], PackedRows) == (is_packed and form != "torch_coo")
+
+    device = StandIn(monkeypatch, densifies=form == "torch")
     x, obs = device.copy(plain)
     # All parts were pinned, and the model's stream waits before it uses any of them.
     assert len(device.pinned) == {"torch": 3, "torch_csr": 3, "torch_coo": 2}[form] + 1

@@ -155,14 +155,20 @@ fn of_groups(
     groups.iter().flat_map(|group| recommend(group, &distinguishing(group, &groups))).collect()
 }
 
-/// The least memory that mixes well, or the best mixed.
+/// The least memory that mixes well, or the best mixed; the least memory if no mixing is known.
 fn recommend_without_times(group: &[&Candidate], conditions: &str) -> Vec<String> {
     let share = |one: &Candidate| one.mixing.as_ref().map_or(1.0, |(_, share)| *share);
     let well = group.iter().copied().filter(|one| one.is_well_mixed());
     let least = well.min_by(|a, b| a.bytes.total_cmp(&b.bytes));
     let best = || group.iter().copied().max_by(|a, b| share(a).total_cmp(&share(b)));
+    let is_measured = group.iter().any(|one| one.mixing.is_some());
+    let of_least = if is_measured {
+        "mixes well in the least memory"
+    } else {
+        "takes the least memory (no mixing was measured: --entropy-of COLUMN does)"
+    };
     let Some((what, one)) = least
-        .map(|one| ("mixes well in the least memory", one))
+        .map(|one| (of_least, one))
         .or_else(|| Some(("mixes best", best()?)))
     else {
         return Vec::new();
@@ -359,8 +365,8 @@ mod tests {
         }
         let advice = Advice::from_records(&short);
         let [taken] = advice.recommendations.as_slice() else { panic!("{advice:?}") };
-        let least =
-            "for data of this size, take what mixes well in the least memory: native, 16 chunks";
+        let least = "for data of this size, take what takes the least memory (no mixing was measured: \
+                     --entropy-of COLUMN does): native, 16 chunks";
         assert!(taken.starts_with(least), "{taken}");
         let [caution] = advice.cautions.as_slice() else { panic!("{advice:?}") };
         assert!(caution.starts_with(

@@ -101,6 +101,10 @@ impl Written<'_> {
         arguments.push(format!("io_batch_size={}", spec.chunk_rows * spec.chunks_per_block));
         arguments.push(format!("memory={}", self.args.tune.memory.as_u64()));
         arguments.push(format!("form={form:?}"));
+        // Codes need no other package.
+        let label = self.data.entropy_of.iter().flatten().next();
+        arguments.extend(label.map(|label| format!("obs_column_names=[{label:?}]")));
+        arguments.push("obs_form=\"codes\"".to_owned());
         arguments.push(format!("seed={}", self.args.seed));
         format!("ExperimentDataset({})", arguments.join(", "))
     }

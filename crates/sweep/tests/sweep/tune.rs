@@ -115,6 +115,7 @@ fn tables_and_settings_are_printed_and_nothing_is_run_when_not_asked_for() {
         "LoaderSpec { pipeline: PipelineSpec { chunk_rows: ",
         "ReaderChoice::Native",
         "ExperimentDataset(uri=\"experiment\", obs_filter=\"nnz > 1\", batch_size=128, ",
+        "form=\"torch_csr\", obs_form=\"codes\", seed=",
         "out/epochs.parquet",
     ] {
         assert!(printed.contains(expect), "{expect}: {printed}");
