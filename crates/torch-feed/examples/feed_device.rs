@@ -89,8 +89,8 @@ impl Way {
         }
     }
 
-    /// Bytes of X that are copied for this number of cells and stored values, if these are counts of
-    /// 16 bits.
+    /// Bytes of X that are copied for this number of cells and stored values, if these are counts
+    /// of 16 bits.
     fn n_bytes(self, n_cells: f64, n_genes: f64, nnz: f64) -> f64 {
         match self {
             Self::Dense => n_cells * n_genes * 4.0,
