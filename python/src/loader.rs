@@ -258,9 +258,8 @@ fn check(spec: &LoaderSpec, dataset: &Dataset) -> PyResult<()> {
 /// The type that `dtype="stored"` means; `None` if the loader's values have it.
 fn element(spec: &LoaderSpec, dataset: &Dataset) -> PyResult<Option<Element>> {
     if let form @ (BatchForm::F16 | BatchForm::Packed) = spec.batch_form {
-        let problem = format!(
-            "dtype=\"stored\" is for forms of float32, and form=\"{form}\" changes them"
-        );
+        let problem =
+            format!("dtype=\"stored\" is for forms of float32, and form=\"{form}\" changes them");
         return Err(PyValueError::new_err(problem));
     }
     // Transforms make other values of those that are stored.

@@ -167,9 +167,8 @@ fn recommend_without_times(group: &[&Candidate], conditions: &str) -> Vec<String
     } else {
         "takes the least memory (no mixing was measured: --entropy-of COLUMN does)"
     };
-    let Some((what, one)) = least
-        .map(|one| (of_least, one))
-        .or_else(|| Some(("mixes best", best()?)))
+    let Some((what, one)) =
+        least.map(|one| (of_least, one)).or_else(|| Some(("mixes best", best()?)))
     else {
         return Vec::new();
     };
