@@ -1,10 +1,10 @@
 //! The types of columns and values in gathered rows.
 
-use csr::pack_counts;
+use csr::{PackedCsr, pack_counts};
 
 /// The type of a column in gathered rows: `u32`, or `u16` if there are at most 65,536.
 pub trait Column: Copy + From<u16> + Send + Sync {
-    /// The number of columns that the type tells apart.
+    /// The most columns that the type can number.
     const MOST: usize;
 
     /// The column as this type, which must have it.
@@ -12,7 +12,7 @@ pub trait Column: Copy + From<u16> + Send + Sync {
 }
 
 impl Column for u16 {
-    const MOST: usize = 1 << 16;
+    const MOST: usize = PackedCsr::MAX_COLUMNS;
 
     #[inline]
     fn from_column(column: u32) -> Self {

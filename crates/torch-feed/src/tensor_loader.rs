@@ -140,7 +140,7 @@ impl TensorLoader {
             BatchForm::Packed => return Err(Error::DensifySparse { form: BatchForm::Csr }),
             form => return Err(Error::DensifySparse { form }),
         };
-        let spec = LoaderSpec { batch_form: BatchForm::Packed, ..spec.clone() };
+        let spec = LoaderSpec { batch_form: BatchForm::Csr, ..spec.clone() };
         let buffers = Arc::clone(self.loader.buffers());
         let loader = Loader::with_buffers(self.loader.dataset().clone(), spec, buffers)?;
         let Feed { device, stored, .. } = *self.feed;

@@ -36,8 +36,7 @@ impl Written<'_> {
         flag("--prefetch-batches", &PREFETCH_BATCHES.to_string());
         flag("--reader", self.reader.name());
         flag("--seed", &args.seed.to_string());
-        let label = self.data.entropy_of.iter().flatten().next();
-        flag("--entropy-of", label.map_or("none", String::as_str));
+        flag("--entropy-of", self.label().map_or("none", String::as_str));
         if let Some(n_genes) = self.data.n_genes {
             flag("-v", &n_genes.to_string());
         }
@@ -64,6 +63,11 @@ impl Written<'_> {
             flag("--config", &format!("{key}={}", recorded(key, value)));
         }
         words.join(" ")
+    }
+
+    /// The label whose mixing was asked for.
+    fn label(&self) -> Option<&String> {
+        self.data.entropy_of.iter().flatten().next()
     }
 
     /// The choice of the reader in Rust.
@@ -102,8 +106,7 @@ impl Written<'_> {
         arguments.push(format!("memory={}", self.args.tune.memory.as_u64()));
         arguments.push(format!("form={form:?}"));
         // Codes need no other package.
-        let label = self.data.entropy_of.iter().flatten().next();
-        arguments.extend(label.map(|label| format!("obs_column_names=[{label:?}]")));
+        arguments.extend(self.label().map(|label| format!("obs_column_names=[{label:?}]")));
         arguments.push("obs_form=\"codes\"".to_owned());
         arguments.push(format!("seed={}", self.args.seed));
         format!("ExperimentDataset({})", arguments.join(", "))
